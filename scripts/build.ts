@@ -7,6 +7,7 @@ import { type BuildOptions, build, type Plugin, stop, transform } from 'esbuild'
 import { commands } from '../src/cli/commands/index.ts'
 import { programHelp } from '../src/cli/line/help.ts'
 import { swaggerFiles } from '../src/server/http/swagger.ts'
+import { buildClient } from './build-client.ts'
 import { buildConsole } from './build-console.ts'
 import { programStamp, root } from './sources.ts'
 
@@ -19,7 +20,7 @@ const commandLine = inRoot('src/cli/process.ts')
 /** Files that run in threads of their own. */
 const threads = ['src/store/sqlite/sqlite-thread.ts', 'src/images/pack/pack-thread.ts'].map(inRoot)
 
-export const isOperatorCommand = (kind: string, file: string): boolean =>
+const isOperatorCommand = (kind: string, file: string): boolean =>
   kind === 'dynamic-import' && file.startsWith(inRoot('src/operator/'))
 
 /** The command line is loaded by its first file, once compiled code is kept; operator commands are programs of their own, found by their import(). */
@@ -96,6 +97,7 @@ export async function buildProgram(): Promise<void> {
     plugins: [namedProvider],
     external: native,
   })
+  await buildClient(path.join(outdir, 'client'))
   await pages
   for (const name of ['svc3', 'orka3'])
     fs.writeFileSync(path.join(outdir, `help-${name}.txt`), programHelp(name, commands))

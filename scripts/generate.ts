@@ -4,10 +4,12 @@ import path from 'node:path'
 import about from '../package.json' with { type: 'json' }
 import { manPages } from '../src/cli/reference/man-pages.ts'
 import { pagesOf } from '../src/cli/reference/pages.ts'
-import { referencePage } from '../src/cli/reference/reference-page.ts'
+import { referencePages } from '../src/cli/reference/reference-page.ts'
 import { legacyPage } from '../src/legacy/page.ts'
 import { openApiDocument } from '../src/server/http/openapi.ts'
 import { root } from './build.ts'
+import { clientTypes } from './client-types.ts'
+import { metricsTable, settingsTable, withTable } from './doc-tables.ts'
 
 interface GeneratedFile {
   readonly file: string
@@ -15,6 +17,7 @@ interface GeneratedFile {
 }
 
 const manFolder = 'docs/man'
+const commandsFolder = 'docs/reference/cli'
 const pages = await pagesOf()
 
 const manual = manPages(pages, about.version).map(({ file, text }) => ({
@@ -24,24 +27,39 @@ const manual = manPages(pages, about.version).map(({ file, text }) => ({
 /** npm puts only those pages where man finds them that are listed one by one. */
 const withManual = { ...about, man: manual.map(({ file }) => file).sort() }
 
+const reference = referencePages(pages).map(({ file, text }) => ({
+  file: `${commandsFolder}/${file}`,
+  make: () => text,
+}))
+const pageWithTable = (file: string, name: string, table: () => string): GeneratedFile => ({
+  file,
+  make: async () => withTable(await currentText(file), name, table()),
+})
+
 export const generatedFiles: readonly GeneratedFile[] = [
   { file: 'package.json', make: () => `${JSON.stringify(withManual, null, 2)}\n` },
   { file: 'docs/openapi.json', make: () => `${JSON.stringify(openApiDocument(about.version), null, 2)}\n` },
-  { file: 'docs/legacy.md', make: legacyPage },
-  { file: 'docs/cli.md', make: () => referencePage(pages) },
+  { file: 'src/client/npm/operations.ts', make: clientTypes },
+  { file: 'docs/reference/orka-2.4.md', make: legacyPage },
+  pageWithTable('docs/reference/config.md', 'settings', settingsTable),
+  pageWithTable('docs/reference/metrics.md', 'metrics', metricsTable),
+  ...reference,
   ...manual,
 ]
 
 /** A page of a command that is gone is no page. */
-export const strayPages = async (): Promise<string[]> =>
-  (await fs.readdir(path.join(root, manFolder)).catch((): string[] => []))
-    .map((name) => `${manFolder}/${name}`)
-    .filter((file) => !generatedFiles.some((generated) => generated.file === file))
+export async function strayPages(): Promise<string[]> {
+  const found: string[] = []
+  for (const folder of [manFolder, commandsFolder])
+    for (const name of await fs.readdir(path.join(root, folder)).catch((): string[] => []))
+      found.push(`${folder}/${name}`)
+  return found.filter((file) => !generatedFiles.some((generated) => generated.file === file))
+}
 
 export const currentText = (file: string): Promise<string> => fs.readFile(path.join(root, file), 'utf8').catch(() => '')
 
 if (import.meta.main) {
-  await fs.mkdir(path.join(root, manFolder), { recursive: true })
+  for (const folder of [manFolder, commandsFolder]) await fs.mkdir(path.join(root, folder), { recursive: true })
   for (const file of await strayPages()) await fs.rm(path.join(root, file))
   for (const { file, make } of generatedFiles) {
     await fs.writeFile(path.join(root, file), await make())

@@ -19,8 +19,8 @@ function npm(node, args, cwd) {
   const [command, prefix] = own.endsWith('npm-cli.js') ? [node, [own]] : ['npm', []]
   const result = spawnSync(command, [...prefix, ...args], { cwd, stdio: ['ignore', 'inherit', 'inherit'] })
   if (result.status !== 0) {
-    say(`"npm ${args.join(' ')}" failed in ${cwd}${result.error ? `: ${result.error.message}` : ''}`)
-    say('is the npm registry reachable from here? Run the same command again when it is.')
+    say(`npm ${args.join(' ')} failed in ${cwd}${result.error ? `: ${result.error.message}` : ''}`)
+    say('Check that the npm registry is reachable, then run the same command again')
     process.exit(1)
   }
 }
@@ -43,7 +43,7 @@ function withInstallLock(work) {
       if (error.code !== 'EEXIST') throw error
       const holder = Number(readOr(lock, '0'))
       if (holder > 0 && !isAlive(holder)) fs.rmSync(lock, { force: true })
-      else if (!waited) say(`waiting for another installation in this checkout (process ${holder})`)
+      else if (!waited) say(`Waiting for another installation in this checkout (process ${holder})`)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
     } finally {
       fs.rmSync(draft, { force: true })
@@ -74,16 +74,16 @@ function ensureNode() {
   const { optionalDependencies } = JSON.parse(fs.readFileSync(path.join(source, 'package.json'), 'utf8'))
   const version = optionalDependencies[name]
   if (!version) {
-    say(`this machine has Node ${process.versions.node}; svc3 needs Node ${wantedMajor} or newer.`)
-    say(`npm carries none for ${process.platform} ${process.arch}: install Node ${wantedMajor}, then run this again.`)
+    say(`svc3 needs Node ${wantedMajor} or newer; this machine has Node ${process.versions.node}`)
+    say(
+      `Install Node ${wantedMajor} from nodejs.org (npm has none for ${process.platform} ${process.arch}), then try again`,
+    )
     process.exit(1)
   }
   const stamp = path.join(home, 'installed')
   const lock = hashOf(path.join(source, 'package-lock.json'))
   if (!fs.existsSync(node) || readOr(stamp, '') !== lock) {
-    say(
-      `installing Node ${version} from npm into .node/ (this machine has ${process.versions.node}; nothing else changes)`,
-    )
+    say(`Installing Node ${version} from npm into .node/ (this machine has ${process.versions.node}, which stays)`)
     for (const file of ['package.json', 'package-lock.json'])
       fs.copyFileSync(path.join(source, file), path.join(home, file))
     npm(process.execPath, ['ci', '--ignore-scripts', '--loglevel=error'], home)
@@ -97,7 +97,7 @@ function ensureDependencies(node) {
   const stamp = path.join(root, 'node_modules', '.svc3-installed')
   const wanted = hashOf(path.join(root, 'package-lock.json'))
   if (readOr(stamp, '') === wanted) return
-  say('installing the locked dependencies from npm (npm ci)')
+  say('Installing dependencies from npm (npm ci)')
   npm(node, ['ci', '--include=dev', '--ignore-scripts', '--loglevel=error'], root)
   fs.writeFileSync(stamp, wanted)
 }

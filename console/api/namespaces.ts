@@ -4,8 +4,10 @@ import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import { defaultNamespace, realNamespace } from '../../src/rules/names.ts'
 import { createListeners } from './listeners.ts'
 import { useLiveCluster } from './live.ts'
+import { consoleUrl } from './places.ts'
 
-const key = 'svc3.namespace'
+/** Of this console: servers below several prefixes of one host share the storage. */
+const key = `svc3.namespace ${consoleUrl.pathname}`
 const listeners = createListeners()
 
 export function choose(namespace: string): void {

@@ -3,8 +3,8 @@
 import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import { isObject, parseJson, refusal } from '../../src/client/answer.ts'
-import { sessionHeader } from './fetch-transport.ts'
 import { createListeners } from './listeners.ts'
+import { sessionHeader } from './page-transport.ts'
 import { consoleUrl } from './places.ts'
 
 interface Person {
@@ -123,16 +123,17 @@ export function providerUrl(path: string): string {
   return target.href
 }
 
-/** `svc3 dev` prints an address with a ticket, good for one login. It leaves the address bar before anything else. */
+/** `svc3 dev` and `svc3 console` make links with a ticket for one login. It leaves the address bar before anything else. */
 async function takeTicket(): Promise<void> {
   const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1]
   if (ticket === undefined) return
   history.replaceState(null, '', location.pathname + location.search)
-  if (state.phase === 'in') return
+  const wasIn = state.phase === 'in'
   try {
     await enter({ ticket: decodeURIComponent(ticket) })
   } catch (error) {
-    set({ problem: error instanceof ApiError ? error.message : String(error) })
+    // A link that was used before is no harm where somebody is logged in.
+    if (!wasIn) set({ problem: error instanceof ApiError ? error.message : String(error) })
   }
 }
 

@@ -5,6 +5,7 @@ import type { Image } from '../../src/api/images/images.ts'
 import { operations } from '../../src/api/index.ts'
 import type { Node } from '../../src/api/nodes/nodes.ts'
 import type { Vm } from '../../src/api/vms/vms.ts'
+import { longSize } from '../ui/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
 import { lineageOf } from './images/lineage.ts'
@@ -17,14 +18,16 @@ import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
   filterFromQuery,
   filterVms,
+  hasOtherStatus,
   imagesOf,
   keysymOf,
+  memoryText,
   noFilter,
   queryFromFilter,
   reasonAgainst,
   reasonAgainstDeleting,
   reasonAgainstScreen,
-  waitingReasons,
+  waitingReason,
 } from './vms/model.ts'
 
 const vm: Vm = { ...(operations.getVm.example.response as unknown as Vm), architecture: 'amd64' }
@@ -50,29 +53,28 @@ describe('VMs', () => {
 
   it('actions of a VM that are not possible say why, in the words of the service', () => {
     assert.equal(reasonAgainst('stop', vm), undefined)
-    assert.match(reasonAgainst('start', vm) ?? '', /only a stopped VM can be started/)
-    assert.match(reasonAgainst('push', vm) ?? '', /Apple silicon-based VMs only/)
-    assert.match(
-      reasonAgainst('stop', { ...vm, operation: { kind: 'revert', phase: 'x' } }) ?? '',
-      /revert is under way/,
-    )
+    assert.match(reasonAgainst('start', vm) ?? '', /stopped/)
+    assert.match(reasonAgainst('push', vm) ?? '', /Apple silicon/)
+    assert.match(reasonAgainst('stop', { ...vm, operation: { kind: 'revert', phase: 'x' } }) ?? '', /revert/)
     assert.equal(reasonAgainst('stop', { ...vm, operation: { kind: 'save', phase: 'x' } }), undefined)
     assert.equal(reasonAgainstDeleting('ada', { name: 'ada', admin: false }), undefined)
-    assert.match(reasonAgainstDeleting('ada', { name: 'bob', admin: false }) ?? '', /only ada/)
+    assert.match(reasonAgainstDeleting('ada', { name: 'bob', admin: false }) ?? '', /Only ada/)
     assert.equal(reasonAgainstDeleting('ada', { name: 'bob', admin: true }), undefined)
     assert.match(reasonAgainstScreen({ ...vm, powerState: 'stopped' }) ?? '', /stopped/)
   })
 
-  it('a pending VM says node by node why it waits', () => {
-    const condition = {
-      type: 'Scheduled',
-      status: 'False',
-      reason: 'x',
-      message: 'node "a" is full; node "b" is off',
-      at: '',
-    } as const
-    assert.deepEqual(waitingReasons({ ...vm, conditions: [condition] }), ['node "a" is full', 'node "b" is off'])
-    assert.deepEqual(waitingReasons(vm), [])
+  it('a pending VM says why it waits', () => {
+    const message = 'No node has 12 cores free: 2 arm64 nodes have at most 11'
+    const condition = { type: 'Scheduled', status: 'False', reason: 'x', message, at: '' } as const
+    assert.equal(waitingReason({ ...vm, conditions: [condition] }), message)
+    assert.equal(waitingReason(vm), undefined)
+  })
+
+  it('a stopped VM shows its power state beside the status Running, and memory in units that people read', () => {
+    assert.ok(hasOtherStatus({ ...vm, status: 'Running', powerState: 'stopped' }))
+    assert.ok(!hasOtherStatus({ ...vm, status: 'Running', powerState: 'running' }))
+    assert.deepEqual(['4.80Gi', '0.50Gi', 'auto'].map(memoryText), ['4.8 GiB', '512 MiB', 'Automatic'])
+    assert.deepEqual(['412M', '1G', '12'].map(longSize), ['412 MiB', '1 GiB', '12 B'])
   })
 })
 
@@ -124,10 +126,10 @@ describe('the deployment form', () => {
 describe('figures', () => {
   it('the capacity of a node says what is in use', () => {
     const { cores, memory } = capacityOf(node)
-    assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, ['4.8 GiB', '16 GiB']])
+    assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, ['4.8', '16']])
   })
 
-  it('work under way has VMs, images and pushes with their progress', () => {
+  it('active tasks are VMs, images and pushes with their progress', () => {
     const busy = { ...vm, operation: { kind: 'save', phase: 'packing', percent: 40 } }
     const updating: Image = { ...image, state: 'Updating', progress: { percent: 3, bytes: 9 } }
     const job = operations.getPushJob.example.response as never
@@ -158,7 +160,7 @@ describe('figures', () => {
     assert.equal(ago('2026-01-01T00:10:00Z', Date.parse('2026-01-01T00:00:00Z')), 'in 10 min')
     assert.deepEqual(
       [formatFor('s')(0.0123), formatFor('s')(2.5), formatFor('B/s')(2_048)],
-      ['12.3 ms', '2.5 s', '2.0K/s'],
+      ['12.3 ms', '2.5 s', '2.0 KiB/s'],
     )
     assert.deepEqual([latestOf([1, 2, null]), latestOf([null])], [2, undefined])
   })

@@ -3,7 +3,7 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import type { Operation, ResponseOf } from '../../src/api/operation.ts'
 import type { RawInput } from '../../src/client/client.ts'
 import { problemOf, useAction } from '../api/calls.ts'
-import { texts } from '../texts.ts'
+import { type ActionWords, texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Code } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
@@ -14,16 +14,15 @@ import { Teach } from './teach.tsx'
 import { say } from './toasts.tsx'
 
 interface Props<O extends Operation> {
-  /** What the action is called: on the button, and in the title where that is left out. */
-  readonly label: string
-  readonly title?: string
+  readonly words: ActionWords
+  /** Of what it is done to. */
+  readonly name?: string
+  /** In place of the text of the words. */
   readonly text?: string | undefined
-  /** The name of what it is done to. */
-  readonly of?: string
-  /** The name of what it makes. */
+  /** Of what it creates, if that is something else. */
   readonly made?: string
-  /** The name of what it has begun, and the page that shows what becomes of that. */
-  readonly started?: readonly [name: string, path?: string]
+  /** The page that shows what becomes of it. */
+  readonly path?: string
   readonly operation: O
   readonly input: RawInput
   readonly isDanger?: boolean
@@ -41,13 +40,12 @@ interface Props<O extends Operation> {
 }
 
 export function ActionDialog<O extends Operation>(props: Props<O>) {
-  const { label, of, text, operation, input, isDanger, confirm, reason, about, size, onClose, children } = props
-  const { title = of === undefined ? label : `${label}: ${of}`, made = of, started, onDone = onClose } = props
+  const { words, name = '', operation, input, isDanger, confirm, reason, about, size, onClose, children } = props
+  const { text = words.text, made = name, path, onDone = onClose } = props
   const [typed, setTyped] = useState('')
   const [asked, setAsked] = useState(about)
   const action = useAction(operation, (answer) => {
-    if (started) say(texts.common.actionStarted(label, started[0]), started[1])
-    else if (made !== undefined) say(texts.common.actionDone(label, made))
+    if (words.done) say(words.done(made), path)
     onDone(answer)
   })
   const isUnconfirmed = confirm !== undefined && typed !== confirm
@@ -60,7 +58,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
     action.run(input)
   }
   return (
-    <Dialog title={title} {...(size && { size })} onClose={onClose}>
+    <Dialog title={words.title(name)} {...(size && { size })} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
         {text !== undefined && <p className="muted">{text}</p>}
         <Faults value={problemOf(error).fields}>{children}</Faults>
@@ -72,7 +70,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
         <div className="dialog-foot">
           <Button onClick={onClose}>{texts.common.cancel}</Button>
           <Button type="submit" kind={isDanger ? 'danger' : 'primary'} isBusy={action.isBusy} reason={blocked}>
-            {label}
+            {words.label}
           </Button>
         </div>
       </form>
@@ -80,26 +78,25 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
   )
 }
 
-interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'text' | 'operation' | 'input' | 'children'> {
+interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'words' | 'operation' | 'input' | 'children'> {
   readonly name: string
-  readonly label?: string
   /** After it is gone: the page that showed it has nothing to show. */
   readonly onDone?: (() => void) | undefined
 }
 
 /** What cannot be taken back: the name has to be typed. */
 export function RemoveDialog<O extends Operation>(props: RemoveProps<O> & { readonly onClose: () => void }) {
-  const { name, label = texts.common.delete, onClose, onDone, ...rest } = props
+  const { name, onClose, onDone, ...rest } = props
   const close = (): void => {
     onClose()
     onDone?.()
   }
-  return <ActionDialog {...rest} label={label} of={name} confirm={name} isDanger onClose={onClose} onDone={close} />
+  return <ActionDialog {...rest} name={name} confirm={name} isDanger onClose={onClose} onDone={close} />
 }
 
 /** Removing, as an item of a menu. */
 export const removal = <O extends Operation>(props: RemoveProps<O>, reason?: string): MenuItem => ({
-  label: props.label ?? texts.common.delete,
+  label: props.words.label,
   reason,
   isDanger: true,
   dialog: (onClose) => <RemoveDialog {...props} onClose={onClose} />,

@@ -3,6 +3,12 @@ import { Fragment, type ReactNode, useEffect, useId, useLayoutEffect, useRef, us
 import { useLocation } from 'wouter'
 import { createListeners } from '../api/listeners.ts'
 
+/** The page cannot be scrolled behind a dialog, and must not jump by the width of the scrollbar that goes. */
+function keepWidth(): void {
+  const { style, clientWidth } = document.documentElement
+  if (!document.querySelector('dialog:modal')) style.setProperty('--scrollbar', `${innerWidth - clientWidth}px`)
+}
+
 interface Props {
   readonly title: string
   readonly size?: 'large'
@@ -17,7 +23,10 @@ export function Dialog({ title, size, onClose, children }: Props) {
   // Closed before it leaves the page: only then does the browser give the focus back to where it was.
   useLayoutEffect(() => {
     const dialog = element.current
-    if (dialog && !dialog.open) dialog.showModal()
+    if (dialog && !dialog.open) {
+      keepWidth()
+      dialog.showModal()
+    }
     return () => dialog?.close()
   }, [])
   return (

@@ -50,7 +50,7 @@ function Shown({ toast }: { readonly toast: Toast }) {
   return (
     <div className="toast">
       <span>
-        {text} {path !== undefined && <Link href={path}>{texts.common.show}</Link>}
+        {text} {path !== undefined && <Link href={path}>{texts.common.view}</Link>}
       </span>
       <Button
         kind="quiet"

@@ -19,11 +19,11 @@ class Svc3 < Formula
 
   def caveats
     <<~EOS
-      To make this Mac a node of a cluster, with what "svc3 node join-token" printed in join.txt:
+      To make this Mac a node, save the output of svc3 node join-token as join.txt, then run:
         brew install openai/tools/tart
         svc3 agent doctor --driver apple
         sudo svc3 agent install --driver apple --join-token-stdin < join.txt
-      On Intel: brew install qemu, and --driver qemu --network user.
+      On Intel, use brew install qemu and --driver qemu --network user.
     EOS
   end
 

@@ -91,7 +91,7 @@ describe('agent', () => {
     const failed = await server.fulfilled(server.want({ uid: 'a', diskGb: 30 }))
     assert.equal(failed.power, 'running')
     assert.equal(failed.diskGb, 20)
-    assert.match(failed.problem ?? '', /could not be resized on node "node-1": no space is left/)
+    assert.match(failed.problem ?? '', /Could not be resized on node node-1: no space is left/)
     assert.equal(world.vms.get('a')?.observed.state, 'running')
   })
 
@@ -99,7 +99,7 @@ describe('agent', () => {
     world.failNext('start', new Error('qemu is ill'))
     const report = await server.fulfilled(server.want({ uid: 'a' }))
     assert.equal(report.power, 'failed')
-    assert.match(report.problem ?? '', /qemu is ill.*nothing of it is left/)
+    assert.match(report.problem ?? '', /qemu is ill.*Deploy it again/)
     assert.equal(world.vms.size, 0)
     const again = server.next('a')
     await rig.restart()
@@ -155,7 +155,7 @@ describe('agent', () => {
     world.failNext('destroy', new Error('busy'))
     const desired = server.want({ uid: 'a', power: 'deleted' })
     const first = await server.until('a', ({ problem }) => problem !== undefined)
-    assert.match(first.problem ?? '', /could not be removed.*busy/)
+    assert.match(first.problem ?? '', /Could not be removed.*busy/)
     assert.equal((await server.until('a', ({ power }) => power === 'removed')).generation, desired.generation)
     assert.equal(world.vms.size, 0)
   })
@@ -186,7 +186,7 @@ describe('agent', () => {
     world.vms.delete('a')
     const report = await server.fulfilled(server.want({ uid: 'a' }))
     assert.equal(report.power, 'failed')
-    assert.match(report.problem ?? '', /its disk is not on node "node-1" any more/)
+    assert.match(report.problem ?? '', /Its disk is no longer on node node-1/)
     assert.equal(world.count('create a'), 1)
   })
 
@@ -283,7 +283,7 @@ describe('agent', () => {
     const folder = path.join(rig.folder, 'other')
     await assert.rejects(rig.launch({ folder, joinToken: async () => 'wrong' }), /join token is not good/)
     await assert.rejects(rig.launch({ folder, joinToken: undefined }), /not part of the cluster/)
-    await assert.rejects(rig.launch({ name: 'another' }), /belongs to the node "node-1"/)
+    await assert.rejects(rig.launch({ name: 'another' }), /belongs to node node-1/)
   })
 
   it('the agent tries the next address when one does not answer', async () => {
@@ -305,7 +305,7 @@ describe('agent', () => {
     await rig.launch()
     const report = await server.fulfilled(desired)
     assert.deepEqual([report.power, report.diskGb], ['running', 20])
-    assert.match(report.warning ?? '', /the disk has grown, but its partition and file system have not/)
+    assert.match(report.warning ?? '', /The disk has grown, but its partition and file system have not/)
   })
 
   it('the agent goes on with a deployment that an agent did not finish', async () => {

@@ -30,6 +30,7 @@ import { createReports } from './link/reports.ts'
 import { openStream } from './link/stream.ts'
 import { type Durability, openHandles } from './state/handles.ts'
 import { openLastSeenStore } from './state/last-seen-store.ts'
+import { sshGreets } from './vms/boot-watch.ts'
 import { growGuest } from './vms/grow.ts'
 import { createRoster } from './vms/roster.ts'
 import { createTunnels } from './vms/tunnels.ts'
@@ -99,7 +100,7 @@ export async function startAgent(options: AgentOptions, signal = new AbortContro
     const learn = (urls: readonly string[]): void => {
       if (!addresses.learn(connection.apiUrl, urls)) return
       identity.remember(addresses.all).catch((error: unknown) => {
-        options.log.warn('cannot write down where servers are', { folder: options.folder, problem: reasonOf(error) })
+        options.log.warn('failed to save the server addresses', { folder: options.folder, problem: reasonOf(error) })
       })
     }
     const agent = await runAgent(options, connection, content, learn, () => identity.credentials)
@@ -201,6 +202,7 @@ async function runAgent(
     isoFolder: path.join(imageFolder, 'isos'),
     graceSeconds: options.graceSeconds ?? defaultGraceSeconds,
     grow: growGuest,
+    greets: isSimulation ? undefined : sshGreets,
   }
   const roster = createRoster({
     context: {

@@ -97,7 +97,7 @@ describe('restored server', () => {
     server.forgetNode('node-1')
     await server.reconnect()
     await isKept('a', /before it joined again/)
-    assert.ok(lines.some(({ message }) => message.includes('made this host a new node')))
+    assert.ok(lines.some(({ message }) => message.includes('joined as a new node')))
   })
 
   it('an agent whose server does not say which data it has keeps what is not listed, and follows what is listed', async () => {
@@ -106,7 +106,7 @@ describe('restored server', () => {
     server.isOldFashioned = true
     server.desired.delete('a')
     await server.reconnect()
-    await isKept('a', /does not say/)
+    await isKept('a', /does not identify/)
     assert.equal((await server.fulfilled(server.want({ uid: 'b', power: 'stopped' }))).power, 'stopped')
   })
 
@@ -165,7 +165,7 @@ describe('restored server', () => {
     world.failNext('start', new Error('qemu is ill'))
     await server.restore(backup)
     const report = await server.until('a', ({ problem }) => problem !== undefined)
-    assert.match(report.problem ?? '', /could not be started.*qemu is ill/)
+    assert.match(report.problem ?? '', /Could not be started.*qemu is ill/)
     assert.deepEqual([world.vms.has('a'), world.count('destroy a')], [true, 0])
   })
 })

@@ -32,20 +32,20 @@ export const Status = t.Object(
     apiVersion: t.Literal('v1'),
     metadata: t.Object({}),
     status: t.String({ enum: ['Success', 'Failure'] }),
-    message: t.String({ description: 'What happened, and to what' }),
-    reason: t.Optional(t.String({ description: 'One word for programs' })),
+    message: t.String({ description: 'What happened, for people' }),
+    reason: t.Optional(t.String({ description: 'Reason in one word, for programs' })),
     details: t.Optional(
       t.Object({
         name: t.Optional(t.String()),
         kind: t.Optional(t.String()),
-        causes: t.Optional(t.Array(Cause, { description: 'Every faulty field, not only the first' })),
+        causes: t.Optional(t.Array(Cause, { description: 'All invalid fields' })),
       }),
     ),
     code: t.Integer(),
     hint: t.Optional(t.String({ description: 'What to do next' })),
-    requestId: t.Optional(t.String({ description: 'Names this request in the log of the service' })),
+    requestId: t.Optional(t.String({ description: 'ID of the request in the server log' })),
   },
-  { title: 'Status', description: 'The outcome of a request that has no record to show' },
+  { title: 'Status', description: 'Result of a request without a record' },
 )
 export type Status = t.Static<typeof Status>
 
@@ -73,6 +73,19 @@ export class ApiError extends Error {
     this.code = codes[reason]
     this.options = options
     this.requestId = requestId
+  }
+
+  /** HTTP status, as users of the client know it. */
+  get status(): number {
+    return this.code
+  }
+
+  get hint(): string | undefined {
+    return this.options.hint
+  }
+
+  get causes(): readonly Cause[] {
+    return this.options.causes ?? []
   }
 
   /** Another try may work without anybody doing anything: the service is busy, or not there for a moment. */
@@ -116,8 +129,66 @@ export function success(message: string, options: { kind: string; name: string }
   }
 }
 
-export const notFound = (kind: string, name: string, hint: string): ApiError =>
-  new ApiError('NotFound', `${kind} "${name}" not found`, { kind, name, hint })
+/** Kind → its name in sentences, and the command that lists it. */
+const kinds: Readonly<Record<string, readonly [name: string, list?: string]>> = {
+  blobs: ['Content'],
+  'cached-images': ['Cached image', 'imagecache list'],
+  captures: ['Capture'],
+  files: ['File'],
+  images: ['Image', 'image list'],
+  isos: ['ISO', 'iso list'],
+  namespaces: ['Namespace', 'namespace list'],
+  nodes: ['Node', 'node list'],
+  pushjobs: ['Push job', 'vm get-push-status'],
+  registrycredentials: ['Registry credential', 'regcred list'],
+  'remote-images': ['Remote image', 'remote-image list'],
+  'remote-isos': ['Remote ISO', 'remote-iso list'],
+  rolebindings: ['Role binding'],
+  serviceaccounts: ['Service account', 'serviceaccount list'],
+  tags: ['Tag'],
+  tunnels: ['Tunnel'],
+  uploads: ['Upload'],
+  vmconfigs: ['VM configuration', 'vm-config list'],
+  vms: ['VM', 'vm list'],
+}
+
+/** A name as people type it; several with commas between. In quotes: what no name can be. */
+const typed = (name: string): string => {
+  const short = name.slice(0, 200)
+  return /^[\p{L}\p{N}@._:/+-]+(, [\p{L}\p{N}@._:/+-]+)*$/u.test(short) ? short : JSON.stringify(short)
+}
+
+/** `VM demo`, `Image tools`: how a message names a record. */
+export const recordName = (kind: string, name: string): string => `${kinds[kind]?.[0] ?? kind} ${typed(name)}`
+
+interface Where {
+  /** Where the record was looked for; none for what the whole cluster shares. */
+  readonly namespace?: string | undefined
+  /** Default: the command that lists the kind. */
+  readonly hint?: string
+}
+
+const inside = (namespace: string | undefined): string => (namespace ? ` in ${namespace}` : '')
+
+function listHint(kind: string, namespace: string | undefined): string | undefined {
+  const [name = '', list] = kinds[kind] ?? []
+  const option = namespace ? ` -n ${namespace}` : ''
+  const plural = `${/^[A-Z]{2}/.test(name) ? name : name.toLowerCase()}s`
+  return list && `Run svc3 ${list}${option} to see all ${plural}`
+}
+
+export function notFound(kind: string, name: string, { namespace, hint }: Where = {}): ApiError {
+  const next = hint ?? listHint(kind, namespace)
+  const about = { kind, name: name.slice(0, 200), ...(next && { hint: next }) }
+  return new ApiError('NotFound', `${recordName(kind, name)} not found${inside(namespace)}`, about)
+}
+
+export const alreadyExists = (
+  kind: string,
+  name: string,
+  { namespace, hint = 'Choose another name' }: Where = {},
+): ApiError =>
+  new ApiError('AlreadyExists', `${recordName(kind, name)} already exists${inside(namespace)}`, { kind, name, hint })
 
 /** One or more values that can never be right. */
 export const invalid = (kind: string, causes: readonly Cause[], hint?: string): ApiError =>

@@ -39,6 +39,13 @@ export interface Operation {
    * Every change with it becomes an event.
    */
   readonly involves?: `params.${string}` | `body.${string}` | `answer.${string}`
+  /** The kind of what it changes, where that is not the noun. */
+  readonly involvesKind?: string
+  /**
+   * Set on changes: what follows the caller's name in the event ("admin deleted VM w1"). `{name}` is what it changes;
+   * other placeholders are fields of the request or its answer. By `command` where one operation has several.
+   */
+  readonly past?: string | { readonly [command: string]: string }
   /** Fields of the request that an event tells besides, none of them secret. */
   readonly tells?: readonly string[]
   /** The answer carries a secret: it is never kept, so an Idempotency-Key has no effect. */
@@ -73,12 +80,12 @@ export const operation = <const O extends Operation>(value: O): O => value
 /** Query of every list. Sent as text, so that a wrong number is refused with a field name and not by coercion. */
 export const ListQuery = t.Object({
   limit: t.Optional(
-    t.Integer({ minimum: 1, maximum: 1000, description: 'At most so many items; `continue` leads on' }),
+    t.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of items; `continue` gets the next page' }),
   ),
-  continue: t.Optional(t.String({ description: 'Goes on where the page that carried this value ended' })),
+  continue: t.Optional(t.String({ description: 'Value from the last page, to get the next one' })),
   labelSelector: t.Optional(t.String({ description: 'For example `team=ios,stage!=test`' })),
   fieldSelector: t.Optional(t.String({ description: 'For example `owner=me@example.com`' })),
-  watch: t.Optional(t.Boolean({ description: 'Streams changes as one JSON object a line' })),
+  watch: t.Optional(t.Boolean({ description: 'Stream changes, one JSON object per line' })),
   resourceVersion: t.Optional(t.String({ description: 'With `watch`: stream the changes after this version' })),
 })
 export type ListQuery = t.Static<typeof ListQuery>
@@ -87,7 +94,7 @@ export type ListQuery = t.Static<typeof ListQuery>
 export const MadeListQuery = t.Pick(ListQuery, ['limit', 'continue', 'labelSelector', 'fieldSelector'])
 
 /** `continue` of the answers of all lists. */
-export const Continue = t.Optional(t.String({ description: 'There is more: pass this on' }))
+export const Continue = t.Optional(t.String({ description: 'There are more items: pass this value' }))
 
 interface ListInput {
   readonly id: string

@@ -48,7 +48,7 @@ export function parseKeyring(text: string, where: string): Keyring {
   const isWhole = keys.every((key, index) => key.length === keyBytes && key.toString('base64') === parts[index])
   if (keys.length === 0 || !isWhole) {
     const problem = parts.length === 0 ? 'is empty' : 'does not hold master keys'
-    throw new KeyringError(`${where} ${problem}: put base64 of ${keyBytes} bytes there, one or more`)
+    throw new KeyringError(`${where} ${problem}: it must hold one or more base64 keys of ${keyBytes} bytes`)
   }
   return makeKeyring(keys)
 }
@@ -85,16 +85,14 @@ export function takeKeySource(
 /** Reads the keys; a file that is not there yet is made (mode 0600), but only where no data would need an older one. */
 export async function loadKeyring(found: { source: KeySource; text?: string }, isFresh: boolean): Promise<Keyring> {
   const { source, text } = found
-  if (source.kind === 'variable') return parseKeyring(text ?? '', `the variable ${source.name}`)
+  if (source.kind === 'variable') return parseKeyring(text ?? '', `Variable ${source.name}`)
   const file = source.kind === 'file' ? source.file : source.name
   // A key of our own in place of one that cannot be read would open nothing.
   const content = mayBeThere(file) ? await readKeys(file) : undefined
   if (source.kind === 'file' && content !== undefined) await refuseIfOpen(file)
-  if (content !== undefined) return parseKeyring(content, `the master key ${file}`)
+  if (content !== undefined) return parseKeyring(content, `Master key ${file}`)
   if (!isFresh || source.kind === 'credential') {
-    throw new KeyringError(
-      `the master key ${file} is missing, and without it the stored secrets cannot be opened: restore it from your backup`,
-    )
+    throw new KeyringError(`Master key ${file} not found: restore it from your backup to open the stored secrets`)
   }
   const ring = makeKeyring([randomBytes(keyBytes)])
   await saveKeyring(file, ring)
@@ -105,7 +103,7 @@ async function readKeys(file: string): Promise<string> {
   try {
     return await fs.readFile(file, 'utf8')
   } catch (error) {
-    throw new KeyringError(`the master key ${file} ${whyUnreadable(error)}`)
+    throw new KeyringError(`Master key ${file} ${whyUnreadable(error)}`)
   }
 }
 
@@ -113,7 +111,7 @@ async function refuseIfOpen(file: string): Promise<void> {
   const { mode } = await fs.stat(file)
   if ((mode & 0o077) === 0) return
   throw new KeyringError(
-    `the master key ${file} can be read by others: "chmod 600" it, and rotate it if somebody may have read it`,
+    `Master key ${file} is readable by other users: run chmod 600, and rotate the key if it may have leaked`,
   )
 }
 

@@ -14,6 +14,8 @@ const signatureSeconds = 300
 
 export interface JoinGrant {
   readonly namespace: string
+  /** Names the token in events. Undefined for tokens of earlier versions. */
+  readonly id?: string
   /** The id of a token that is good for one host. */
   readonly onceId?: string
   readonly expiresAt: Date
@@ -28,7 +30,11 @@ interface Signed {
 
 export interface NodeKeys {
   /** `once`: for one host; whoever takes it sees to that, by its id. */
-  issueJoinToken(namespace: string, seconds: number, once?: 'once'): Promise<{ token: string; expiresAt: Date }>
+  issueJoinToken(
+    namespace: string,
+    seconds: number,
+    once?: 'once',
+  ): Promise<{ id: string; token: string; expiresAt: Date }>
   /** What a host may join by it; undefined for every token that is not good. */
   openJoinToken(token: string): Promise<JoinGrant | undefined>
   /** Whether the node signed its name and that time, just now; and its next key, where it wants another one. */
@@ -40,14 +46,15 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
     async issueJoinToken(namespace, seconds, once) {
       const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
       const { kid, privateKey } = await keys.signer((nowSeconds + seconds + skewSeconds) * 1_000)
-      const token = await new SignJWT({ namespace, ...(once && { once: true, jti: randomUUID() }) })
+      const jti = randomUUID()
+      const token = await new SignJWT({ namespace, jti, ...(once && { once: true }) })
         .setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' })
         .setIssuer(issuer)
         .setAudience(audience)
         .setIssuedAt(nowSeconds)
         .setExpirationTime(nowSeconds + seconds)
         .sign(privateKey)
-      return { token, expiresAt: new Date((nowSeconds + seconds) * 1_000) }
+      return { id: idOf(jti), token, expiresAt: new Date((nowSeconds + seconds) * 1_000) }
     },
     async openJoinToken(token) {
       try {
@@ -61,7 +68,11 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
         })
         const { namespace, once, jti, exp = 0 } = payload
         if (typeof namespace !== 'string' || (once === true && typeof jti !== 'string')) return undefined
-        return { namespace, expiresAt: new Date(exp * 1_000), ...(once === true && jti && { onceId: jti }) }
+        return {
+          namespace,
+          expiresAt: new Date(exp * 1_000),
+          ...(jti && { id: idOf(jti), ...(once === true && { onceId: jti }) }),
+        }
       } catch (error) {
         if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined
         throw error
@@ -75,6 +86,9 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
     },
   }
 }
+
+/** Enough to tell tokens apart; the token itself cannot be made from it. */
+const idOf = (jti: string): string => jti.slice(0, 8)
 
 const signedText = (name: string, at: string, newKey: string | undefined): Buffer =>
   Buffer.from(newKey === undefined ? `svc3-agent\n${name}\n${at}` : `svc3-agent-key\n${name}\n${newKey}\n${at}`)

@@ -43,9 +43,9 @@ export function seal(ring: Keyring, secret: string, binding: Binding): Sealed {
 
 export function unseal(ring: Keyring, sealed: Sealed, binding: Binding): string {
   const [version, id, nonce, body] = sealed.split('.')
-  if (version !== 'v1' || !id || !nonce || !body) throw refused(binding, 'is not in a form that this program reads')
+  if (version !== 'v1' || !id || !nonce || !body) throw refused(binding, 'has an unknown format')
   const key = ring.keys.get(id)
-  if (!key) throw refused(binding, `was sealed with the key ${id}, which is not in the key ring`)
+  if (!key) throw refused(binding, `is encrypted with key ${id}, which is not in the key ring`)
   const bytes = Buffer.from(body, 'base64url')
   try {
     const decipher = createDecipheriv(algorithm, key.secret, Buffer.from(nonce, 'base64url'), {
@@ -54,14 +54,14 @@ export function unseal(ring: Keyring, sealed: Sealed, binding: Binding): string 
     decipher.setAAD(associated(id, binding)).setAuthTag(bytes.subarray(-tagBytes))
     return Buffer.concat([decipher.update(bytes.subarray(0, -tagBytes)), decipher.final()]).toString('utf8')
   } catch {
-    throw refused(binding, 'does not open: it was moved here from another record, or altered')
+    throw refused(binding, 'cannot be decrypted: it was changed or moved from another record')
   }
 }
 
 export const sealedWith = (sealed: Sealed): string => sealed.split('.')[1] ?? ''
 
 const refused = (binding: Binding, problem: string): SealError =>
-  new SealError(`the sealed secret of ${binding.key} ${problem}`)
+  new SealError(`The secret of ${binding.key} ${problem}`)
 
 /** Fields in order of name, so that the order in which a record was built does not matter. */
 function associated(keyId: string, { key, fields }: Binding): Buffer {

@@ -71,7 +71,7 @@ export async function loadSigningKeys(
   const nowMs = (): number => clock.now().getTime()
   const active = (): SigningKey => {
     const signing = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs()) ?? keys[0]
-    if (!signing) throw new Error('all signing keys were removed from the store')
+    if (!signing) throw new Error('The store has no signing keys left')
     return signing
   }
 

@@ -127,7 +127,7 @@ describe('forged tokens', () => {
       if (!/^[\x21-\x7e]+$/.test(token)) return
       const answer = await service.call('GET', '/api/v1/namespaces', { token })
       assert.equal(answer.status, 401)
-      assert.equal(answer.body.message, 'Unauthorized: the request carries no valid token')
+      assert.equal(answer.body.message, 'Unauthorized: the token is missing, invalid or expired')
     })
   }
 })

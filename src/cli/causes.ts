@@ -40,8 +40,10 @@ export function messageOf(error: ApiError, options: readonly string[]): string {
 
 /** A hint about the body of a request helps nobody here: the line of usage does. */
 export function hintHere(hint: string | undefined, helpLine: string): string | undefined {
-  if (hint?.includes('details.causes')) return helpLine || 'correct what is named above, and try again'
-  return hint?.replaceAll(/\bwith "\w+": true \((--[\w-]+)\)/g, 'with $1')
+  if (hint?.includes('details.causes')) return helpLine || 'Correct the values named above and try again'
+  return hint?.replaceAll(/\b([Ss])et "\w+": true \((--[\w-]+)\)/g, (_, first: string, option: string) =>
+    first === 'S' ? `Use ${option}` : `use ${option}`,
+  )
 }
 
 /** Nothing else is wrong with the request than that what it names is not there. */

@@ -127,9 +127,9 @@ export const defineCommand = <const A extends Arguments, const O extends Options
 /** Options of every command. */
 export const everywhere = {
   help: { type: 'boolean', short: 'h', description: 'Show this help' },
-  quiet: { type: 'boolean', description: 'Only the answer and errors: no notes, no warnings, no confirmations' },
-  'no-color': { type: 'boolean', description: 'No colours, as with NO_COLOR in the environment' },
-  debug: { type: 'boolean', description: 'Show requests and answers on stderr, without their secrets' },
+  quiet: { type: 'boolean', description: 'Print only the result and errors' },
+  'no-color': { type: 'boolean', description: 'Disable colors, like NO_COLOR' },
+  debug: { type: 'boolean', description: 'Show requests and responses on stderr, without secrets' },
 } as const satisfies Options
 
 /** Options of every command that talks to the service. */
@@ -138,8 +138,8 @@ export const connected = {
     type: 'string',
     value: 'CONTEXT',
     names: 'contexts',
-    defaultText: '$SVC3_CONTEXT, or the one in use',
-    description: 'Configured context to work with',
+    defaultText: '$SVC3_CONTEXT, or the current one',
+    description: 'Context to use',
   },
 } as const satisfies Options
 
@@ -149,7 +149,7 @@ export const namespaced = {
     short: 'n',
     value: 'NAMESPACE',
     defaultText: '$SVC3_DEFAULT_NAMESPACE, the context, or svc-default',
-    description: 'Namespace to work in',
+    description: 'Namespace to use',
   },
   ...connected,
 } as const satisfies Options
@@ -161,7 +161,7 @@ export const waiting = {
     value: 'MINUTES',
     max: 1_440,
     default: 10,
-    description: 'How long to wait for the service, in minutes or as 1h30m',
+    description: 'How long to wait, in minutes or as 1h30m',
   },
 } as const satisfies Options
 
@@ -175,17 +175,19 @@ export const waitingLonger = {
 
 /** For commands that wait unless asked not to. */
 export const waitsByItself = {
-  wait: { type: 'boolean', description: 'Answer when it is done; so it is anyhow' },
-  'no-wait': { type: 'boolean', description: 'Answer at once' },
+  wait: { type: 'boolean', description: 'Wait until done (default)' },
+  'no-wait': { type: 'boolean', description: 'Return at once' },
 } as const satisfies Options
 
 export const printed = {
-  output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Format of the answer' },
+  output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Output format' },
 } as const satisfies Options
 
 export interface Session {
   readonly client: Client
   readonly namespace: string
+  /** The options that lead there again, for a line to copy: empty, or ` -n svc-ios`. */
+  readonly again: string
   readonly apiUrl: string
 }
 

@@ -1,16 +1,43 @@
-// Asks a question on the terminal and reads one line.
-import type { Context } from './command.ts'
+// The one rule of destructive commands: on a terminal, a question that names what is lost; --yes skips it. Without a
+// terminal there is no question: a script is confirmed by being run.
+import type { Context, Options } from './command.ts'
 import type { Host } from './host.ts'
+import { Failure } from './line/usage.ts'
 
-/** Whether somebody can be asked. */
-export const canAsk = ({ stdin, stderr }: Host): boolean => stdin.isTerminal && stderr.isTerminal
+export const confirmed = {
+  yes: { type: 'boolean', short: 'y', description: 'Skip the confirmation' },
+} as const satisfies Options
 
-/** Where nobody can be asked, as in scripts, the command is confirmed by being run. */
-export async function confirm({ host, signal }: Context, question: string): Promise<boolean> {
-  if (!canAsk(host)) return true
-  host.stderr.write(`${host.calledAs}: ${question} [yes/no] `)
-  return /^(y|yes)$/i.test(await readLine(host, signal))
+/** Whether somebody can answer. */
+const canAsk = ({ stdin, stderr }: Host): boolean => stdin.isTerminal && stderr.isTerminal
+
+interface Loss {
+  readonly yes: boolean
+  /** Names what is lost. Called only when somebody is there to answer; undefined when nothing is lost. */
+  question(): string | Promise<string | undefined>
+  /** What is said when the answer is no: `Nothing deleted`. */
+  readonly refused: string
 }
+
+/** Throws unless the answer is yes. */
+export async function confirmLoss({ host, signal }: Context, { yes, question, refused }: Loss): Promise<void> {
+  if (yes || !canAsk(host)) return
+  const asked = await question()
+  if (asked === undefined) return
+  host.stderr.write(`${asked} [y/N] `)
+  if (!/^(y|yes)$/i.test(await readLine(host, signal)))
+    throw new Failure(refused, 'Answer y, or add --yes to skip the question')
+}
+
+/** `VM demo`, `VMs a and b`, `VMs a, b, c and 17 more`. */
+export function namesText([one, many]: readonly [string, string], names: readonly string[]): string {
+  const shown = names.length > maxNames ? [...names.slice(0, maxNames), `${names.length - maxNames} more`] : [...names]
+  const last = shown.pop() ?? ''
+  return shown.length === 0 ? `${one} ${last}` : `${many} ${shown.join(', ')} and ${last}`
+}
+
+/** More would not be read. */
+const maxNames = 20
 
 export async function readLine({ stdin }: Pick<Host, 'stdin'>, signal: AbortSignal): Promise<string> {
   let line = ''

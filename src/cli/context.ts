@@ -34,7 +34,15 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
   const warnOfClearText = ({ apiUrl, token }: Connection): void => {
     if (hasWarned || token === undefined || isLoopback(new URL(apiUrl).hostname)) return
     hasWarned = true
-    note(`the token travels in clear to ${apiUrl}, and who listens in can use it; https:// is safer`)
+    note(`The token is sent unencrypted to ${apiUrl}; use https:// to protect it`)
+  }
+  let hasNamed = false
+  /** Only for people: scripts mean what they set. */
+  const nameOverridden = ({ apiUrl, overridden }: Connection): void => {
+    if (hasNamed || overridden === undefined || !host.stderr.isTerminal) return
+    hasNamed = true
+    const variable = host.env.SVC3_API_URL ? 'SVC3_API_URL' : 'SVC3_DATA'
+    note(`Using ${apiUrl} (${variable}), not context ${overridden}`)
   }
   return {
     host,
@@ -55,11 +63,17 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     async connect(limits = {}) {
       const connection = await this.connection()
       const { openClient } = await import('./connect/session.ts')
+      nameOverridden(connection)
       if (connection.apiUrl.startsWith('https:'))
         await (await import('./connect/trust.ts')).meetServer(host, connection, signal)
       else warnOfClearText(connection)
       const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
-      return { client: openClient(host, connection, { ...limits, secrets }), namespace, apiUrl: connection.apiUrl }
+      const again = ['namespace', 'context'].map((name) => {
+        const given = options[name]
+        return given === undefined ? '' : ` ${name === 'namespace' ? '-n' : '--context'} ${given}`
+      })
+      const client = openClient(host, connection, { ...limits, secrets })
+      return { client, namespace, again: again.join(''), apiUrl: connection.apiUrl }
     },
     async print(items, columns, none) {
       if (format === 'table' && items.length === 0 && host.stdout.isTerminal) return note(none)

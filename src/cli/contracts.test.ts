@@ -29,7 +29,7 @@ beforeEach(() =>
     'WATCH vms': changes(),
     'DELETE vms/demo': () => success('deleted', { kind: 'vms', name: 'demo' }),
     'GET vms/nobody': () => {
-      throw notFound('vms', 'nobody', 'list them')
+      throw notFound('vms', 'nobody', { hint: 'List them' })
     },
   }),
 )
@@ -73,7 +73,7 @@ describe('other texts', () => {
 
   it('a bad token does not exit 0, and the text contains Unauthorized', async () => {
     service.override = (_, response) =>
-      send(response, 401, new ApiError('Unauthorized', 'the token is not valid').toStatus('r'))
+      send(response, 401, new ApiError('Unauthorized', 'The token is invalid').toStatus('r'))
     for (const line of ['vm list', 'vm list -o json', 'vm delete demo', 'vm deploy demo -i x -o json']) {
       const { exitCode, stdout, stderr } = await svc3(line)
       assert.equal(exitCode, 3, line)
@@ -127,13 +127,10 @@ describe('exit codes', () => {
     service.requests.length = 0
     const { exitCode, stdout, stderr } = await svc3('vm list --nope')
     assert.deepEqual([exitCode, stdout, service.requests.length], [2, '', 0])
-    assert.equal(
-      stderr,
-      'svc3: unknown option --nope\nsvc3: usage: svc3 vm list [NAME…] [OPTIONS]; --help shows more\n',
-    )
+    assert.equal(stderr, 'svc3: Unknown option --nope\nsvc3: Usage: svc3 vm list [NAME…] [OPTIONS]\n')
     assert.equal(
       (await svc3('vm ssh')).stderr,
-      'svc3: VM is missing: name of the VM\nsvc3: usage: svc3 vm ssh VM [OPTIONS] [-- COMMAND…]; --help shows more\n',
+      'svc3: Specify VM: name of the VM\nsvc3: Usage: svc3 vm ssh VM [OPTIONS] [-- COMMAND…]\n',
     )
   })
 })

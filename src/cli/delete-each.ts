@@ -2,6 +2,7 @@
 // is the exit code.
 import { ApiError, type Status } from '../api/errors.ts'
 import type { Context } from './command.ts'
+import { confirmLoss, namesText } from './confirm.ts'
 import { reportFailure } from './failure.ts'
 import { exitCodes, Interrupted } from './line/usage.ts'
 
@@ -9,6 +10,12 @@ interface Deletion {
   readonly names: readonly string[]
   /** What they are in the answer, such as `vm`. */
   readonly kind: string
+  /** The same in a question: one, and several. */
+  readonly nouns: readonly [string, string]
+  /** Answered already. */
+  readonly yes: boolean
+  /** The question to ask of `VMs a and b`; it says what is lost with them. */
+  question(what: string, names: readonly string[]): string | Promise<string>
   /** The command that shows what is left, without the program's name. */
   readonly lookAgain: string
   remove(name: string): Promise<Status>
@@ -30,17 +37,23 @@ const badness: readonly number[] = [
 export async function deleteEach(context: Context, deletion: Deletion): Promise<number> {
   const { names, kind, lookAgain, remove, sentence = (name) => `Successfully deleted ${kind} ${name}` } = deletion
   const { host, commands, secrets, isTalking } = context
+  const distinct = [...new Set(names)]
+  await confirmLoss(context, {
+    yes: deletion.yes || distinct.length === 0,
+    question: () => deletion.question(namesText(deletion.nouns, distinct), distinct),
+    refused: 'Nothing deleted',
+  })
   const deleted: Status[] = []
   let failure: Error | undefined
   let worst: number = exitCodes.done
-  for await (const { name, outcome } of inOrder([...new Set(names)], remove)) {
+  for await (const { name, outcome } of inOrder(distinct, remove)) {
     if (!(outcome instanceof Error)) {
       deleted.push(outcome)
       if (isTalking) host.stdout.write(`${sentence(name)}\n`)
       continue
     }
     if (context.signal.aborted)
-      throw new Interrupted('interrupted', `what was begun goes on; "${host.calledAs} ${lookAgain}" shows what is left`)
+      throw new Interrupted('Stopped waiting; deletes already sent continue', `To see what is left: svc3 ${lookAgain}`)
     // Who is not let in, or finds nobody there, need not hear it for every name.
     if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
     failure = outcome

@@ -52,12 +52,12 @@ for (const word of ['image', 'iso']) {
   it(`${word} download -f FILE saves there; -o FILE is no format`, async () => {
     const wrong = await svc3(`${word} download sonoma -o disk.raw`)
     assert.equal(wrong.exitCode, 2)
-    assert.match(wrong.stderr, /"disk\.raw" is not one of table, wide, json, yaml/)
+    assert.match(wrong.stderr, /"disk\.raw": choose from table, wide, json, yaml/)
     assert.deepEqual(fs.readdirSync(folder), [])
     assert.equal((await svc3(`${word} download sonoma -f disk.raw`)).exitCode, 0)
     assert.deepEqual(fs.readFileSync(path.join(folder, 'disk.raw')), content)
     const again = await svc3(`${word} download sonoma --file disk.raw`)
-    assert.match(again.stderr, /is there already\nsvc3: give another one with --file, or replace it with --force\n$/)
+    assert.match(again.stderr, /already exists\nsvc3: Choose another name with --file, or replace it with --force\n$/)
   })
 }
 
@@ -72,7 +72,10 @@ it('image download that fails in the middle leaves no file but a part of one, an
   const { exitCode, stderr } = await svc3('image download sonoma')
   const part = `sonoma.${checksum.slice(7, 19)}.part`
   assert.deepEqual([exitCode, fs.readdirSync(folder)], [6, [part]])
-  assert.ok(stderr.includes(`what has come is in ${path.join(folder, part)}: the same command goes on`), stderr)
+  assert.ok(
+    stderr.includes(`Partial download kept in ${path.join(folder, part)}. Run the same command to resume`),
+    stderr,
+  )
   assert.match(stderr, /some of it is lost/)
 })
 

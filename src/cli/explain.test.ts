@@ -24,7 +24,7 @@ const svc3 = (line: string) =>
 
 describe('unknown names', () => {
   const missing = (kind: string, name: string) => () => {
-    throw notFound(kind, name, 'svc3 vm list shows what is there')
+    throw notFound(kind, name)
   }
   beforeEach(() =>
     serve(service, {
@@ -46,7 +46,7 @@ describe('unknown names', () => {
     it(`an unknown name in "${line}" suggests ${meant}`, async () => {
       const { exitCode, stderr } = await svc3(line)
       assert.equal(exitCode, 5)
-      const pattern = new RegExp(`not found\\nsvc3: did you mean "${meant}"\\? .*vm list.* shows what is there\\n$`)
+      const pattern = new RegExp(`not found.*\\nsvc3: Did you mean ${meant}\\? Run .* list.* to see all .*\\n$`)
       assert.match(stderr, pattern)
     })
 
@@ -58,12 +58,13 @@ describe('unknown names', () => {
 
   it('an unknown name is reported without a suggestion when the service does not list in time', async () => {
     service.override = (request, response) => {
-      if (request.path.endsWith('/dmeo')) send(response, 404, notFound('vms', 'dmeo', 'list them').toStatus('r'))
+      if (request.path.endsWith('/dmeo'))
+        send(response, 404, notFound('vms', 'dmeo', { hint: 'List them' }).toStatus('r'))
     }
     patience.end()
     const { stderr } = await svc3('vm ssh dmeo')
     patience = withoutLimit(patienceMs)
-    assert.equal(stderr, 'svc3: vms "dmeo" not found\nsvc3: list them\n')
+    assert.equal(stderr, 'svc3: VM dmeo not found\nsvc3: List them\n')
   })
 })
 
@@ -90,27 +91,24 @@ describe('version skew', () => {
       return send(response, refusal.code, refusal.toStatus('r'))
     }
   }
-  const unknownPath = new ApiError('NotFound', 'path not found: there is no such operation', { hint: 'see the API' })
+  const unknownPath = new ApiError('NotFound', 'Path not found', { hint: 'See the API' })
 
   it('versions that do not fit are named when the server does not know the request', async () => {
     serveVersion('2.9.0', unknownPath)
     const { stderr } = await svc3('vm list')
-    assert.match(
-      stderr,
-      /\nsvc3: this program is version 3\.0\.0-here and the server 2\.9\.0: they do not fit; use the/,
-    )
+    assert.match(stderr, /\nsvc3: This program is version 3\.0\.0-here, the server is 2\.9\.0\. Use the program/)
   })
 
   it('versions are not blamed when they fit', async () => {
     serveVersion('3.0.0', unknownPath)
-    assert.match((await svc3('vm list')).stderr, /\nsvc3: see the API\n$/)
+    assert.match((await svc3('vm list')).stderr, /\nsvc3: See the API\n$/)
   })
 
   it('"version" notes that client and server do not fit', async () => {
     serveVersion('4.0.0', unknownPath)
     const { exitCode, stdout, stderr } = await svc3('version')
     assert.deepEqual([exitCode, stdout], [0, 'client 3.0.0-here\nserver 4.0.0\n'])
-    assert.match(stderr, /they do not fit/)
+    assert.match(stderr, /This program is version .*, the server is /)
     assert.equal((await svc3('version -o json')).stderr, '')
   })
 })

@@ -31,9 +31,11 @@ export interface Asked {
 
 /** The error, or one that says more. */
 export async function explain(error: unknown, asked: Asked): Promise<unknown> {
-  // Only what the service said: it has named the request.
-  if (!(error instanceof ApiError) || error.requestId === undefined) return error
-  const more = await (error.reason === 'NotFound' && error.options.kind
+  if (!(error instanceof ApiError)) return error
+  const isMissing = error.reason === 'NotFound' && error.options.kind !== undefined
+  // What the service said has named the request; of what this program missed in a list, only the name can be wrong.
+  if (error.requestId === undefined && (!isMissing || error.options.hint?.startsWith('Did you mean'))) return error
+  const more = await (isMissing && error.options.kind
     ? meant(error.options.kind, error.options.name, asked)
     : strange.has(error.reason)
       ? apart(asked)
@@ -53,7 +55,7 @@ async function meant(kind: string, name: string | undefined, { host, namespace }
   if (known === undefined || name === undefined) return undefined
   const names = await liveNames(host, { kind: known, namespace, timeoutMs: patienceMs }).catch(() => [])
   const near = nearestName(name, names)
-  return near === undefined ? undefined : (hint) => `did you mean "${near}"?${hint ? ` ${hint}` : ''}`
+  return near === undefined ? undefined : (hint) => `Did you mean ${near}?${hint ? ` ${hint}` : ''}`
 }
 
 async function apart({ host }: Asked): Promise<More | undefined> {

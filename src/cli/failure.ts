@@ -2,7 +2,8 @@
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { hintHere, isAboutMissing, messageOf } from './causes.ts'
-import type { CommandTable } from './command.ts'
+import type { CommandTable, Entry } from './command.ts'
+import { type Connection, findConnection, serverOf } from './connect/connection.ts'
 import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
 import { exitCodes, isCommandError } from './line/usage.ts'
@@ -42,7 +43,8 @@ export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
   const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context)
   // The service and our tables say "svc3"; whoever called us by the other name reads that one.
-  for (const text of [what, next?.replaceAll(ownLine(context.commands), `${host.calledAs} `)]) {
+  for (const said of [what, next]) {
+    const text = said?.replaceAll(ownLine(context.commands), `${host.calledAs} `)
     if (text) host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
   }
   if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${withoutSecrets(stackOf(error), secrets)}\n`)
@@ -50,13 +52,14 @@ export function reportFailure(error: unknown, context: FailureContext): number {
 }
 
 const ownLine = (commands: CommandTable): RegExp =>
-  new RegExp(`\\bsvc3 (?=(?:${Object.keys(commands).join('|')})\\b)`, 'g')
+  new RegExp(`\\bsvc3 (?=--|(?:${Object.entries(commands).flatMap(wordsOf).join('|')})\\b)`, 'g')
 
-const interruption = (error: unknown): Told => ({
-  exitCode: exitCodes.interrupted,
-  what: 'interrupted',
-  next: isCommandError(error) && error.exitCode === exitCodes.interrupted ? error.hint : undefined,
-})
+const wordsOf = ([name, { aliases = [] }]: readonly [string, Entry]): string[] => [name, ...aliases]
+
+function interruption(error: unknown): Told {
+  const own = isCommandError(error) && error.exitCode === exitCodes.interrupted ? error : undefined
+  return { exitCode: exitCodes.interrupted, what: own?.message ?? 'Interrupted', next: own?.hint }
+}
 
 function tell(error: unknown, context: FailureContext): Told {
   const { helpLine } = context
@@ -70,30 +73,48 @@ function tell(error: unknown, context: FailureContext): Told {
     return { exitCode, what: error.message, next: error.hint }
   }
   const what = error instanceof Error ? error.message : String(error)
-  return { exitCode: exitCodes.failed, what: what || 'failed', next: 'add --debug to see where this comes from' }
+  return { exitCode: exitCodes.failed, what: what || 'Failed', next: 'Add --debug to see where this comes from' }
 }
 
-function tellRefusal(error: ApiError, { options = [], helpLine }: FailureContext): Told {
+function tellRefusal(error: ApiError, { host, options = [], helpLine }: FailureContext): Told {
   const word = promisedWords[error.reason]
   const said = messageOf(error, options)
-  const message = word && !said.includes(word) ? `${said} (${word})` : said
+  const place = personal.has(error.reason) ? connectionOf(host) : undefined
+  const promised = word && !said.includes(word) ? `${said} (${word})` : said
+  // Only what the service said: it has named the request.
+  const message = place && error.requestId !== undefined ? `${promised} (${serverOf(place)})` : promised
   const request = error.code >= 500 && error.requestId ? ` (request ${error.requestId})` : ''
   const exitCode = isAboutMissing(error) ? exitCodes.notFound : (byReason[error.reason] ?? exitCodes.failed)
-  return { exitCode, what: message + request, next: hintHere(hintOf(error), helpLine) }
+  return { exitCode, what: message + request, next: hintHere(hintOf(error, place), helpLine) }
+}
+
+/** Whether they are right depends on who asks, and where: a wrong cluster is a frequent cause. */
+const personal: ReadonlySet<Reason> = new Set(['Unauthorized', 'Forbidden'])
+
+function connectionOf(host: Host): Connection | undefined {
+  try {
+    return findConnection(host)
+  } catch {
+    return undefined
+  }
 }
 
 const hints: Readonly<Partial<Record<Reason, string>>> = {
-  Unauthorized: 'run "svc3 login", or set SVC3_TOKEN to a token that is valid',
-  Forbidden: 'ask a cluster administrator, or use a token that has the right',
-  Conflict: 'look at what is there now, then try again',
-  TooManyRequests: 'wait a little, then try again',
-  InternalError: 'the log of the service says more',
-  ServiceUnavailable: 'try again in a moment',
-  Timeout: 'try again; the service may be busy',
+  Forbidden: 'Ask an administrator for access, or use another account',
+  Conflict: 'Check the current state, then try again',
+  TooManyRequests: 'Wait a moment, then try again',
+  InternalError: 'Check the log of the service',
+  ServiceUnavailable: 'Try again in a moment',
+  Timeout: 'Try again; the service may be busy',
 }
 /** How to give a token differs between HTTP and here; every other hint of the service is good here too. */
-const hintOf = (error: ApiError): string | undefined =>
-  error.reason === 'Unauthorized' ? hints.Unauthorized : (error.options.hint ?? hints[error.reason])
+const hintOf = (error: ApiError, place: Connection | undefined): string | undefined =>
+  error.reason === 'Unauthorized' ? loginHint(place) : (error.options.hint ?? hints[error.reason])
+
+const loginHint = (place: Connection | undefined): string => {
+  const context = place?.context === undefined ? '' : ` --context ${place.context}`
+  return `Run svc3 login${context}, or set SVC3_TOKEN to a valid token`
+}
 
 function stackOf(error: Error): string {
   const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : ''

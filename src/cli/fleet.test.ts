@@ -63,23 +63,18 @@ describe('node changes', () => {
   const node = nodeOf({ name: 'mini-1', namespace: 'svc-ios' })
   /** Each: the command, the route, what is sent, what is said. */
   const changesOfNodes = [
-    ['node tag mini-1 ios', 'POST nodes/mini-1/tag', { tag: 'ios' }, 'Node mini-1 has the tag ios.'],
-    ['node untag mini-1 ios', 'POST nodes/mini-1/untag', { tag: 'ios' }, 'Node mini-1 does not have the tag ios.'],
+    ['node tag mini-1 ios', 'POST nodes/mini-1/tag', { tag: 'ios' }, 'Tag ios added to node mini-1.'],
+    ['node untag mini-1 ios', 'POST nodes/mini-1/untag', { tag: 'ios' }, 'Tag ios removed from node mini-1.'],
     [
       'node namespace mini-1 svc-ios',
       'POST nodes/mini-1/namespace',
       { namespace: 'svc-ios' },
-      'Node mini-1 is in namespace svc-ios.',
+      'Node mini-1 moved to namespace svc-ios.',
     ],
-    ['node cordon mini-1', 'POST nodes/mini-1/cordon', {}, 'Node mini-1 takes no new VMs.'],
-    ['node uncordon mini-1', 'POST nodes/mini-1/uncordon', {}, 'Node mini-1 takes new VMs again.'],
-    ['node drain mini-1', 'POST nodes/mini-1/drain', {}, 'Node mini-1 takes no new VMs, and none is on it.'],
-    [
-      'node drain mini-1 --delete-vms',
-      'POST nodes/mini-1/drain',
-      { deleteVms: true },
-      'Node mini-1 takes no new VMs, and none is on it.',
-    ],
+    ['node cordon mini-1', 'POST nodes/mini-1/cordon', {}, 'Node mini-1 cordoned: no new VMs are placed on it.'],
+    ['node uncordon mini-1', 'POST nodes/mini-1/uncordon', {}, 'Node mini-1 uncordoned.'],
+    ['node drain mini-1', 'POST nodes/mini-1/drain', {}, 'Node mini-1 drained.'],
+    ['node drain mini-1 --delete-vms', 'POST nodes/mini-1/drain', { deleteVms: true }, 'Node mini-1 drained.'],
   ] as const
   for (const [line, route, body, sentence] of changesOfNodes) {
     it(line, async () => {
@@ -96,13 +91,13 @@ describe('node changes', () => {
     for (const tag of ['a b'.replace(' ', '/'), 'x'.repeat(64), 'a-']) {
       const { exitCode, stderr } = await svc3(`node tag mini-1 ${tag}`)
       assert.equal(exitCode, 2)
-      assert.match(stderr, /is not a tag\n/)
+      assert.match(stderr, /Invalid tag /)
     }
   })
 
   it('node delete removes a node, or shows why not', async () => {
     serve(service, { 'DELETE nodes/mini-1': answers(success('removed', { kind: 'nodes', name: 'mini-1' })) })
-    assert.equal((await svc3('node delete mini-1')).stdout, 'Node mini-1 is removed from the cluster.\n')
+    assert.equal((await svc3('node delete mini-1')).stdout, 'Node mini-1 removed from the cluster.\n')
     const refuse = () => {
       throw new ApiError('Conflict', 'VMs are on it', { hint: 'drain it' })
     }
@@ -128,8 +123,8 @@ describe('node drain', () => {
   it('node drain names the VMs that are left', async () => {
     serve(service, { 'POST nodes/mini-1/drain': answers(full) })
     const { stdout, stderr } = await svc3('node drain mini-1')
-    assert.equal(stdout, 'Node mini-1 takes no new VMs.\n')
-    assert.equal(stderr, 'svc3: still on it: svc-default/a, svc-default/b\n')
+    assert.equal(stdout, 'Node mini-1 cordoned.\n')
+    assert.equal(stderr, 'svc3: Still on it: svc-default/a, svc-default/b\n')
   })
 
   it('node drain --wait watches until the node is empty', async () => {
@@ -145,10 +140,10 @@ describe('node drain', () => {
       },
     })
     const { exitCode, stdout, stderr } = await svc3('node drain mini-1 --wait')
-    assert.deepEqual([exitCode, stdout], [0, 'Node mini-1 takes no new VMs, and none is on it.\n'])
+    assert.deepEqual([exitCode, stdout], [0, 'Node mini-1 drained.\n'])
     assert.deepEqual(lines(stderr), [
-      'svc3: node mini-1: waits for svc-default/a, svc-default/b',
-      'svc3: node mini-1: waits for svc-default/b',
+      'svc3: node mini-1: waiting for svc-default/a, svc-default/b',
+      'svc3: node mini-1: waiting for svc-default/b',
     ])
     assert.equal(asked[1]?.query.get('fieldSelector'), 'name=mini-1')
   })
@@ -158,10 +153,13 @@ describe('node drain', () => {
     serve(service, { 'POST nodes/mini-1/drain': answers(full), 'WATCH nodes': changes(change('ADDED', full)) })
     const { exitCode, stderr } = await svc3('node drain mini-1 --wait', {
       interruption: controller.signal,
-      onWrite: ({ stderr }) => stderr.includes('waits for') && controller.abort(),
+      onWrite: ({ stderr }) => stderr.includes('waiting for') && controller.abort(),
     })
     assert.equal(exitCode, 130)
-    assert.match(stderr, /\nsvc3: interrupted\nsvc3: it goes on being emptied; "svc3 node list mini-1" shows it\n$/)
+    assert.match(
+      stderr,
+      /\nsvc3: interrupted\nsvc3: The drain continues\. Run svc3 node list mini-1 to see the node\n$/,
+    )
   })
 })
 
@@ -217,17 +215,17 @@ describe('vm-config', () => {
   it('vm-config create sends what was asked for', async () => {
     serve(service, { 'POST vmconfigs': answers(config) })
     const { stdout } = await svc3('vmc create ios-build -i sonoma -c 4 -m 8 --tag ios --tag-required --disable-vnc')
-    assert.equal(stdout, 'VM configuration ios-build created in namespace svc-default.\n')
+    assert.equal(stdout, 'VM configuration ios-build created in svc-default.\n')
     const wanted = { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8, tag: 'ios', tagRequired: true }
     assert.deepEqual(asked[0]?.body, { ...wanted, vncConsole: false })
   })
 
   const slips = {
-    'vm-config create ios-build': /--image IMAGE is missing/,
-    'vm-config create Ios -i x': /"Ios" is not a name for a VM configuration/,
-    [`vm-config create ${'a'.repeat(51)} -i x`]: /is not a name/,
-    'vm-config create ios -i x --tag-required': /needs a tag/,
-    'vm-config create ios -i x --ports 1:2': /unknown option --ports/,
+    'vm-config create ios-build': /Specify --image IMAGE/,
+    'vm-config create Ios -i x': /Invalid name "Ios"/,
+    [`vm-config create ${'a'.repeat(51)} -i x`]: /Invalid name/,
+    'vm-config create ios -i x --tag-required': /--tag-required requires --tag/,
+    'vm-config create ios -i x --ports 1:2': /Unknown option --ports/,
   }
   for (const [line, text] of Object.entries(slips)) {
     it(`${line.slice(0, 50)} is wrong usage`, async () => {

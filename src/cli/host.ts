@@ -4,6 +4,8 @@ export interface Sink {
   readonly isTerminal: boolean
   /** How many characters a line of the terminal has, where that is known. */
   readonly columns?: number | undefined
+  /** How many lines the terminal has, where that is known. */
+  readonly rows?: number | undefined
   /** Writes all of it; once the reader has gone away, nothing more. */
   write(text: string | Uint8Array): void
   /** Resolves when all of it has been written: for large output. */

@@ -27,7 +27,7 @@ describe('imagecache', () => {
   it('imagecache add --wait shows how far it is, and answers when the image is there', async () => {
     const [isWaiting, isFetching] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const done = svc3('ic add intel --all --wait', ({ stderr }) => {
-      if (stderr.includes('xeon-1: waits')) isWaiting.resolve()
+      if (stderr.includes('xeon-1: waiting')) isWaiting.resolve()
       if (stderr.includes('xeon-1: fetching')) isFetching.resolve()
     })
     await isWaiting.promise
@@ -35,11 +35,11 @@ describe('imagecache', () => {
     await isFetching.promise
     await node.report({ cache: [{ key, state: 'Ready', bytes: 2 ** 30, usedAt: '2026-11-15T08:00:00Z' }] })
     const { exitCode, stdout, stderr } = await done
-    assert.equal(stdout, 'NODE\tRESULT\tMESSAGE\nxeon-1\tAccepted\tit is being fetched\n')
+    assert.equal(stdout, 'NODE\tRESULT\tMESSAGE\nxeon-1\tAccepted\tFetching\n')
     assert.deepEqual(stderr.split('\n').slice(0, -1), [
-      'svc3: node xeon-1: waits for image intel',
+      'svc3: node xeon-1: waiting for image intel',
       'svc3: node xeon-1: fetching image intel',
-      'svc3: image intel is on xeon-1',
+      'svc3: Image intel is on xeon-1',
     ])
     assert.equal(exitCode, 0)
   })
@@ -58,7 +58,7 @@ describe('imagecache', () => {
     await node.report({ cache: [{ key, state: 'Failed', problem: 'there is no room' }] })
     const { exitCode, stderr } = await svc3('ic add intel --nodes xeon-1 --wait')
     assert.equal(exitCode, 1)
-    assert.match(stderr, /node xeon-1 does not have image intel: there is no room\n/)
+    assert.match(stderr, /Node xeon-1 could not fetch image intel: there is no room\n/)
   })
 
   it('imagecache add exits 1 when a node refuses, 2 when none is named; remove exits 5 for no such image', async () => {
@@ -66,11 +66,11 @@ describe('imagecache', () => {
     assert.equal(wrong.exitCode, 1)
     assert.match(
       wrong.stdout,
-      /none\tNotFound\t.*\nxeon-1\tWrongArchitecture\tits VMs are amd64, and the image is arm64/,
+      /none\tNotFound\t.*\nxeon-1\tWrongArchitecture\tThe node runs amd64 VMs, the image is arm64/,
     )
     assert.equal((await svc3('ic add intel')).exitCode, 2)
     assert.equal((await svc3('ic remove nothing --all')).exitCode, 5)
     const removed = await svc3('ic remove intel --nodes xeon-1')
-    assert.deepEqual([removed.exitCode, removed.stdout.split('\n')[1]], [0, 'xeon-1\tAccepted\tit is being removed'])
+    assert.deepEqual([removed.exitCode, removed.stdout.split('\n')[1]], [0, 'xeon-1\tAccepted\tRemoving'])
   })
 })

@@ -34,66 +34,67 @@ describe('dispatch', () => {
     const { stdout } = await run(['regcred', 'list', '-h'], { calledAs: 'orka3' })
     assert.match(stdout, /Usage: orka3 regcred list/)
     assert.match(stdout, / {2}orka3 regcred list -n/)
-    assert.match((await run(['nope'], { calledAs: 'orka3' })).stderr, /^orka3: .*\norka3: "orka3 --help"/)
+    assert.match(
+      (await run(['nope'], { calledAs: 'orka3' })).stderr,
+      /^orka3: .*\norka3: Run orka3 --help to see the commands\n$/,
+    )
   })
 
   const usage = [
-    ['regcrd', 'unknown command "regcrd"; did you mean "regcred"?'],
-    ['xyzzy', 'unknown command "xyzzy"'],
-    ['regcred ad', 'unknown command "ad" of "regcred"; did you mean "add"?'],
-    ['--hlep', 'unknown option --hlep before a command; did you mean "--help"?'],
-    ['regcred --nope list', 'unknown option --nope after "regcred"'],
-    ['regcred list --outptu json', 'unknown option --outptu; did you mean "--output"?'],
-    ['regcred list -x', 'unknown option -x'],
-    ['regcred list -o jsn', '--output "jsn" is not one of table, wide, json, yaml; did you mean "json"?'],
-    ['regcred list -o', '-o needs a value: -o table|wide|json|yaml'],
+    ['regcrd', 'Unknown command "regcrd". Did you mean regcred?'],
+    ['xyzzy', 'Unknown command "xyzzy"'],
+    ['regcred ad', 'Unknown command "ad" for svc3 regcred. Did you mean add?'],
+    ['vm restart', 'Unknown command "restart" for svc3 vm. Did you mean stop?'],
+    ['vm upload', 'Unknown command "upload" for svc3 vm. Did you mean svc3 image upload?'],
+    ['deploy', 'Unknown command "deploy". Did you mean svc3 vm deploy?'],
+    ['ls', 'Unknown command "ls". Did you mean svc3 vm list?'],
+    ['--hlep', 'Unknown option --hlep before the command. Did you mean --help?'],
+    ['regcred --nope list', 'Unknown option --nope after regcred'],
+    ['regcred list --outptu json', 'Unknown option --outptu. Did you mean --output?'],
+    ['regcred list -x', 'Unknown option -x'],
+    ['regcred list -o jsn', 'Invalid --output "jsn": choose from table, wide, json, yaml. Did you mean json?'],
+    ['regcred list -o', '-o requires a value: -o table|wide|json|yaml'],
     [
       'regcred list -n --output json',
-      '-n needs a value, and what follows looks like an option; write --namespace=NAMESPACE when it begins with a dash',
+      '-n requires a value. If the value begins with a dash, write --namespace=NAMESPACE',
     ],
-    ['regcred list --quiet=yes', '--quiet takes no value but true and false'],
-    ['regcred list -o=jsn', '--output "jsn" is not one of table, wide, json, yaml; did you mean "json"?'],
-    [
-      'ns delete svc-x -t 1x',
-      '--timeout "1x" is not a number of minutes from 1 to 1440, nor a time such as 90s or 1h30m',
-    ],
-    ['regcred list -n a -n b', '--namespace is given twice'],
-    ['regcred list --namespace=', '--namespace is empty'],
-    ['regcred add', 'SERVER is missing: address of the registry, <scheme>://<hostname>[:<port>]'],
-    ['regcred add https://ghcr.io', '--username USERNAME is missing'],
-    ['regcred remove https://a https://b', 'unexpected argument "https://b" (expected SERVER)'],
-    ['version now', 'unexpected argument "now" (expected no arguments)'],
-    ['help regcrd', 'unknown command "regcrd"; did you mean "regcred"?'],
-    ['version --namespace x', 'unknown option --namespace'],
+    ['regcred list --quiet=yes', '--quiet takes only true or false'],
+    ['regcred list -o=jsn', 'Invalid --output "jsn": choose from table, wide, json, yaml. Did you mean json?'],
+    ['ns delete svc-x -t 1x', 'Invalid --timeout "1x": specify minutes from 1 to 1440, or a time such as 90s or 1h30m'],
+    ['regcred list -n a -n b', '--namespace specified twice'],
+    ['regcred list --namespace=', '--namespace must not be empty'],
+    ['regcred add', 'Specify SERVER: address of the registry, <scheme>://<hostname>[:<port>]'],
+    ['regcred add https://ghcr.io', 'Specify --username USERNAME'],
+    ['regcred remove https://a https://b', 'Unexpected argument "https://b" (expected SERVER)'],
+    ['version now', 'Unexpected argument "now" (expected no arguments)'],
+    ['help regcrd', 'Unknown command "regcrd". Did you mean regcred?'],
+    ['version --namespace x', 'Unknown option --namespace'],
     ['server --help', undefined],
-    [
-      'server --listen 0.0.0.0:80 --plain-http',
-      '--plain-http would send tokens in clear over the network: 0.0.0.0 is not a loopback address',
-    ],
-    ['server --store sqlite:/d', '--store names no cluster of etcd'],
-    ['server --url ftp://x', '--url "ftp://x" is not of the form https://HOST[:PORT]'],
+    ['server --listen 0.0.0.0:80 --plain-http', '--plain-http needs a loopback address, and 0.0.0.0 is not one'],
+    ['server --store sqlite:/d', 'Invalid --store: not an etcd address'],
+    ['server --url ftp://x', 'Invalid --url "ftp://x": use https://HOST[:PORT]'],
     [
       'server --url http://svc3.example.com',
-      '--url "http://svc3.example.com" is plain HTTP, which this server does not serve',
+      'Invalid --url "http://svc3.example.com": this server does not serve plain HTTP',
     ],
-    ['server now', 'unknown command "now" of "server"'],
-    ['dev --listen 8080', '--listen "8080" is not of the form HOST:PORT'],
-    ['dev --listen 1.2.3.4:65536', '--listen "1.2.3.4:65536" is not of the form HOST:PORT'],
+    ['server now', 'Unknown command "now" for svc3 server'],
+    ['dev --listen 8080', 'Invalid --listen "8080": use HOST:PORT'],
+    ['dev --listen 1.2.3.4:65536', 'Invalid --listen "1.2.3.4:65536": use HOST:PORT'],
     [
       'dev --listen 0.0.0.0:8080',
-      '--listen "0.0.0.0:8080" is not a loopback address, and "dev" would send passwords and tokens in clear over the network',
+      'Invalid --listen "0.0.0.0:8080": svc3 dev uses plain HTTP and listens on loopback addresses only',
     ],
     [
       'dev --listen [::]:8080',
-      '--listen "[::]:8080" is not a loopback address, and "dev" would send passwords and tokens in clear over the network',
+      'Invalid --listen "[::]:8080": svc3 dev uses plain HTTP and listens on loopback addresses only',
     ],
-    ['dev --listen ::1:80', '--listen "::1:80" is not of the form HOST:PORT'],
-    ['dev --driver vmware', '--driver "vmware" is not one of qemu, simulated'],
-    ['dev --nodes mips=1', '--nodes "mips=1" is not a list of arm64=COUNT or amd64=COUNT'],
-    ['dev --nodes arm64=1,arm64=2', '--nodes "arm64=1,arm64=2" names arm64 twice'],
-    ['dev --nodes arm64=1001', '--nodes "arm64=1001" asks for more than 1000 nodes'],
-    ['dev --nodes arm64=-1', '--nodes "arm64=-1" is not a list of arm64=COUNT or amd64=COUNT'],
-    ['dev now', 'unexpected argument "now" (expected no arguments)'],
+    ['dev --listen ::1:80', 'Invalid --listen "::1:80": use HOST:PORT'],
+    ['dev --driver vmware', 'Invalid --driver "vmware": choose from qemu, simulated'],
+    ['dev --nodes mips=1', 'Invalid --nodes "mips=1": use arm64=COUNT or amd64=COUNT'],
+    ['dev --nodes arm64=1,arm64=2', 'Invalid --nodes "arm64=1,arm64=2": arm64 is specified twice'],
+    ['dev --nodes arm64=1001', 'Invalid --nodes "arm64=1001": more than 1000 nodes'],
+    ['dev --nodes arm64=-1', 'Invalid --nodes "arm64=-1": use arm64=COUNT or amd64=COUNT'],
+    ['dev now', 'Unexpected argument "now" (expected no arguments)'],
   ] as const
   for (const [words, message] of usage) {
     it(`svc3 ${words} prints ${message ?? 'help'}`, async () => {
@@ -104,6 +105,44 @@ describe('dispatch', () => {
       assert.ok(lines(stderr).length <= 2)
     })
   }
+})
+
+describe('other words for commands', () => {
+  const same: Readonly<Record<string, string>> = {
+    'vm ls': 'vm list',
+    'vm rm': 'vm delete',
+    'vm describe': 'vm show',
+    'vm create': 'vm deploy',
+    'node describe': 'node show',
+    'image rm': 'image delete',
+    'ns ls': 'ns list',
+    'sa rm': 'sa delete',
+    'regcred rm': 'regcred remove',
+    'regcred delete': 'regcred remove',
+    'rb ls': 'rb list-subjects',
+    'ic show': 'ic info',
+    'config show': 'config view',
+    'server users ls': 'server users list',
+    'vm help deploy': 'vm deploy',
+  }
+  for (const [words, command] of Object.entries(same))
+    it(`svc3 ${words} is svc3 ${command}, with the same help`, async () => {
+      const wanted = await run([...command.split(' '), '--help'])
+      assert.deepEqual(await run([...words.split(' '), '--help']), wanted)
+      assert.match(wanted.stdout, new RegExp(`Usage: svc3 ${command}`))
+    })
+
+  it('svc3 logout is svc3 user logout, and GROUP help is the help of the group', async () => {
+    const [top, user] = [await run(['logout', '--help']), await run(['user', 'logout', '--help'])]
+    assert.equal(top.stdout.replace('Usage: svc3 logout', 'Usage: svc3 user logout'), user.stdout)
+    for (const group of ['vm', 'image', 'server', 'ns'])
+      assert.equal((await run([group, 'help'])).stdout, (await run([group, '--help'])).stdout)
+  })
+
+  it('a wrong word in a group points to the help of the group', async () => {
+    assert.equal(lines((await run(['vm', 'xyzzy'])).stderr)[1], 'svc3: Run svc3 vm --help to see the commands')
+    assert.equal(lines((await run(['xyzzy'])).stderr)[1], 'svc3: Run svc3 --help to see the commands')
+  })
 })
 
 describe('version', () => {

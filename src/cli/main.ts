@@ -8,7 +8,7 @@ import { showHelp } from './line/show-help.ts'
 export async function main(words: readonly string[], world: Host, commands: CommandTable): Promise<number> {
   const secrets = new Set<string>()
   let host = world
-  let usage = `"${host.calledAs} --help" lists the commands`
+  let usage = 'Run svc3 --help to see the commands'
   let signal: AbortSignal | undefined
   let namespace: string | undefined
   let options: string[] | undefined
@@ -20,14 +20,14 @@ export async function main(words: readonly string[], world: Host, commands: Comm
       await showHelp(host, commands, located)
       return 0
     }
-    usage = `"${name} --help" shows how it is used`
+    usage = `Run ${name} --help to see how to use it`
     const [{ command }, { parse, asksForHelp, usageOf }] = await Promise.all([found.load(), import('./line/parse.ts')])
     if (asksForHelp(command, rest)) {
       await showHelp(host, commands, located)
       return 0
     }
     options = Object.keys(command.options)
-    usage = `usage: ${usageOf(name, command.arguments)}; --help shows more`
+    usage = `Usage: ${usageOf(name, command.arguments)}`
     const parsed = parse(command, rest)
     const given = [
       ...Object.entries(command.options).map(([name, { secret }]) => [secret, parsed.options[name]] as const),
@@ -52,7 +52,8 @@ export async function main(words: readonly string[], world: Host, commands: Comm
 /** What these two options say stands in the environment for those who look there: a flag goes before all of it. */
 function asAsked(host: Host, { options: { debug, context } }: Parsed): Host {
   if (debug !== true && context === undefined) return host
-  const elsewhere = { SVC3_CONTEXT: String(context), SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
+  const without = { SVC3_API_URL: undefined, SVC3_TOKEN: undefined, SVC3_DATA: undefined }
+  const elsewhere = { SVC3_CONTEXT: String(context), ...without }
   const env = { ...host.env, ...(debug === true && { SVC3_DEBUG: '1' }), ...(context !== undefined && elsewhere) }
   return { ...host, env }
 }

@@ -42,7 +42,7 @@ describe('migrate scan', () => {
       'POST /api/v1/namespaces/svc-default/vms/vm-cznfv/exec {"command":"stop"}',
       'svc3 vm stop NAME',
     ])
-    assert.match(found?.[2]?.[3] ?? '', /^removed: the record of a VM has its ports/)
+    assert.match(found?.[2]?.[3] ?? '', /^removed: the VM record includes its ports/)
     assert.deepEqual(
       sums?.map(([calls, files, endpoint]) => [calls, files, endpoint]),
       [
@@ -51,7 +51,7 @@ describe('migrate scan', () => {
         ['1', '1', 'GET /resources/ports'],
       ],
     )
-    assert.match(stderr, /2 endpoints of the 2\.4\.x API; 1 of them has no replacement/)
+    assert.match(stderr, /2 endpoints of the 2\.4\.x API; 1 has no replacement/)
   })
 
   it('svc3 migrate scan ends with 0 when there is nothing, and says so on a terminal', async () => {
@@ -66,7 +66,11 @@ describe('migrate scan', () => {
   })
 
   it('svc3 migrate scan prints JSON: a bare array, each finding with example requests', async () => {
-    const { exitCode, stdout, stderr } = await scan(path.join(fixtures, 'legacy-scan', 'client.js'), '--format', 'json')
+    const { exitCode, stdout, stderr } = await scan(
+      path.join(fixtures, 'legacy-scan', 'mixed', 'client.js'),
+      '--format',
+      'json',
+    )
     assert.deepEqual([exitCode, stderr], [1, ''])
     const deploy = JSON.parse(stdout).find((each: { call: string }) => each.call === 'POST /resources/vm/deploy')
     assert.deepEqual(deploy.requests, [
@@ -76,7 +80,10 @@ describe('migrate scan', () => {
         body: { name: 'ios-build', vmConfig: 'ios-build' },
       },
     ])
-    assert.deepEqual([deploy.isReplaced, deploy.documentation], [true, 'docs/legacy.md#post-resources-vm-deploy'])
+    assert.deepEqual(
+      [deploy.isReplaced, deploy.documentation],
+      [true, 'docs/reference/orka-2.4.md#post-resources-vm-deploy'],
+    )
   })
 
   it('svc3 migrate scan prints SARIF with a rule for every endpoint that was found', async () => {
@@ -87,7 +94,7 @@ describe('migrate scan', () => {
     const rules = new Set(tool.driver.rules.map((rule: { id: string }) => rule.id))
     assert.ok(results.length > 100)
     for (const { ruleId, message, level, locations } of results) {
-      assert.ok(rules.has(ruleId) && message.text && ['warning', 'error'].includes(level))
+      assert.ok(rules.has(ruleId) && message.text && ['note', 'warning', 'error'].includes(level))
       const { artifactLocation, region } = locations[0].physicalLocation
       assert.ok(artifactLocation.uri && region.startLine >= 1 && region.startColumn >= 1)
     }
@@ -135,10 +142,35 @@ describe('migrate scan', () => {
     assert.deepEqual(await places('--base-url', 'http://plain'), [6])
   })
 
+  it('svc3 migrate scan says what it is not sure of, and --strict leaves that out', async () => {
+    await write('orka.py', 'requests.post(f"{base}/resources/vm/deploy")\nrequests.get(f"{url}/users")\n')
+    const { stdout, stderr } = await scan('orka.py')
+    assert.match(stdout, /orka\.py:1\t1\tPOST \/resources\/vm\/deploy\t/)
+    assert.match(stdout, /orka\.py:2\t1\tGET \/users \(possible\)\t/)
+    assert.match(stderr, /1 of 2 findings is not certain; --strict leaves it out/)
+    const confidences = async (...words: string[]) =>
+      JSON.parse((await scan('orka.py', '-o', 'json', ...words)).stdout).map(
+        (each: { confidence: string }) => each.confidence,
+      )
+    assert.deepEqual(await confidences(), ['certain', 'possible'])
+    assert.deepEqual(await confidences('--strict'), ['certain'])
+  })
+
+  it('svc3 migrate scan puts paths together from constants of other files', async () => {
+    await fs.mkdir(path.join(folder, 'java'))
+    await write('java/Paths.java', 'class Paths { static final String VM = "/resources/vm"; }\n')
+    await write('java/Client.java', 'class Client { void go() { http.post(address + Paths.VM + "/deploy", body); } }\n')
+    const found = JSON.parse((await scan('java', '-o', 'json')).stdout)
+    assert.deepEqual(
+      found.map(({ file, call, confidence }: Record<string, string>) => [file, call, confidence]),
+      [['java/Client.java', 'POST /resources/vm/deploy', 'certain']],
+    )
+  })
+
   it('svc3 migrate scan says which path is not there', async () => {
     const { exitCode, stderr } = await scan('none')
     assert.equal(exitCode, 5, 'another code than for findings')
-    assert.match(stderr, /files "none" not found/)
+    assert.match(stderr, /File none not found/)
   })
 })
 
@@ -192,6 +224,6 @@ describe('migrate usage', () => {
     const { exitCode, stdout, stderr } = await run(['migrate', 'usage'], { env })
     assert.equal(exitCode, 0, stderr)
     assert.match(stdout, /^CALLS\tREFUSED\tENDPOINT\tSUBJECT\tCLIENT\tLAST\n412\t3\tPOST \/resources\/vm\/deploy\t/)
-    assert.match(stderr, /the gateway is off/)
+    assert.match(stderr, /The gateway is off/)
   })
 })

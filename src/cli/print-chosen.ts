@@ -13,18 +13,19 @@ interface Chosen<T> {
   readonly columns: readonly Column<T>[]
   /** Said on a terminal when there is nothing. */
   readonly none: string
-  /** The command that shows all, without the program's name. */
-  readonly listCommand: string
+  /** Where they are; none for what the whole cluster shares. */
+  readonly namespace?: string | undefined
 }
 
 export async function printChosen<T>(context: Context, chosen: Chosen<T>): Promise<number> {
-  const { kind, items, nameOf, wanted, columns, none, listCommand } = chosen
+  const { kind, items, nameOf, wanted, columns, none, namespace } = chosen
   const found = wanted.length === 0 ? items : items.filter((item) => wanted.includes(nameOf(item)))
   const missing = wanted.filter((name) => !found.some((item) => nameOf(item) === name))
   if (found.length > 0 || missing.length === 0) await context.print(found, columns, none)
   if (missing.length === 0) return 0
   const [first = ''] = missing
   const near = missing.length === 1 ? nearestName(first, items.map(nameOf)) : undefined
-  const meant = near === undefined ? '' : `did you mean "${near}"? `
-  throw notFound(kind, missing.join('", "'), `${meant}${context.host.calledAs} ${listCommand} shows what is there`)
+  const error = notFound(kind, missing.join(', '), { namespace })
+  if (near === undefined) throw error
+  throw notFound(kind, first, { namespace, hint: `Did you mean ${near}? ${error.options.hint ?? ''}`.trim() })
 }

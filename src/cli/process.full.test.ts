@@ -94,7 +94,7 @@ describe('process', { concurrency: 2 }, () => {
     const { code, stderr } = await start(['--help'], { stdout }).ended
     fs.closeSync(stdout)
     assert.equal(code, 1)
-    assert.match(stderr, /^svc3: cannot write to standard output \(ENOSPC\)\n/)
+    assert.match(stderr, /^svc3: Cannot write to standard output \(ENOSPC\)\n/)
   })
 
   it('the process ends with 130 at Ctrl-C while it waits for the service', async () => {
@@ -128,7 +128,7 @@ describe('bin/svc3', () => {
     }
     const unbuilt = await shell(path.join(folder, 'linked'))
     assert.equal(unbuilt.code, 1)
-    assert.ok(unbuilt.text.includes(`run "npm run build" in ${fs.realpathSync(tree)}`), unbuilt.text)
+    assert.ok(unbuilt.text.includes(`Run npm run build in ${fs.realpathSync(tree)}`), unbuilt.text)
 
     fs.mkdirSync(path.join(tree, '.node/bin'), { recursive: true })
     fs.mkdirSync(path.join(tree, 'dist'))
@@ -171,7 +171,7 @@ describe('environment', { concurrency: 2 }, () => {
     assert.equal(written.code, 1)
     assert.match(
       written.stderr,
-      /^svc3: cannot write \/sys\/\.config\/svc3\/config\.json \(\w+\)\nsvc3: check the folder/,
+      /^svc3: Cannot write \/sys\/\.config\/svc3\/config\.json \(\w+\)\nsvc3: Check the folder/,
     )
   })
 
@@ -179,7 +179,7 @@ describe('environment', { concurrency: 2 }, () => {
     const env = { LC_ALL: 'de_DE.ISO-8859-1', LANG: 'C' }
     const help = await shell('exec "$0" "$1" vm delete --help', env)
     assert.equal(help.code, 0)
-    assert.match(help.stdout, /Usage: svc3 vm delete NAME… \[OPTIONS\]/)
+    assert.match(help.stdout, /Usage: svc3 vm delete \[NAME…\] \[OPTIONS\]/)
     const odd = await shell('exec "$0" "$1" regcred list "$(printf \'https://x\\377\\033[2J\')"', env)
     assert.equal(odd.code, 2)
     assert.ok(!odd.stderr.includes('\x1b') && odd.stderr.split('\n').length === 3, odd.stderr)

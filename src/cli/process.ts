@@ -78,6 +78,9 @@ function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Si
     get columns() {
       return stream().columns
     },
+    get rows() {
+      return stream().rows
+    },
     write(text) {
       let rest: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
       while (rest.length > 0 && !gone) {
@@ -88,7 +91,7 @@ function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Si
           const { code } = error as NodeJS.ErrnoException
           if (code === 'EAGAIN') return writeLater(rest)
           gone = true
-          if (code !== 'EPIPE' && descriptor === 1) throw new Error(`cannot write to standard output (${code})`)
+          if (code !== 'EPIPE' && descriptor === 1) throw new Error(`Cannot write to standard output (${code})`)
         }
       }
     },

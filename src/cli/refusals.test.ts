@@ -30,20 +30,20 @@ describe('refusal with causes', () => {
     const causes = [
       fault('systemSerial', 'systemSerial may have letters only'),
       fault('gpuPassthrough', 'gpuPassthrough needs vncConsole: false'),
-      fault('strange', 'strange must be string'),
+      fault('strange', 'strange must be a string'),
     ]
     refuse('POST vms', invalid('vms', causes, hint))
     const { exitCode, stderr } = await svc3('vm deploy demo -i sonoma --no-wait')
     assert.equal(exitCode, 1)
     assert.equal(
       stderr.split('\n').slice(-3).join('\n'),
-      'svc3: --system-serial may have letters only; --gpu needs --disable-vnc; strange must be string\n' +
-        'svc3: usage: svc3 vm deploy [NAME] [OPTIONS]; --help shows more\n',
+      'svc3: --system-serial may have letters only; --gpu needs --disable-vnc; strange must be a string\n' +
+        'svc3: Usage: svc3 vm deploy [NAME] [OPTIONS]\n',
     )
   })
 
   it('a refusal with causes keeps a message that is more than its causes, and a hint that fits', async () => {
-    const options = { causes: [fault('image', 'image is missing')], hint: 'svc3 image list shows them' }
+    const options = { causes: [fault('image', 'image is required')], hint: 'svc3 image list shows them' }
     refuse('POST vms', new ApiError('BadRequest', 'neither image nor config', options))
     const { stderr } = await svc3('vm deploy demo -i sonoma --no-wait')
     assert.match(stderr, /svc3: neither image nor config\nsvc3: svc3 image list shows them\n$/)
@@ -51,14 +51,14 @@ describe('refusal with causes', () => {
 
   it('a refusal with causes speaks of the option alone where the service names a field and the option', async () => {
     const causes = [fault('allowInsecure', 'http://x uses HTTP')]
-    const how = 'use https, or allow it with "allowInsecure": true (--allow-insecure)'
+    const how = 'Use https, or set "allowInsecure": true (--allow-insecure)'
     refuse('POST images/a/copy', invalid('x', causes, how))
-    assert.match((await svc3('image copy a b')).stderr, /\nsvc3: use https, or allow it with --allow-insecure\n$/)
+    assert.match((await svc3('image copy a b')).stderr, /\nsvc3: Use https, or use --allow-insecure\n$/)
   })
 
   it('a refusal only about what does not exist exits 5', async () => {
-    const missing = fault('serviceaccounts.0', 'service account "jk" not found', 'FieldValueNotFound')
-    const wrong = fault('users.0', '"x" is not an e-mail address')
+    const missing = fault('serviceaccounts.0', 'Service account jk not found in svc-ios', 'FieldValueNotFound')
+    const wrong = fault('users.0', '"x" is not an email address')
     refuse('POST rolebindings/svc-dev/subjects/add', invalid('rolebindings', [missing], hint))
     const line = 'rb add-subject -s svc-default:jk'
     const { exitCode, stderr } = await svc3(line)
@@ -72,7 +72,7 @@ it('a namespace of a wrong name is wrong usage, with nothing sent', async () => 
   for (const name of ['team', 'svc-', 'svc-A', `svc-${'a'.repeat(60)}`]) {
     const { exitCode, stderr } = await svc3(`ns create ${name}`)
     assert.equal(exitCode, 2, name)
-    assert.match(stderr, /is not a name for a namespace\nsvc3: begin with svc-/)
+    assert.match(stderr, /Invalid namespace name .*\nsvc3: Start with svc-/)
   }
   assert.equal(service.requests.length, 0)
 })
@@ -81,7 +81,7 @@ it('the hint of a list and of the service about a missing name are alike', async
   serve(service, {
     'GET vms': () => ({ items: [] }),
     'DELETE vms/nope': () => {
-      throw notFound('vms', 'nope', 'svc3 vm list -n svc-default shows what is there')
+      throw notFound('vms', 'nope', { namespace: 'svc-default' })
     },
   })
   assert.equal((await svc3('vm list nope')).stderr, (await svc3('vm delete nope')).stderr)
@@ -90,22 +90,20 @@ it('the hint of a list and of the service about a missing name are alike', async
 describe('timeouts', () => {
   const image = { name: 'tiny', state: 'Updating', progress: { percent: 25, bytes: 2 ** 30 } }
   const cases: Readonly<Record<string, string>> = {
-    'vm save demo tiny --wait --timeout 7': '"svc3 image list tiny" shows how far it is',
-    'vm commit demo --wait --timeout 7': '"svc3 image list tiny" shows how far it is',
-    'remote-image pull tiny --wait --timeout 7': '"svc3 image list tiny" shows how far it is',
-    'remote-iso pull tiny --wait --timeout 7': '"svc3 iso list tiny" shows how far it is',
-    'ic add tiny --all --wait --timeout 7': '"svc3 imagecache info tiny" shows how far it is',
+    'vm save demo tiny --wait --timeout 7': 'To follow it: svc3 image list tiny',
+    'vm commit demo --wait --timeout 7': 'To follow it: svc3 image list tiny',
+    'remote-image pull tiny --wait --timeout 7': 'Run svc3 image list tiny to see the progress',
+    'remote-iso pull tiny --wait --timeout 7': 'Run svc3 iso list tiny to see the progress',
+    'ic add tiny --all --wait --timeout 7': 'run svc3 imagecache info tiny to see the progress',
   }
   for (const [line, look] of Object.entries(cases))
     it(`${line} that takes too long exits 7, and says how to check again`, async (t) => {
       // The time is over as soon as it was said how far it is.
-      const step = line.startsWith('ic')
-        ? /svc3: node mini-1: fetching image tiny/
-        : /tiny: being (saved|pulled): 1.0G of 4.0G/
+      const step = line.startsWith('ic') ? /svc3: node mini-1: fetching image tiny/ : /tiny: [\w ]+: 1.0G of 4.0G/
       const late = new AbortController()
       const timeout = AbortSignal.timeout.bind(AbortSignal)
       t.mock.method(AbortSignal, 'timeout', (ms: number) => (ms > 400_000 ? late.signal : timeout(ms)))
-      const accepted = { node: 'mini-1', result: 'Accepted', code: 202, message: 'it is being fetched' }
+      const accepted = { node: 'mini-1', result: 'Accepted', code: 202, message: 'Fetching' }
       serve(service, {
         'POST vms/demo/save': () => image,
         'POST vms/demo/commit': () => image,

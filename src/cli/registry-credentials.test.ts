@@ -66,7 +66,10 @@ describe('regcred list', () => {
     const { exitCode, stdout, stderr } = await regcred('list https://GHCR.io:443 https://quay.io')
     assert.equal(stdout, 'SERVER\tUSERNAME\nhttps://ghcr.io\tci-bot\n')
     assert.equal(exitCode, 5)
-    assert.match(stderr, /^svc3: registrycredentials "https:\/\/quay\.io" not found\nsvc3: .*regcred list.*\n$/)
+    assert.match(
+      stderr,
+      /^svc3: Registry credential https:\/\/quay\.io not found in svc-default\nsvc3: .*regcred list.*\n$/,
+    )
   })
 
   it('regcred list lets no control character of a stored name through', async () => {
@@ -100,7 +103,7 @@ describe('regcred add', () => {
   it('regcred add warns once about --password, but not with --quiet', async () => {
     const loud = await regcred('add https://quay.io -u me -p planted-secret')
     assert.deepEqual(lines(loud.stderr), [
-      'svc3: --password can be seen by others on this machine; --password-stdin is safer.',
+      'svc3: Other users of this machine can see --password; --password-stdin is safer',
     ])
     const quiet = await regcred('add https://quay.io -u me --password=planted-secret --replace --quiet')
     assert.deepEqual([quiet.exitCode, quiet.stdout, quiet.stderr], [0, '', ''])
@@ -147,7 +150,7 @@ describe('regcred add', () => {
 
   it('regcred add wants one source of the password', async () => {
     const none = await regcred('add https://quay.io -u me')
-    assert.deepEqual([none.exitCode, lines(none.stderr)[0]], [2, 'svc3: the password is missing'])
+    assert.deepEqual([none.exitCode, lines(none.stderr)[0]], [2, 'svc3: A password is required'])
     const both = await regcred('add https://quay.io -u me -p planted-secret --password-stdin')
     assert.equal(both.exitCode, 2)
     assert.ok(!both.stderr.includes('planted-secret'))
@@ -155,7 +158,7 @@ describe('regcred add', () => {
 
   it('regcred add checks the address before anything else', async () => {
     const plain = await regcred('add http://10.0.0.7:5000 -u me --password-stdin', { input: 'a' })
-    assert.deepEqual([plain.exitCode, lines(plain.stderr)[1]], [2, 'svc3: use https, or add --allow-insecure'])
+    assert.deepEqual([plain.exitCode, lines(plain.stderr)[1]], [2, 'svc3: Use https, or add --allow-insecure'])
     assert.equal((await regcred('add ghcr.io -u me --password-stdin', { input: 'a' })).exitCode, 2)
     assert.equal(service.requests.length, 0)
     assert.equal(
@@ -226,7 +229,7 @@ describe('regcred failures', () => {
     const controller = new AbortController()
     service.override = () => controller.abort()
     const { exitCode, stderr } = await regcred('list', { interruption: controller.signal })
-    assert.deepEqual([exitCode, stderr], [130, 'svc3: interrupted\n'])
+    assert.deepEqual([exitCode, stderr], [130, 'svc3: Interrupted\n'])
   })
 
   it('regcred shows a stack only on demand, and no secret in it', async () => {

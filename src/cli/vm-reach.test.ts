@@ -71,7 +71,7 @@ describe('vm connect', () => {
   it('vm connect shows refusals at once', async () => {
     const missing = await svc3(['connect', 'nobody'])
     assert.equal(missing.exitCode, 5)
-    assert.match(missing.stderr, /^svc3: vms "nobody" not found\nsvc3: svc3 vm list shows what is there\n$/)
+    assert.match(missing.stderr, /^svc3: VM nobody not found\nsvc3: Run svc3 vm list to see all VMs\n$/)
     assert.equal((await svc3(['connect', 'demo'], { env: { SVC3_TOKEN: 'bad' } })).exitCode, 3)
     service.refuse = () => new ApiError('Conflict', 'vm "demo" is stopped', { hint: 'svc3 vm start starts it' })
     const stopped = await svc3(['connect', 'demo'])
@@ -81,7 +81,7 @@ describe('vm connect', () => {
     )
     const nobody = await svc3(['connect', 'demo'], { env: { SVC3_API_URL: 'http://127.0.0.1:1' } })
     assert.equal(nobody.exitCode, 1)
-    assert.match(nobody.stderr, /cannot reach http:\/\/127\.0\.0\.1:1/)
+    assert.match(nobody.stderr, /Cannot reach http:\/\/127\.0\.0\.1:1/)
   })
 
   it('vm connect carries every byte in both directions, as a process', async () => {
@@ -129,7 +129,7 @@ describe('SSH greeting', () => {
       streams.push(silent())
       return streams.at(-1) as Duplex
     }
-    await assert.rejects(dialUntilGreeted(dial, patience), { reason: 'Timeout', message: /vm "demo" within 0\.5 s/ })
+    await assert.rejects(dialUntilGreeted(dial, patience), { reason: 'Timeout', message: /VM demo .* within 0\.5 s/ })
     assert.ok(streams.length > 1 && streams.every((stream) => stream.destroyed))
   })
 
@@ -175,7 +175,7 @@ describe('ssh command line', () => {
     const options = words.filter((word) => word.includes('='))
     assert.deepEqual(options, [
       "ProxyCommand='/opt/my node/bin/node' '/opt/100%%/svc3.cjs' vm connect demo --port ssh --namespace svc-ios --quiet",
-      'HostKeyAlias=uid-1.2',
+      'HostKeyAlias=demo',
       'UserKnownHostsFile="/home/a b/known"',
       'GlobalKnownHostsFile=/dev/null',
       'StrictHostKeyChecking=accept-new',
@@ -227,8 +227,8 @@ exit 7
     assert.deepEqual([exitCode, stdout, stderr], [7, '', ''])
     const words = noted(env, 'words').split('\n').slice(0, -1)
     assert.deepEqual(words.slice(-7), ['-l', 'ci', 'demo', '--', 'ls', '-la', '/a b'])
-    assert.ok(words.includes('HostKeyAlias=uid-of-demo.1'))
-    assert.ok(words.includes(`UserKnownHostsFile="${env.XDG_CONFIG_HOME}/svc3/known-hosts/uid-of-demo"`))
+    assert.ok(words.includes('HostKeyAlias=demo'))
+    assert.ok(words.includes(`UserKnownHostsFile="${env.XDG_CONFIG_HOME}/svc3/known-hosts/uid-of-demo.1"`))
     assert.ok(
       words.includes(
         'ProxyCommand=/nowhere/node /nowhere/svc3/dist/svc3.cjs vm connect demo --port ssh --namespace svc-default --quiet',
@@ -253,7 +253,7 @@ exit 7
 
   it('vm ssh says so when there is no ssh, no VM, or a word too many', async () => {
     const none = await svc3(['ssh', 'demo'], { env: { PATH: folder } })
-    assert.deepEqual([none.exitCode, none.stderr.split('\n')[0]], [1, 'svc3: cannot run ssh (ENOENT)'])
+    assert.deepEqual([none.exitCode, none.stderr.split('\n')[0]], [1, 'svc3: Cannot run ssh (ENOENT)'])
     assert.equal((await svc3(['ssh', 'nobody'])).exitCode, 5)
     const running = service.vm
     service.vm = { ...running, powerState: 'stopped' }
@@ -261,11 +261,11 @@ exit 7
     service.vm = running
     assert.deepEqual(
       [stopped.exitCode, stopped.stderr.split('\n')[0]],
-      [6, 'svc3: vm "demo" is stopped: nobody answers there'],
+      [6, 'svc3: VM demo is stopped; SSH cannot connect'],
     )
     const slip = await svc3(['ssh', 'demo', 'uname'])
     assert.equal(slip.exitCode, 2)
-    assert.match(slip.stderr, /unexpected argument "uname" \(expected VM \[-- COMMAND…\]\)/)
+    assert.match(slip.stderr, /Unexpected argument "uname" \(expected VM \[-- COMMAND…\]\)/)
   })
 })
 
@@ -339,6 +339,6 @@ describe('vm vnc', () => {
     service.vm = blind
     const { exitCode, stderr } = await svc3(['vnc', 'demo'])
     service.vm = seeing
-    assert.deepEqual([exitCode, stderr], [6, 'svc3: vm "demo" has no screen\nsvc3: deploy it without --disable-vnc\n'])
+    assert.deepEqual([exitCode, stderr], [6, 'svc3: VM demo has no screen\nsvc3: Deploy it without --disable-vnc\n'])
   })
 })

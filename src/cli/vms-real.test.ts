@@ -34,46 +34,47 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
     /\ndemo\t127\.0\.0\.1\t8822\t5999\t5900\tRunning\n$/,
     /^Waiting for VM demo to be deployed\.\n/,
   ],
-  ['vm deploy demo -i intel -o json', 6, /^$/, /vm "demo" exists already/],
-  ['vm deploy other -i nothing --quiet', 5, /^$/, /"nothing" not found/],
+  ['vm deploy demo -i intel -o json', 6, /^$/, /VM demo already exists in svc-default/],
+  ['vm deploy other -i nothing --quiet', 5, /^$/, /Image nothing not found/],
   ['vm deploy -i intel -c 1 -o json', 0, /"name": "vm-[a-z0-9]{5}"/],
   ['vm deploy ci --generate-name -i intel -c 1 -o json', 0, /"name": "ci-[a-z0-9]{5}"/],
   ['vm list demo -o wide', 0, /\tintel\t3\t\d+\.\d\dGi\txeon-1\tamd64\trunning\tadmin@example\.com\t/],
   ['vm list --label team=ios', 0, /^NAME.*\ndemo\t.*\n$/],
   ['vm list --owner me -o json', 0, /"name": "demo"/],
-  ['vm stop demo', 0, /^VM demo stopped/],
+  ['vm stop demo', 0, /^VM demo is stopped/],
   ['vm list demo -o wide', 0, /\tRunning\t.*\tstopped\t/],
-  ['vm stop demo', 6, /^$/, /is stopped: only a running VM can be stopped/],
+  ['vm stop demo', 6, /^$/, /VM demo is stopped; only a running VM can be stopped/],
   ['vm start demo', 0, /^VM demo started/],
-  ['vm suspend demo', 0, /^VM demo suspended/],
+  ['vm suspend demo', 0, /^VM demo is suspended/],
   ['vm resume demo', 0, /^VM demo resumed/],
   ['vm revert demo', 0, /^VM demo reverted/],
-  ['vm resize demo 120', 0, /^VM demo has a disk of 120 GB\.\n$/, /growpart/],
-  ['vm resize demo 100', 1, /^$/, /disks only grow/],
-  ['vm extend demo 2h --yes', 0, /^VM demo is deleted at 2026-11-15T11:00:00Z\.\n$/],
-  ['vm extend demo 0', 0, /^VM demo does not end by itself/],
-  ['vm deploy big -i intel -c 64 --no-wait', 0, /\nbig\t\t\t\t\tPending\n$/],
+  ['vm resize demo 120', 0, /^The disk of VM demo is now 120 GB\.\n$/, /growpart/],
+  ['vm resize demo 100', 1, /^$/, /already 120 GB; choose a larger size/],
+  ['vm extend demo 2h --yes', 0, /^VM demo will be deleted at 2026-11-15T11:00:00Z\.\n$/],
+  ['vm extend demo 0', 0, /^VM demo has no time limit/],
+  ['vm deploy big -i intel -c 64 --no-wait', 1, /^$/, /No node can hold 64 cores; the largest has 8 cores and 16 GiB/],
+  ['vm deploy big -i intel -c 8 --no-wait', 0, /\nbig\t\t\t\t\tPending\n$/],
   ['vm-config create small -i intel -c 1 -m 0.5', 0, /^VM configuration small created/],
   ['vmc list small', 0, /\nsmall\tintel\t1\t0\.5\n$/],
   ['vm deploy tiny --config small --quiet', 0, /\ntiny\t127\.0\.0\.1\t/],
-  ['vm-config delete small none', 5, /^Successfully deleted vm config small\n$/, /"none" not found/],
-  ['node tag xeon-1 ios', 0, /has the tag ios/],
+  [
+    'vm-config delete small none',
+    5,
+    /^Successfully deleted vm config small\n$/,
+    /VM configuration none not found in svc-default/,
+  ],
+  ['node tag xeon-1 ios', 0, /Tag ios added/],
   ['node list -o wide', 0, /\tios\n$/],
-  ['node untag xeon-1 ios', 0, /does not have the tag/],
-  ['node cordon xeon-1', 0, /takes no new VMs/],
+  ['node untag xeon-1 ios', 0, /Tag ios removed/],
+  ['node cordon xeon-1', 0, /cordoned/],
   ['node list', 0, /READY,CORDONED/],
-  ['node uncordon xeon-1', 0, /takes new VMs again/],
+  ['node uncordon xeon-1', 0, /uncordoned/],
   ['node namespace xeon-1 svc-nowhere', 5, /^$/, /not found/],
   ['node delete xeon-1', 6, /^$/, /xeon-1/],
   ['node join-token --duration 1h', 0, /^svc3-join-1-[\w-]+\n$/],
-  ['vm delete demo nobody', 5, /^Successfully deleted vm demo\n$/, /"nobody" not found/],
+  ['vm delete demo nobody', 5, /^Successfully deleted vm demo\n$/, /VM nobody not found in svc-default/],
   ['events --for vm/demo', 0, /DeployVm\tvms\/demo\t[\s\S]*DeleteVm\tvms\/demo\t/],
-  [
-    'node drain xeon-1 --delete-vms --wait',
-    0,
-    /takes no new VMs, and none is on it\.\n$/,
-    /^(svc3: node xeon-1: .*\n)*$/,
-  ],
+  ['node drain xeon-1 --delete-vms --wait', 0, /drained\.\n$/, /^(svc3: node xeon-1: .*\n)*$/],
   ['node delete xeon-1', 0, /removed from the cluster/],
 ]
 
@@ -93,13 +94,16 @@ describe('VM and node commands', () => {
     const { exitCode, stderr } = await run(['vm', 'deploy', 'waits', '-i', 'silicon'], {
       env,
       interruption: controller.signal,
-      onWrite: ({ stderr }) => stderr.includes('waits for a node: ') && controller.abort(),
+      onWrite: ({ stderr }) => stderr.includes('waiting for a node: ') && controller.abort(),
     })
     assert.equal(exitCode, 130)
-    assert.match(stderr, /vm waits: waits for a node: .+\n(.*\n)*svc3: interrupted\nsvc3: what was begun goes on/)
+    assert.match(
+      stderr,
+      /VM waits: waiting for a node: .+\n(.*\n)*svc3: Stopped waiting; the deploy continues\nsvc3: To delete it: svc3 vm delete waits/,
+    )
     const list = await svc3('vm list waits')
     assert.match(list.stdout, /\nwaits\t\t\t\t\tPending\n$/)
-    assert.match(list.stderr, /^svc3: vm waits is pending: .+\n$/)
+    assert.match(list.stderr, /^svc3: VM waits is pending: .+\n$/)
   })
 
   it('commands about nodes exit 4 for developers and 3 with a bad token', async () => {

@@ -45,7 +45,7 @@ describe('vm list', () => {
       'demo\t10.0.0.7\t8822\t5999\t5900\tRunning',
       'waits\t\t\t\t\tPending',
     ])
-    assert.equal(stderr, 'svc3: vm waits is pending: node a: has no cores; node b: is cordoned\n')
+    assert.equal(stderr, 'svc3: VM waits is pending: node a: has no cores; node b: is cordoned\n')
   })
 
   it('vm list adds the rest with -o wide', async () => {
@@ -59,6 +59,54 @@ describe('vm list', () => {
     assert.match((await vm('list -o wide --no-color', { terminal })).stdout, /ada@example\.com {3}2 h ago\n/)
   })
 
+  it('vm list NAME -o wide and vm show tell node by node why a VM waits', async () => {
+    const nodes = [
+      { name: 'mac-1', fits: false, reason: 'is cordoned' },
+      { name: 'mac-2', fits: false, reason: 'has 2 cores free' },
+    ]
+    serve(service, { 'GET vms': () => ({ items: [waits] }), 'GET vms/waits': () => ({ ...waits, nodes }) })
+    assert.deepEqual(lines((await vm('list waits -o wide')).stderr).slice(1), [
+      'svc3: mac-1: is cordoned',
+      'svc3: mac-2: has 2 cores free',
+    ])
+    assert.match((await vm('show waits')).stdout, /\nNodes: +mac-1: is cordoned\n +mac-2: has 2 cores free\n/)
+  })
+
+  it('vm list suggests the name that was probably meant, also when only that one was fetched', async () => {
+    const items = ({ query }: Asked) => ({ items: query.get('fieldSelector') === null ? [demo] : [] })
+    serve(service, { 'GET vms': items })
+    const { exitCode, stderr } = await vm('list dmo')
+    assert.equal(exitCode, 5)
+    assert.match(stderr, /^svc3: VM dmo not found in svc-default\nsvc3: Did you mean demo\? Run svc3 vm list/)
+  })
+
+  it('vm list -A lists every namespace, with a column that says which', async () => {
+    serve(service, {
+      'GET vms': ({ path }) => ({
+        items: path.includes('svc-ios') ? [vmOf({ name: 'x', namespace: 'svc-ios' })] : [demo],
+      }),
+      'GET ': () => ({ items: [{ name: 'svc-default' }, { name: 'svc-ios' }] }),
+    })
+    const { exitCode, stdout } = await vm('list -A')
+    assert.equal(exitCode, 0)
+    assert.deepEqual(
+      lines(stdout).map((line) => line.split('\t').slice(0, 2).join(' ')),
+      ['NAMESPACE NAME', 'svc-default demo', 'svc-ios x'],
+    )
+    assert.equal((await vm('list -A --watch')).exitCode, 2)
+  })
+
+  it('vm list --owner finds people by the first part of their address, and says whose VMs there are none of', async () => {
+    const items = [demo, vmOf({ name: 'other', owner: 'bo@example.com' })]
+    serve(service, { 'GET vms': () => ({ items }) })
+    assert.deepEqual(
+      lines((await vm('list --owner ada')).stdout).map((line) => line.split('\t')[0]),
+      ['NAME', 'demo'],
+    )
+    const none = await vm('list --owner nobody', { terminal: { stdout: true } })
+    assert.deepEqual([none.exitCode, none.stderr], [0, 'svc3: No VMs owned by nobody in svc-default\n'])
+  })
+
   it('vm list is a bare array in JSON, and says nothing else', async () => {
     const { stdout, stderr } = await vm('list -o json')
     assert.deepEqual(JSON.parse(stdout), [demo, waits])
@@ -66,7 +114,7 @@ describe('vm list', () => {
     serve(service, { 'GET vms': () => ({ items: [] }) })
     assert.equal((await vm('list -o json')).stdout, '[]\n')
     const none = await vm('list', { terminal: { stdout: true } })
-    assert.deepEqual([none.stdout, none.stderr], ['', 'svc3: No VMs in namespace svc-default.\n'])
+    assert.deepEqual([none.stdout, none.stderr], ['', 'svc3: No VMs in svc-default\n'])
   })
 
   it('vm list asks for one by name, and for several by picking them out', async () => {
@@ -76,7 +124,7 @@ describe('vm list', () => {
     assert.equal(asked[1]?.query.get('fieldSelector'), null)
     assert.equal(both.exitCode, 5)
     assert.match(both.stdout, /^NAME.*\ndemo\t.*\n$/)
-    assert.match(both.stderr, /^svc3: vms "other" not found\nsvc3: svc3 vm list -n svc-default shows/)
+    assert.match(both.stderr, /^svc3: VM other not found in svc-default\nsvc3: Run svc3 vm list -n svc-default/)
   })
 
   it('vm list filters by label and owner, and knows who "me" is', async () => {
@@ -91,7 +139,7 @@ describe('vm list', () => {
       ['owner=bo@example.com', 'owner=serviceaccount:svc-ios:ci'],
     )
     const unknown = await vm('list --owner me')
-    assert.deepEqual([unknown.exitCode, lines(unknown.stderr)[0]], [2, 'svc3: the token does not say who "me" is'])
+    assert.deepEqual([unknown.exitCode, lines(unknown.stderr)[0]], [2, 'svc3: The token does not say who "me" is'])
   })
 
   it('vm list shows a few reasons, not hundreds', async () => {
@@ -99,7 +147,7 @@ describe('vm list', () => {
     serve(service, { 'GET vms': () => ({ items }) })
     const { stderr } = await vm('list')
     assert.equal(lines(stderr).length, 6)
-    assert.match(stderr, /15 more; "svc3 vm list NAME" tells why\n$/)
+    assert.match(stderr, /15 more; run svc3 vm show NAME to see why\n$/)
   })
 
   it('vm list --watch shows changes until Ctrl-C, and exits 130', async () => {
@@ -131,17 +179,17 @@ describe('vm delete', () => {
         throw new ApiError('Forbidden', 'vm "b" belongs to bo@example.com')
       },
       'DELETE vms/c': () => {
-        throw notFound('vms', 'c', 'svc3 vm list shows what is there')
+        throw notFound('vms', 'c')
       },
       'DELETE vms/d': remove('d'),
     })
     const { exitCode, stdout, stderr } = await vm('delete a b c a d --force')
     assert.deepEqual([exitCode, stdout], [4, 'Successfully deleted vm a\nSuccessfully deleted vm d\n'])
     assert.deepEqual(lines(stderr), [
-      'svc3: vm "b" belongs to bo@example.com',
-      'svc3: ask a cluster administrator, or use a token that has the right',
-      'svc3: vms "c" not found',
-      'svc3: svc3 vm list shows what is there',
+      `svc3: vm "b" belongs to bo@example.com (${service.apiUrl})`,
+      'svc3: Ask an administrator for access, or use another account',
+      'svc3: VM c not found',
+      'svc3: Run svc3 vm list to see all VMs',
     ])
     assert.deepEqual(
       asked.map(({ query }) => query.get('force')),
@@ -164,7 +212,10 @@ describe('vm delete', () => {
     service.override = () => controller.abort()
     const cut = await vm('delete a b', { interruption: controller.signal })
     assert.equal(cut.exitCode, 130)
-    assert.match(cut.stderr, /^svc3: interrupted\nsvc3: what was begun goes on; "svc3 vm list -n svc-default"/)
+    assert.match(
+      cut.stderr,
+      /^svc3: Stopped waiting; deletes already sent continue\nsvc3: To see what is left: svc3 vm list\n$/,
+    )
   })
 
   it('vm delete keeps to eight requests at a time', async () => {
@@ -194,7 +245,7 @@ describe('power', () => {
       serve(service, { ...watched, 'POST vms/demo/exec': answers(vmOf({ name: 'demo' })) })
       const { exitCode, stdout, stderr } = await vm(`${command} demo`)
       assert.deepEqual([exitCode, stderr, asked[0]?.body], [0, '', { command }])
-      assert.match(stdout, /^VM demo (started|stopped|suspended|resumed|reverted)/)
+      assert.match(stdout, /^VM demo (started|is stopped|is suspended|resumed|reverted)/)
       const json = await vm(`${command} demo -o json`)
       assert.equal(JSON.parse(json.stdout)[0].name, 'demo')
     })
@@ -216,7 +267,10 @@ describe('power', () => {
     const terminal = { stdin: true, stdout: true }
     const no = await vm('revert demo', { terminal, input: 'no\n' })
     assert.deepEqual([no.exitCode, asked.length], [1, 0])
-    assert.match(no.stderr, /What is on its disk is lost\. \[yes\/no\] svc3: vm demo was not reverted\n/)
+    assert.match(
+      no.stderr,
+      /^Revert VM demo to its image\? All changes on its disk are lost\. \[y\/N\] svc3: VM demo not reverted\n/,
+    )
     assert.equal((await vm('revert demo', { terminal, input: 'yes\n' })).exitCode, 0)
     assert.equal((await vm('revert demo --yes', { terminal, input: '' })).exitCode, 0)
     assert.equal(asked.length, 2)
@@ -230,7 +284,7 @@ describe('vm resize', () => {
   it('vm resize sends the size, and says what is left to do by hand', async () => {
     resize({ ...grown, warning: 'grow the partition in the guest: run growpart' })
     const { exitCode, stdout, stderr } = await vm('resize demo 120')
-    assert.deepEqual([exitCode, stdout, asked[0]?.body], [0, 'VM demo has a disk of 120 GB.\n', { size: 120 }])
+    assert.deepEqual([exitCode, stdout, asked[0]?.body], [0, 'The disk of VM demo is now 120 GB.\n', { size: 120 }])
     assert.equal(stderr, 'svc3: grow the partition in the guest: run growpart\n')
     resize({ ...grown, architecture: 'arm64' })
     assert.equal((await vm('resize demo 120')).stderr, '')
@@ -241,7 +295,7 @@ describe('vm resize', () => {
     const piped = await vm('resize demo 120 -u admin --password-stdin', { input: 'planted-secret\n' })
     assert.deepEqual([piped.exitCode, piped.stderr], [0, ''])
     const given = await vm('resize demo 120 -u admin -p planted-secret')
-    assert.match(given.stderr, /^svc3: --password can be seen by others.*\n$/)
+    assert.match(given.stderr, /^svc3: Other users of this machine can see --password.*\n$/)
     for (const { body } of asked) assert.deepEqual(body, { size: 120, user: 'admin', password: 'planted-secret' })
   })
 
@@ -253,12 +307,12 @@ describe('vm resize', () => {
   })
 
   const slips = {
-    'resize demo 1.5': /"1\.5" is not a whole number of GB/,
-    'resize demo 0': /"0" is not a whole number/,
+    'resize demo 1.5': /Invalid size "1\.5"/,
+    'resize demo 0': /Invalid size "0"/,
     'resize demo big': /whole number/,
-    'resize demo 120 --password-stdin': /a password needs a user/,
-    'resize demo 120 -u admin': /the password is missing/,
-    'resize demo': /GB is missing/,
+    'resize demo 120 --password-stdin': /A password requires --user/,
+    'resize demo 120 -u admin': /A password is required/,
+    'resize demo': /Specify GB/,
   }
   for (const [words, text] of Object.entries(slips)) {
     it(`${words} is wrong usage`, async () => {
@@ -273,9 +327,9 @@ describe('vm resize', () => {
 describe('vm extend', () => {
   it('vm extend sets the end, or takes it away', async () => {
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })) })
-    assert.equal((await vm('extend demo 2h --yes')).stdout, 'VM demo is deleted at 2026-11-15T13:00:00Z.\n')
+    assert.equal((await vm('extend demo 2h --yes')).stdout, 'VM demo will be deleted at 2026-11-15T13:00:00Z.\n')
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo' })) })
-    assert.equal((await vm('extend demo 0')).stdout, 'VM demo does not end by itself.\n')
+    assert.equal((await vm('extend demo 0')).stdout, 'VM demo has no time limit.\n')
     assert.deepEqual(
       asked.map(({ body }) => body),
       [{ ttl: '2h' }, { ttl: '0' }],
@@ -283,15 +337,9 @@ describe('vm extend', () => {
     assert.equal((await vm('extend demo soon')).exitCode, 2)
   })
 
-  it('vm extend gives an end to a VM that has none only when somebody says so', async () => {
+  it('vm extend asks on a terminal before it sets a time limit for a VM without one', async () => {
     const ends = vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })
     serve(service, { 'GET vms/demo': () => vmOf({ name: 'demo' }), 'POST vms/demo/extend': answers(ends) })
-    const piped = await vm('extend demo 1h')
-    assert.equal(piped.exitCode, 1)
-    assert.equal(
-      piped.stderr,
-      'svc3: vm demo has no end so far: this would delete it in 1h\nsvc3: add --yes if that is meant\n',
-    )
     const terminal = { stdin: true, stdout: true }
     assert.equal((await vm('extend demo 1h', { terminal, input: 'no\n' })).exitCode, 1)
     assert.equal(asked.length, 0)
@@ -317,6 +365,42 @@ describe('vm logs', () => {
     assert.equal(asked[0]?.query.toString(), 'tail=5')
     const seen = await vm('logs demo', { terminal: { stdout: true } })
     assert.equal(seen.stdout, 'boot\\u001b[2J\nä login:    ')
+  })
+
+  it('vm logs -f reconnects when the stream ends, and says so', async () => {
+    const controller = new AbortController()
+    serve(service, {
+      'GET vms/demo/logs': (request, response) => {
+        asked.push(request)
+        if (asked.length === 1) response.end('before\n')
+        else response.write('after\n')
+      },
+    })
+    const { exitCode, stdout, stderr } = await vm('logs -f demo --tail 5', {
+      interruption: controller.signal,
+      onWrite: ({ stdout }) => stdout.includes('after') && controller.abort(),
+    })
+    assert.deepEqual([exitCode, stdout], [130, 'before\nafter\n'])
+    assert.deepEqual(lines(stderr), [
+      'svc3: Connection lost; reconnecting…',
+      'svc3: Reconnected; output in between may be missing',
+    ])
+    assert.deepEqual(
+      asked.map(({ query }) => query.get('tail')),
+      ['5', '0'],
+    )
+  })
+
+  it('vm logs -f ends with a code when the VM is gone', async () => {
+    serve(service, {
+      'GET vms/demo/logs': (request, response) => {
+        asked.push(request)
+        if (asked.length > 1) throw notFound('vms', 'demo', { namespace: 'svc-default' })
+        response.end('before\n')
+      },
+    })
+    const { exitCode, stdout } = await vm('logs -f demo')
+    assert.deepEqual([exitCode, stdout], [5, 'before\n'])
   })
 
   it('vm logs follows until Ctrl-C without a word', async () => {

@@ -2,8 +2,7 @@
 import { ApiError, type Cause, codes, type ErrorOptions, type Reason } from '../api/errors.ts'
 import { parseRetryAfter } from '../rules/retry.ts'
 
-export const somethingElse =
-  'something other than svc3 answered: check the address of the service and any proxy on the way'
+export const somethingElse = 'Check the address and any proxy: something other than svc3 answered'
 export const maxAnswerBytes = 64 * 1024 * 1024
 
 /** The value of a JSON text, or undefined when it is none. */

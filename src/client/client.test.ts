@@ -209,7 +209,7 @@ describe('client', () => {
       .catch((caught: unknown) => caught)
     assert.ok(error instanceof ConnectionError)
     assert.equal(error.fault, 'refused')
-    assert.match(error.message, /cannot reach http:\/\/127\.0\.0\.1:\d+: no server answers there/)
+    assert.match(error.message, /Cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused/)
     assert.deepEqual(gone.waits, [])
   })
 

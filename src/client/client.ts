@@ -10,7 +10,8 @@ import { type BodyStream, ConnectionError, type Transport, type TransportRespons
 export interface ClientOptions {
   readonly baseUrl: string
   readonly transport: Transport
-  readonly token?: string | undefined
+  /** A function is called for every request, so that it can renew the token. */
+  readonly token?: string | (() => string | Promise<string>) | undefined
   readonly userAgent?: string
   readonly retry?: Partial<RetryPolicy>
   /** For one try, from sending to the last byte. */
@@ -76,7 +77,7 @@ const defaultTimeoutMs = 30_000
 const never = new AbortController().signal
 
 export function createClient(options: ClientOptions): Client {
-  const { transport, token, random = Math.random, newKey = () => crypto.randomUUID() } = options
+  const { transport, token, random = Math.random, newKey = randomKey } = options
   const baseUrl = options.baseUrl.replace(/\/+$/, '')
   const policy: RetryPolicy = { ...defaultRetry, ...options.retry }
   const pause = options.wait ?? wait
@@ -85,7 +86,6 @@ export function createClient(options: ClientOptions): Client {
   const headersFor = (operation: Operation, input: RawInput): Record<string, string> => ({
     accept: operation.produces ?? 'application/json',
     ...(options.userAgent && { 'user-agent': options.userAgent }),
-    ...(token && { authorization: `Bearer ${token}` }),
     ...(input.body !== undefined && { 'content-type': 'application/json' }),
     ...(operation.method === 'POST' && { 'idempotency-key': input.idempotencyKey ?? newKey() }),
     ...(input.upload && { 'content-type': 'application/octet-stream' }),
@@ -101,8 +101,13 @@ export function createClient(options: ClientOptions): Client {
     const body = input.body === undefined ? undefined : JSON.stringify(input.body)
     const { upload } = input
     const fresh = !isRepeatable(operation) || upload !== undefined
+    const bearer = typeof token === 'function' ? await token() : token
     const seen = revision.latest()
-    const all = seen === undefined ? headers : { ...headers, [revisionHeader]: seen }
+    const all = {
+      ...headers,
+      ...(bearer && { authorization: `Bearer ${bearer}` }),
+      ...(seen !== undefined && { [revisionHeader]: seen }),
+    }
     const request = { method: operation.method, url, headers: all, body, upload, signal, fresh, isStream }
     const response = await transport(request)
     if (isSuccess(operation, response.status)) {
@@ -182,6 +187,10 @@ export function createClient(options: ClientOptions): Client {
   return { baseUrl, call, exchange, listAll, open, upload, saw } as Client
 }
 
+/** Not `crypto.randomUUID`: browsers have that on https and localhost only. */
+export const randomKey = (): string =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+
 /** GET changes nothing; a POST carries its Idempotency-Key. Anything else is sent once. */
 const isRepeatable = (operation: Operation): boolean => operation.method === 'GET' || operation.method === 'POST'
 
@@ -195,12 +204,12 @@ function decode(operation: Operation, text: string, url: string): unknown {
   if (operation.produces) return text
   const value = parseJson(text)
   if (typeof value === 'object' && value !== null) return value
-  throw notOurs(`the answer of ${url} is not JSON`)
+  throw notOurs(`The answer of ${url} is not JSON`)
 }
 
 const timeoutAfter = (milliseconds: number, address: string): ConnectionError => {
   const what = `${address} did not answer within ${milliseconds / 1000} s`
-  return new ConnectionError('timeout', address, what, 'try again; the service may be busy')
+  return new ConnectionError('timeout', address, what, 'Try again; the server may be busy')
 }
 
 const notOurs = (message: string): ApiError => new ApiError('InternalError', message, { hint: somethingElse })
@@ -215,5 +224,5 @@ function pathOf(operation: Operation, input: RawInput): string {
 /** A dot segment would change which path is asked for. */
 function segment(field: string, value: string): string {
   if (value !== '' && value !== '.' && value !== '..') return encodeURIComponent(value)
-  throw invalid(field, [{ field, reason: 'FieldValueInvalid', message: `${field} "${value}" is not a name` }])
+  throw invalid(field, [{ field, reason: 'FieldValueInvalid', message: `Invalid ${field} "${value}"` }])
 }

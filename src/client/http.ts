@@ -2,53 +2,10 @@
 // lazy getters, which load a second HTTP client, and costs 30 ms instead of 8.
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { checkAddress, connectionError } from './faults.ts'
 import { connectTrusted, type Trust } from './tls.ts'
-import { ConnectionError, type ConnectionFault, type Transport, type TransportResponse, tooLong } from './transport.ts'
+import { ConnectionError, type Transport, type TransportResponse, tooLong } from './transport.ts'
 import { sendBody, uploadHeaders } from './upload-body.ts'
-
-interface Fault {
-  readonly fault: ConnectionFault
-  readonly what: string
-  readonly hint: string
-}
-
-const checkAddress = 'check the address of the service'
-// Not that http:// may do: whoever sits in between can provoke this, and would then be sent the token in clear.
-const notTls: Fault = {
-  fault: 'unusable',
-  what: 'the server does not speak TLS there',
-  hint: 'check the address and the port with whoever runs the server',
-}
-const faults: Readonly<Record<string, Fault>> = {
-  ECONNREFUSED: { fault: 'refused', what: 'no server answers there', hint: 'start the service, or check its address' },
-  ENOTFOUND: { fault: 'refused', what: 'the host name is not known', hint: checkAddress },
-  EAI_AGAIN: { fault: 'refused', what: 'the host name cannot be looked up now', hint: 'check the network' },
-  EHOSTUNREACH: { fault: 'refused', what: 'the host cannot be reached', hint: 'check the network' },
-  ENETUNREACH: { fault: 'refused', what: 'the network cannot be reached', hint: 'check the network' },
-  ETIMEDOUT: { fault: 'timeout', what: 'the connection timed out', hint: 'check the network' },
-  EPROTO: notTls,
-  ERR_SSL_WRONG_VERSION_NUMBER: notTls,
-  HPE_INVALID_CONSTANT: { fault: 'unusable', what: 'the server does not speak HTTP there', hint: checkAddress },
-}
-const certificate: Fault = {
-  fault: 'unusable',
-  what: 'its certificate is not trusted',
-  hint: 'give the authority that signed it in NODE_EXTRA_CA_CERTS',
-}
-const lost: Fault = {
-  fault: 'lost',
-  what: 'the connection was lost',
-  hint: 'try again; the log of the service may say more',
-}
-
-/** How a failure of a socket reads. */
-function connectionError(url: string, error: NodeJS.ErrnoException): ConnectionError {
-  const { origin } = new URL(url)
-  const code = error.code ?? ''
-  const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code)
-  const { fault, what, hint } = faults[code] ?? (isCertificate ? certificate : lost)
-  return new ConnectionError(fault, origin, `cannot reach ${origin}: ${what}${code && ` (${code})`}`, hint, error)
-}
 
 interface HttpTransportOptions {
   /** Connections kept open between requests. */
@@ -75,7 +32,7 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
   return ({ method, url, headers, body, upload, signal, fresh }) => {
     const { protocol } = new URL(url)
     if (protocol !== 'http:' && protocol !== 'https:') {
-      const what = `cannot use the address ${url}: it begins with neither http:// nor https://`
+      const what = `Invalid address ${url}: use http:// or https://`
       throw new ConnectionError('unusable', url, what, checkAddress)
     }
     const { promise, resolve, reject } = Promise.withResolvers<TransportResponse>()

@@ -85,9 +85,9 @@ describe('https servers', () => {
       (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
       async (request) => {
         const error = await httpTransport({ trust })(request).catch((reason: unknown) => reason)
-        assert.ok(faultOf('unusable', /does not speak TLS/)(error), String(error))
+        assert.ok(faultOf('unusable', /does not use TLS/)(error), String(error))
         // Who sits in between can provoke this: it must not talk anybody into plain HTTP.
-        assert.equal((error as ConnectionError).hint, 'check the address and the port with whoever runs the server')
+        assert.equal((error as ConnectionError).hint, 'Check the address and the port with the operator of the server')
       },
     )
   })

@@ -58,8 +58,8 @@ export class ConnectionError extends Error {
 }
 
 export const tooLong = (url: string, maxBytes: number): ConnectionError => {
-  const what = `the answer of ${url} is longer than ${maxBytes} bytes`
-  return new ConnectionError('unusable', url, what, 'ask for less at a time, for example with a limit')
+  const what = `The answer of ${url} is longer than ${maxBytes} bytes`
+  return new ConnectionError('unusable', url, what, 'Request fewer records, for example with a limit')
 }
 
 /** Whether what is sent there stays on this machine. */

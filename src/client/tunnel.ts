@@ -51,9 +51,15 @@ export function dialTunnel({ baseUrl, path, token, signal, trust }: TunnelOption
     socket.once('error', (error) => {
       if (signal.aborted) return reject(signal.reason)
       if (error instanceof ConnectionError) return reject(error)
-      const what = `cannot reach ${baseUrl}: ${error.message}`
+      const what = `Cannot reach ${baseUrl}: ${error.message}`
       reject(
-        new ConnectionError('lost', baseUrl, what, 'try again; svc3 version shows whether the service answers', error),
+        new ConnectionError(
+          'lost',
+          baseUrl,
+          what,
+          'Try again; run svc3 version to see whether the server answers',
+          error,
+        ),
       )
     })
     if (signal.aborted) abort()

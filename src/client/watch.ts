@@ -15,6 +15,8 @@ interface WatchOptions {
   readonly signal: AbortSignal
   /** Tries in a row that bring nothing before the watch gives up. */
   readonly retry?: RetryPolicy
+  /** Told when the connection is lost, and when there is one again. */
+  readonly onConnection?: (isConnected: boolean) => void
 }
 
 const watchRetry: RetryPolicy = { attempts: 12, firstDelayMs: 200, maxDelayMs: 10_000, maxRetryAfterMs: 60_000 }
@@ -31,7 +33,7 @@ export async function* watch<O extends ListOperation>(
   input: CallInput<O>,
   options: WatchOptions,
 ): AsyncGenerator<WatchEvent<ItemOf<O>>> {
-  const { signal, retry = watchRetry } = options
+  const { signal, retry = watchRetry, onConnection } = options
   let { resourceVersion } = options
   // What is there at the start comes in no order of versions: until a bookmark, there is no place to resume from.
   let isCaughtUp = resourceVersion !== undefined
@@ -39,6 +41,7 @@ export async function* watch<O extends ListOperation>(
     let failure: unknown
     try {
       const response = await client.open(operation, requestFor(input, resourceVersion, signal))
+      onConnection?.(true)
       for await (const value of response.events ?? parsedLines(response, client.baseUrl)) {
         const event = eventOf<ItemOf<O>>(value, client.baseUrl)
         isCaughtUp ||= event.type === 'BOOKMARK'
@@ -51,6 +54,7 @@ export async function* watch<O extends ListOperation>(
       if (signal.aborted) return
       if (!isTransient(error)) throw error
       failure = error
+      onConnection?.(false)
     }
     if (signal.aborted) return
     if (attempt >= retry.attempts) throw failure ?? endless(client.baseUrl)
@@ -65,7 +69,7 @@ const requestFor = (input: RawInput, resourceVersion: string | undefined, signal
 })
 
 const endless = (address: string): ConnectionError =>
-  new ConnectionError('lost', address, `${address} ends every watch at once`, 'look into the log of the service')
+  new ConnectionError('lost', address, `${address} closes every watch immediately`, 'Look into the server log')
 
 async function* parsedLines(response: TransportResponse, address: string): AsyncGenerator<unknown> {
   const decoder = new TextDecoder()
@@ -74,7 +78,7 @@ async function* parsedLines(response: TransportResponse, address: string): Async
     const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
     rest = parts.pop() ?? ''
     if (rest.length > maxLineBytes) {
-      throw new ConnectionError('unusable', address, `${address} sent a line without end`, 'is this the right address?')
+      throw new ConnectionError('unusable', address, `${address} sent a line that is too long`, 'Check the address')
     }
     for (const line of parts) if (line.trim() !== '') yield parseJson(line)
   }

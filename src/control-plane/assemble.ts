@@ -157,11 +157,11 @@ export async function assembleServer(input: ServerInput) {
   })
 
   function keyNotOpened(name: string, error: unknown): void {
-    log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
+    log.error('a signing key cannot be decrypted. Check that the master key is complete', { name }, error)
   }
 }
 
 export const usageNotKept =
   (log: Log) =>
   (error: unknown): void =>
-    log.error('who calls paths of 2.4.x could not be written down', {}, error)
+    log.error('the usage of the 2.4.x API could not be stored', {}, error)

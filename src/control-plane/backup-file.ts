@@ -97,13 +97,13 @@ export async function checkBackup(file: FileHandle, name: string): Promise<Check
     throw error
   }
   if (!head || !end) throw damaged(name, 'its end is missing')
-  if (end.sha256 !== sha256) throw damaged(name, 'its checksum is another one')
-  if (records !== head.records) throw damaged(name, `it has ${records} records, and should have ${head.records}`)
+  if (end.sha256 !== sha256) throw damaged(name, 'its checksum does not match')
+  if (records !== head.records) throw damaged(name, `it has ${records} records instead of ${head.records}`)
   return { head, sha256, contents }
 }
 
 const damaged = (name: string, problem: string): OperatorError =>
-  new OperatorError(`${name} is damaged, or cut off (${problem}): nothing of it was used; take another backup`)
+  new OperatorError(`${name} is damaged or incomplete (${problem}). Nothing was restored. Use another backup`)
 
 function checkedHead(value: unknown, name: string): BackupHead {
   const head = value as Partial<BackupHead> | null
@@ -111,7 +111,7 @@ function checkedHead(value: unknown, name: string): BackupHead {
     throw new OperatorError(`${name} is not a backup of svc3`)
   if (head.format > backupFormat)
     throw new OperatorError(
-      `${name} has format ${head.format}, this program knows up to ${backupFormat}: restore it with svc3 ${head.version}, which made it, or a newer one`,
+      `${name} has format ${head.format}; this program supports up to ${backupFormat}. Restore it with svc3 ${head.version} or newer`,
     )
   return head as BackupHead
 }
@@ -148,7 +148,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
   const { store, dataDir, file, withImages, clock = systemClock } = options
   const imagePlace = await imagePlaceName(store, dataDir)
   if (await fs.stat(file).catch(() => undefined))
-    throw new OperatorError(`${file} is there already: choose another name, or remove it`)
+    throw new OperatorError(`${file} already exists. Choose another name, or delete it`)
   const { entries, rev } = await store.list('')
   const records = entries.filter(isPortable)
   const content = withImages ? options.content : undefined
@@ -189,7 +189,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
 export const clusterKey = '/cluster/id'
 
 const changed = (): OperatorError =>
-  new OperatorError('an image was deleted while its content was copied: no backup was made; try again')
+  new OperatorError('An image was deleted during the backup. No backup was made. Try again')
 
 async function write(file: string, fill: (tar: TarWriter) => Promise<void>): Promise<number> {
   const handle = await fs.open(file, 'wx', 0o600)
@@ -243,7 +243,7 @@ async function neededBy(records: readonly Entry[], content: ContentStore, place:
 
 const elsewhere = (place: string, cause?: unknown): OperatorError =>
   new OperatorError(
-    `content of an image is not in ${place}: make the backup where the images are, or leave them out with --without-images`,
+    `The content of an image is not in ${place}. Run the backup where the images are, or use --without-images`,
     { cause },
   )
 

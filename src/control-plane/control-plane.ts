@@ -238,7 +238,8 @@ async function readSettings({ dataFolder, plainHttp, publicUrl, legacy = false }
 
 /** Records that do not open are logged as errors. */
 function announced(rotation: Rotation, log: Log): Rotation {
-  for (const { key, problem } of rotation.refused) log.error('a sealed record does not open', { name: key, problem })
+  for (const { key, problem } of rotation.refused)
+    log.error('a sealed record cannot be decrypted', { name: key, problem })
   return rotation
 }
 

@@ -96,17 +96,18 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
 
 /** Users of a server that was alone so far are imported once; its file is then renamed. */
 async function openStoredUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): Promise<StoredUsers> {
-  const failed = (name: string, error: unknown): void => log.error('a sealed record does not open', { name }, error)
+  const failed = (name: string, error: unknown): void =>
+    log.error('a sealed record cannot be decrypted', { name }, error)
   const users = new StoredUsers(collections.users, secrets, { clock, failed })
   const file = path.join(dataFolder, usersFile)
   if (!fs.existsSync(file)) return users
   if (collections.users.list().length > 0) {
-    log.warn(`${usersFile} is not used: users are in the store that servers share`, { folder: dataFolder })
+    log.warn(`${usersFile} is not used: users are in the shared store`, { folder: dataFolder })
     return users
   }
   const found = new LocalUsers(dataFolder, clock).list()
   for (const user of found) await users.put(user)
   fs.renameSync(file, `${file}.imported`)
-  log.info(`users of ${usersFile} are in the store now`, { folder: dataFolder, count: found.length })
+  log.info(`users of ${usersFile} were moved to the store`, { folder: dataFolder, count: found.length })
   return users
 }

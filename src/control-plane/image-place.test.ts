@@ -100,7 +100,7 @@ it('a password that is there and cannot be read refuses the start, instead of co
   }
   const faults: [() => Promise<unknown>, RegExp][] = [
     [() => fs.mkdir(credential), /cannot be read \(EISDIR\): it is a folder: put a file/],
-    [() => fs.symlink('missing', credential), /cannot be read \(ENOENT\): it is a link to what is not there/],
+    [() => fs.symlink('missing', credential), /cannot be read \(ENOENT\): it is a broken link/],
     [() => fs.writeFile(credential, '\n'), /is empty: put the password there/],
   ]
   for (const [make, problem] of faults) {
@@ -148,7 +148,7 @@ it('images move from the folder to a registry and back, and no server looks in t
   }
   await assert.rejects(
     start(folder, address),
-    /are in the data folder, not in oci\+http:.*start the server without --images/,
+    /are in the data folder, not in oci\+http:.*Start the server without --images/,
   )
 
   const inRegistry = await restored(await backedUp(folder, 'folder'), 'in-registry', address)
@@ -156,7 +156,7 @@ it('images move from the folder to a registry and back, and no server looks in t
   await assert.rejects(start(inRegistry, `${address}/other`), /not in oci.*other/)
   const wrong = { ...access(), SVC3_IMAGES_PASSWORD: 'wrong-secret' }
   await assert.rejects(start(inRegistry, address, wrong), (error: Error) => {
-    assert.match(error.message, /does not let us in/)
+    assert.match(error.message, /rejected the credentials/)
     return !error.message.includes('wrong-secret')
   })
   await assert.rejects(start(inRegistry, address, { SVC3_IMAGES_USERNAME: 'ci' }), /but no password/)

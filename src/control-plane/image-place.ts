@@ -87,7 +87,7 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
   const cache = await openContentCache({
     folder: path.join(dataFolder, 'content-cache'),
     mostBytes: settings.cacheBytes,
-    failed: (error) => log.error('the cache of images could not be made smaller', {}, error),
+    failed: (error) => log.error('the image cache could not be reduced', {}, error),
   })
   const content = openRegistryContent({ repository, cache, log, now: () => clock.now().getTime() })
   return {
@@ -116,7 +116,7 @@ export async function settleImagePlace(
   } catch (error) {
     const isDown = isTransient(error) || (error as Error).name === 'TimeoutError'
     if (!isDown || known?.value.address !== address) throw error
-    log.warn('the registry with the images cannot be reached; starting all the same', {
+    log.warn('the image registry cannot be reached; starting without it', {
       problem: (error as Error).message,
     })
   }
@@ -185,9 +185,9 @@ const placeName = (address: string): string => (address === inFolder ? 'the data
 const elsewhere = (before: string, address: string): StoreError =>
   new StoreError(
     'Unavailable',
-    `the images of these records are in ${placeName(before)}, not in ${placeName(address)}: start the server ` +
-      `${before === inFolder ? 'without --images' : `with --images ${before}`}, or move them with "svc3 server backup" ` +
-      'and "svc3 server restore"',
+    `The images of these records are in ${placeName(before)}, not in ${placeName(address)}. Start the server ` +
+      `${before === inFolder ? 'without --images' : `with --images ${before}`}, or move them with svc3 server backup ` +
+      'and svc3 server restore',
   )
 
 function checked(text: string): ImagesAddress {
@@ -207,8 +207,8 @@ async function credentialsOf(
   if (name !== undefined && password !== undefined) return { username: name, password }
   throw new SettingsError(
     name === undefined
-      ? `there is a password for the registry with the images, but no user name: set ${usernameVariable} or images.username`
-      : `there is a user name for the registry with the images, but no password: set ${passwordVariable} or images.passwordFile`,
+      ? `The image registry has a password but no user name. Set ${usernameVariable} or images.username`
+      : `The image registry has a user name but no password. Set ${passwordVariable} or images.passwordFile`,
   )
 }
 

@@ -11,6 +11,7 @@ import { expireVms } from '../controllers/expire-vms.ts'
 import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
+import { recordEvents } from '../controllers/record-events.ts'
 import { replicateImages } from '../controllers/replicate-images.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
@@ -30,6 +31,8 @@ export function startControllers(services: Server, place: ImagePlace): () => Pro
   const scheduler = scheduleVms(services, presence)
   const unsubscribe = presence.subscribe(() => scheduler.nudge())
   const loops = [
+    // First to start: it sees what the others do.
+    recordEvents(services),
     scheduler,
     expireVms(services),
     expirePushJobs(services),
@@ -79,12 +82,12 @@ const keyCheckMs = 3_600_000
 const usageEveryMs = 15_000
 
 function renewCertificate({ certificates, log }: Server): Loop {
-  const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
+  const failed = (error: unknown): void => log.error('The certificate could not be renewed', {}, error)
   return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
 }
 
 function tendSigningKeys({ signingKeys, log }: Server): Loop {
-  const failed = (error: unknown): void => log.error('signing keys could not be looked after', {}, error)
+  const failed = (error: unknown): void => log.error('signing keys could not be rotated or removed', {}, error)
   return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.tend(), failed })
 }
 

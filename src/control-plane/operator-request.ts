@@ -51,7 +51,7 @@ export async function askServer<Name extends RequestName>(
 ): Promise<Requests[Name]['answer']> {
   const server = await readConnection(dataDir)
   if (!server || !isAlive(server.pid) || !(await answers(server.apiUrl))) {
-    throw new OperatorError(`a process has ${dataDir} open, but ${dataDir}/connection.json does not say which`)
+    throw new OperatorError(`A process has ${dataDir} open, but ${dataDir}/connection.json does not name it`)
   }
   // The server reads the request, and writes its answer over it.
   becomeOwner(dataDir)
@@ -60,7 +60,7 @@ export async function askServer<Name extends RequestName>(
   )
   return (await asked.catch((error: unknown) => {
     if (!(error instanceof LockedError)) throw error
-    throw new OperatorError(`the server is busy with what another command asked for (process ${error.pid})`)
+    throw new OperatorError(`The server is busy with another command (process ${error.pid})`)
   })) as Requests[Name]['answer']
 }
 
@@ -77,10 +77,9 @@ async function ask(
     const written = await readRequest(dataDir)
     if (written?.id === id && written.answer) return written.answer
     if (written?.id === id && written.problem !== undefined) throw new OperatorError(written.problem)
-    if (!isAlive(pid))
-      throw new OperatorError(`the server (process ${pid}) ended meanwhile; its next start finishes what it began`)
+    if (!isAlive(pid)) throw new OperatorError(`The server (process ${pid}) stopped. Its next start finishes the work`)
   }
-  throw new OperatorError(`the server (process ${pid}) did not answer within ${timeoutMs / 1_000} s; its log says why`)
+  throw new OperatorError(`The server (process ${pid}) did not answer within ${timeoutMs / 1_000} s. Check its log`)
 }
 
 /** The connection file of a killed server may name a pid that was reused by now. */

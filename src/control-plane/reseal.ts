@@ -39,5 +39,5 @@ export async function resealAll(
 
 /** Keys that come from a variable or a credential are the operator's to change. */
 export const notOurs = (name: string): string =>
-  `the master keys come from ${name}, which only you can change: put a new key before the old one there and restart ` +
-  'the service, which seals everything anew; then drop the old key'
+  `The master keys come from ${name}, which only you can change. Put a new key before the old one there and restart ` +
+  'the server, which encrypts everything again. Then remove the old key'

@@ -52,7 +52,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
   process.on(requestSignal, () =>
     answer(plane, dataDir).catch((error: unknown) =>
-      plane.log.error('what an operator’s command asked for cannot be read or answered', { folder: dataDir }, error),
+      plane.log.error('an operator command could not be read or answered', { folder: dataDir }, error),
     ),
   )
   const connect = async (): Promise<void> =>
@@ -62,7 +62,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     everyMs: renewEveryMs,
     isFirstLater: true,
     run: connect,
-    failed: (error) => plane.log.error('the connection file could not be renewed', {}, error),
+    failed: (error) => plane.log.error('The connection file could not be renewed', {}, error),
   })
   // A token is revoked with the password of its user: after a local change, do not wait for the next minute.
   const users = path.join(dataDir, usersFile)
@@ -75,13 +75,13 @@ export async function serve(options: ServeOptions): Promise<number> {
 
   if (isUp instanceof Error) process.stderr.write(`svc3: ${isUp.message}\nsvc3: ${hintOf(isUp)}\n`)
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
-  await notifySupervisor('stopping', 'the data stays')
+  await notifySupervisor('stopping', 'Data is kept')
   fs.unwatchFile(users)
   await renewal.stop()
   // First, so that who waits for this process to end knows that it is ending.
   await removeConnection(dataDir)
   if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
-  else plane.log.error('stopping, because the service cannot go on', {}, reason)
+  else plane.log.error('stopping after a fatal error', {}, reason)
   const running = await nodes?.catch(() => undefined)
   await running?.stop()
   await plane.stop(hurry)
@@ -91,7 +91,7 @@ export async function serve(options: ServeOptions): Promise<number> {
 }
 
 const hintOf = (error: Error): string =>
-  (error as { options?: { hint?: string } }).options?.hint ?? 'its log above says more; nothing was lost'
+  (error as { options?: { hint?: string } }).options?.hint ?? 'See the log above; no data was lost'
 
 /** The reader of our output may go away (a closed pipe, a dead log shipper): the service continues without it. */
 function outliveReaders(): void {
@@ -121,13 +121,13 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
 /** Carries out an operator's request, and writes its outcome. */
 async function answer(plane: ControlPlane, dataDir: string): Promise<void> {
   const request = await readRequest(dataDir)
-  if (!request) return plane.log.warn('an operator’s command asked for something, but no request is there')
+  if (!request) return plane.log.warn('signal from an operator command without a request')
   const { id, wish } = request
   try {
     await writeRequest(dataDir, { id, wish, answer: await plane.handleRequest(wish) })
-    plane.log.info('an operator’s command was carried out', { operation: wish.name })
+    plane.log.info('operator command completed', { operation: wish.name })
   } catch (error) {
-    plane.log.error('an operator’s command could not be carried out', { operation: wish.name }, error)
+    plane.log.error('operator command failed', { operation: wish.name }, error)
     await writeRequest(dataDir, { id, wish, problem: error instanceof Error ? error.message : 'unknown' })
   }
 }

@@ -16,21 +16,24 @@ const systemFaults: Readonly<
   Record<string, (options: Started, fault: NodeJS.ErrnoException) => readonly [string, string]>
 > = {
   EADDRINUSE: ({ listen }) => [
-    `another program already listens on ${listen.host}:${listen.port}`,
-    'stop it, or choose another port with --listen 127.0.0.1:PORT (0 takes a free one)',
+    `Another program already listens on ${listen.host}:${listen.port}`,
+    'Stop it, or choose another port with --listen 127.0.0.1:PORT (0 for any free port)',
   ],
   EADDRNOTAVAIL: ({ listen }) => [
-    `this machine has no address ${listen.host}`,
-    'choose one that it has with --listen HOST:PORT',
+    `This machine has no address ${listen.host}`,
+    'Choose another with --listen HOST:PORT',
   ],
   EACCES: ({ listen, dataDir }, { syscall }) =>
     syscall === 'listen'
-      ? [`not permitted to listen on ${listen.host}:${listen.port}`, 'choose a port above 1023 with --listen HOST:PORT']
-      : [`not permitted to write to ${dataDir}`, 'choose a folder of yours with --data DIR, or let its owner run this'],
-  ENOSPC: ({ dataDir }) => [`no space is left for ${dataDir}`, 'free some, or choose another folder with --data DIR'],
-  EROFS: ({ dataDir }) => [`${dataDir} is on a read-only file system`, 'choose another folder with --data DIR'],
-  ENOTDIR: ({ dataDir }) => [`${dataDir} is not a folder`, 'choose another with --data DIR'],
-  EEXIST: ({ dataDir }) => [`${dataDir} is not a folder`, 'choose another with --data DIR'],
+      ? [`Not permitted to listen on ${listen.host}:${listen.port}`, 'Choose a port above 1023 with --listen HOST:PORT']
+      : [`Not permitted to write to ${dataDir}`, 'Choose your own folder with --data DIR, or run this as its owner'],
+  ENOSPC: ({ dataDir }) => [
+    `No disk space left for ${dataDir}`,
+    'Free disk space, or choose another folder with --data DIR',
+  ],
+  EROFS: ({ dataDir }) => [`${dataDir} is on a read-only file system`, 'Choose another folder with --data DIR'],
+  ENOTDIR: ({ dataDir }) => [`${dataDir} is not a folder`, 'Choose another with --data DIR'],
+  EEXIST: ({ dataDir }) => [`${dataDir} is not a folder`, 'Choose another with --data DIR'],
 }
 
 export async function startFailure(error: unknown, options: Started): Promise<readonly string[]> {
@@ -39,7 +42,7 @@ export async function startFailure(error: unknown, options: Started): Promise<re
     const who = running ? ` (process ${running.pid}, ${running.apiUrl})` : ''
     return [
       `svc3 is already running on ${options.dataDir}${who}`,
-      'use that one, stop it first, or start on other data with --data DIR',
+      'Use it, stop it first, or choose another folder with --data DIR',
     ]
   }
   if (
@@ -49,20 +52,20 @@ export async function startFailure(error: unknown, options: Started): Promise<re
     error instanceof SettingsError ||
     error instanceof ForeignImagesError
   ) {
-    return [error.message, 'nothing was started; docs/operating.md says more about the data folder']
+    return [error.message, 'Nothing was started. See docs/operate/install.md']
   }
   // Other registries are not asked before the service is up.
   if (error instanceof RegistryError)
     return [
-      `the registry with the images cannot be used: ${error.problem}`,
-      'check --images, its user name and password, and images.caFile in config.json; docs/operating.md says more',
+      `The image registry cannot be used: ${error.problem}`,
+      'Check --images, its user name and password, and images.caFile in config.json. See docs/operate/images-in-a-registry.md',
     ]
   const code = (error as NodeJS.ErrnoException).code
   const known = code === undefined ? undefined : systemFaults[code]
   if (known) return known(options, error as NodeJS.ErrnoException)
   if (process.env.SVC3_DEBUG && error instanceof Error && error.stack) process.stderr.write(`${error.stack}\n`)
   return [
-    `the service did not start: ${error instanceof Error ? error.message : 'for an unknown reason'}`,
-    'run it with SVC3_DEBUG=1 for details',
+    `The server did not start: ${error instanceof Error ? error.message : 'unknown error'}`,
+    'Run it with SVC3_DEBUG=1 for details',
   ]
 }

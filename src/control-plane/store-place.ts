@@ -23,7 +23,7 @@ async function readPlace(dataDir: string): Promise<string | undefined> {
   } catch {
     // said below
   }
-  throw new StoreError('Unavailable', `${fileIn(dataDir)} does not say where the records are: correct or remove it`)
+  throw new StoreError('Unavailable', `${fileIn(dataDir)} does not say where the records are. Correct or delete it`)
 }
 
 /** For commands: as given, as the folder says, or in the folder. */
@@ -35,7 +35,7 @@ export function assertThere(dataDir: string, address: string): void {
   if (isShared(address) || fs.existsSync(databaseIn(dataDir))) return
   throw new StoreError(
     'Unavailable',
-    `${dataDir} is not the data folder of a service: name it with --data DIR, or its store with --store ADDRESS`,
+    `${dataDir} is not the data folder of a server. Choose it with --data DIR, or its store with --store ADDRESS`,
   )
 }
 
@@ -46,14 +46,14 @@ export async function checkPlace(dataDir: string, storeAddress: string): Promise
     if (elsewhere === undefined) return
     throw new StoreError(
       'Unavailable',
-      `the records of ${dataDir} are in ${elsewhere}: start the server with --store, or choose another folder with ` +
-        '--data (to begin anew in this one, remove its store.json)',
+      `The records of ${dataDir} are in ${elsewhere}. Start the server with --store, or choose another folder with ` +
+        '--data (to start over in this one, delete its store.json)',
     )
   }
   if (fs.existsSync(databaseIn(dataDir)))
     throw new StoreError(
       'Unavailable',
-      `${dataDir} has records of its own in svc3.db, which would not be seen: move them with ` +
-        '"svc3 server migrate-store", or choose another folder with --data',
+      `${dataDir} already has records in svc3.db, which would be ignored. Move them with ` +
+        'svc3 server migrate-store, or choose another folder with --data',
     )
 }

@@ -26,7 +26,7 @@ export function collectImages(controller: Controller, collection: Collection): L
     failed: (error) => log.error('collect-images failed and will run again', {}, error),
     run: async (signal) => {
       const count = await collectOnce(controller, collection, signal)
-      if (count > 0) log.info('content that nothing refers to was freed', { count })
+      if (count > 0) log.info('removed unused content', { count })
     },
   })
 }

@@ -16,7 +16,7 @@ export function expireUploads({ log }: Pick<Controller, 'log'>, uploads: Expirab
     failed: (error) => log.error('expire-uploads failed and will run again', {}, error),
     run: async () => {
       const count = await uploads.expire()
-      if (count > 0) log.info('uploads that nobody went on with were forgotten', { count })
+      if (count > 0) log.info('removed abandoned uploads', { count })
     },
   })
 }

@@ -2,7 +2,7 @@
 // created. Sleeps until the next one is due.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
-import { isDeleted, removeVm } from '../store/records/vms.ts'
+import { isDeleted, lateDeployment, removeVm, ttlEnded } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 
@@ -73,6 +73,6 @@ function dueOf(record: VmRecord): { atMs: number; why: string } | undefined {
   if (isDeleted(record)) return undefined
   const { expiresAt, awaitedUntil, observed } = record
   if (awaitedUntil !== undefined && !observed.hasRun)
-    return { atMs: Date.parse(awaitedUntil) + awaitedGraceMs, why: 'its deployment took too long' }
-  return expiresAt === undefined ? undefined : { atMs: Date.parse(expiresAt), why: 'its time to live is over' }
+    return { atMs: Date.parse(awaitedUntil) + awaitedGraceMs, why: lateDeployment }
+  return expiresAt === undefined ? undefined : { atMs: Date.parse(expiresAt), why: ttlEnded }
 }

@@ -32,7 +32,7 @@ export function markNodes(controller: Controller, presence: Presence, patience =
   })
 
   async function mark(node: NodeRecord, isReady: boolean): Promise<void> {
-    log.info(isReady ? 'a node is ready' : 'a node does not answer', { node: node.name })
+    log.info(isReady ? 'node is ready' : 'node is not responding', { node: node.name })
     const at = timestamp(clock.now())
     await markNode(collections, node, { isReady, at, isOpen: (name) => presence.isOpen(name) })
   }

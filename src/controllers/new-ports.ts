@@ -59,7 +59,7 @@ export async function newPorts(
 
   async function lookElsewhere(): Promise<void> {
     if (value.observed.hasRun) {
-      const problem = `${condition?.message ?? ''}; it was reserved for this VM`
+      const problem = `${condition?.message ?? ''}; this VM reserved it`
       await changeVm(collections, key, uid, (record) => ({
         ...record,
         conditions,

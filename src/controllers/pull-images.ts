@@ -37,7 +37,7 @@ export function pullImages({ collections, log }: Controller, pulls: Pulls): Loop
     run: async () => {
       const all = wanted()
       const keys = new Set(all.map(keyOf))
-      for (const [key, { stop }] of running) if (!keys.has(key)) stop.abort(new Error('nobody wants it any more'))
+      for (const [key, { stop }] of running) if (!keys.has(key)) stop.abort(new Error('the pull was canceled'))
       await pulls.clean(all)
       for (const each of all) {
         if (running.size >= atOnce) break
@@ -49,7 +49,7 @@ export function pullImages({ collections, log }: Controller, pulls: Pulls): Loop
   function begin(each: Wanted): void {
     const stop = new AbortController()
     const failed = (error: unknown): void => {
-      if (!stop.signal.aborted) log.error('a pull ended without a word and is tried again', {}, error)
+      if (!stop.signal.aborted) log.error('a pull failed unexpectedly and will be retried', {}, error)
     }
     const done = pulls
       .pull(each.kind, each.entry, stop.signal)

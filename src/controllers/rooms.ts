@@ -1,6 +1,6 @@
 // The free capacity of nodes, for placement. A run of the scheduler subtracts each placement before it decides the
 // next.
-import { type Allocation, type Candidate, mayBeMacos } from '../rules/placement.ts'
+import { type Allocation, type Candidate, capacityOf, mayBeMacos, type Unfit } from '../rules/placement.ts'
 import type { ReservedPort } from '../rules/ports.ts'
 import type { NodeRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
@@ -77,22 +77,16 @@ export class Rooms {
   }
 
   #room(entry: Entry<NodeRecord>): Room {
-    const { name, tags, report } = entry.value
+    const { report } = entry.value
     const usage = usageOf(entry)
     const ports = this.portsOf(report?.ip ?? '')
     const room = {
+      ...capacityOf(entry.value),
       entry,
-      name,
-      tags,
       unfit: this.#unfit(entry.value),
-      architecture: report?.architecture ?? 'amd64',
       images: report?.images ?? [],
-      cpu: report?.cpu ?? 0,
-      memoryMiB: report?.memoryMiB ?? 0,
-      gpus: report?.gpus ?? 0,
       maxVms: report?.maxVms,
       maxMacosVms: report?.maxMacosVms,
-      noMacos: report?.noMacos,
       freeCpu: (report?.cpu ?? 0) - usage.cpu,
       freeMemoryMiB: (report?.memoryMiB ?? 0) - usage.memoryMiB,
       freeGpus: (report?.gpus ?? 0) - usage.gpus,
@@ -111,10 +105,10 @@ export class Rooms {
     return room
   }
 
-  #unfit({ name, report, isCordoned }: NodeRecord): string | undefined {
-    if (!report || !this.#presence.isOpen(name)) return 'is not ready: its agent is not connected'
-    if (report.problem !== undefined) return `cannot run VMs: ${report.problem}`
-    return isCordoned ? 'is cordoned' : undefined
+  #unfit({ name, report, isCordoned }: NodeRecord): Unfit | undefined {
+    if (!report || !this.#presence.isOpen(name)) return { cause: 'disconnected' }
+    if (report.problem !== undefined) return { cause: 'broken', problem: report.problem }
+    return isCordoned ? { cause: 'cordoned' } : undefined
   }
 }
 

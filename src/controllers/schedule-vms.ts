@@ -2,7 +2,8 @@
 // overcommit, and the next sweep frees what a crash leaves reserved. Runs on changes, without polling.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { type Allocation, demandOf, nowhere, type Placement, place } from '../rules/placement.ts'
+import { type Allocation, demandOf, place } from '../rules/placement.ts'
+import { isAboutCores, isAboutPorts, summaryOf } from '../rules/placement-reasons.ts'
 import type { NodeAllocation, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
 import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
@@ -15,6 +16,11 @@ const sweepMs = 30_000
 const reasonsMs = 2_000
 
 type Pending = Entry<VmRecord>
+/** Why a VM stays where it is, for people and in one word for programs. */
+interface Refusal {
+  readonly message: string
+  readonly reason: 'NoNodeFits' | 'NoFreeCores'
+}
 interface Chosen {
   readonly vm: Pending
   readonly allocation: Allocation
@@ -79,9 +85,9 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     if (fresh.size === 0) return
     const rooms = new Rooms(nodes.list(), presence)
     const chosen = new Map<Room, Chosen[]>()
-    const unplaced: { vm: Pending; message: string }[] = []
+    const unplaced: { vm: Pending; refusal: Refusal }[] = []
     /** What did not fit does not fit a second time in one run, whatever ports it wants besides. */
-    const refused = new Map<string, string>()
+    const refused = new Map<string, Refusal>()
     const pending = [...fresh].flatMap((key) => vms.at(key) ?? []).toSorted(byAge)
     fresh.clear()
     for (const vm of pending) {
@@ -93,9 +99,14 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       const found = known === undefined ? place(demand, candidates) : undefined
       const room = found?.ok ? candidates.find(({ name }) => name === found.node) : undefined
       if (!found?.ok || !room) {
-        const message = known ?? nowhere(found, demand, vm.value.namespace)
-        if (known === undefined && !isAboutPorts(found)) refused.set(shape, message)
-        unplaced.push({ vm, message })
+        const reasons = found?.ok === false ? found.reasons : []
+        const refusal = known ?? {
+          message: summaryOf(reasons, demand, vm.value.namespace),
+          reason: isAboutCores(reasons) ? 'NoFreeCores' : 'NoNodeFits',
+        }
+        // What is about ports says nothing of a VM that wants other ones.
+        if (known === undefined && !isAboutPorts(reasons)) refused.set(shape, refusal)
+        unplaced.push({ vm, refusal })
         continue
       }
       room.take(found.allocation, demand.reservedPorts)
@@ -109,7 +120,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     if (inTurn.length < taken.length) later()
     await Promise.all([
       ...[...chosen].map(([room, list]) => settle(room, list)),
-      ...unplaced.map(({ vm, message }) => explain(vm, message)),
+      ...unplaced.map(({ vm, refusal }) => explain(vm, refusal)),
       ...inTurn.map((vm) => newPorts(controller, vm, rooms)),
     ])
   }
@@ -132,7 +143,11 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
           if (record.place || isDeleted(record)) return undefined
           const { ssh, vnc, screenshare, memoryMiB } = allocation
           const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
-          return { ...record, place: spot, conditions: withScheduled(record, 'True', `on node "${node}"`) }
+          return {
+            ...record,
+            place: spot,
+            conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
+          }
         })
         // It was deleted meanwhile.
         if (placed?.value.place?.node !== node) await release(collections, node, vm.value.uid)
@@ -140,16 +155,16 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     )
   }
 
-  async function explain({ key, value }: Pending, message: string): Promise<void> {
+  async function explain({ key, value }: Pending, refusal: Refusal): Promise<void> {
     const nowMs = performance.now()
     const current = value.conditions.find(({ type }) => type === 'Scheduled')
-    if (current?.message === message) return
+    if (current?.message === refusal.message) return
     if (nowMs - (explainedMs.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return later()
     explainedMs.set(key, nowMs)
     await changeVm(collections, key, value.uid, (record) =>
       record.place || isDeleted(record)
         ? undefined
-        : { ...record, conditions: withScheduled(record, 'False', message) },
+        : { ...record, conditions: withScheduled(record, 'False', refusal) },
     )
   }
 
@@ -161,9 +176,12 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     }, reasonsMs).unref()
   }
 
-  const withScheduled = (record: VmRecord, status: 'True' | 'False', message: string): VmRecord['conditions'] => {
-    const reason = status === 'True' ? 'Placed' : 'NoNodeFits'
-    const condition = { type: 'Scheduled', status, reason, message, at: timestamp(clock.now()) } as const
+  const withScheduled = (
+    record: VmRecord,
+    status: 'True' | 'False',
+    why: { readonly reason: string; readonly message: string },
+  ): VmRecord['conditions'] => {
+    const condition = { type: 'Scheduled', status, ...why, at: timestamp(clock.now()) } as const
     return [...record.conditions.filter(({ type }) => type !== 'Scheduled'), condition]
   }
 
@@ -203,10 +221,6 @@ function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: En
   const { allocations: has, ...now } = after
   return Object.keys(had).some((uid) => !has[uid]) || JSON.stringify(old) !== JSON.stringify(now)
 }
-
-/** Such a refusal says nothing about a VM that wants other ports. */
-const isAboutPorts = (found: Placement | undefined): boolean =>
-  found?.ok === false && found.reasons.some(({ reason }) => reason.includes('port'))
 
 const needsUs = (record: VmRecord): boolean =>
   !isDeleted(record) && (!record.place || record.conditions.some(({ type }) => type === 'PortsFree'))

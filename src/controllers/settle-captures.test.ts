@@ -54,9 +54,9 @@ describe('nodes that do not answer', () => {
     assert.deepEqual([body.state, body.progress], ['Updating', { percent: 0, bytes: 0 }])
     assert.equal(
       body.errorMessage,
-      'node "far" does not answer since 2026-11-15T09:00:00Z: it goes on when the node is back, and is given up at 2026-11-15T10:00:00Z, or by "svc3 image delete saved"',
+      'Node far has not responded since 2026-11-15T09:00:00Z. The save continues when it is back and is given up at 2026-11-15T10:00:00Z. To give up now: svc3 image delete saved',
     )
-    assert.match(image('base')?.errorMessage ?? '', /"svc3 vm delete demo -n svc-default --force"$/)
+    assert.match(image('base')?.errorMessage ?? '', /: svc3 vm delete demo -n svc-default --force$/)
     const { rev } = service.services.collections.images.get('', 'saved') ?? {}
     assert.equal(await settleOnce(service.services), 0)
     assert.equal(service.services.collections.images.get('', 'saved')?.rev, rev, 'it is said once')
@@ -75,7 +75,7 @@ describe('nodes that do not answer', () => {
     service.clock.nowMs += (lostNodeSeconds + 1) * 1_000
     assert.equal(await settleOnce(service.services, false), 0, 'a server that just started waits for it')
     assert.equal(await settleOnce(service.services), 2)
-    const reason = /^node "far" has not answered since .*, and what it had of vm "demo" did not come; try again/
+    const reason = /^Node far has not responded since .*, before it had sent all of VM demo; try again/
     for (const name of ['saved', 'base']) assert.match(image(name)?.errorMessage ?? '', reason)
     assert.deepEqual([image('saved')?.state, image('base')?.state], ['Failed', undefined])
     assert.deepEqual([image('base')?.recipe, image('base')?.capture, captures()], ['base', undefined, undefined])

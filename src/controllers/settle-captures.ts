@@ -22,7 +22,7 @@ export function settleCaptures(controller: Controller): Loop {
     failed: (error) => log.error('settle-captures failed and will run again', {}, error),
     run: async () => {
       const count = await settleOnce(controller, performance.now() - startMs > returnMs)
-      if (count > 0) log.info('captures that nobody will finish were given up', { count })
+      if (count > 0) log.info('gave up captures that cannot finish', { count })
     },
   })
   const unsubscribe = collections.vms.view.subscribe((changes) => {
@@ -73,13 +73,13 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
   /** Why it can never finish; undefined while it may. */
   function problemOf({ namespace, name, uid }: Captured, { id, requestedAt }: Awaited): string | undefined {
     const record = vms.get(namespace, name)?.value
-    if (record?.uid !== uid) return `vm "${name}" was removed before all of it was there; nothing of it was kept`
+    if (record?.uid !== uid) return `VM ${name} was removed before the save finished; nothing was kept`
     const isUnderWay = now.getTime() - Date.parse(requestedAt) < requestMs
     const isTold = record.captures?.some((capture) => capture.id === id)
-    if (!isUnderWay && !isTold) return 'the server was interrupted before it could be begun; try again'
+    if (!isUnderWay && !isTold) return 'The server was interrupted before the save started; try again'
     const node = lostNodeOf({ namespace, name, uid })
     if (node?.lastSeenAt === undefined || !isWaitOver || now.getTime() < givenUpMs(node.lastSeenAt)) return undefined
-    return `node "${node.name}" has not answered since ${node.lastSeenAt}, and what it had of vm "${name}" did not come; try again when it is back`
+    return `Node ${node.name} has not responded since ${node.lastSeenAt}, before it had sent all of VM ${name}; try again when it is back`
   }
 
   /** The node of a VM, if it does not answer. */
@@ -100,7 +100,7 @@ function noteOf({ name, capture }: ImageRecord, node: NodeRecord | undefined): s
     commit: `svc3 vm delete ${capture.vm.name} -n ${capture.vm.namespace} --force`,
   } as const
   const end = timestamp(new Date(givenUpMs(node.lastSeenAt)))
-  return `node "${node.name}" does not answer since ${node.lastSeenAt}: it goes on when the node is back, and is given up at ${end}, or by "${ways[capture.kind]}"`
+  return `Node ${node.name} has not responded since ${node.lastSeenAt}. The save continues when it is back and is given up at ${end}. To give up now: ${ways[capture.kind]}`
 }
 
 interface Captured {

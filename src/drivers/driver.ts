@@ -63,6 +63,8 @@ export interface VmSpec extends Omit<VmMachine, 'gpuPassthrough'> {
   readonly screen?: { readonly port: number; readonly width: number; readonly height: number }
   /** Read in the guest at http://169.254.169.254/metadata/<key>, by this VM alone. */
   readonly metadata: Readonly<Record<string, string>>
+  /** Read at the same place, under keys that metadata cannot have: the VM's name, its node, … */
+  readonly facts?: Readonly<Record<string, string>>
   /** A script for the first boot, as bytes in base64: http://169.254.169.254/userdata. */
   readonly userdata?: string
   /** The file. */

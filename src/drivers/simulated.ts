@@ -227,7 +227,7 @@ export class SimulatedDriver implements Driver {
     await this.#alone(folder, async () => {
       const now = await this.#required(folder)
       if (now.power === to) return
-      if (now.power !== from) throw new Error(`the VM does not run: it cannot be ${done[step]}`)
+      if (now.power !== from) throw new Error(`the VM is not running and cannot be ${done[step]}`)
       this.#maybeFail(step)
       await this.#write(folder, { ...now, power: to })
     })
@@ -240,7 +240,7 @@ export class SimulatedDriver implements Driver {
 
   async #stopped(folder: string): Promise<SimulatedVm> {
     const now = await this.#required(folder)
-    if (now.power === 'running' || now.power === 'suspended') throw new Error('the VM runs: stop it first')
+    if (now.power === 'running' || now.power === 'suspended') throw new Error('the VM is running; stop it first')
     return now
   }
 

@@ -21,14 +21,14 @@ export async function findAccount(name: string, run: Run): Promise<Account | und
 /** A user that nobody logs in as. On macOS the operator's own runs VMs: Virtualization wants a real one. */
 export async function createAccount(name: string, home: string, run: Run): Promise<Account> {
   if (process.platform === 'darwin')
-    throw new Error(`there is no user "${name}" on this Mac: name one that is there with --user`)
+    throw new Error(`User ${name} not found on this Mac. Choose an existing user with --user`)
   await run(
     'useradd',
     ...['--system', '--user-group', '--home-dir', home, '--no-create-home', '--shell', '/usr/sbin/nologin', name],
   )
   const made = await findAccount(name, run)
   if (made) return made
-  throw new Error(`useradd has made no user "${name}"`)
+  throw new Error(`useradd did not create user ${name}`)
 }
 
 /** /dev/kvm belongs to a group, where there is one. */

@@ -40,6 +40,7 @@ const target = (packageDir: string, platform: 'linux' | 'darwin' = 'linux'): Ins
     supervisor,
     packageDir,
     node: '/usr/bin/node',
+    ownNode: process.execPath,
     root: at(),
     isLive: true,
     run: async (program, ...args) => {
@@ -63,6 +64,7 @@ async function packaged(version: string): Promise<string> {
   await fs.writeFile(path.join(dir, 'dist', 'svc3.cjs'), `// ${version}`, { mode: 0o600 })
   await fs.writeFile(path.join(dir, 'dist', 'cache', 'compiled'), 'x')
   await fs.writeFile(path.join(dir, 'bin', 'svc3'), '#!/bin/sh\n', { mode: 0o755 })
+  await fs.symlink('svc3', path.join(dir, 'bin', 'orka3'))
   return dir
 }
 
@@ -115,17 +117,32 @@ describe('installing', () => {
     assert.deepEqual(installed, { version: '3.0.0', dataDir: request.dataDir, user: request.user })
   })
 
+  it('installing from a checkout copies its Node too, so that nothing of the checkout is needed', async () => {
+    const dir = await packaged('3.0.0')
+    const node = path.join(dir, 'node')
+    await fs.writeFile(node, 'a program', { mode: 0o700 })
+    const from = { ...target(dir), node: undefined, ownNode: node }
+    for (const step of await installSteps(from, request)) await step.run()
+    await fs.rm(dir, { recursive: true })
+    const own = '/usr/local/lib/svc3/agent/current/bin/node'
+    assert.equal(await modeOf(at(own)), 0o755)
+    const unit = await fs.readFile(at('etc/systemd/system/svc3-agent.service'), 'utf8')
+    assert.match(unit, new RegExp(`^ExecStart=${own} /usr/local/lib/svc3/agent/current/dist/svc3`, 'm'))
+    assert.ok(!unit.includes(folder))
+    assert.equal(await fs.readlink(at('/usr/local/lib/svc3/agent/current/bin/orka3')), 'svc3')
+  })
+
   it('installing shows what it would do, and does nothing until it is confirmed', async () => {
     const steps = await installSteps(target(await packaged('3.0.0')), request)
     const said = steps.map(({ says }) => says).join('\n')
-    assert.match(said, /\/etc\/systemd\/system\/svc3-agent\.service:\n {4}# Made by/)
+    assert.match(said, /\/etc\/systemd\/system\/svc3-agent\.service:\n {4}# Written by/)
     assert.doesNotMatch(said, new RegExp(token))
     await assert.rejects(fs.access(at()), { code: 'ENOENT' })
   })
 
   it('installing says what a service that does not come up said', async () => {
     starts = [new Error('Job for svc3-agent.service failed')]
-    await assert.rejects(install('3.0.0'), /svc3-agent does not come up; it said:\nwhat it said last/)
+    await assert.rejects(install('3.0.0'), /svc3-agent did not start\. Last log lines:\nwhat it said last/)
   })
 
   it('installing does not take over the data of another user', async () => {
@@ -137,7 +154,7 @@ describe('installing', () => {
       run: async (program, ...args) => (program === 'id' ? '12345' : there.run(program, ...args)),
     }
     const [first] = await installSteps(stranger, request)
-    await assert.rejects(async () => first?.run(), /data folder of another user.*--user/)
+    await assert.rejects(async () => first?.run(), /belongs to another user.*--user/)
     await install('3.1.0')
   })
 
@@ -185,7 +202,7 @@ describe('upgrading', () => {
     starts = [new Error('failed'), undefined]
     await assert.rejects(
       upgrade(target(await packaged('3.1.0'))),
-      /svc3-agent 3\.1\.0 did not come up, and 3\.0\.0 runs again; it said:\nwhat it said last/,
+      /svc3-agent 3\.1\.0 did not start; 3\.0\.0 is running again\. Last log lines of 3\.1\.0:\nwhat it said last/,
     )
     assert.equal(await programNow(), '// 3.0.0')
     assert.match(await fs.readFile(unit, 'utf8'), /# as it was\n$/)
@@ -193,7 +210,7 @@ describe('upgrading', () => {
   })
 
   it('upgrading says that there is nothing to upgrade', async () => {
-    await assert.rejects(upgrade(target(await packaged('3.1.0'))), /not installed here: run "svc3 agent install"/)
+    await assert.rejects(upgrade(target(await packaged('3.1.0'))), /not installed here\. Run svc3 agent install first/)
   })
 })
 

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { type Account, createAccount, findAccount, groupsOf } from './accounts.ts'
-import { currentProgram, type Installed, installProgram, pointTo, versionOf } from './program.ts'
+import { currentProgram, type Installed, installProgram, ownNode, pointTo, versionOf } from './program.ts'
 import { programDir, type ServiceDefinition, type ServiceKind, serviceNames } from './service.ts'
 import type { Run, Supervisor } from './supervisors.ts'
 
@@ -13,8 +13,9 @@ export interface Installation {
   readonly supervisor: Supervisor
   /** The folder with package.json, bin and dist of the program that is to be installed. */
   readonly packageDir: string
-  /** Node, by a path that stays. */
-  readonly node: string
+  /** Node, by a path that stays; undefined: `ownNode` is copied with the program. */
+  readonly node: string | undefined
+  readonly ownNode: string
   /** Files go below that folder; undefined: they go where the host looks for them. */
   readonly root: string | undefined
   /** The service is started and stopped, users are made. Otherwise there are only files. */
@@ -61,7 +62,12 @@ const definitionOf = (
   groups,
   dataDir,
   writes,
-  command: [node, ...flags[kind], path.posix.join(programDir(kind), 'current/dist/svc3.cjs'), ...words],
+  command: [
+    node ?? path.posix.join(programDir(kind), ownNode),
+    ...flags[kind],
+    path.posix.join(programDir(kind), 'current/dist/svc3.cjs'),
+    ...words,
+  ],
 })
 
 export async function installSteps(target: Installation, request: InstallRequest): Promise<readonly Step[]> {
@@ -77,7 +83,7 @@ export async function installSteps(target: Installation, request: InstallRequest
     ...(isLive
       ? [
           {
-            says: `user ${user}: made if it is not there`,
+            says: `User ${user}: created if missing`,
             run: async () => {
               account = (await findAccount(user, run)) ?? (await createAccount(user, dataDir, run))
               await requireOwn(place(target, dataDir), account, user, kind)
@@ -86,7 +92,7 @@ export async function installSteps(target: Installation, request: InstallRequest
         ]
       : []),
     ...[dataDir, ...supervisor.folders(kind)].map((each) => ({
-      says: `folder ${each}: made if it is not there, ${user}'s alone`,
+      says: `Folder ${each}: created if missing, accessible only to ${user}`,
       run: async () => {
         await fs.mkdir(place(target, each), { recursive: true })
         await fs.chmod(place(target, each), 0o700)
@@ -94,7 +100,7 @@ export async function installSteps(target: Installation, request: InstallRequest
       },
     })),
     ...secrets.map(({ name, text }) => ({
-      says: `file ${path.join(dataDir, name)}: readable by ${user} alone`,
+      says: `File ${path.join(dataDir, name)}: readable only by ${user}`,
       run: async () => {
         const file = place(target, path.join(dataDir, name))
         await writeFileAtomically(file, text, { mode: 0o600 })
@@ -117,7 +123,7 @@ async function requireOwn(dataDir: string, { uid }: Account, user: string, kind:
   const mark = await fs.lstat(path.join(dataDir, marks[kind])).catch(() => undefined)
   if (!mark || mark.uid === uid) return
   throw new Error(
-    `${dataDir} is the data folder of another user than "${user}" (number ${mark.uid}): install it with --user and that one's name, or stop everything that runs there and run 'chown -R ${user}: ${dataDir}'`,
+    `${dataDir} belongs to another user (uid ${mark.uid}). Install with --user and the name of that user, or stop everything that runs there and run chown -R ${user}: ${dataDir}`,
   )
 }
 
@@ -129,15 +135,15 @@ export async function upgrade(target: Installation): Promise<{ readonly from: st
   const definition = definitionOf(target, note)
   const files = supervisor.files(definition)
   const old = await Promise.all(files.map((file) => readFileIfPresent(place(target, file.path))))
-  const { before, now, version }: Installed = await installProgram(target.packageDir, folder, programDir(kind))
+  const { before, now, version }: Installed = await copyProgram(target)
   for (const step of fileSteps(target, definition)) await step.run()
-  const from = before === undefined ? 'nothing' : versionOf(before)
+  const from = before === undefined ? 'none' : versionOf(before)
   if (!isLive) return { from, to: version }
   try {
     await supervisor.start(kind, run)
   } catch (error) {
     if (before === undefined || before === now) throw error
-    say(`${serviceNames[kind]} ${version} does not come up; going back to ${from}`)
+    say(`${serviceNames[kind]} ${version} did not start; rolling back to ${from}`)
     const said = await supervisor.lastWords(kind, run).catch(() => '')
     await pointTo(folder, before)
     for (const [index, { path: file, mode }] of files.entries()) {
@@ -145,7 +151,9 @@ export async function upgrade(target: Installation): Promise<{ readonly from: st
       if (text !== undefined) await writeFileAtomically(place(target, file), text, { mode })
     }
     await supervisor.start(kind, run)
-    throw new Error(`${serviceNames[kind]} ${version} did not come up, and ${from} runs again; it said:\n${said}`)
+    throw new Error(
+      `${serviceNames[kind]} ${version} did not start; ${from} is running again. Last log lines of ${version}:\n${said}`,
+    )
   }
   return { from, to: version }
 }
@@ -155,13 +163,13 @@ export function uninstallSteps(target: Installation): readonly Step[] {
   const files = supervisor.files(definitionOf(target, { user: '', groups: [], dataDir: '/', writes: [], words: [] }))
   return [
     ...(isLive
-      ? [{ says: `${supervisor.name}: ${serviceNames[kind]} stops`, run: () => supervisor.stop(kind, run) }]
+      ? [{ says: `${supervisor.name}: stop ${serviceNames[kind]}`, run: () => supervisor.stop(kind, run) }]
       : []),
     ...[...files.map((file) => file.path), programDir(kind)].map((file) => ({
       says: `${file}: removed`,
       run: () => fs.rm(place(target, file), { recursive: true, force: true }),
     })),
-    ...(isLive ? [{ says: `${supervisor.name}: told`, run: () => supervisor.forgotten(run) }] : []),
+    ...(isLive ? [{ says: `${supervisor.name}: reload`, run: () => supervisor.forgotten(run) }] : []),
   ]
 }
 
@@ -180,20 +188,26 @@ export async function installedAs(
 async function readNote(target: Installation): Promise<Note> {
   const text = await readFileIfPresent(path.join(place(target, programDir(target.kind)), noteFile))
   if (text !== undefined) return JSON.parse(text) as Note
-  throw new Error(`${serviceNames[target.kind]} is not installed here: run "svc3 ${target.kind} install" first`)
+  throw new Error(`${serviceNames[target.kind]} is not installed here. Run svc3 ${target.kind} install first`)
 }
 
 const pick = ({ user, dataDir, writes, words }: InstallRequest) => ({ user, dataDir, writes, words })
 
+const copyProgram = (target: Installation): Promise<Installed> => {
+  const seenAs = programDir(target.kind)
+  const node = target.node === undefined ? target.ownNode : undefined
+  return installProgram({ packageDir: target.packageDir, folder: place(target, seenAs), seenAs, node })
+}
+
 const programStep = (target: Installation): Step => ({
-  says: `${programDir(target.kind)}: a copy of this program`,
+  says: `${programDir(target.kind)}: a copy of this program${target.node === undefined ? ' and of Node' : ''}`,
   run: async () => {
-    await installProgram(target.packageDir, place(target, programDir(target.kind)), programDir(target.kind))
+    await copyProgram(target)
   },
 })
 
 const noteStep = (target: Installation, note: Note): Step => ({
-  says: `${programDir(target.kind)}/${noteFile}: what an upgrade needs to know`,
+  says: `${programDir(target.kind)}/${noteFile}: settings for upgrades`,
   run: () =>
     writeFileAtomically(
       path.join(place(target, programDir(target.kind)), noteFile),
@@ -212,13 +226,13 @@ const fileSteps = (target: Installation, definition: ServiceDefinition): readonl
   }))
 
 const startStep = ({ kind, supervisor, run }: Installation): Step => ({
-  says: `${supervisor.name}: ${serviceNames[kind]} is started, now and with every start of the host`,
+  says: `${supervisor.name}: start ${serviceNames[kind]} now and at every boot`,
   run: async () => {
     try {
       await supervisor.start(kind, run)
     } catch (error) {
       const said = await supervisor.lastWords(kind, run).catch(() => '')
-      throw new Error(`${serviceNames[kind]} does not come up; it said:\n${said || (error as Error).message}`)
+      throw new Error(`${serviceNames[kind]} did not start. Last log lines:\n${said || (error as Error).message}`)
     }
   },
 })
@@ -233,7 +247,7 @@ function withName(step: Step, { name }: Supervisor): Step {
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
         if (code === undefined) throw error
-        throw new Error(`${step.says.split('\n')[0]} (${name}): failed with ${code}`, { cause: error })
+        throw new Error(`${step.says.split('\n')[0]} (${name}): failed (${code})`, { cause: error })
       }
     },
   }

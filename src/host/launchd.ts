@@ -33,7 +33,7 @@ export function launchdList(service: ServiceDefinition): string {
   }
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<!-- Made by "svc3 ${kind} install"; what is changed here is lost at the next upgrade. -->
+<!-- Written by svc3 ${kind} install. Upgrades overwrite changes. -->
 <plist version="1.0">
 ${element(value)}
 </plist>

@@ -21,12 +21,24 @@ export class NotBuilt extends Error {
   override readonly name = 'NotBuilt'
 }
 
-/** `folder` is where copies go; `seenAs` how the running host calls that folder. */
-export async function installProgram(packageDir: string, folder: string, seenAs: string): Promise<Installed> {
+/** As a service starts it, below the folder of its copies. */
+export const ownNode = path.posix.join(link, 'bin', 'node')
+
+interface Places {
+  readonly packageDir: string
+  /** Where copies go. */
+  readonly folder: string
+  /** How the running host calls that folder. */
+  readonly seenAs: string
+  /** The Node to copy too, where no other stays: that of a checkout, or of one user. */
+  readonly node: string | undefined
+}
+
+export async function installProgram({ packageDir, folder, seenAs, node }: Places): Promise<Installed> {
   const { version } = JSON.parse(await fs.readFile(path.join(packageDir, 'package.json'), 'utf8')) as {
     version: string
   }
-  const now = `${version}-${await digestOf(path.join(packageDir, 'dist'))}`
+  const now = `${version}-${await digestOf(path.join(packageDir, 'dist'), node && process.version)}`
   await fs.mkdir(folder, { recursive: true, mode: 0o755 })
   const target = path.join(folder, now)
   const isThere = await fs.access(target).then(
@@ -41,9 +53,12 @@ export async function installProgram(packageDir: string, folder: string, seenAs:
       for (const part of parts)
         await fs.cp(path.join(packageDir, part), path.join(draft, part), {
           recursive: true,
+          // A link of the package leads into the copy.
+          verbatimSymlinks: true,
           // What this user's Node compiled is no business of the service's.
           filter: (source) => path.relative(packageDir, source) !== path.join('dist', 'cache'),
         })
+      if (node !== undefined) await fs.copyFile(node, path.join(draft, 'bin', 'node'))
       await openToAll(draft)
       await fs.rename(draft, target)
     } finally {
@@ -76,15 +91,15 @@ async function removeOthers(folder: string, kept: readonly string[]): Promise<vo
       await fs.rm(path.join(folder, entry.name), { recursive: true, force: true })
 }
 
-async function digestOf(dist: string): Promise<string> {
+async function digestOf(dist: string, nodeVersion = ''): Promise<string> {
   const names = await fs.readdir(dist, { recursive: true, withFileTypes: true }).catch(() => [])
   const files = names
     .filter((entry) => entry.isFile())
     .map((entry) => path.relative(dist, path.join(entry.parentPath, entry.name)))
     .filter((file) => !file.startsWith(`cache${path.sep}`))
     .sort()
-  if (!files.includes('svc3.cjs')) throw new NotBuilt(`there is no built program in ${dist}`)
-  const hash = createHash('sha256')
+  if (!files.includes('svc3.cjs')) throw new NotBuilt(`No built program in ${dist}`)
+  const hash = createHash('sha256').update(nodeVersion)
   for (const file of files) {
     const bytes = await fs.readFile(path.join(dist, file))
     hash.update(`${file}\0${bytes.length}\0`).update(bytes)

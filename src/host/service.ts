@@ -24,8 +24,8 @@ export interface ServiceFile {
 export const serviceNames: Readonly<Record<ServiceKind, string>> = { agent: 'svc3-agent', server: 'svc3-server' }
 
 export const summaries: Readonly<Record<ServiceKind, string>> = {
-  agent: 'svc3 agent: runs the virtual machines of this node',
-  server: 'svc3 server: the control plane of a cluster of virtual machines',
+  agent: 'svc3 agent: runs the VMs of this node',
+  server: 'svc3 server: control plane of a VM cluster',
 }
 
 export const defaultUsers: Readonly<Record<ServiceKind, string>> = { agent: 'svc3-agent', server: 'svc3' }

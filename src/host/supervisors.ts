@@ -98,7 +98,7 @@ const launchd: Supervisor = {
     await run('launchctl', 'enable', target(kind))
     await until(forgettingMs, () => run('launchctl', 'bootstrap', 'system', `${daemonFolder}/${labels[kind]}.plist`))
     await until(comingUpMs, async () => {
-      if ((await this.state(kind, run)).state !== 'running') throw new Error(`${labels[kind]} does not run`)
+      if ((await this.state(kind, run)).state !== 'running') throw new Error(`${labels[kind]} is not running`)
     })
   },
   async stop(kind, run) {

@@ -95,7 +95,7 @@ export function systemdUnit(service: ServiceDefinition): string {
   const text = sections.map(
     ([name, lines]) => `[${name}]\n${lines.map(([key, value]) => `${key}=${value}\n`).join('')}`,
   )
-  return `# Made by "svc3 ${kind} install"; what is changed here is lost at the next upgrade. Use a drop-in instead:\n# systemctl edit ${serviceNames[kind]}\n${text.join('\n')}`
+  return `# Written by svc3 ${kind} install. Upgrades overwrite changes; use a drop-in instead:\n# systemctl edit ${serviceNames[kind]}\n${text.join('\n')}`
 }
 
 export const systemdFiles = (service: ServiceDefinition): readonly ServiceFile[] => [

@@ -47,9 +47,9 @@ describe('a file that is no disk', () => {
     for (const [bytes, what] of [
       [Buffer.concat([Buffer.from('PK\x03\x04'), randomBytes(508)]), /ZIP archive: unpack it/],
       [Buffer.concat([Buffer.from('%PDF-1.7\n'), randomBytes(503)]), /PDF/],
-      [Buffer.from('<!DOCTYPE html><html>'.padEnd(1_024, 'näch\n')), /text, or a page/],
+      [Buffer.from('<!DOCTYPE html><html>'.padEnd(1_024, 'näch\n')), /text or a web page/],
       [Buffer.from('é'.repeat(4_096)).subarray(0, 4_096), /text/],
-      [Buffer.alloc(1_000), /has 1000 bytes, which is no number of sectors/],
+      [Buffer.alloc(1_000), /has 1000 bytes, not a multiple of/],
     ] as const)
       assert.match(judge(bytes) ?? '', what)
   })
@@ -57,7 +57,7 @@ describe('a file that is no disk', () => {
   it('a file that is no disk is refused, also when it is compressed, and nothing of it stays', async () => {
     const page = Buffer.from('<html>404</html>\n'.repeat(1_000))
     for (const bytes of [page, gzipSync(page), randomBytes(777)]) {
-      await assert.rejects(take(bytes), /this disk cannot be taken: it (is text|has 777 bytes)/)
+      await assert.rejects(take(bytes), /Unusable disk: it (is text|has 777 bytes)/)
       await assert.rejects(fs.stat(path.join(folder, 'target')), { code: 'ENOENT' })
     }
   })

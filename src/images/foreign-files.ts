@@ -14,9 +14,9 @@ interface Mark {
   readonly isLast?: boolean
 }
 
-const convert = 'convert it with qemu-img convert -O qcow2, and upload what comes out'
-const unpack = 'unpack it, and upload the disk that is inside'
-const wrong = 'is it the right file?'
+const convert = 'convert it with qemu-img convert -O qcow2, then upload the result'
+const unpack = 'unpack it, then upload the disk inside'
+const wrong = 'check that it is the right file'
 
 /** Latin 1, so that a character is a byte. */
 const marks: readonly Mark[] = [
@@ -31,13 +31,13 @@ const marks: readonly Mark[] = [
   { what: 'a Parallels disk', advice: convert, bytes: 'WithoutFreeSpace' },
   { what: 'a Parallels disk', advice: convert, bytes: 'WithouFreSpacExt' },
   {
-    what: 'a disk image of macOS (DMG)',
+    what: 'a macOS disk image (DMG)',
     advice: 'convert it with hdiutil convert -format UDTO',
     bytes: 'koly',
     isLast: true,
   },
-  { what: 'a sparse bundle or image of macOS', advice: 'convert it with hdiutil convert -format UDTO', bytes: 'sprs' },
-  { what: 'a sparse image of Android', advice: 'convert it with simg2img', bytes: ':\xff&\xed' },
+  { what: 'a macOS sparse bundle or image', advice: 'convert it with hdiutil convert -format UDTO', bytes: 'sprs' },
+  { what: 'an Android sparse image', advice: 'convert it with simg2img', bytes: ':\xff&\xed' },
   { what: 'a ZIP archive', advice: unpack, bytes: 'PK\x03\x04' },
   { what: 'a ZIP archive', advice: unpack, bytes: 'PK\x05\x06' },
   { what: 'a 7z archive', advice: unpack, bytes: '7z\xbc\xaf\x27\x1c' },
@@ -58,9 +58,9 @@ const hasMark = (head: Buffer, lastSector: Buffer, { bytes, at = 0, isLast = fal
 export function whyNoDisk(head: Buffer, lastSector: Buffer, fileBytes: number): string | undefined {
   const mark = marks.find((each) => hasMark(head, lastSector, each))
   if (mark) return `it is ${mark.what}: ${mark.advice}`
-  if (isText(head)) return `it is text, or a page of a web server: ${wrong}`
+  if (isText(head)) return `it is text or a web page: ${wrong}`
   if (fileBytes % sectorBytes !== 0)
-    return `it has ${fileBytes} bytes, which is no number of sectors of ${sectorBytes}: is all of it there, and is it a disk?`
+    return `it has ${fileBytes} bytes, not a multiple of ${sectorBytes}: check that it is a complete disk`
   return undefined
 }
 

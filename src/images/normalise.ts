@@ -138,7 +138,7 @@ async function take(
       await unpackTo(write).catch((error: unknown) => {
         options.signal?.throwIfAborted()
         const isOurs = error instanceof BadDiskError || (error as NodeJS.ErrnoException).syscall !== undefined
-        throw isOurs ? error : new BadDiskError('its compressed data is damaged or cut short')
+        throw isOurs ? error : new BadDiskError('its compressed data is damaged or incomplete')
       })
       await file.truncate(bytes)
     })

@@ -7,7 +7,7 @@ export interface ExampleRequest {
   readonly body?: unknown
 }
 
-const documentation = 'docs/legacy.md'
+const documentation = 'docs/reference/orka-2.4.md'
 export const documentationOf = ({ anchor }: Pick<LegacyRow, 'anchor'>): string => `${documentation}#${anchor}`
 
 /** `start`, for a call whose last part is what it does. */

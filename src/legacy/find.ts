@@ -19,9 +19,14 @@ const partsOf = (path: string): string[] => path.split('/').slice(1)
 /** `/version/?all=true` is a path of its own in docs/spec.md R50, and to a server the same as `/version/`. */
 const withoutQuery = (path: string): string => path.split('?')[0] ?? ''
 
-const known: readonly Known[] = legacyRows.flatMap((row) =>
-  row.calls.map((call) => ({ row, call, parts: partsOf(withoutQuery(call.path)).filter((part) => part !== '') })),
+export const legacyCalls: readonly Found[] = legacyRows.flatMap((row) =>
+  [...row.calls, ...row.variants].map((call) => ({ row, call })),
 )
+
+const known: readonly Known[] = legacyCalls.map((found) => ({
+  ...found,
+  parts: partsOf(withoutQuery(found.call.path)).filter((part) => part !== ''),
+}))
 const isParameter = (part: string): boolean => part.startsWith('{')
 
 const byLength = new Map<string, Known[]>()

@@ -90,7 +90,7 @@ describe('legacy mapping', () => {
     assert.equal(new Set(legacyRows.map(documentationOf)).size, legacyRows.length)
   })
 
-  it('docs/legacy.md has an anchor for every row of the 2.4.x mapping', () => {
+  it('docs/reference/orka-2.4.md has an anchor for every row of the 2.4.x mapping', () => {
     const page = legacyPage()
     for (const { anchor } of legacyRows) assert.equal(page.split(`<a id="${anchor}"></a>`).length, 2, anchor)
   })

@@ -1,9 +1,9 @@
 // The mapping of the 2.4.x API to this one: one row per line of docs/spec.md R50, grouped as there.
-// Gateway, docs/legacy.md, `svc3 migrate map` and `svc3 migrate scan` all read these rows; a test holds them to the text.
+// Gateway, docs/reference/orka-2.4.md, `svc3 migrate map` and `svc3 migrate scan` all read these rows; a test holds them to the text.
 import { operations } from '../api/index.ts'
 import { anchorOf, type Group, type LegacyCall, type LegacyMethod, type LegacyRow, type Replacement } from './row.ts'
 
-type More = Partial<Pick<LegacyRow, 'commands' | 'bodies' | 'kept'>>
+type More = Partial<Pick<LegacyRow, 'commands' | 'bodies' | 'kept'>> & { readonly alsoSent?: readonly string[] }
 
 /** `GET/POST /users` → two calls. */
 const callsOf = (texts: readonly string[]): LegacyCall[] =>
@@ -12,10 +12,13 @@ const callsOf = (texts: readonly string[]): LegacyCall[] =>
     return methods.split('/').map((method) => ({ method: method as LegacyMethod, path }))
   })
 
-function row(group: Group, texts: readonly string[], rest: Pick<LegacyRow, 'fate' | 'operations' | 'advice'> & More) {
+type Rest = Pick<LegacyRow, 'fate' | 'operations' | 'advice'> & More
+
+function row(group: Group, texts: readonly string[], { alsoSent = [], ...rest }: Rest) {
   const calls = callsOf(texts)
   const anchor = anchorOf(calls[0] as LegacyCall)
-  return { group, anchor, calls, commands: [], bodies: [], kept: undefined, ...rest } satisfies LegacyRow
+  const variants = callsOf(alsoSent)
+  return { group, anchor, calls, variants, commands: [], bodies: [], kept: undefined, ...rest } satisfies LegacyRow
 }
 
 const rowsOf = (group: Group) => ({
@@ -47,12 +50,11 @@ const {
 const shape = { name: 'ios-build', image: 'ventura', cpu: 6, memory: 0 }
 
 export const legacyRows: readonly LegacyRow[] = [
-  users.removed(
-    ['GET/POST/DELETE/PUT /users'],
-    'the service manages no users: they come from the identity provider, and role bindings say what they may do',
-    { commands: ['svc3 rolebinding add-subject --user ada@example.com -n svc-default'] },
-  ),
-  users.removed(['POST /users/password'], 'passwords are kept by the identity provider: change them there'),
+  users.removed(['GET/POST/DELETE/PUT /users'], 'users come from the identity provider; role bindings grant access', {
+    commands: ['svc3 rolebinding add-subject --user ada@example.com -n svc-default'],
+    alsoSent: ['DELETE /users/{email}'],
+  }),
+  users.removed(['POST /users/password'], 'change passwords at the identity provider'),
   users.removed(
     ['POST /users/groups/{group}', 'POST /users/groups/$ungrouped'],
     'grouping is by namespaces and role bindings',
@@ -66,10 +68,7 @@ export const legacyRows: readonly LegacyRow[] = [
       bodies: [{}],
     },
   ),
-  users.removed(
-    ['DELETE/GET /token'],
-    'tokens end by themselves, or with the user or service account they belong to: there is nothing to delete or look up',
-  ),
+  users.removed(['DELETE/GET /token'], 'tokens expire, or end with their user or service account'),
 
   vms.replaced(['GET /resources/vm/list'], [listVms, listVmConfigs], ['svc3 vm list', 'svc3 vm-config list']),
   vms.removed(
@@ -78,7 +77,7 @@ export const legacyRows: readonly LegacyRow[] = [
     {
       operations: [listVms, listVmConfigs],
       commands: ['svc3 vm list', 'svc3 vm-config list'],
-      kept: 'the gateway answers with the same two lists, for {user} cut to what that user owns',
+      kept: 'the gateway answers with the same two lists; for {user}, only what that user owns',
     },
   ),
   vms.replaced(['GET /resources/vm/status/{vm}'], [getVm], ['svc3 vm list NAME -o wide']),
@@ -111,21 +110,26 @@ export const legacyRows: readonly LegacyRow[] = [
     ['svc3 vm {verb} NAME'],
     { bodies: [{ command: '{verb}' }] },
   ),
-  vms.removed(['POST /resources/vm/list-disks', 'POST /resources/vm/attach-disk'], 'attached disks no longer exist'),
+  vms.removed(['POST /resources/vm/list-disks', 'POST /resources/vm/attach-disk'], 'attached disks no longer exist', {
+    alsoSent: ['GET /resources/vm/list-disks'],
+  }),
   vms.removed(
     ['POST /resources/vm/configs/save-state', 'POST /resources/vm/configs/{vmconfig}/delete-state'],
     'VM states no longer exist: save the VM as an image, and deploy that',
-    { commands: ['svc3 vm save NAME NEW_IMAGE_NAME'] },
+    {
+      commands: ['svc3 vm save NAME NEW_IMAGE_NAME'],
+      alsoSent: ['DELETE /resources/vm/configs/{vmconfig}/delete-state'],
+    },
   ),
 
   nodes.replaced(['GET /resources/node/list'], [listNodes], ['svc3 node list']),
-  nodes.removed(['GET /resources/node/list/all'], 'the list of nodes returns all of its namespace', {
+  nodes.removed(['GET /resources/node/list/all'], 'the nodes list returns all nodes of the namespace', {
     commands: ['svc3 node list'],
   }),
-  nodes.removed(['GET /resources/node/status/{node}'], 'use the list of nodes', {
+  nodes.removed(['GET /resources/node/status/{node}'], 'use the nodes list', {
     commands: ['svc3 node list NAME -o wide'],
   }),
-  nodes.removed(['GET /resources/ports'], 'the record of a VM has its ports', { commands: ['svc3 vm list -o wide'] }),
+  nodes.removed(['GET /resources/ports'], 'the VM record includes its ports', { commands: ['svc3 vm list -o wide'] }),
   nodes.removed(['POST/DELETE /resources/node/sandbox'], 'sandboxing is by namespaces', {
     commands: ['svc3 namespace create svc-sandbox', 'svc3 node namespace NODE svc-sandbox'],
   }),
@@ -140,7 +144,7 @@ export const legacyRows: readonly LegacyRow[] = [
   images.replaced(['GET /resources/image/list'], [listImages], ['svc3 image list']),
   images.removed(
     ['POST /resources/image/rename'],
-    'images keep their names: describe it, or copy it under another name and delete the old one',
+    'images cannot be renamed: change the description, or copy the image and delete the old one',
     { operations: [describeImage], commands: ['svc3 image set-description NAME TEXT'] },
   ),
   images.replaced(['POST /resources/image/copy'], [copyImage], ['svc3 image copy NAME NEW_NAME']),
@@ -153,18 +157,16 @@ export const legacyRows: readonly LegacyRow[] = [
   images.replaced(['POST /resources/image/generate'], [generateImage], ['svc3 image generate NAME 120G']),
   images.replaced(['POST /resources/image/upload'], [uploadImage], ['svc3 image upload FILE']),
   images.replaced(['GET /resources/image/download/{image}'], [downloadImage], ['svc3 image download NAME']),
-  images.noEndpoint(
-    ['GET /resources/image/checksum/{image}'],
-    'the record of an image has the checksum of its content',
-    ['svc3 image list NAME -o json'],
-  ),
+  images.noEndpoint(['GET /resources/image/checksum/{image}'], 'the image record includes its checksum', [
+    'svc3 image list NAME -o json',
+  ]),
 
   isos.replaced(['GET /resources/iso/list'], [listIsos], ['svc3 iso list']),
   isos.replaced(['GET /resources/iso/list-remote'], [listRemoteImages], ['svc3 remote-iso list']),
   isos.replaced(['POST /resources/iso/pull'], [pullRemoteIso], ['svc3 remote-iso pull REMOTE NAME']),
   isos.removed(
     ['POST /resources/iso/rename'],
-    'ISOs keep their names: describe it, or copy it under another name and delete the old one',
+    'ISOs cannot be renamed: change the description, or copy the ISO and delete the old one',
     { operations: [describeIso], commands: ['svc3 iso set-description NAME TEXT'] },
   ),
   isos.replaced(['POST /resources/iso/copy'], [copyIso], ['svc3 iso copy NAME NEW_NAME']),
@@ -178,25 +180,25 @@ export const legacyRows: readonly LegacyRow[] = [
       'POST /resources/kube-account/regenerate',
       'GET /resources/kube-account/download',
     ],
-    'there are no Kubernetes accounts: programs use service accounts',
+    'Kubernetes accounts no longer exist; use service accounts',
     { commands: ['svc3 serviceaccount create jenkins', 'svc3 serviceaccount token jenkins'] },
   ),
   other.removed(
     ['POST /logs/query', 'DELETE /logs'],
-    'there is no log to query: events tell what was changed and by whom, the operator has the log of the service',
+    'the log cannot be queried: events show who changed what; operators have the service log',
     { commands: ['svc3 events'] },
   ),
   other.removed(
     ['GET /health-check', 'GET /version', 'GET /version/?all=true', 'GET /default-base-image'],
-    'ask /api/v1/cluster-info for the version, /healthz and /readyz for health; there is no default image',
+    'use /api/v1/cluster-info for the version, /healthz and /readyz for health; there is no default image',
     {
       commands: ['svc3 version'],
-      kept: 'GET /health-check answers with api_version 2.4.0, because clients look at it before they do anything else',
+      kept: 'GET /health-check answers with api_version 2.4.0, which clients check first',
     },
   ),
   other.removed(
     ['GET /validation-requirements'],
     "user credentials are handled through the identity provider (the vendor's customer portal)",
   ),
-  other.removed(['GET /validate-license-key'], 'license keys are obsolete: send none'),
+  other.removed(['GET /validate-license-key'], 'license keys are obsolete; do not send one'),
 ]

@@ -30,9 +30,11 @@ type Fate = 'replaced' | 'removed' | 'no-endpoint'
 
 export interface LegacyRow {
   readonly group: Group
-  /** Names the row in docs/legacy.md and in answers. */
+  /** Names the row in docs/reference/orka-2.4.md and in answers. */
   readonly anchor: string
   readonly calls: readonly LegacyCall[]
+  /** What clients send beside these, which docs/spec.md R50 does not name: the same row answers. */
+  readonly variants: readonly LegacyCall[]
   readonly fate: Fate
   /** As docs/spec.md R50 names them. */
   readonly operations: readonly Replacement[]

@@ -114,7 +114,7 @@ describe('a push that begins while the disk is packed', () => {
     await packDisk(path.join(folder, 'image/disk.raw'), forwarding.store)
     await forwarding.idle()
     const from = { target: imageSource(image.store), reference: image.digest }
-    await assert.rejects(copy(from, { target, reference: 'v1' }), /is in trouble \(500\)/)
+    await assert.rejects(copy(from, { target, reference: 'v1' }), /failed \(500\)/)
     bad.bend = () => false
     await copy(from, { target, reference: 'v1' })
     registry.close()

@@ -31,27 +31,27 @@ describe('parseAgentSettings', () => {
     const { apple } = parseAgentSettings('{"apple":{"allow":["10.0.0.0/8"]}}', 'f')
     assert.deepEqual(appleNetwork('sealed', apple), { kind: 'sealed', allow: ['10.0.0.0/8'] })
     for (const asked of [undefined, 'user'] as const) assert.deepEqual(appleNetwork(asked), { kind: 'shared' })
-    assert.throws(() => appleNetwork('sealed', { bridge: 'en0' }), /exclude each other/)
-    assert.throws(() => appleNetwork(undefined, apple), /add --network sealed/)
+    assert.throws(() => appleNetwork('sealed', { bridge: 'en0' }), /Use either apple\.bridge/)
+    assert.throws(() => appleNetwork(undefined, apple), /Add --network sealed/)
   })
 
   const refused: readonly (readonly [name: string, text: string, message: RegExp])[] = [
     ['what is no JSON, without quoting it', `{"macos":{"smcKey":"${key}`, /not JSON/],
-    ['an unknown field', '{"macOS":{}}', /"macOS" is unknown in it; there is macos, apple/],
+    ['an unknown field', '{"macOS":{}}', /Unknown field "macOS" in it; use macos, apple/],
     ['a field that is no text', '{"macos":{"cpu":1}}', /macos\.cpu/],
-    ['a list', '{"macos":[]}', /macos has to be an object/],
+    ['a list', '{"macos":[]}', /macos must be an object/],
     ['a relative path', '{"macos":{"bootDisk":"oc.img"}}', /absolute/],
     ['a format that QEMU would have to guess', '{"macos":{"bootDiskFormat":"vmdk"}}', /raw or qcow2/],
     [
       'a bridge that is no card',
       '{"apple":{"bridge":"--net-host"}}',
-      /apple\.bridge has to be the name of a network card/,
+      /apple\.bridge must be the name of a network interface/,
     ],
     ['a bridge that would list them', '{"apple":{"bridge":"list"}}', /apple\.bridge/],
     [
       'a range that is none',
       '{"apple":{"allow":["10.0.0.0/8,0.0.0.0/0"]}}',
-      /a list of networks such as 10\.0\.0\.0\/8/,
+      /a list of networks, for example 10\.0\.0\.0\/8/,
     ],
     ['a key that is too short', `{"macos":{"smcKey":"${key.slice(1)}"}}`, /64 printable characters.*has 63/],
     ['a key that would end early', JSON.stringify({ macos: { smcKey: `"${key.slice(1)}` } }), /without '"'/],
@@ -70,7 +70,7 @@ describe('readAgentSettings', () => {
   it('readAgentSettings takes no file for no settings, but not where somebody named it', async () => {
     const file = path.join(folder, 'none.json')
     assert.deepEqual(await readAgentSettings(file, false), {})
-    await assert.rejects(readAgentSettings(file, true), /none\.json cannot be read \(ENOENT\)/)
+    await assert.rejects(readAgentSettings(file, true), /Cannot read .*none\.json \(ENOENT\)/)
   })
 
   it('readAgentSettings refuses what others can read', async () => {

@@ -30,7 +30,7 @@ export class AgentSettingsError extends Error {
 export async function readAgentSettings(file: string, isAskedFor: boolean): Promise<AgentSettings> {
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' && !isAskedFor) return undefined
-    throw new AgentSettingsError(`the node's configuration ${file} cannot be read (${error.code})`)
+    throw new AgentSettingsError(`Cannot read the node configuration ${file} (${error.code})`)
   })
   if (!handle) return {}
   await using _ = handle
@@ -68,10 +68,10 @@ function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
     bridge !== undefined &&
     !(typeof bridge === 'string' && /^[A-Za-z][\w .-]{0,63}$/.test(bridge) && bridge !== 'list')
   )
-    throw wrong('apple.bridge has to be the name of a network card, such as en0')
+    throw wrong('apple.bridge must be the name of a network interface, for example en0')
   const ranges: unknown = allow ?? []
   if (!Array.isArray(ranges) || !ranges.every(isRange))
-    throw wrong('apple.allow has to be a list of networks such as 10.0.0.0/8')
+    throw wrong('apple.allow must be a list of networks, for example 10.0.0.0/8')
   return { ...(bridge !== undefined && { bridge }), ...(ranges.length > 0 && { allow: ranges }) }
 }
 
@@ -86,10 +86,10 @@ export function appleNetwork(
   { bridge, allow }: AppleSettings = {},
 ): AppleNetwork {
   if (bridge !== undefined && asked !== undefined)
-    throw new AgentSettingsError('apple.bridge in the configuration of this node, and --network, exclude each other')
+    throw new AgentSettingsError('Use either apple.bridge in the node configuration or --network')
   if (bridge !== undefined) return { kind: 'bridged', card: bridge }
   if (asked === 'sealed') return { kind: 'sealed', ...(allow && { allow }) }
-  if (allow) throw new AgentSettingsError('apple.allow is for guests that are sealed off: add --network sealed')
+  if (allow) throw new AgentSettingsError('apple.allow needs isolated guests. Add --network sealed')
   return { kind: 'shared' }
 }
 
@@ -98,14 +98,14 @@ function parseMacos(macos: unknown, wrong: Wrong): MacosSettings {
   const textOf = (name: keyof typeof given): string | undefined => {
     const found = given[name]
     if (found === undefined || (typeof found === 'string' && found !== '')) return found
-    throw wrong(`macos.${name} has to be a text`)
+    throw wrong(`macos.${name} must be a string`)
   }
   const bootDisk = textOf('bootDisk')
   const format = textOf('bootDiskFormat') ?? 'raw'
   const smcKey = textOf('smcKey')
   const cpu = textOf('cpu')
-  if (bootDisk !== undefined && !path.isAbsolute(bootDisk)) throw wrong('macos.bootDisk has to be an absolute path')
-  if (format !== 'raw' && format !== 'qcow2') throw wrong('macos.bootDiskFormat is raw or qcow2')
+  if (bootDisk !== undefined && !path.isAbsolute(bootDisk)) throw wrong('macos.bootDisk must be an absolute path')
+  if (format !== 'raw' && format !== 'qcow2') throw wrong('macos.bootDiskFormat must be raw or qcow2')
   const problem = smcKey === undefined ? undefined : smcKeyProblem(smcKey)
   if (problem !== undefined) throw wrong(`macos.smcKey: ${problem}`)
   return {
@@ -121,8 +121,8 @@ function fieldsOf<const Name extends string>(
   names: readonly Name[],
   wrong: Wrong,
 ): Readonly<Partial<Record<Name, unknown>>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(`${what} has to be an object`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(`${what} must be an object`)
   const odd = Object.keys(value).find((name) => !names.some((known) => known === name))
-  if (odd !== undefined) throw wrong(`"${odd.slice(0, 50)}" is unknown in ${what}; there is ${names.join(', ')}`)
+  if (odd !== undefined) throw wrong(`Unknown field "${odd.slice(0, 50)}" in ${what}; use ${names.join(', ')}`)
   return value as Readonly<Partial<Record<Name, unknown>>>
 }

@@ -62,13 +62,13 @@ describe('svc3 agent', () => {
     assert.equal((await start(url)).given.removeUnknown, false)
     assert.equal((await start([...url, '--remove-unknown'])).given.removeUnknown, true)
     const { stdout } = await run(['agent', '--help'])
-    assert.match(stdout, /--remove-unknown +Remove VMs that the service does not list/)
+    assert.match(stdout, /--remove-unknown +Delete VMs that the server does not list/)
   })
 
   it('svc3 agent warns about a join token that everybody on the host can see', async () => {
     const { given, stderr } = await start([...url, '--join', 'token-canary'])
     assert.equal(await given.joinToken?.(), 'token-canary')
-    assert.match(stderr, /--join can be seen by others on this machine/)
+    assert.match(stderr, /Other users of this machine can see --join/)
     assert.ok(!stderr.includes('canary'))
   })
 
@@ -78,8 +78,8 @@ describe('svc3 agent', () => {
       assert.equal(exitCode, 2, stderr)
       return stderr
     }
-    assert.match(await refused(['--join', 'a', '--join-token-file', 'b']), /exclude each other/)
-    assert.match(await refused(['--ip', 'fe80::1']), /--ip "fe80::1" is not an IPv4 address/)
+    assert.match(await refused(['--join', 'a', '--join-token-file', 'b']), /Use only one of --join/)
+    assert.match(await refused(['--ip', 'fe80::1']), /Invalid --ip "fe80::1"/)
     assert.match(await refused(['--api-url', 'ftp://x']), /--api-url/)
     assert.match(await refused(['--api-url', 'https://x', '--fingerprint', 'zz']), /fingerprint/)
   })
@@ -107,6 +107,6 @@ describe('svc3 agent', () => {
 
   it('svc3 agent warns when tokens would travel in clear', async () => {
     const { stderr } = await start(['--api-url', 'http://svc3.example.com'])
-    assert.match(stderr, /travels in clear/)
+    assert.match(stderr, /is sent unencrypted/)
   })
 })

@@ -22,7 +22,7 @@ const networks = ['sealed', 'user'] as const satisfies readonly NetworkKind[]
 
 const defaultDataDir = '/var/lib/svc3-agent'
 const tokenAdvice =
-  'make one with "svc3 node join-token", and give it with --join-token-file FILE or --join-token-stdin'
+  'Create one with svc3 node join-token, and pass it with --join-token-file FILE or --join-token-stdin'
 
 const options = {
   'api-url': {
@@ -30,7 +30,7 @@ const options = {
     short: 'a',
     value: 'URL',
     repeatable: true,
-    description: 'Address of the service; the last one if left out',
+    description: 'Address of a server (default: the last one)',
   },
   'join-token-file': { type: 'string', value: 'FILE', description: 'Read the join token from a file' },
   'join-token-stdin': { type: 'boolean', description: 'Read the join token from standard input' },
@@ -38,9 +38,9 @@ const options = {
     type: 'string',
     value: 'STRING',
     secret: true,
-    description: 'What "svc3 node join-token" printed; others can see it in the list of processes',
+    description: 'Join token (visible to other users; prefer --join-token-file)',
   },
-  name: { type: 'string', value: 'NAME', defaultText: 'the name of this host', description: 'Name of the node' },
+  name: { type: 'string', value: 'NAME', defaultText: 'the host name', description: 'Name of the node' },
   data: {
     type: 'string',
     value: 'DIR',
@@ -51,81 +51,91 @@ const options = {
     type: 'string',
     value: 'FILE',
     defaultText: 'agent.json in the data folder',
-    description: 'What this node has for macOS guests and networks',
+    description: 'Settings for macOS guests and networks',
   },
   images: { type: 'string', value: 'DIR', defaultText: 'images in the data folder', description: 'Folder of images' },
-  driver: { type: 'choice', choices: driverNames, default: 'qemu', description: 'What runs the virtual machines' },
-  architecture: { type: 'choice', choices: architectures, description: "Of the VMs; this host's if left out" },
+  driver: { type: 'choice', choices: driverNames, default: 'qemu', description: 'Driver that runs VMs' },
+  architecture: {
+    type: 'choice',
+    choices: architectures,
+    description: 'Architecture of the VMs (default: of this host)',
+  },
   ip: {
     type: 'string',
     value: 'ADDRESS',
-    defaultText: 'the one that reaches the service',
-    description: 'Address of this host at which its VMs are reached',
+    defaultText: 'the one that reaches the server',
+    description: 'Address of this host for connections to its VMs',
   },
-  cpu: { type: 'integer', value: 'CORES', min: 1, max: 4_096, description: 'Cores for VMs; all if left out' },
-  memory: { type: 'integer', value: 'GIB', min: 1, max: 900_000, description: 'Memory for VMs; 90 % if left out' },
-  'max-vms': { type: 'integer', value: 'COUNT', min: 0, max: 100_000, description: 'So many VMs at once' },
+  cpu: {
+    type: 'integer',
+    value: 'CORES',
+    min: 1,
+    max: 4_096,
+    description: 'Number of CPU cores for VMs (default: all)',
+  },
+  memory: { type: 'integer', value: 'GIB', min: 1, max: 900_000, description: 'Memory for VMs (default: 90 %)' },
+  'max-vms': { type: 'integer', value: 'COUNT', min: 0, max: 100_000, description: 'Maximum number of VMs' },
   'image-quota': {
     type: 'string',
     value: 'SIZE',
-    defaultText: '80 % of what is free',
-    description: 'What copies of images may take of the disk',
+    defaultText: '80 % of the free space',
+    description: 'Disk space for copies of images',
   },
   'peer-port': {
     type: 'integer',
     value: 'PORT',
     min: 0,
     max: 65_535,
-    description: 'Exchange images with other nodes, and serve them here; 0 takes a free one',
+    description: 'Exchange images with other nodes on this port (0 for any free port)',
   },
-  'renew-key': { type: 'boolean', description: 'Get the node another key; the one that it has is refused then' },
+  'renew-key': { type: 'boolean', description: 'Replace the key of the node' },
   'remove-unknown': {
     type: 'boolean',
-    description: 'Remove VMs that the service does not list, also those that were kept',
+    description: 'Delete VMs that the server does not list',
   },
   network: {
     type: 'choice',
     choices: networks,
-    description: 'Of guests: sealed off, or not; QEMU seals them where it can, tart (by Softnet) if asked',
+    description: 'Network of guests: sealed (isolated) or user',
   },
   simulate: simulateOption,
-  ca: { type: 'string', value: 'FILE', description: 'PEM file of the authorities that may vouch for the service' },
+  ca: { type: 'string', value: 'FILE', description: 'PEM file of the CAs to trust' },
   fingerprint: {
     type: 'string',
     value: 'SHA256',
     defaultText: '$SVC3_FINGERPRINT',
-    description: 'Accept only a server with a public key of this fingerprint',
+    description: 'Trust only a server key with this fingerprint',
   },
 } as const satisfies Options
 
 export const command = defineCommand({
   description:
-    'Joins the cluster once, with a token of "svc3 node join-token", and by a key of its own ever after. Only reaches out:\nnothing needs to reach this host. Ctrl-C ends the agent; its VMs run on, and the next one takes them over.',
+    'Joins the cluster with a token of svc3 node join-token, and later with the key of the node. Makes outgoing connections\nonly. Ctrl-C stops the agent; VMs keep running, and the next agent takes them over.',
   ownSignals: true,
   arguments: {},
   options,
   examples: [
     {
       line: 'svc3 agent --join-token-file token.txt',
-      does: 'Join the cluster that the string in the file names, and run VMs; it is not needed again',
+      does: 'Join a cluster and run VMs',
     },
     {
       line: 'svc3 agent --api-url https://svc3.example.com --join-token-file token.txt',
-      does: 'The same, by an address of your own',
+      does: 'Join by another address of the server',
     },
-    { line: 'svc3 agent', does: 'Go on as the node that this host is' },
-    { line: 'svc3 agent --renew-key', does: 'The same, by a new key; VMs and the node stay' },
+    { line: 'svc3 agent', does: 'Start the agent of a node that has joined' },
+    { line: 'svc3 agent --renew-key', does: 'Replace the key of the node' },
     {
       line: 'svc3 agent --remove-unknown',
-      does: 'The same; once, VMs go that were kept because the service had other or older data',
+      does: 'Delete VMs that were kept because the server had other or older data',
     },
     {
       line: 'svc3 agent --driver apple --api-url https://svc3.example.com --join-token-file token.txt',
-      does: 'The same on a Mac with Apple silicon, where tart is installed',
+      does: 'Join a Mac with Apple silicon and tart',
     },
     {
       line: 'svc3 agent --name fake-1 --driver simulated --data ./fake-1 --join-token-file token.txt -a http://127.0.0.1:8080',
-      does: 'A node that only pretends',
+      does: 'Join a simulated node',
     },
   ],
   async run(context, { options }) {
@@ -145,7 +155,7 @@ export async function agentOptions(context: Context, options: AgentValues): Prom
   const apiUrls = given.filter((url) => url !== '').map((url) => checkUrl(url, '--api-url'))
   for (const url of apiUrls) {
     const isClear = url.startsWith('http:') && !isLoopback(new URL(url).hostname)
-    if (isClear) note(`the node's token travels in clear to ${url}, and who listens in can use it; https:// is safer`)
+    if (isClear) note(`The token of the node is sent unencrypted to ${url}; use https://`)
   }
   const join = await joinFrom(context, {
     token: options.join,
@@ -194,14 +204,14 @@ interface Join {
 
 function parsedJoin(given: string): JoinString | undefined {
   const text = decodeJoinString(given)
-  if (!text && isJoinString(given)) throw new UsageError('the join string is not whole', tokenAdvice)
+  if (!text && isJoinString(given)) throw new UsageError('The join token is incomplete', tokenAdvice)
   return text
 }
 
 async function joinFrom(context: Context, { token, file, fromStdin }: TokenSources): Promise<Join | undefined> {
   const { host, note, secrets } = context
   if ([token, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
-    throw new UsageError('--join, --join-token-file and --join-token-stdin exclude each other', tokenAdvice)
+    throw new UsageError('Use only one of --join, --join-token-file and --join-token-stdin', tokenAdvice)
   const keep = (value: string): Join => {
     const text = parsedJoin(value)
     for (const secret of [value, text?.token]) if (secret !== undefined) secrets.add(secret)
@@ -216,7 +226,7 @@ async function joinFrom(context: Context, { token, file, fromStdin }: TokenSourc
     return { token: async () => keep(await read()).token(), text: parsedJoin(given) }
   }
   // Not from the environment: it stays readable in /proc for as long as the agent runs.
-  if (token !== undefined) note('--join can be seen by others on this machine; --join-token-file is safer.')
+  if (token !== undefined) note('Other users of this machine can see --join; --join-token-file is safer')
   return token?.trim() ? keep(token.trim()) : undefined
 }
 
@@ -259,5 +269,5 @@ function hostName(): string {
 
 function checkedAddress(text: string): string {
   if (net.isIPv4(text)) return text
-  throw new UsageError(`--ip "${text}" is not an IPv4 address`, 'for example --ip 10.0.0.7')
+  throw new UsageError(`Invalid --ip "${text}": not an IPv4 address`, 'For example --ip 10.0.0.7')
 }

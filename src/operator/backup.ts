@@ -12,32 +12,32 @@ const timeoutMs = 12 * 3_600_000
 
 export const command = defineCommand({
   description:
-    'Writes everything that a service knows into one file, as of one moment, also while it runs: all records, users,\nconfig.json, and the content of images and ISOs. The master key is not in it: keep that beside it, elsewhere.',
+    'Writes all records, users, config.json, and the content of images and ISOs to one file, as of one moment, also while\nthe server runs. The master key is not included: keep a copy of it elsewhere.',
   ownSignals: true,
-  arguments: { file: { value: 'FILE', description: 'file to write; it must not be there yet', required: true } },
+  arguments: { file: { value: 'FILE', description: 'file to create', required: true } },
   options: {
-    'without-images': { type: 'boolean', description: 'Leave the content of images and ISOs out' },
+    'without-images': { type: 'boolean', description: 'Skip the content of images and ISOs' },
     ...placeOptions,
   },
   examples: [
     { line: 'svc3 server backup svc3.tar', does: 'Everything' },
     {
       line: 'svc3 server backup records.tar --without-images',
-      does: 'The records; the folder "content" is kept otherwise',
+      does: 'Back up the records only',
     },
   ],
   run: ({ host }, { args, options }) =>
-    explaining('no backup was made', async () => {
+    explaining('No backup was made', async () => {
       const place = placeOf(host, options)
       const file = fileOf(host, args.file)
       const withImages = !options['without-images']
       const { contents, records, revision, bytes, keyIds, imagePlace } = await backUp(place, file, withImages)
-      const images = contents === undefined ? '' : `, ${contents} pieces of images and ISOs`
+      const images = contents === undefined ? '' : `, ${contents} files of images and ISOs`
       host.stdout.write(`${file}: ${records} records as of revision ${revision}${images}, ${bytes} bytes.\n`)
-      if (!withImages) host.stdout.write(`The content of images and ISOs is not in it: keep ${imagePlace} as well.\n`)
+      if (!withImages) host.stdout.write(`The content of images and ISOs is not included: back up ${imagePlace} too.\n`)
       if (keyIds.length > 0)
         host.stdout.write(
-          `Needed besides: the master key ${keyIds.join(', ')} (${keyPlace(place.dataDir)}), without which its secrets do not open.\n`,
+          `Also keep the master key ${keyIds.join(', ')} (${keyPlace(place.dataDir)}): without it, secrets cannot be restored.\n`,
         )
       return 0
     }),

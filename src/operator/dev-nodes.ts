@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import type { CapacityOptions } from '../agent/host/capacity.ts'
-import type { Architecture } from '../api/architecture.ts'
+import { type Architecture, architectures } from '../api/architecture.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -12,6 +12,7 @@ import { defaultNetwork, type NetworkKind } from '../drivers/qemu/network/networ
 import { canSeal } from '../drivers/qemu/network/seal.ts'
 import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
+import { demoImage } from '../store/records/demo-image.ts'
 import { isFault } from '../store/store.ts'
 import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
 import { ensureHostPrograms } from './host-programs.ts'
@@ -81,12 +82,6 @@ const kinds: Readonly<Record<DevOptions['driver'], Kind>> = {
   },
 }
 
-/** Small Linux images that nodes build themselves at the first use: listed from the first second. */
-const tinyImages = [
-  { name: 'tiny-amd64', architecture: 'amd64' },
-  { name: 'tiny-arm64', architecture: 'arm64' },
-] as const
-
 export interface Nodes {
   readonly driver: DevOptions['driver']
   readonly count: number
@@ -128,7 +123,7 @@ const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
 /** Real VMs where possible; otherwise simulated ones, with a clear warning. */
 async function usableDriver(wanted: DevOptions['driver']): Promise<DevOptions['driver']> {
   if (wanted !== 'qemu' || (await ensureHostPrograms(say))) return wanted
-  say('until then VMs are SIMULATED: they are listed and can be operated, but nothing runs and nobody answers by SSH')
+  say('Until then VMs are SIMULATED: commands work, but nothing runs and SSH does not answer')
   return 'simulated'
 }
 
@@ -136,7 +131,7 @@ async function usableDriver(wanted: DevOptions['driver']): Promise<DevOptions['d
 async function usableNetwork(): Promise<NetworkKind> {
   const why = await canSeal()
   if (why === undefined || process.platform !== 'linux') return defaultNetwork
-  say(`guests can reach what listens on 127.0.0.1 of this machine, because their network cannot be sealed: ${why}`)
+  say(`Guests can reach services on 127.0.0.1 of this machine, because their network cannot be isolated: ${why}`)
   return 'user'
 }
 
@@ -197,22 +192,14 @@ function loseNodes(
   }
 }
 
+/** Small Linux images that nodes build themselves at the first use: listed from the first second. */
 async function listTinyImages({ collections }: Plane): Promise<void> {
-  for (const { name, architecture } of tinyImages) {
-    if (collections.images.get('', name)) continue
+  for (const architecture of architectures) {
+    const record = demoImage(architecture)
+    if (collections.images.get('', record.name)) continue
     const at = timestamp(new Date())
-    const description = 'A small Linux to try things with: admin / admin'
-    const record = {
-      name,
-      description,
-      architecture,
-      sizeBytes: 2 ** 30,
-      owner: 'svc3',
-      createdAt: at,
-      updatedAt: at,
-      os: 'linux' as const,
-    }
-    await collections.images.create('', name, { ...record, recipe: name }).catch((error: unknown) => {
+    const whole = { ...record, owner: 'svc3', createdAt: at, updatedAt: at }
+    await collections.images.create('', record.name, whole).catch((error: unknown) => {
       if (!isFault(error, 'AlreadyExists')) throw error
     })
   }

@@ -33,7 +33,7 @@ it('the token in the connection file is bound to the account; without it there i
     await localUsers.remove('admin@localhost')
     for (let index = 0; index < 3; index++) assert.deepEqual(await ask(), {})
     assert.equal(lines.length, 1)
-    assert.match(lines[0] ?? '', /there is no user admin@localhost/)
+    assert.match(lines[0] ?? '', /user admin@localhost not found/)
   } finally {
     fs.rmSync(folder, { recursive: true })
   }

@@ -5,7 +5,7 @@ import { type Architecture, architectures } from '../api/architecture.ts'
 import type { User } from '../auth/principal.ts'
 import { accountIdOf } from '../auth/provider/local-users.ts'
 import { defineCommand } from '../cli/command.ts'
-import { dataDir } from '../cli/connect/connection.ts'
+import { contextElsewhere, dataDir } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { isLoopback } from '../client/transport.ts'
@@ -22,7 +22,7 @@ const devDrivers = ['qemu', 'simulated'] as const satisfies readonly DevOptions[
 const maxNodes = 1_000
 
 export const command = defineCommand({
-  description: 'Server and nodes in one process. Ctrl-C ends it; the next start goes on where it ended.',
+  description: 'Runs server and nodes in one process. Press Ctrl-C to stop; data is kept.',
   ownSignals: true,
   arguments: {},
   options: {
@@ -30,37 +30,37 @@ export const command = defineCommand({
       type: 'string',
       value: 'HOST:PORT',
       default: '127.0.0.1:8080',
-      description: 'Loopback address to serve; port 0 takes a free one',
+      description: 'Loopback address to listen on (port 0: any free port)',
     },
     data: {
       type: 'string',
       value: 'DIR',
       defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
-      description: 'Folder of all state',
+      description: 'Data folder',
     },
-    driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'What runs the virtual machines' },
+    driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'Driver that runs VMs' },
     nodes: {
       type: 'string',
       value: 'ARCH=COUNT,…',
       default: 'arm64=1,amd64=1',
-      description: 'Nodes of each architecture',
+      description: 'Number of nodes per architecture',
     },
     'image-quota': {
       type: 'string',
       value: 'SIZE',
-      defaultText: '80 % of what is free',
-      description: 'What the nodes may keep of images',
+      defaultText: '80 % of the free space',
+      description: 'Disk space for copies of images',
     },
     images: imagesOption,
     simulate: simulateOption,
   },
   examples: [
-    { line: 'svc3 dev', does: 'Serve on 127.0.0.1:8080, with the data of this checkout' },
-    { line: 'svc3 dev --listen 127.0.0.1:0 --data /tmp/svc3', does: 'A second one beside it, on a free port' },
-    { line: 'svc3 dev --driver simulated --nodes arm64=20', does: 'Twenty nodes that only pretend' },
+    { line: 'svc3 dev', does: 'Serve on 127.0.0.1:8080' },
+    { line: 'svc3 dev --listen 127.0.0.1:0 --data /tmp/svc3', does: 'Run a second one on a free port' },
+    { line: 'svc3 dev --driver simulated --nodes arm64=20', does: 'Simulate 20 nodes' },
     {
       line: 'svc3 dev --driver simulated --simulate boot=5s,fail-start=0.2,max-vms=2',
-      does: 'As slow and as unreliable as you like',
+      does: 'Simulate slow and failing nodes',
     },
   ],
   async run({ host }, { options }) {
@@ -79,7 +79,14 @@ export const command = defineCommand({
       note: adminNote(),
       sidecar: (plane) => startNodes(plane, dev),
       greet: async (plane) =>
-        nextSteps({ dataDir, user: plane.localUsers && administrator, consoleLink: consoleLink(plane) }),
+        nextSteps({
+          dataDir,
+          apiUrl: plane.apiUrl,
+          user: plane.localUsers && administrator,
+          consoleLink: await consoleLink(plane),
+          context: contextElsewhere(host, plane.apiUrl),
+          variables: ['SVC3_API_URL', 'SVC3_TOKEN'].filter((name) => host.env[name]),
+        }),
     })
   },
 })
@@ -110,23 +117,24 @@ function localListen(text: string): ListenAddress {
   const listen = parseListen(text)
   if (isLoopback(listen.host)) return listen
   throw new UsageError(
-    `--listen "${text}" is not a loopback address, and "dev" would send passwords and tokens in clear over the network`,
-    'serve others with "svc3 server", which speaks HTTPS',
+    `Invalid --listen "${text}": svc3 dev uses plain HTTP and listens on loopback addresses only`,
+    'Use svc3 server, which serves HTTPS, for other machines',
   )
 }
 
 function parseNodes(text: string): DevOptions['nodes'] {
-  const example = 'for example --nodes arm64=2,amd64=1'
+  const example = 'For example --nodes arm64=2,amd64=1'
   const counts = new Map<Architecture, number>()
   for (const part of text.split(',')) {
     const [name, count, ...more] = part.split('=')
     const architecture = architectures.find((known) => known === name)
     if (!architecture || count === undefined || !/^\d{1,4}$/.test(count) || more.length > 0) {
-      throw new UsageError(`--nodes "${text}" is not a list of ${architectures.join('=COUNT or ')}=COUNT`, example)
+      throw new UsageError(`Invalid --nodes "${text}": use ${architectures.join('=COUNT or ')}=COUNT`, example)
     }
-    if (counts.has(architecture)) throw new UsageError(`--nodes "${text}" names ${architecture} twice`, example)
+    if (counts.has(architecture))
+      throw new UsageError(`Invalid --nodes "${text}": ${architecture} is specified twice`, example)
     if (Number(count) > maxNodes)
-      throw new UsageError(`--nodes "${text}" asks for more than ${maxNodes} nodes`, example)
+      throw new UsageError(`Invalid --nodes "${text}": more than ${maxNodes} nodes`, example)
     counts.set(architecture, Number(count))
   }
   return { arm64: counts.get('arm64') ?? 0, amd64: counts.get('amd64') ?? 0 }
@@ -135,12 +143,14 @@ function parseNodes(text: string): DevOptions['nodes'] {
 type Plane = Pick<ControlPlane, 'tokens' | 'localUsers' | 'log'>
 
 /** In the fragment, which browsers keep to themselves; and not the token, but good for one login. */
-function consoleLink(plane: Pick<ControlPlane, 'consoleUrl' | 'browserSessions' | 'localUsers'>): string | undefined {
+async function consoleLink(
+  plane: Pick<ControlPlane, 'consoleUrl' | 'browserSessions' | 'localUsers'>,
+): Promise<string | undefined> {
   const { consoleUrl, browserSessions, localUsers } = plane
   const person = administratorOf(localUsers)
   return consoleUrl === undefined || !person
     ? consoleUrl
-    : `${consoleUrl}#ticket=${browserSessions.issueTicket(person)}`
+    : `${consoleUrl}#ticket=${(await browserSessions.issueTicket(person)).ticket}`
 }
 
 /** An organisation's own provider knows no such user: this machine's owner is the administrator. */
@@ -163,7 +173,7 @@ export function adminNote(): (plane: Plane) => Promise<Pick<Connection, 'adminTo
       isSaid = false
       return { adminToken: (await tokens.issue(user)).token }
     }
-    if (!isSaid) log.warn(`there is no user ${administrator}: commands on this machine need a login (svc3 login)`)
+    if (!isSaid) log.warn(`user ${administrator} not found: commands on this machine need svc3 login`)
     isSaid = true
     return {}
   }

@@ -50,11 +50,11 @@ const columns: readonly Column<DoctorCheck>[] = [
 
 export const command = defineCommand({
   description:
-    'Looks at this host as a node: what runs VMs, ports, space, the clock, the way to the service, limits. Changes nothing.\nExit code 1 where something keeps VMs from running here.',
+    'Checks hypervisor, ports, disk space, clock, connection to the server and limits. Changes nothing.\nExit code 1 if VMs cannot run here.',
   arguments: {},
   options: { ...options, ...printed },
   examples: [
-    { line: 'svc3 agent doctor', does: 'Whether this host can be a node' },
+    { line: 'svc3 agent doctor', does: 'Check this host' },
     { line: 'svc3 agent doctor --api-url https://svc3.example.com -o json', does: 'The same for a program' },
   ],
   async run(context, values) {

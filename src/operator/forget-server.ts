@@ -11,24 +11,24 @@ import { placeOf, placeOptions } from './options.ts'
 
 export const command = defineCommand({
   description:
-    'Gives up a server that will not come back. What it alone had of images is not waited for any more: deployments that\nneed it fail, and say so. One that is alive is refused; one that comes back all the same is known again.',
+    'Removes a server that will not come back. Images that only it had are lost: deployments that need them fail with that\nreason. Refused while the server is alive. A removed server that starts again rejoins.',
   ownSignals: true,
   arguments: {
-    server: { value: 'SERVER', description: 'the server, as the others name it: HOST:PORT', required: true },
+    server: { value: 'SERVER', description: 'server, as HOST:PORT', required: true },
   },
   options: placeOptions,
-  examples: [{ line: 'svc3 server forget 10.0.0.12:8443', does: 'Its host is scrapped' }],
+  examples: [{ line: 'svc3 server forget 10.0.0.12:8443', does: 'Remove a server whose host was scrapped' }],
   run: ({ host }, { args, options }) =>
-    explaining('nothing is changed', async () => {
+    explaining('Nothing was changed', async () => {
       const { dataDir, storeAddress } = placeOf(host, options)
       const address = await addressOf(dataDir, storeAddress)
       if (!isShared(address))
         throw new OperatorError(
-          `the records of ${dataDir} are its own, and no other server is known there: name the store with --store ADDRESS`,
+          `${dataDir} has its own records and no other servers. Specify the shared store with --store ADDRESS`,
         )
       await withStore(address, (store) => forgetServer(store, args.server))
       host.stdout.write(
-        `The server ${args.server} is forgotten. What only it had of images counts as lost: delete those images and upload them again.\n`,
+        `Server ${args.server} removed. Images that only it had are lost: delete them and upload them again.\n`,
       )
       return 0
     }),
@@ -44,16 +44,13 @@ export async function forgetServer(store: Pick<Store, 'get' | 'list' | 'delete'>
   if (named.length === 0) {
     const hosts = [...new Set(known.map(({ value }) => hostOf(value)))]
     throw new OperatorError(
-      `there is no server "${name}" to be waited for; ${hosts.length === 0 ? 'none is known' : `known are ${hosts.join(', ')}`}`,
+      `Server ${name} not found; ${hosts.length === 0 ? 'no servers are known' : `known servers: ${hosts.join(', ')}`}`,
     )
   }
   // One address may have a running server and one whose folder is gone.
   const renewed = await Promise.all(named.map(({ value: { id } }) => isRenewed(store, `/servers/${id}`)))
   const gone = named.filter((_, index) => !renewed[index])
-  if (gone.length === 0)
-    throw new OperatorError(
-      `the server ${name} is alive, and what it has is not lost: stop it for good before it is forgotten`,
-    )
+  if (gone.length === 0) throw new OperatorError(`Server ${name} is alive. Stop it for good first`)
   for (const { key, rev } of gone) await store.delete(key, rev).catch(ignoreLost)
 }
 

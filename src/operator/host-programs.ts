@@ -10,16 +10,16 @@ interface HostProgram extends DebianProgram {
 const programs: readonly HostProgram[] = [
   { name: 'qemu-system-x86', program: 'qemu-system-x86_64', why: 'runs amd64 VMs' },
   { name: 'qemu-system-arm', program: 'qemu-system-aarch64', why: 'runs arm64 VMs' },
-  { name: 'qemu-utils', program: 'qemu-img', why: 'makes their disks' },
+  { name: 'qemu-utils', program: 'qemu-img', why: 'creates disks' },
   {
     name: 'slirp4netns',
     program: 'slirp4netns',
-    why: 'connects them to the network, and keeps them off this host',
+    why: 'connects VMs to an isolated network',
     only: 'linux',
   },
   { name: 'iproute2', program: 'ip', why: 'the same', only: 'linux' },
   { name: 'util-linux', program: 'unshare', why: 'the same', only: 'linux' },
-  { name: 'e2fsprogs', program: 'mke2fs', why: 'builds the small images', only: 'linux' },
+  { name: 'e2fsprogs', program: 'mke2fs', why: 'builds the demo images', only: 'linux' },
   { name: 'xz-utils', program: 'xz', why: 'the same', only: 'linux' },
   { name: 'openssh-client', program: 'ssh', why: 'svc3 vm ssh' },
 ]
@@ -38,15 +38,15 @@ export async function ensureHostPrograms(say: Say): Promise<boolean> {
   const list = missing.map(({ name, why }) => `  ${name}: ${why}`).join('\n')
   if (process.platform !== 'linux' || !canInstall()) {
     const line = process.platform === 'darwin' ? 'brew install qemu' : `sudo ${installLine(missing)}`
-    say(`virtual machines need these programs, and only root may install them:\n${list}\nrun: ${line}`)
+    say(`VMs need these programs, which only root can install:\n${list}\nRun: ${line}`)
     return false
   }
-  say(`installing with apt what virtual machines need:\n${list}`)
+  say(`Installing programs for VMs with apt:\n${list}`)
   try {
     await install(missing)
     return true
   } catch (error) {
-    say(`that did not work: ${(error as Error).message}\nrun: ${installLine(missing)}`)
+    say(`The installation failed: ${(error as Error).message}\nRun: ${installLine(missing)}`)
     return false
   }
 }

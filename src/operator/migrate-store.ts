@@ -19,33 +19,33 @@ import { checkedStore, fileOf } from './options.ts'
 
 export const command = defineCommand({
   description:
-    'Moves the records of a data folder from SQLite to etcd. Stop the server first. The folder stays in use for everything\nelse; its old records are marked, and no server starts on them. Cut off, the same command goes on.',
+    'Moves the records of a data folder from SQLite to etcd. Stop the server first. The folder stays in use for everything\nelse; no server starts on its old records. If interrupted, run the same command to resume.',
   ownSignals: true,
   arguments: {
-    from: { value: 'FROM', description: 'data folder whose records are in SQLite, also as sqlite:DIR', required: true },
-    to: { value: 'TO', description: 'empty place in etcd, etcd://HOST:PORT,…/PREFIX', required: true },
+    from: { value: 'FROM', description: 'data folder with SQLite records, also as sqlite:DIR', required: true },
+    to: { value: 'TO', description: 'empty prefix in etcd, etcd://HOST:PORT,…/PREFIX', required: true },
   },
   options: {},
   examples: [
     {
       line: 'svc3 server migrate-store /var/lib/svc3 etcd://a:2379,b:2379,c:2379/svc3',
-      does: 'From one server to as many as are needed',
+      does: 'Move to etcd, to run several servers',
     },
   ],
   run({ host }, { args }) {
     if (args.from.startsWith('etcd:'))
       throw new UsageError(
-        'records can be moved from SQLite only',
-        'to go from etcd to another place, use svc3 server backup and restore',
+        'Only records in SQLite can be moved',
+        'Use svc3 server backup and restore for records in etcd',
       )
     const to = checkedStore(args.to)
     const dataDir = fileOf(host, args.from.replace(/^sqlite:/, ''))
-    return explaining('the records in SQLite are as they were', async () => {
+    return explaining('The records in SQLite are unchanged', async () => {
       becomeOwner(dataDir)
       const { records, revision } = await migrateStore(dataDir, to)
       host.stdout.write(
         `Moved ${records} records as of revision ${revision} to ${to}.\n` +
-          `No server starts on the old ones any more: ${movedIn(dataDir)}. Remove it when all is well.\n` +
+          `No server starts on the old records in ${movedIn(dataDir)}. Delete the file when everything works.\n` +
           `Start every server with --store '${to}' and the same master key (${keyPlace(dataDir)}); this one with --data ${dataDir}.\n`,
       )
       return 0
@@ -82,9 +82,12 @@ async function move(from: Store, dataDir: string, to: string): Promise<Migrated>
   const records = entries.filter(isPortable)
   const moved = (await stateOf(from))?.value
   if (moved?.state === 'filling')
-    throw new StoreError('Unavailable', `${dataDir} is itself being filled from ${moved.source}: let that end first`)
+    throw new StoreError(
+      'Unavailable',
+      `Another migration into ${dataDir} is unfinished (from ${moved.source}). Finish it first`,
+    )
   if (moved && moved.to !== to)
-    throw new StoreError('Unavailable', `the records of ${dataDir} were moved to ${moved.to} (${moved.at})`)
+    throw new StoreError('Unavailable', `The records of ${dataDir} were moved to ${moved.to} (${moved.at})`)
   const uid = (records.find(({ key }) => key === clusterKey)?.value as ClusterRecord | undefined)?.uid
   if (uid === undefined) throw nothingThere(dataDir)
   const target = await openStore(to, undefined, { startRev: startRevOf(rev) })
@@ -104,4 +107,4 @@ async function move(from: Store, dataDir: string, to: string): Promise<Migrated>
 }
 
 const nothingThere = (dataDir: string): StoreError =>
-  new StoreError('Unavailable', `there are no records of a service in ${dataDir}: name its data folder`)
+  new StoreError('Unavailable', `${dataDir} has no records. Specify the data folder of a server`)

@@ -12,13 +12,13 @@ export const placeOptions = {
     type: 'string',
     value: 'DIR',
     defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
-    description: 'Folder of all state',
+    description: 'Data folder',
   },
   store: {
     type: 'string',
     value: 'ADDRESS',
-    defaultText: '$SVC3_STORE, or where the folder says',
-    description: 'Where the records are: etcd://HOST:PORT,…/PREFIX',
+    defaultText: '$SVC3_STORE, or as stored in the data folder',
+    description: 'Store of the records: etcd://HOST:PORT,…/PREFIX',
   },
 } as const satisfies Options
 
@@ -26,7 +26,7 @@ export const imagesOption = {
   type: 'string',
   value: 'ADDRESS',
   defaultText: '$SVC3_IMAGES, or as configured',
-  description: 'Registry to keep images in: oci://HOST/PREFIX',
+  description: 'Registry for images: oci://HOST/PREFIX',
 } as const satisfies Options[string]
 
 export function imagesOf(host: Host, given: string | undefined): string | undefined {
@@ -40,8 +40,8 @@ export function imagesOf(host: Host, given: string | undefined): string | undefi
 /** For a restore, which may move them. */
 export const imagesTarget = {
   ...imagesOption,
-  defaultText: '$SVC3_IMAGES, or where they were',
-  description: 'Where the images go: oci://HOST/PREFIX, or "folder"',
+  defaultText: '$SVC3_IMAGES, or the original place',
+  description: 'Target for images: oci://HOST/PREFIX, or folder',
 } as const satisfies Options[string]
 
 export const imagesTargetOf = (host: Host, given: string | undefined): string | undefined =>
@@ -70,13 +70,13 @@ export function storeOf(host: Host, given: string | undefined): string | undefin
 export function checkedStore(address: string): string {
   if (address.startsWith('etcd://')) return address
   throw new UsageError(
-    '--store names no cluster of etcd',
-    'write --store etcd://HOST:PORT,HOST:PORT/PREFIX, or leave it out for SQLite in the data folder',
+    'Invalid --store: not an etcd address',
+    'Use --store etcd://HOST:PORT,HOST:PORT/PREFIX, or omit it for SQLite in the data folder',
   )
 }
 
 export function fileOf(host: Host, name: string): string {
-  if (name === '') throw new UsageError('the name of the file is empty', 'for example svc3-2026-11-15.tar')
+  if (name === '') throw new UsageError('The file name is empty', 'For example svc3-2026-11-15.tar')
   return path.resolve(host.workingDir, name)
 }
 
@@ -85,7 +85,7 @@ export function imageQuota(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const bytes = parseDiskSize(text)
   if (bytes !== undefined) return bytes
-  throw new UsageError(`--image-quota "${text}" is not ${diskSizeRule}`, 'for example --image-quota 200G')
+  throw new UsageError(`Invalid --image-quota "${text}": use ${diskSizeRule}`, 'For example --image-quota 200G')
 }
 
 export interface ListenAddress {
@@ -100,8 +100,8 @@ export function parseListen(text: string): ListenAddress {
   const { ipv6, host = ipv6, port } = match?.groups ?? {}
   if (host === undefined || port === undefined || Number(port) > 65_535) {
     throw new UsageError(
-      `--listen "${text}" is not of the form HOST:PORT`,
-      'for example --listen 127.0.0.1:8080 or --listen [::1]:8080',
+      `Invalid --listen "${text}": use HOST:PORT`,
+      'For example --listen 127.0.0.1:8080 or --listen [::1]:8080',
     )
   }
   return { host, port: Number(port) }

@@ -33,23 +33,23 @@ import { fileOf, imagesTarget, imagesTargetOf, placeOf, placeOptions } from './o
 
 export const command = defineCommand({
   description:
-    'Restores a backup into an empty data folder, or an empty prefix of etcd. The whole file is checked before anything is\nwritten. Cut off, the same command goes on; until it has ended, no server starts there.',
+    'Restores a backup into an empty data folder or an empty prefix of etcd. Checks the whole file first. If interrupted, run\nthe same command to resume; until it finishes, no server starts there.',
   ownSignals: true,
   arguments: { file: { value: 'FILE', description: 'backup to restore', required: true } },
   options: { ...placeOptions, images: imagesTarget },
   examples: [
-    { line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new', does: 'Into a new folder' },
+    { line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new', does: 'Restore into a new folder' },
     {
       line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new --store etcd://127.0.0.1:2379/svc3-new',
-      does: 'Into etcd, also from a backup of SQLite',
+      does: 'Restore into etcd, also from a backup of SQLite',
     },
     {
       line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new --images oci://registry.example.com/svc3/images',
-      does: 'With the images into a registry, wherever they were',
+      does: 'Restore the images into a registry',
     },
   ],
   run: ({ host }, { args, options }) =>
-    explaining('nothing is restored; what was begun, the same command goes on with', async () => {
+    explaining('The restore did not finish. Correct the problem, then run the same command again', async () => {
       const { dataDir, storeAddress = `sqlite:${dataDir}` } = placeOf(host, options)
       const { head, contents, kept, missingKeys, imagePlace } = await restoreBackup({
         file: fileOf(host, args.file),
@@ -59,18 +59,18 @@ export const command = defineCommand({
         environment: { ...process.env },
       })
       const say = (line: string): void => host.stdout.write(`${line}\n`)
-      const images = head.hasImages ? ` and ${contents} pieces of images and ISOs` : ''
+      const images = head.hasImages ? ` and ${contents} files of images and ISOs` : ''
       say(`Restored ${head.records} records${images} as of revision ${head.revision}, ${head.createdAt}.`)
       if (!head.hasImages)
         say(
           imagePlace === inFolder
-            ? `The content of images was not in the backup: put it into ${contentFolder(dataDir)} from where you keep it.`
-            : `The content of images was not in the backup: it is expected in ${imagePlace}.`,
+            ? `The backup does not include the content of images. Copy it to ${contentFolder(dataDir)}.`
+            : `The backup does not include the content of images. It must be in ${imagePlace}.`,
         )
-      for (const name of kept) say(`${name} in ${dataDir} was there already and was left as it is.`)
+      for (const name of kept) say(`${name} in ${dataDir} already existed and was not changed.`)
       if (missingKeys.length > 0)
         say(
-          `Needed before a server can start: the master key ${missingKeys.join(', ')} in ${keyPlace(dataDir)}, mode 0600.`,
+          `Before you start a server, put the master key ${missingKeys.join(', ')} in ${keyPlace(dataDir)}, mode 0600.`,
         )
       const store = isShared(storeAddress) ? ` --store '${storeAddress}'` : ''
       const from = imagePlace === inFolder ? '' : ` --images ${imagePlace}`
@@ -101,7 +101,7 @@ interface RestoreReport {
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { file, dataDir, storeAddress, environment } = options
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') throw new OperatorError(`there is no file ${file}`)
+    if (error.code === 'ENOENT') throw new OperatorError(`File ${file} not found`)
     throw error
   })
   try {

@@ -19,29 +19,26 @@ import { placeOptions } from './options.ts'
 const timeoutMs = 60_000
 
 export const command = defineCommand({
-  description: 'Makes a new key the current one and seals every stored secret with it again.',
+  description: 'Creates a new master key and encrypts every stored secret with it.',
   ownSignals: true,
   arguments: {},
   options: { data: placeOptions.data },
-  examples: [{ line: 'svc3 server rotate-master-key --data .svc3', does: 'A new key for the local server' }],
+  examples: [{ line: 'svc3 server rotate-master-key --data .svc3', does: 'Rotate the key of the local server' }],
   async run({ host }, { options }) {
     const dataDir = dataDirOf(host, options.data)
     becomeOwner(dataDir)
     const file = await keyFileOf(dataDir)
     const rotated = withLockFile(`${file}.lock`, () => rotate(dataDir, file)).catch((error: unknown) => {
       if (!(error instanceof LockedError)) throw error
-      throw new Failure(`another rotation is under way (process ${error.pid})`, 'wait until it is done')
+      throw new Failure(`Another rotation is in progress (process ${error.pid})`, 'Wait until it finishes')
     })
-    const { keyId, resealed, refused } = await explaining(
-      'the keys in use still open everything; try again',
-      () => rotated,
-    )
-    host.stdout.write(`Master key rotated: ${resealed} sealed records are now under key ${keyId}.\n`)
+    const { keyId, resealed, refused } = await explaining('The current keys are still valid; try again', () => rotated)
+    host.stdout.write(`Master key rotated: ${resealed} records are now encrypted with key ${keyId}.\n`)
     for (const { problem } of refused) host.stderr.write(`svc3: ${problem}\n`)
     if (refused.length === 0) return 0
     throw new Failure(
-      `${refused.length} sealed records do not open and were left alone; the old key is kept for them`,
-      'remove those records and add them again',
+      `${refused.length} records cannot be decrypted and were not changed; the old key is kept for them`,
+      'Delete those records and create them again',
     )
   },
 })
@@ -49,16 +46,13 @@ export const command = defineCommand({
 /** Of a service whose master key only this machine has. */
 async function keyFileOf(dataDir: string): Promise<string> {
   const { source } = takeKeySource(dataDir, { ...process.env })
-  if (source.kind !== 'file') throw new Failure(notOurs(source.name), 'docs/operating.md has the steps')
+  if (source.kind !== 'file') throw new Failure(notOurs(source.name), 'Follow docs/operate/keys-and-certificates.md')
   if ((await readFileIfPresent(source.file)) === undefined)
-    throw new Failure(
-      `there is no master key in ${dataDir}`,
-      'is it the data folder of a service? Name it with --data DIR',
-    )
+    throw new Failure(`No master key in ${dataDir}`, 'Specify the data folder of a server with --data DIR')
   if (!fs.existsSync(path.join(dataDir, 'svc3.db')))
     throw new Failure(
-      `the records of the service in ${dataDir} are not there but in a store that servers share`,
-      'its master key cannot be rotated by this command: the other servers would not know the new one',
+      `The records of ${dataDir} are in a store that several servers share`,
+      'Rotate the key by hand: this command cannot give it to the other servers',
     )
   return source.file
 }

@@ -16,24 +16,24 @@ const timeoutMs = 60_000
 
 export const command = defineCommand({
   description:
-    'Makes a new key that signs tokens. Every server knows it at once and signs with it after a minute; tokens of older\nkeys stay good. A server does this by itself every 90 days.',
+    'Creates a new key that signs tokens. Every server uses it after a minute; tokens of older keys stay valid. Servers do\nthis every 90 days on their own.',
   ownSignals: true,
   arguments: {},
   options: {
-    revoke: { type: 'boolean', description: 'End the older keys now, and with them every token that there is' },
+    revoke: { type: 'boolean', description: 'Revoke the older keys and all existing tokens' },
     ...placeOptions,
   },
   examples: [
-    { line: 'svc3 server rotate-signing-keys', does: 'A new key; nobody notices' },
+    { line: 'svc3 server rotate-signing-keys', does: 'Create a new key' },
     {
       line: 'svc3 server rotate-signing-keys --revoke',
-      does: 'Everybody has to log in again, and service accounts need new tokens',
+      does: 'Revoke all tokens: users log in again, and service accounts need new tokens',
     },
   ],
   async run({ host }, { options }) {
     const { dataDir, storeAddress } = placeOf(host, options)
     becomeOwner(dataDir)
-    const rotated = await explaining('the keys in use stay; try again', async () => {
+    const rotated = await explaining('The current keys stay in use; try again', async () => {
       const address = await addressOf(dataDir, storeAddress)
       assertThere(dataDir, address)
       return rotate(dataDir, address, options.revoke)
@@ -56,8 +56,8 @@ const rotate = (dataDir: string, address: string, isRevoking: boolean): Promise<
   )
 
 function reportOf({ kid, signsFrom, older, revoked }: Rotated): string {
-  const others = older === 1 ? 'One older key stays' : `${older} older keys stay`
+  const others = older === 1 ? 'One older key stays valid' : `${older} older keys stay valid`
   return revoked > 0
-    ? `Key ${kid} signs tokens from now on. Every earlier token is refused: log in again, and give service accounts new tokens.\n`
-    : `Key ${kid} signs tokens from ${signsFrom} on. ${others} until the last of their tokens has ended.\n`
+    ? `Key ${kid} signs tokens from now on. All earlier tokens are revoked: log in again, and create new tokens for service accounts.\n`
+    : `Key ${kid} signs tokens from ${signsFrom} on. ${others} until the last of their tokens expires.\n`
 }

@@ -75,7 +75,7 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : [...new Set([...options.joinUrls, ...known.apiUrls])]
   const pin = options.pin ?? (options.apiUrls.length > 0 ? undefined : known.pin)
   if (apiUrls.length === 0)
-    throw new Failure('no address of a service is known', 'name it with --api-url URL; the agent remembers it')
+    throw new Failure('No server address known', 'Specify --api-url URL; the agent remembers it')
   let agent: Agent
   try {
     agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), stopping.signal)
@@ -83,20 +83,22 @@ export async function runAgent(options: AgentOptions): Promise<number> {
     if (stopping.signal.aborted) return 0
     throw new Failure(...explain(error, options))
   }
-  process.stdout.write(`svc3 agent "${agent.name}" works for ${apiUrls.join(', ')}; Ctrl-C ends it, its VMs run on\n`)
+  process.stdout.write(
+    `svc3 agent ${agent.name} started for ${apiUrls.join(', ')}. Press Ctrl-C to stop; VMs keep running\n`,
+  )
   const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
   // Up, whether or not a server answers: VMs are being managed.
-  await notifySupervisor('ready', `node "${agent.name}"`)
+  await notifySupervisor('ready', `node ${agent.name}`)
   void agent.ready.then(async () => {
-    process.stdout.write(`svc3 agent "${agent.name}" is connected\n`)
+    process.stdout.write(`svc3 agent ${agent.name} connected\n`)
     await options.joined?.().catch(() => undefined)
   })
   const failure = await Promise.race([aborted(stopping.signal), agent.failed])
-  await notifySupervisor('stopping', 'VMs run on')
+  await notifySupervisor('stopping', 'VMs keep running')
   await agent.stop()
   await stopLog()
   if (failure) throw new Failure(...explain(failure, options))
-  process.stdout.write('svc3 agent stopped; VMs run on\n')
+  process.stdout.write('svc3 agent stopped; VMs keep running\n')
   return 0
 }
 
@@ -143,28 +145,31 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 
 const systemFaults: Readonly<Record<string, string>> = {
-  EACCES: 'choose a folder of yours with --data DIR, or run this as its owner',
-  EROFS: 'it is on a read-only file system; choose another with --data DIR',
-  ENOSPC: 'no space is left there; free some, or choose another with --data DIR',
-  ENOTDIR: 'it is not a folder; choose another with --data DIR',
-  EEXIST: 'it is not a folder; choose another with --data DIR',
+  EACCES: 'Choose your own folder with --data DIR, or run this as its owner',
+  EROFS: 'The file system is read-only; choose another folder with --data DIR',
+  ENOSPC: 'No disk space left; free some, or choose another folder with --data DIR',
+  ENOTDIR: 'Not a folder; choose another with --data DIR',
+  EEXIST: 'Not a folder; choose another with --data DIR',
 }
 
 function explain(error: unknown, { dataDir, name }: AgentOptions): [what: string, next: string] {
   if (error instanceof LockedError)
-    return [`an agent already works in ${dataDir} (process ${error.pid})`, 'stop that one, or use another --data DIR']
+    return [
+      `An agent is already running on ${dataDir} (process ${error.pid})`,
+      'Stop it, or choose another folder with --data DIR',
+    ]
   if (error instanceof IdentityError || error instanceof AgentSettingsError)
-    return [error.message, 'nothing was started']
-  if (error instanceof NoAddress) return [error.message, 'name one with --ip ADDRESS']
+    return [error.message, 'Nothing was started']
+  if (error instanceof NoAddress) return [error.message, 'Specify one with --ip ADDRESS']
   if (error instanceof ConnectionError) return [error.message, error.hint]
   if (error instanceof ApiError)
     return [
-      `the cluster refuses node "${name}": ${error.message}`,
-      error.options.hint ?? 'make a join token with "svc3 node join-token" and start with --join-token-file FILE',
+      `The cluster refuses node ${name}: ${error.message}`,
+      error.options.hint ?? 'Create a join token with svc3 node join-token and pass it with --join-token-file FILE',
     ]
   const { code = '', message } = error as NodeJS.ErrnoException
   const next = systemFaults[code]
-  if (next !== undefined) return [`cannot use ${dataDir} (${code})`, next]
+  if (next !== undefined) return [`Cannot use ${dataDir} (${code})`, next]
   if (process.env.SVC3_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`)
-  return [`the agent did not start: ${message}`, 'run it with SVC3_DEBUG=1 for details']
+  return [`The agent did not start: ${message}`, 'Run it with SVC3_DEBUG=1 for details']
 }

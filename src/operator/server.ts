@@ -31,7 +31,7 @@ const defaultDataDir = '/var/lib/svc3'
 
 export const command = defineCommand({
   description:
-    'Runs the control plane by HTTPS, with a certificate that it makes for itself until you upload one of yours\n(POST /api/v1/upload/cert). Ctrl-C ends it; the next start goes on where it ended.',
+    'Serves the API and the console over HTTPS, with a self-signed certificate until you upload one (POST\n/api/v1/upload/cert). Press Ctrl-C to stop; data is kept.',
   ownSignals: true,
   arguments: {},
   options: {
@@ -39,48 +39,48 @@ export const command = defineCommand({
       type: 'string',
       value: 'HOST:PORT',
       default: '0.0.0.0:8443',
-      description: 'Address to serve; port 0 takes a free one',
+      description: 'Address to listen on (port 0: any free port)',
     },
     data: {
       type: 'string',
       value: 'DIR',
       defaultText: `$SVC3_DATA, or ${defaultDataDir}`,
-      description: 'Folder of all state',
+      description: 'Data folder',
     },
     store: {
       type: 'string',
       value: 'ADDRESS',
       defaultText: '$SVC3_STORE, or the data folder',
-      description: 'Where the records are: etcd://HOST:PORT,…/PREFIX',
+      description: 'Store of the records: etcd://HOST:PORT,…/PREFIX',
     },
     images: imagesOption,
     url: {
       type: 'string',
       value: 'URL',
-      defaultText: 'where it listens',
-      description: 'Address that clients use, for example behind a load balancer',
+      defaultText: 'the address it listens on',
+      description: 'Public address, for example of a load balancer',
     },
     'internal-url': {
       type: 'string',
       value: 'URL',
-      defaultText: 'where it listens',
-      description: 'Address that other servers on the same store use for this one',
+      defaultText: 'the address it listens on',
+      description: 'Address for other servers on the same store',
     },
-    'plain-http': { type: 'boolean', description: 'Serve plain HTTP as well; only on a loopback address' },
+    'plain-http': { type: 'boolean', description: 'Also serve plain HTTP (loopback addresses only)' },
   },
   examples: [
-    { line: 'svc3 server', does: `HTTPS on port 8443 of every address, with the data in ${defaultDataDir}` },
+    { line: 'svc3 server', does: `Serve HTTPS on port 8443, with data in ${defaultDataDir}` },
     {
       line: 'svc3 server --listen 127.0.0.1:8080 --plain-http --data ./data --url https://svc3.example.com',
-      does: 'Behind a proxy on this machine that ends TLS',
+      does: 'Run behind a TLS proxy on this machine',
     },
     {
       line: 'svc3 server --store "etcd://a:2379,b:2379,c:2379/svc3?ca=/etc/svc3/ca.pem" --url https://svc3.example.com',
-      does: 'With the records in a cluster of etcd',
+      does: 'Keep records in etcd',
     },
     {
       line: 'svc3 server --store "etcd://a:2379,b:2379,c:2379/svc3" --images oci://registry.example.com/svc3/images',
-      does: 'And the images in a registry',
+      does: 'Keep records in etcd and images in a registry',
     },
   ],
   async run({ host }, { options }) {
@@ -95,7 +95,7 @@ export const command = defineCommand({
         [
           plainHttp ? '' : await certificateLine(plane),
           addressLine(plane),
-          plane.consoleUrl === undefined ? '' : `The console is at ${plane.consoleUrl}\n`,
+          plane.consoleUrl === undefined ? '' : `Console: ${plane.consoleUrl}\n`,
           firstUser(plane, dataDir),
         ].join(''),
     })
@@ -118,8 +118,8 @@ export function serverOptions(host: Host, options: Given): ServerOptions {
   const plainHttp = options['plain-http']
   if (plainHttp && !isLoopback(listen.host)) {
     throw new UsageError(
-      `--plain-http would send tokens in clear over the network: ${listen.host} is not a loopback address`,
-      'leave --plain-http out, or listen on 127.0.0.1 with a proxy in front that ends TLS',
+      `--plain-http needs a loopback address, and ${listen.host} is not one`,
+      'Remove --plain-http, or listen on 127.0.0.1 behind a TLS proxy',
     )
   }
   return {
@@ -138,35 +138,36 @@ function checkedUrl(text: string | undefined, plainHttp: boolean, option = '--ur
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol === 'http:' && !plainHttp)
     throw new UsageError(
-      `${option} "${text}" is plain HTTP, which this server does not serve`,
-      'write https://, or add --plain-http and listen on a loopback address',
+      `Invalid ${option} "${text}": this server does not serve plain HTTP`,
+      'Use https://, or add --plain-http and listen on a loopback address',
     )
   const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:'
   if (url && isHttp && url.pathname === '/' && !url.username && !url.password && !url.search && !url.hash)
     return url.origin
   throw new UsageError(
-    `${option} "${text}" is not of the form https://HOST[:PORT]`,
-    `for example ${option} https://svc3.example.com`,
+    `Invalid ${option} "${text}": use https://HOST[:PORT]`,
+    `For example ${option} https://svc3.example.com`,
   )
 }
 
 async function certificateLine({ certificates }: ControlPlane): Promise<string> {
   const { publicKeyFingerprint, selfSigned } = (await certificates.current()).facts
-  const advice = selfSigned ? 'svc3 shows it on first use: compare the two before you say yes.\n' : ''
-  return `Fingerprint of its public key (SHA-256):\n  ${publicKeyFingerprint}\n${advice}`
+  const advice = selfSigned ? 'Clients show it on first use: compare before you accept it.\n' : ''
+  return `SHA-256 fingerprint of its public key:\n  ${publicKeyFingerprint}\n${advice}`
 }
 
 /** Where it listens everywhere, only the operator knows by which name others reach it. */
 const addressLine = ({ apiUrl, localUrl }: ControlPlane): string =>
   apiUrl === localUrl && new URL(apiUrl).hostname === '127.0.0.1'
-    ? 'Clients on other machines can log in only when --url names the address that they use.\n'
+    ? 'To let clients on other machines log in, set --url to the address that they use.\n'
     : ''
 
-const firstUser = ({ localUsers }: ControlPlane, dataDir: string): string => `
+const firstUser = ({ localUsers, apiUrl }: ControlPlane, dataDir: string): string => `
 ${
   localUsers
-    ? `To make the first user, on this machine:\n  ${programLine()} server users add EMAIL --admin --data ${path.resolve(dataDir)}`
-    : 'Users come from the identity provider in config.json.'
+    ? `Create the first user on this machine:\n  ${programLine()} server users add EMAIL --admin --data ${path.resolve(dataDir)}`
+    : 'Users log in with the identity provider in config.json.'
 }
-The API is described at /api/v1/swagger. Ctrl-C stops the service; the data stays.
+API reference: ${apiUrl}/api/v1/swagger
+Press Ctrl-C to stop. Data is kept in ${path.resolve(dataDir)}
 `

@@ -47,7 +47,7 @@ describe('svc3 agent install', () => {
 
   it('svc3 agent install takes the join token from one source only', async () => {
     const typed = await asked('agent install --join abc --api-url http://10.0.0.7')
-    assert.match(typed.stderr, /travels in clear[\s\S]*--join can be seen by others/)
+    assert.match(typed.stderr, /is sent unencrypted[\s\S]*Other users of this machine can see --join/)
     const piped = await asked('agent install --join-token-stdin', { input: 'abc' })
     assert.equal(piped.stderr, '')
     const two = await run('agent install --join a --join-token-stdin'.split(' '), { input: 'b' })

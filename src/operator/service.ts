@@ -56,17 +56,17 @@ const placed = {
   root: {
     type: 'string',
     value: 'DIR',
-    description: 'Make the files below this folder, and start nothing',
+    description: 'Write the files below this folder and start nothing',
   },
 } as const satisfies Options
 
 const tried = {
-  'dry-run': { type: 'boolean', description: 'Only show what would be done' },
+  'dry-run': { type: 'boolean', description: 'Show what would be done, and change nothing' },
 } as const satisfies Options
 
 const keeps: Readonly<Record<ServiceKind, string>> = {
-  agent: 'VMs run on.',
-  server: 'Nodes and VMs do not need it to go on.',
+  agent: 'VMs keep running.',
+  server: 'Nodes and VMs keep running without it.',
 }
 
 type Given = Values<Command['arguments'], Options>
@@ -87,13 +87,13 @@ const running: Readonly<Record<ServiceKind, Running>> = {
     command: agentCommand,
     without: ['data', 'join', 'join-token-file', 'join-token-stdin', 'remove-unknown'],
     description:
-      'Makes the agent a service of this host, by systemd or launchd: started with it, and again when it fails. Its VMs run\non when it stops. The join token goes into a file of its user alone, and is removed when the node has joined.',
+      'Installs the agent as a service of systemd or launchd that starts at boot and restarts on failure. VMs keep running\nwhen it stops. Only the user of the service can read the join token, which is deleted when the node has joined.',
     examples: [
       {
         line: 'svc3 agent install --api-url https://svc3.example.com --join-token-stdin < token.txt',
-        does: 'This host becomes a node',
+        does: 'Make this host a node',
       },
-      { line: 'svc3 agent install --api-url https://svc3.example.com --dry-run', does: 'What would be done' },
+      { line: 'svc3 agent install --api-url https://svc3.example.com --dry-run', does: 'Show what would be done' },
     ],
     // Sound, because the options of the service are those of the command, and some more.
     check: (context, { options }) => agentOptions(context, options as unknown as AgentValues),
@@ -101,11 +101,10 @@ const running: Readonly<Record<ServiceKind, Running>> = {
   server: {
     command: serverCommand,
     without: ['data'],
-    description:
-      'Makes the control plane a service of this host, by systemd or launchd: started with it, and again when it fails.',
+    description: 'Installs the server as a service of systemd or launchd that starts at boot and restarts on failure.',
     examples: [
-      { line: 'svc3 server install --url https://svc3.example.com:8443', does: 'HTTPS on port 8443, from now on' },
-      { line: 'svc3 server install --dry-run', does: 'What would be done' },
+      { line: 'svc3 server install --url https://svc3.example.com:8443', does: 'Serve HTTPS on port 8443' },
+      { line: 'svc3 server install --dry-run', does: 'Show what would be done' },
     ],
     check: async ({ host }, { options }) =>
       serverOptions(host, options as unknown as Parameters<typeof serverOptions>[1]),
@@ -123,7 +122,7 @@ export const installCommand = (kind: ServiceKind): Command =>
         type: 'string',
         value: 'NAME',
         defaultText: kind === 'agent' ? 'svc3-agent; on macOS yours' : 'svc3; on macOS yours',
-        description: 'User that the service runs as; made if it is not there',
+        description: 'User of the service (created if missing)',
       },
       ...placed,
       ...tried,
@@ -139,7 +138,7 @@ export async function installRequest(kind: ServiceKind, context: Context, values
   const joinToken = await joinText(context, options)
   // It is given to the command as --join, whichever way it came: only where that is so, a word about it is due.
   const note = (text: string): void => {
-    if (options.join !== undefined || !text.startsWith('--join ')) context.note(text)
+    if (options.join !== undefined || !text.includes(' --join;')) context.note(text)
   }
   const { dataDir, imageDir = dataDir } = await check({ ...context, note }, withJoin(values, joinToken))
   const words = Object.entries(command.options).flatMap(([name, option]) =>
@@ -165,14 +164,14 @@ export async function installRequest(kind: ServiceKind, context: Context, values
 async function joinText(context: Context, options: Readonly<Record<string, unknown>>): Promise<string | undefined> {
   const { join, 'join-token-file': file, 'join-token-stdin': fromStdin } = options
   if ([join, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
-    throw new UsageError('--join, --join-token-file and --join-token-stdin exclude each other', 'give one of them')
+    throw new UsageError('Use only one of --join, --join-token-file and --join-token-stdin', 'Remove the others')
   if (fromStdin) return (await readPassword(context, 'Join token: ')).trim()
   if (typeof file !== 'string') return typeof join === 'string' ? join.trim() : undefined
   const place = path.resolve(context.host.workingDir, file)
   const text = await fs.readFile(place, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(
-      `the join token cannot be read from ${place} (${error.code})`,
-      'svc3 node join-token makes one',
+      `Cannot read the join token from ${place} (${error.code})`,
+      'Create one with svc3 node join-token',
     )
   })
   return text.trim()
@@ -197,11 +196,11 @@ const rootOf = ({ host }: Context, root: string | undefined): string | undefined
 
 export const upgradeCommand = (kind: ServiceKind): Command =>
   defineCommand({
-    description: `Lets the service run this version of the program, and starts it again. ${keeps[kind]}\nWhere the new version does not come up, the old one is started again.`,
+    description: `Updates the service to this version of svc3 and restarts it. ${keeps[kind]}\nIf the new version does not start, the old one is restored.`,
     ownSignals: true,
     arguments: {},
     options: { ...placed, ...tried },
-    examples: [{ line: `svc3 ${kind} upgrade`, does: 'After a new version of svc3 was installed' }],
+    examples: [{ line: `svc3 ${kind} upgrade`, does: 'Run this after installing a new version of svc3' }],
     run: (context, { options }) =>
       carryOut(context, {
         action: 'upgrade',
@@ -213,11 +212,11 @@ export const upgradeCommand = (kind: ServiceKind): Command =>
 
 export const uninstallCommand = (kind: ServiceKind): Command =>
   defineCommand({
-    description: `Stops the service and removes it, not its data. ${keeps[kind]}`,
+    description: `Stops and removes the service. Keeps its data. ${keeps[kind]}`,
     ownSignals: true,
     arguments: {},
     options: { ...placed, ...tried },
-    examples: [{ line: `svc3 ${kind} uninstall`, does: 'The host is as before, but for the data' }],
+    examples: [{ line: `svc3 ${kind} uninstall`, does: 'Remove the service, keep the data' }],
     run: (context, { options }) =>
       carryOut(context, {
         action: 'uninstall',
@@ -239,10 +238,10 @@ const columns: readonly Column<ServiceStatus>[] = [
 
 export const statusCommand = (kind: ServiceKind): Command =>
   defineCommand({
-    description: 'Exit code 1 where it does not run.',
+    description: 'Exit code 1 if the service is not running.',
     arguments: {},
     options: { ...placed, ...printed },
-    examples: [{ line: `svc3 ${kind} status -o wide`, does: 'With its user, its data, and what it says' }],
+    examples: [{ line: `svc3 ${kind} status -o wide`, does: 'Include the user, the data folder and the status text' }],
     run: async (context, { options }) =>
       showStatus(context, await serviceStatus({ kind, root: rootOf(context, options.root) })),
   })
@@ -250,7 +249,7 @@ export const statusCommand = (kind: ServiceKind): Command =>
 /** Exit code 1 where it does not run. */
 export async function showStatus(context: Context, status: ServiceStatus): Promise<number> {
   await context.print([status], columns, '')
-  if (status.state !== 'not installed') context.note(`what it wrote: ${status.log}`)
+  if (status.state !== 'not installed') context.note(`Logs: ${status.log}`)
   return status.state === 'running' ? 0 : 1
 }
 
@@ -262,10 +261,10 @@ async function carryOut({ host }: Context, request: ServiceRequest): Promise<num
     return 0
   } catch (error) {
     if (error instanceof Failure) throw error
-    if (error instanceof NotBuilt) throw new Failure(error.message, 'run "npm run build" there first')
+    if (error instanceof NotBuilt) throw new Failure(error.message, 'Run npm run build there first')
     throw new Failure(
       error instanceof Error ? error.message : String(error),
-      `"svc3 ${kind} status" shows how it stands; the same command again goes on from there`,
+      `Check svc3 ${kind} status, then run the same command again`,
     )
   }
 }
@@ -278,13 +277,13 @@ async function perform(request: ServiceRequest, say: Say): Promise<void> {
   const name = serviceNames[kind]
   if (root === undefined && !dryRun) await requireHost(target.supervisor)
   if (action === 'upgrade') {
-    if (dryRun) return say(`${name} would run this program, and be started again; VMs run on`)
+    if (dryRun) return say(`${name} would be updated to this version and restarted. VMs keep running`)
     const { from, to } = await upgrade(target)
-    return say(`${name}: ${from === to ? `${to}, installed again` : `${from} is now ${to}`}${after(request)}`)
+    return say(`${name}: ${from === to ? `reinstalled ${to}` : `upgraded from ${from} to ${to}`}${after(request)}`)
   }
   const { dataDir } = (await installedAs(target)) ?? {}
   if (action === 'uninstall' && dataDir === undefined)
-    throw new Failure(`${name} is not installed here`, 'there is nothing to remove')
+    throw new Failure(`${name} is not installed here`, 'Nothing to remove')
   const steps = action === 'install' ? await toInstall(target, request) : uninstallSteps(target)
   for (const step of steps) {
     if (dryRun) say(step.says)
@@ -292,18 +291,18 @@ async function perform(request: ServiceRequest, say: Say): Promise<void> {
   }
   if (dryRun) return say('Nothing was changed.')
   if (action === 'install')
-    return say(`${name} is installed${root === undefined ? ' and runs' : ` in ${root}`}.${after(request)}`)
-  say(`${name} is removed. Its data stay in ${dataDir}, and VMs that run, run on.`)
+    return say(`${name} is installed${root === undefined ? ' and running' : ` in ${root}`}.${after(request)}`)
+  say(`${name} is removed. Its data remains in ${dataDir}, and VMs keep running.`)
 }
 
 const after = ({ kind, root }: ServiceRequest): string =>
-  root === undefined ? `\n"svc3 ${kind} status" shows how it stands.` : ''
+  root === undefined ? `\nCheck it with svc3 ${kind} status` : ''
 
 export type Install = Extract<ServiceRequest, { action: 'install' }>
 
 async function toInstall(target: Installation, request: Install): Promise<readonly Step[]> {
   const { kind, user = usualUser(kind), dataDir, writes, words, joinToken } = request
-  if (!isUserName(user)) throw new Failure(`"${user}" is no name of a user`, 'name one with --user')
+  if (!isUserName(user)) throw new Failure(`Invalid user name "${user}"`, 'Choose another with --user')
   const secrets = joinToken === undefined ? [] : [{ name: joinTokenFile, text: `${joinToken}\n` }]
   return installSteps(target, { user, dataDir, writes, words, secrets })
 }
@@ -315,8 +314,9 @@ const usualUser = (kind: ServiceKind): string =>
 async function targetOf({ kind, root }: ServicePlace, say: Say): Promise<Installation> {
   const supervisor = supervisors[process.platform]
   if (!supervisor)
-    throw new Failure(`svc3 can be no service on ${process.platform}`, 'run it under a supervisor of your own')
-  const own = { packageDir: checkoutFolder(), node: await stableNode(), run: runProgram, say }
+    throw new Failure(`Services are not supported on ${process.platform}`, 'Run svc3 under a supervisor of your own')
+  const node = { node: await stableNode(), ownNode: process.execPath }
+  const own = { packageDir: checkoutFolder(), ...node, run: runProgram, say }
   return { kind, supervisor, root, isLive: root === undefined, ...own }
 }
 
@@ -327,17 +327,20 @@ async function requireHost({ name }: Supervisor): Promise<void> {
   )
   if (name === 'systemd' && !isSystemd)
     throw new Failure(
-      'systemd does not run on this host',
-      'run "svc3 agent" or "svc3 server" under the supervisor that does, or use --root DIR to make the files',
+      'This host does not run systemd',
+      'Run svc3 agent or svc3 server under your own supervisor, or write the files with --root DIR',
     )
-  if (process.getuid?.() !== 0) throw new Failure('only root may change the services of this host', 'use sudo')
+  if (process.getuid?.() !== 0) throw new Failure('Only root can change the services of this host', 'Use sudo')
 }
+
+/** Where hosts install programs for everybody. */
+const isShared = (file: string): boolean => /^\/(usr|opt|bin|nix|snap)\//.test(file) && !file.includes('/.node/')
 
 /**
  * Node as others find it: where this process runs from may be the folder of one version, gone with the next update
- * (Homebrew's Cellar is such a place).
+ * (Homebrew's Cellar is such a place). Undefined where it is in a checkout or in somebody's home, which may go.
  */
-async function stableNode(): Promise<string> {
+async function stableNode(): Promise<string | undefined> {
   const own = process.execPath
   // sudo may have taken Homebrew's folders out of the path.
   const usual = ['/opt/homebrew/bin', '/usr/local/bin', '/usr/bin']
@@ -345,9 +348,9 @@ async function stableNode(): Promise<string> {
   for (const folder of [...searched, ...usual]) {
     const file = path.join(folder, 'node')
     const real = await fs.realpath(file).catch(() => undefined)
-    if (real === own) return file
+    if (real === own && isShared(file) && isShared(own)) return file
   }
-  return own
+  return isShared(own) ? own : undefined
 }
 
 async function serviceStatus(place: ServicePlace): Promise<ServiceStatus> {

@@ -56,8 +56,8 @@ export function parseSimulation(text: string | undefined): Simulation {
     const set = knobs[name]?.(value)
     if (!set)
       throw new UsageError(
-        `--simulate "${pair}" is not a knob with a value`,
-        `knobs are ${Object.keys(knobs).join(', ')}; for example boot=2s,fail-start=0.1`,
+        `Invalid --simulate "${pair}"`,
+        `Use ${Object.keys(knobs).join(', ')}; for example boot=2s,fail-start=0.1`,
       )
     simulation = { ...simulation, ...set, failAt: { ...simulation.failAt, ...set.failAt } }
   }

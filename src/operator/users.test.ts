@@ -22,7 +22,7 @@ describe('svc3 server users', () => {
     assert.deepEqual([added.exitCode, added.stdout], [0, 'User ada@example.com added as an administrator.\n'])
     assert.match((await users('list')).stdout, /^ada@example\.com\tadministrator\t20\S+\n$/)
     const reset = await users('reset ada@example.com --password-stdin')
-    assert.equal(reset.stdout, 'User ada@example.com has a new password.\n')
+    assert.equal(reset.stdout, 'Password of ada@example.com changed.\n')
     assert.match((await users('remove ada@example.com')).stdout, /^User ada@example\.com removed/)
     assert.equal((await users('list')).stdout, '')
     assert.equal((await users('remove ada@example.com')).exitCode, 1)
@@ -31,16 +31,16 @@ describe('svc3 server users', () => {
   it('svc3 server users refuses a folder that is not the data folder of a service', async () => {
     const { exitCode, stderr } = await run(['server', 'users', 'list', '--data', path.join(dataDir, 'none')])
     assert.equal(exitCode, 1)
-    assert.match(stderr, /is not the data folder of a service\nsvc3: name it with --data DIR/)
+    assert.match(stderr, /is not the data folder of a server\nsvc3: Specify it with --data DIR/)
   })
 
   it('svc3 server users add asks twice on a terminal, and takes no password from a pipe unasked', async () => {
     const typed = await users('add grace@example.com', { input: 'a long password\r', terminal: { stdin: true } })
     assert.deepEqual(typed.echo, [false, true, false, true])
-    assert.match(typed.stderr, /^New password: \nThe same again: \n$/)
+    assert.match(typed.stderr, /^New password: \nRepeat the password: \n$/)
     assert.equal(typed.exitCode, 0)
     const piped = await users('add hedy@example.com')
     assert.equal(piped.exitCode, 2)
-    assert.match(piped.stderr, /the password is missing\n.*--password-stdin/)
+    assert.match(piped.stderr, /A password is required\n.*--password-stdin/)
   })
 })

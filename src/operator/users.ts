@@ -18,7 +18,7 @@ import { StoreError } from '../store/store.ts'
 import { withStore } from './data.ts'
 import { type DataPlace, placeOf, placeOptions } from './options.ts'
 
-const email = { value: 'EMAIL', description: 'e-mail address of the user', required: true } as const satisfies Argument
+const email = { value: 'EMAIL', description: 'email address of the user', required: true } as const satisfies Argument
 
 const passwordOption = {
   'password-stdin': { type: 'boolean', description: 'Read the password from standard input' },
@@ -26,18 +26,18 @@ const passwordOption = {
 
 export const add = defineCommand({
   description:
-    'Adds a user to the built-in identity provider, on the server’s own machine. A running server knows them at once.',
+    'Adds a user to the built-in identity provider. Run it on the machine of the server, which needs no restart.',
   arguments: { email },
   options: {
-    admin: { type: 'boolean', description: 'Make them an administrator of the cluster' },
+    admin: { type: 'boolean', description: 'Make the user an administrator' },
     ...passwordOption,
     ...placeOptions,
   },
   examples: [
-    { line: 'svc3 server users add ada@example.com', does: 'A user; asks for the password' },
+    { line: 'svc3 server users add ada@example.com', does: 'Add a user; asks for the password' },
     {
       line: 'svc3 server users add grace@example.com --admin --password-stdin < password.txt',
-      does: 'An administrator, with the password from a file',
+      does: 'Add an administrator with the password from a file',
     },
   ],
   async run(context, { args, options }) {
@@ -50,10 +50,10 @@ export const add = defineCommand({
 })
 
 export const list = defineCommand({
-  description: 'Lists the users of the built-in identity provider, one a line: e-mail, role, since when.',
+  description: 'Lists the users of the built-in identity provider, one per line: email, role, creation date.',
   arguments: {},
   options: { ...placeOptions },
-  examples: [{ line: 'svc3 server users list', does: 'Who can log in' }],
+  examples: [{ line: 'svc3 server users list', does: 'List all users' }],
   run: (context, { options }) =>
     edit(context, placeOf(context.host, options), async (users) =>
       users
@@ -64,22 +64,22 @@ export const list = defineCommand({
 })
 
 export const remove = defineCommand({
-  description: 'Removes a user from the built-in identity provider. Their tokens are refused within seconds.',
+  description: 'Removes a user from the built-in identity provider. Their tokens stop working within seconds.',
   arguments: { email },
   options: { ...placeOptions },
-  examples: [{ line: 'svc3 server users remove ada@example.com', does: 'Remove a user and all of their tokens' }],
+  examples: [{ line: 'svc3 server users remove ada@example.com', does: 'Remove a user and their tokens' }],
   run: (context, { args, options }) =>
     edit(context, placeOf(context.host, options), async (users) => {
       const { email } = await users.remove(args.email)
-      return `User ${email} removed; their tokens are refused from now on.\n`
+      return `User ${email} removed. Their tokens no longer work.\n`
     }),
 })
 
 export const reset = defineCommand({
-  description: 'Gives a user of the built-in identity provider a new password, and ends their logins.',
+  description: 'Sets a new password for a user of the built-in identity provider and logs them out everywhere.',
   arguments: { email },
   options: { ...passwordOption, ...placeOptions },
-  examples: [{ line: 'svc3 server users reset ada@example.com', does: 'A new password; asks for it' }],
+  examples: [{ line: 'svc3 server users reset ada@example.com', does: 'Set a new password; asks for it' }],
   async run(context, { args, options }) {
     const password = await newPassword(context, options['password-stdin'])
     const place = placeOf(context.host, options)
@@ -87,7 +87,7 @@ export const reset = defineCommand({
       const before = (await readConnection(place.dataDir))?.adminToken
       const { email } = await users.reset(args.email, password)
       if (before !== undefined && email.toLowerCase() === administrator) await tokenRenewed(place.dataDir, before)
-      return `User ${email} has a new password.\n`
+      return `Password of ${email} changed.\n`
     })
   },
 })
@@ -96,10 +96,10 @@ export const reset = defineCommand({
 async function newPassword(context: Context, fromStdin: boolean): Promise<string> {
   const { isTerminal } = context.host.stdin
   if (!isTerminal && !fromStdin)
-    throw new UsageError('the password is missing', 'use --password-stdin to read it from a pipe or a file')
+    throw new UsageError('A password is required', 'Use --password-stdin to read it from a pipe or a file')
   const password = await readPassword(context, 'New password: ')
-  if (isTerminal && (await readPassword(context, 'The same again: ')) !== password)
-    throw new UsageError('the two passwords differ', 'nothing was changed; try again')
+  if (isTerminal && (await readPassword(context, 'Repeat the password: ')) !== password)
+    throw new UsageError('The passwords do not match', 'Nothing was changed; try again')
   return password
 }
 
@@ -114,8 +114,8 @@ async function edit(
     const address = await addressOf(dataDir, storeAddress)
     if (!isShared(address) && !fs.existsSync(databaseIn(dataDir)))
       throw new Failure(
-        `${dataDir} is not the data folder of a service`,
-        'name it with --data DIR, or start the service once',
+        `${dataDir} is not the data folder of a server`,
+        'Specify it with --data DIR, or start the server once',
       )
     host.stdout.write(
       await (isShared(address) ? withStoredUsers(dataDir, address, work) : work(new LocalUsers(dataDir))),
@@ -124,13 +124,10 @@ async function edit(
   } catch (error) {
     if (error instanceof LocalUsersError) throw new Failure(error.message, error.hint)
     if (error instanceof StoreError || error instanceof KeyringError || error instanceof SealError)
-      throw new Failure(
-        error.message,
-        'nothing was changed; the store of the service and its master key are needed for this',
-      )
+      throw new Failure(error.message, 'Nothing was changed. This needs the store of the server and its master key')
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EROFS' || code === 'ENOSPC')
-      throw new Failure(`cannot write the users in ${dataDir} (${code})`, 'run this as the user that runs the service')
+      throw new Failure(`Cannot write the users in ${dataDir} (${code})`, 'Run this as the user that runs the server')
     throw error
   }
 }
@@ -145,7 +142,7 @@ const withStoredUsers = (
     await using collections = await openCollections(store)
     // Only a server makes a key: without any sealed record there is nothing that tells a wrong one from the right one.
     if (collections.signingKeys.list().length === 0)
-      throw new LocalUsersError(`no server has been started on ${address} yet`, 'start one, then try again')
+      throw new LocalUsersError(`No server has run on ${address} yet`, 'Start one, then try again')
     const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
     for (const { key, value } of collections.signingKeys.list()) secrets.open(key, value)
     return await work(new StoredUsers(collections.users, secrets))

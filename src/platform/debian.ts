@@ -32,7 +32,7 @@ export async function install(packages: readonly DebianProgram[]): Promise<void>
   await apt(['update', '-qq'])
   await apt(['install', '-y', '-qq', '--no-install-recommends', ...names])
   const still = missingOf(packages).map(({ name }) => name)
-  if (still.length > 0) throw new Error(`apt did not bring ${still.join(', ')}`)
+  if (still.length > 0) throw new Error(`apt did not install ${still.join(', ')}`)
 }
 
 function apt(args: readonly string[]): Promise<void> {

@@ -24,7 +24,7 @@ describe('exec', () => {
       assert.match(error.message, /^\/bin\/sh failed with exit code 3: line 5\n.*line 9$/s)
       return true
     })
-    await assert.rejects(exec('/bin/sh', ['-c', 'kill -9 $$']), /was ended by SIGKILL/)
+    await assert.rejects(exec('/bin/sh', ['-c', 'kill -9 $$']), /was killed by SIGKILL/)
     await assert.rejects(exec('svc3-no-such-program', []), /svc3-no-such-program is not installed, or not in PATH/)
   })
 

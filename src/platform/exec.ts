@@ -82,7 +82,7 @@ export function exec(program: string, args: readonly string[], options: ExecOpti
         reject(new ExecError(program, `did not end within ${timeoutMs} ms and was killed`, undefined, stderr.text()))
       else if (exitCode === 0) resolve({ stdout: stdout.text(), stderr: stderr.text() })
       else {
-        const problem = signalCode ? `was ended by ${signalCode}` : `failed with exit code ${exitCode}`
+        const problem = signalCode ? `was killed by ${signalCode}` : `failed with exit code ${exitCode}`
         reject(new ExecError(program, problem, exitCode ?? undefined, stderr.text()))
       }
     }

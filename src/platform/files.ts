@@ -61,10 +61,10 @@ export function mayBeThere(file: string): boolean {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  EACCES: 'the user of this process may not read it: give it to that user, with mode 0600',
+  EACCES: 'this user may not read it: change its owner, and set mode 0600',
   EISDIR: 'it is a folder: put a file in its place',
-  ENOENT: 'it is a link to what is not there: restore that',
-  ENOTDIR: 'what it should be in is not a folder: correct the path',
+  ENOENT: 'it is a broken link: restore its target',
+  ENOTDIR: 'its parent is not a folder: correct the path',
 }
 
 /** For people: why a file that may be there cannot be read, and what to do. */

@@ -14,5 +14,5 @@ export async function notifySupervisor(state: 'ready' | 'stopping', status: stri
     timeoutMs: patienceMs,
     env: { ...childEnvironment, NOTIFY_SOCKET },
     // That nobody hears it is no reason to end.
-  }).catch((error: Error) => void process.stderr.write(`svc3: systemd was not told: ${error.message}\n`))
+  }).catch((error: Error) => void process.stderr.write(`svc3: cannot notify systemd: ${error.message}\n`))
 }

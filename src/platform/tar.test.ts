@@ -181,12 +181,12 @@ describe('readTar', () => {
   })
 
   const refused: readonly (readonly [string, Buffer, RegExp])[] = [
-    ['is cut off in a content', long.subarray(0, -3_000), /ends in the middle/],
-    ['is cut off in a header', long.subarray(0, 100), /ends in the middle/],
-    ['has no end block', long.subarray(0, -endBlocks.length), /ends in the middle/],
-    ['is empty', Buffer.alloc(0), /ends in the middle/],
-    ['has a damaged header', Buffer.from(long).fill('X', 0, 1), /no tar file, or damaged/],
-    ['is something else', Buffer.alloc(2_000, 'something else'), /no tar file, or damaged/],
+    ['is cut off in a content', long.subarray(0, -3_000), /is incomplete/],
+    ['is cut off in a header', long.subarray(0, 100), /is incomplete/],
+    ['has no end block', long.subarray(0, -endBlocks.length), /is incomplete/],
+    ['is empty', Buffer.alloc(0), /is incomplete/],
+    ['has a damaged header', Buffer.from(long).fill('X', 0, 1), /not a tar file/],
+    ['is something else', Buffer.alloc(2_000, 'something else'), /not a tar file/],
     ['has a size that is none', member('x', { size: Buffer.alloc(12, 0xff) }), /size of an entry is not readable/],
     ['has an extended header that is none', member('x', { type: 'x', data: '99 a\n' }), /header .* not readable/],
     ['has a name without end', member('x', { type: 'L', data: 'x'.repeat(1_100_000) }), /name .* too long/],

@@ -80,7 +80,7 @@ export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<Ta
   const takeSome = async (most: number): Promise<Buffer> => {
     while (piece.length === 0) {
       const next = await pieces.next()
-      if (next.done) throw new TarError('it ends in the middle')
+      if (next.done) throw new TarError('it is incomplete')
       piece = next.value
     }
     const taken = piece.subarray(0, most)
@@ -163,7 +163,7 @@ function parseHeader(header: Buffer): Header | undefined {
   if (header.every((byte) => byte === 0)) return undefined
   const text = (from: number, to: number): string => textIn(header.subarray(from, to))
   const octal = (from: number, to: number): number => Number.parseInt(text(from, to).trim() || '0', 8)
-  if (octal(148, 156) !== checksumOf(header)) throw new TarError('it is no tar file, or damaged')
+  if (octal(148, 156) !== checksumOf(header)) throw new TarError('it is not a tar file, or it is damaged')
   const isBinary = ((header[124] ?? 0) & 0x80) !== 0
   // GNU tar has other things in the place of the prefix, and other bytes after `ustar`.
   const prefix = header.toString('latin1', 257, 263) === 'ustar\0' ? text(345, 500) : ''

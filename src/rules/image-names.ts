@@ -1,7 +1,7 @@
 // What images and ISOs may be called (docs/spec.md R22), with their extension. Names are keys of records: paths are
 // made of digests, never of these.
 
-export const imageNameRule = 'at most 63 lowercase letters, digits, dashes and periods, not beginning with a period'
+export const imageNameRule = 'use at most 63 lowercase letters, digits, dashes and periods; do not start with a period'
 
 const form = /^[a-z0-9-][a-z0-9.-]*$/
 

@@ -33,28 +33,32 @@ export const isImageReference = (name: string): boolean => name.includes('/')
 
 export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedReference {
   // Before anything repeats the text: it may carry a password.
-  if (text.startsWith('-')) return { ok: false, problem: 'the image reference begins with a dash', hint: writeIt }
+  if (text.startsWith('-')) return { ok: false, problem: 'Invalid image reference: it starts with a dash', hint: useIt }
   if (/^[^/]*:[^/]*@|^[^/]*@[^/]*\/|:\/\/[^/]*@/.test(text) && !/^[^/]*@sha/.test(text)) {
-    const hint = `store user name and password with svc3 regcred add, and write ${imageReferenceRule}`
-    return { ok: false, problem: 'the image reference contains user info', hint }
+    const hint = `Store the user name and password with svc3 regcred add, then use ${imageReferenceRule}`
+    return { ok: false, problem: 'Invalid image reference: it contains a user name or password', hint }
   }
   const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text) ?? []
-  if (scheme !== undefined) return refuse(text, `begins with a scheme ("${clip(scheme)}")`, `leave it out: ${writeIt}`)
+  if (scheme !== undefined)
+    return refuse(text, `it starts with a scheme ("${clip(scheme)}")`, `Remove the scheme. ${useIt}`)
   const { name, digest } = splitDigest(text)
-  if (digest !== undefined && use === 'push')
-    return refuse(text, 'has a digest, which only the pushed content can say', `give a tag: ${writeIt}`)
+  if (digest !== undefined && use === 'push') return refuse(text, 'a push cannot have a digest', `Use a tag. ${useIt}`)
   if (digest !== undefined && !digestForm.test(digest))
-    return refuse(text, 'has a digest that is not sha256: and 64 hexadecimal digits', writeIt)
+    return refuse(text, 'the digest must be sha256: and 64 hexadecimal digits', useIt)
   const slash = name.indexOf('/')
-  if (slash === -1) return refuse(text, 'names no registry', writeIt)
+  if (slash === -1) return refuse(text, 'it has no registry', useIt)
   const server = parseRegistryServer(`https://${name.slice(0, slash)}`)
   if (!server.ok)
-    return refuse(text, 'has no valid registry host', 'begin with a host and perhaps a port, as in localhost:5000')
+    return refuse(text, 'the registry host is invalid', 'Start with a host and an optional port, as in localhost:5000')
   const { repository, tag } = splitTag(name.slice(slash + 1))
   const problem = repositoryProblem(repository, use)
-  if (problem !== undefined) return refuse(text, problem, writeIt)
+  if (problem !== undefined) return refuse(text, problem, useIt)
   if (tag !== undefined && !tagForm.test(tag))
-    return refuse(text, `has the tag "${clip(tag)}"`, 'a tag has at most 128 letters, digits, periods, dashes and _')
+    return refuse(
+      text,
+      `the tag "${clip(tag)}" is invalid`,
+      'Use at most 128 letters, digits, periods, dashes and _ in a tag',
+    )
   const chosen = tag ?? (digest === undefined ? defaultTag : undefined)
   const registry = name.slice(0, slash).toLowerCase()
   const host = server.host + (/:\d+$/.test(registry) ? `:${server.port}` : '')
@@ -85,13 +89,13 @@ function splitTag(path: string): { repository: string; tag: string | undefined }
 
 function repositoryProblem(repository: string, use: 'push' | 'pull'): string | undefined {
   const components = repository.split('/')
-  if (repository === '' || (components.length < 2 && use === 'push')) return 'names no repository and image'
-  if (repository.length > longestRepository) return `has a repository of more than ${longestRepository} characters`
+  if (repository === '' || (components.length < 2 && use === 'push')) return 'it has no repository and image'
+  if (repository.length > longestRepository) return `the repository has more than ${longestRepository} characters`
   const bad = components.find((each) => !component.test(each))
   if (bad === undefined) return undefined
   return bad === ''
-    ? 'has an empty part between slashes'
-    : `has the part "${clip(bad)}": lowercase letters and digits, with single . or _ or dashes between them`
+    ? 'it has an empty part between slashes'
+    : `"${clip(bad)}" may have only lowercase letters and digits, with single . or _ or dashes between them`
 }
 
 /** A stored set of credentials, as far as the choice goes. */
@@ -136,16 +140,16 @@ export function noCredentials(
   const [secure, plain] = serversOf(reference)
   const add = isPlain ? `${plain} --allow-insecure` : secure
   return {
-    problem: `there are no credentials for the registry "${reference.registry}" in the namespace "${namespace}"`,
-    hint: `an administrator adds them with: svc3 regcred add ${add} -u USER --password-stdin -n ${namespace}`,
+    problem: `No credentials for registry ${reference.registry} in ${namespace}`,
+    hint: `Ask an administrator to run svc3 regcred add ${add} -u USER --password-stdin -n ${namespace}`,
   }
 }
 
-const writeIt = `write ${imageReferenceRule}`
+const useIt = `Use ${imageReferenceRule}`
 
 const refuse = (text: string, problem: string, hint: string): ParsedReference => ({
   ok: false,
-  problem: `the image reference ${JSON.stringify(clip(text))} ${problem}`,
+  problem: `Invalid image reference ${JSON.stringify(clip(text))}: ${problem}`,
   hint,
 })
 

@@ -18,20 +18,20 @@ type ParsedImagesAddress =
 const form = /^oci(?<plain>\+http)?:\/\/(?<host>[^/?#]*)\/(?<path>[^?#]*)$/
 const repositoryForm = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/
 const mostPathLength = 200
-const hint = 'write for example oci://registry.example.com/svc3/images'
+const hint = 'Use for example oci://registry.example.com/svc3/images'
 
 /** What is wrong is said without the text: somebody may have put a password into it. */
 export function parseImagesAddress(text: string): ParsedImagesAddress {
   if (text.includes('@'))
     return {
       ok: false,
-      problem: 'the address of the images has user info',
-      hint: 'give user name and password by SVC3_IMAGES_USERNAME and SVC3_IMAGES_PASSWORD, or in config.json',
+      problem: 'Invalid images address: it contains a user name or password',
+      hint: 'Set SVC3_IMAGES_USERNAME and SVC3_IMAGES_PASSWORD, or use config.json',
     }
   const { plain, host = '', path = '' } = form.exec(text)?.groups ?? {}
   const repository = path.replace(/\/+$/, '')
   if (host === '' || !repositoryForm.test(repository) || repository.length > mostPathLength)
-    return { ok: false, problem: 'the address of the images is not of the form oci://REGISTRY/PREFIX', hint }
+    return { ok: false, problem: 'Invalid images address: use the form oci://REGISTRY/PREFIX', hint }
   const scheme = plain === undefined ? 'https' : 'http'
   const parsed = parseRegistryServer(`${scheme}://${host}`)
   if (!parsed.ok) return { ok: false, problem: parsed.problem, hint }

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { type Candidate, type Demand, place } from './placement.ts'
+import { reasonOf } from './placement-reasons.ts'
 
 const node = (name: string, change: Partial<Candidate> = {}): Candidate => ({
   name,
+  isKnown: true,
   architecture: 'amd64',
   tags: [],
   images: [],
@@ -33,7 +35,9 @@ const demand: Demand = {
 }
 const chosen = (asked: Partial<Demand>, nodes: readonly Candidate[]): string => {
   const found = place({ ...demand, ...asked }, nodes)
-  return found.ok ? found.node : found.reasons.map(({ node: name, reason }) => `${name} ${reason}`).join('; ')
+  return found.ok
+    ? found.node
+    : found.reasons.map(({ node: name, obstacle }) => `${name} ${reasonOf(obstacle)}`).join('; ')
 }
 
 describe('placement', () => {
@@ -62,27 +66,32 @@ describe('placement', () => {
 
   it('placement says of every node why it cannot', () => {
     const cases: readonly (readonly [Partial<Candidate>, Partial<Demand>, RegExp])[] = [
-      [{ architecture: 'arm64' }, {}, /is arm64, and the image is amd64/],
-      [{ unfit: 'is cordoned' }, {}, /is cordoned/],
-      [{}, { tag: 'x', tagRequired: true }, /does not have the tag "x"/],
-      [{ maxVms: 2, vms: 2 }, {}, /runs 2 VMs, which is its limit/],
-      [{ freeCpu: 2 }, {}, /has 2 of 8 cores free, and 3 are asked for/],
-      [{ freeMemoryMiB: 100 }, {}, /has 100 of 16384 MiB of memory free/],
-      [{}, { gpuPassthrough: true }, /has no free GPU/],
+      [{ architecture: 'arm64' }, {}, /^a is arm64; the image is amd64$/],
+      [{ unfit: { cause: 'cordoned' } }, {}, /^a is cordoned$/],
+      [{ unfit: { cause: 'disconnected' } }, {}, /^a is not connected$/],
+      [{ unfit: { cause: 'broken', problem: 'No KVM' } }, {}, /^a cannot run VMs: No KVM$/],
+      [{}, { tag: 'x', tagRequired: true }, /^a does not have tag x$/],
+      [{ maxVms: 2, vms: 2 }, {}, /^a is at its limit of 2 VMs$/],
+      [{ freeCpu: 2 }, {}, /^a has 2 of 8 cores free; 3 requested$/],
+      [{}, { cpu: 64 }, /^a has 8 cores; 64 requested$/],
+      [{ freeMemoryMiB: 100 }, {}, /^a has 100 MiB of 16 GiB memory free; 4.8 GiB requested$/],
+      [{}, { memoryMiB: 65_536 }, /^a has 16 GiB of memory; 64 GiB requested$/],
+      [{}, { gpuPassthrough: true }, /^a has no GPU$/],
+      [{ gpus: 1 }, { gpuPassthrough: true }, /^a has no free GPU$/],
       [{ isPortTaken: (port) => port === 9_000 }, { reservedPorts: [reserved(9_000)] }, /does not have port 9000 free/],
-      [{ isPortTaken: () => true }, {}, /no free port/],
+      [{ isPortTaken: () => true }, {}, /^a has no free ports$/],
     ]
     for (const [change, asked, reason] of cases) assert.match(chosen(asked, [node('a', change)]), reason)
   })
 
   it('placement brings macOS only where it runs, and no more of it than a host may have', () => {
-    const noMacos = 'it is no Mac; see docs/hosts-macos.md'
+    const noMacos = 'it is no Mac; see docs/operate/hosts-macos.md'
     const mac = { architecture: 'arm64', maxMacosVms: 2, vms: 2, macosVms: 2 } as const
-    const limit = /runs 2 VMs with macOS, which is its limit: Apple allows no more on a host/
+    const limit = /^a is at Apple’s limit of 2 macOS VMs per host$/
     const arm = { architecture: 'arm64' } as const
     const cases: readonly (readonly [Partial<Candidate>, Partial<Demand>, RegExp])[] = [
-      [{ noMacos }, { os: 'macos' }, /^a does not run macOS guests: it is no Mac; see docs\/hosts-macos\.md$/],
-      [{ noMacos, unfit: 'is cordoned' }, { os: 'macos' }, /does not run macOS guests/],
+      [{ noMacos }, { os: 'macos' }, /^a cannot run macOS guests: it is no Mac; see docs\/operate\/hosts-macos\.md$/],
+      [{ noMacos, unfit: { cause: 'cordoned' } }, { os: 'macos' }, /cannot run macOS guests/],
       [{ noMacos }, { os: 'linux' }, /^a$/],
       [{ noMacos }, { os: 'other' }, /^a$/],
       // What nobody has said anything about goes where it went before there was this rule.
@@ -93,7 +102,7 @@ describe('placement', () => {
       [
         { ...mac, maxMacosVms: 0, macosVms: 0 },
         { ...arm, os: 'macos' },
-        /may run no VM with macOS now: others on its host/,
+        /cannot run more macOS VMs: others on its host reach Apple’s limit/,
       ],
       [mac, { ...arm, os: 'linux' }, /^a$/],
       [{ ...mac, vms: 5, macosVms: 1 }, { ...arm, os: 'macos' }, /^a$/],
@@ -106,7 +115,7 @@ describe('placement', () => {
 
   it('placement hears only the node that was asked for', () => {
     const nodes = [node('a', { freeCpu: 1 }), node('b')]
-    assert.equal(chosen({ node: 'a' }, nodes), 'a has 1 of 8 cores free, and 3 are asked for')
+    assert.equal(chosen({ node: 'a' }, nodes), 'a has 1 of 8 cores free; 3 requested')
     assert.equal(chosen({ node: 'b' }, nodes), 'b')
     assert.equal(chosen({ node: 'c' }, nodes), '')
   })

@@ -1,24 +1,69 @@
 // Where a VM goes: every node is asked whether it can take it, and of those that can the best one is chosen. Pure: the
-// scheduler brings what nodes have left, and writes what comes out.
+// scheduler brings what nodes have left, and writes what comes out. The words for people are in placement-reasons.ts.
 import type { Architecture } from '../api/architecture.ts'
+import type { NodeReport } from '../api/nodes/node-report.ts'
 import type { VmShape } from '../api/vms/vm-shape.ts'
 import { freePort, type ReservedPort } from './ports.ts'
 import { automaticMemoryMiB } from './sizes.ts'
 
-export interface Candidate {
+/** Why a node takes nothing now, whatever it has. */
+export type Unfit =
+  | { readonly cause: 'disconnected' }
+  | { readonly cause: 'cordoned' }
+  | { readonly cause: 'broken'; readonly problem: string }
+
+/** Why a node cannot take a VM, with the numbers. */
+export type Obstacle =
+  | Unfit
+  | { readonly cause: 'otherNode' }
+  | { readonly cause: 'architecture'; readonly has: Architecture; readonly requested: Architecture }
+  | { readonly cause: 'macos'; readonly problem: string }
+  | { readonly cause: 'tag'; readonly tag: string }
+  | { readonly cause: 'vms'; readonly limit: number }
+  | { readonly cause: 'macosVms'; readonly limit: number }
+  | Shortage<'cpu'>
+  | Shortage<'memory'>
+  | { readonly cause: 'gpu'; readonly total: number }
+  | { readonly cause: 'port'; readonly port: number }
+  | { readonly cause: 'ports' }
+
+/** Of cores, or of MiB of memory. */
+export interface Shortage<C extends 'cpu' | 'memory' = 'cpu' | 'memory'> {
+  readonly cause: C
+  readonly free: number
+  readonly total: number
+  readonly requested: number
+}
+
+export interface NodeReason {
+  readonly node: string
+  readonly obstacle: Obstacle
+}
+
+/** With what the node has. */
+export interface Never extends NodeReason {
+  readonly capacity: Capacity
+}
+
+/** What a node has, also when nothing runs on it. */
+export interface Capacity {
   readonly name: string
+  /** Its agent has reported what follows. */
+  readonly isKnown: boolean
   readonly architecture: Architecture
-  /** Why it can take nothing at all: not connected, cordoned, ill. */
-  readonly unfit?: string | undefined
   readonly tags: readonly string[]
-  readonly images: readonly string[]
   readonly cpu: number
   readonly memoryMiB: number
   readonly gpus: number
-  readonly maxVms?: number | undefined
-  readonly maxMacosVms?: number | undefined
   /** Why it runs no guests with macOS. */
   readonly noMacos?: string | undefined
+}
+
+export interface Candidate extends Capacity {
+  readonly unfit?: Unfit | undefined
+  readonly images: readonly string[]
+  readonly maxVms?: number | undefined
+  readonly maxMacosVms?: number | undefined
   readonly freeCpu: number
   readonly freeMemoryMiB: number
   readonly freeGpus: number
@@ -60,52 +105,101 @@ export interface Allocation {
   readonly screenshare: number
 }
 
-export type Placement =
+type Placement =
   | { readonly ok: true; readonly node: string; readonly allocation: Allocation }
-  | { readonly ok: false; readonly reasons: readonly { readonly node: string; readonly reason: string }[] }
+  | { readonly ok: false; readonly reasons: readonly NodeReason[] }
 
-const memoryFor = (node: Candidate, demand: Demand): number =>
+const memoryFor = (node: Pick<Capacity, 'cpu' | 'memoryMiB'>, demand: Pick<Demand, 'cpu' | 'memoryMiB'>): number =>
   demand.memoryMiB === 0 ? automaticMemoryMiB(demand.cpu, node) : demand.memoryMiB
 
 /** What nobody knows of counts as macOS where so many of them are allowed: one too many does not start. */
 export const mayBeMacos = (os: string | undefined): boolean => os !== 'linux' && os !== 'other'
 
-type Obstacle = (node: Candidate, demand: Demand) => string | false | undefined
+type Find<Node> = (node: Node, demand: Demand) => Obstacle | false | undefined
 
-/** Each says why a node cannot take a VM, the plainest reasons first. */
-const obstacles: readonly Obstacle[] = [
-  (node, { node: asked }) => asked !== undefined && asked !== node.name && `is not the node that was asked for`,
-  (node, { architecture }) =>
-    node.architecture !== architecture && `is ${node.architecture}, and the image is ${architecture}`,
-  (node, { os }) => os === 'macos' && node.noMacos && `does not run macOS guests: ${node.noMacos}`,
+const shortage = <C extends Shortage['cause']>(
+  cause: C,
+  free: number,
+  total: number,
+  requested: number,
+): Shortage<C> | false => requested > free && { cause, free, total, requested }
+
+/** What stands in the way also when a node is empty. */
+const lasting: readonly Find<Capacity>[] = [
+  ({ architecture: has }, { architecture: requested }) =>
+    has !== requested && { cause: 'architecture', has, requested },
+  ({ noMacos: problem }, { os }) => os === 'macos' && problem !== undefined && { cause: 'macos', problem },
+  ({ tags }, { tag, tagRequired }) => tagRequired && tag !== undefined && !tags.includes(tag) && { cause: 'tag', tag },
+  ({ cpu: total }, { cpu }) => shortage('cpu', total, total, cpu),
+  (node, demand) => shortage('memory', node.memoryMiB, node.memoryMiB, memoryFor(node, demand)),
+  ({ gpus: total }, { gpuPassthrough }) => gpuPassthrough && total < 1 && { cause: 'gpu', total },
+]
+
+/** What may change without anybody touching the node. */
+const passing: readonly Find<Candidate>[] = [
   (node) => node.unfit,
-  (node, { tag, tagRequired }) =>
-    tagRequired && tag !== undefined && !node.tags.includes(tag) && `does not have the tag "${tag}"`,
-  (node) => node.maxVms !== undefined && node.vms >= node.maxVms && `runs ${node.vms} VMs, which is its limit`,
-  ({ macosVms, maxMacosVms }, { os }) =>
-    maxMacosVms !== undefined &&
-    mayBeMacos(os) &&
-    macosVms >= maxMacosVms &&
-    (maxMacosVms === 0
-      ? 'may run no VM with macOS now: others on its host are as many as Apple allows'
-      : `runs ${macosVms} VMs with macOS, which is its limit: Apple allows no more on a host`),
-  (node, { cpu }) => cpu > node.freeCpu && `has ${node.freeCpu} of ${node.cpu} cores free, and ${cpu} are asked for`,
-  (node, demand) =>
-    memoryFor(node, demand) > node.freeMemoryMiB &&
-    `has ${node.freeMemoryMiB} of ${node.memoryMiB} MiB of memory free, and ${memoryFor(node, demand)} are asked for`,
-  (node, { gpuPassthrough }) => gpuPassthrough && node.freeGpus < 1 && `has no free GPU`,
+  ({ maxVms: limit, vms }) => limit !== undefined && vms >= limit && { cause: 'vms', limit },
+  ({ macosVms, maxMacosVms: limit }, { os }) =>
+    limit !== undefined && mayBeMacos(os) && macosVms >= limit && { cause: 'macosVms', limit },
+  ({ freeCpu, cpu: total }, { cpu }) => shortage('cpu', freeCpu, total, cpu),
+  (node, demand) => shortage('memory', node.freeMemoryMiB, node.memoryMiB, memoryFor(node, demand)),
+  ({ freeGpus, gpus: total }, { gpuPassthrough }) => gpuPassthrough && freeGpus < 1 && { cause: 'gpu', total },
   (node, { reservedPorts }) => {
     const taken = reservedPorts.find(({ nodePort }) => node.isPortTaken(nodePort))
-    return taken && `does not have port ${taken.nodePort} free`
+    return taken && { cause: 'port', port: taken.nodePort }
   },
 ]
 
-function obstacleOf(node: Candidate, demand: Demand): string | undefined {
-  for (const find of obstacles) {
-    const reason = find(node, demand)
-    if (reason) return reason
+function first<Node>(finds: readonly Find<Node>[], node: Node, demand: Demand): Obstacle | undefined {
+  for (const find of finds) {
+    const obstacle = find(node, demand)
+    if (obstacle) return obstacle
   }
   return undefined
+}
+
+interface Reported {
+  readonly name: string
+  readonly tags: readonly string[]
+  readonly report?:
+    | (Pick<NodeReport, 'architecture' | 'cpu' | 'memoryMiB' | 'gpus'> & { readonly noMacos?: string | undefined })
+    | undefined
+}
+
+export const capacityOf = ({ name, tags, report }: Reported): Capacity => ({
+  name,
+  isKnown: report !== undefined,
+  tags,
+  architecture: report?.architecture ?? 'amd64',
+  cpu: report?.cpu ?? 0,
+  memoryMiB: report?.memoryMiB ?? 0,
+  gpus: report?.gpus ?? 0,
+  noMacos: report?.noMacos,
+})
+
+/** What a node that never reported has, nobody knows. */
+const lastingObstacle = (node: Capacity, demand: Demand): Obstacle | undefined =>
+  node.isKnown ? first(lasting, node, demand) : undefined
+
+function obstacleOf(node: Candidate, demand: Demand): Obstacle | undefined {
+  if (demand.node !== undefined && demand.node !== node.name) return { cause: 'otherNode' }
+  return lastingObstacle(node, demand) ?? first(passing, node, demand)
+}
+
+/**
+ * Why no node could hold a VM even when empty: no waiting helps. Undefined where one could, or where there are no
+ * nodes yet: the first may still join.
+ */
+export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly Never[] | undefined {
+  const reasons: Never[] = []
+  for (const node of nodes) {
+    if (demand.node !== undefined && demand.node !== node.name) continue
+    const capacity = capacityOf(node)
+    const obstacle = lastingObstacle(capacity, demand)
+    if (!obstacle) return undefined
+    reasons.push({ node: node.name, obstacle, capacity })
+  }
+  return reasons.length > 0 ? reasons : undefined
 }
 
 /** Smaller is better, compared from the left: the tag that is preferred, the image that is there, then room. */
@@ -128,20 +222,20 @@ function isBetter(a: readonly number[], b: readonly number[]): boolean {
 }
 
 export function place(demand: Demand, nodes: readonly Candidate[]): Placement {
-  const reasons: { node: string; reason: string }[] = []
+  const reasons: NodeReason[] = []
   let best: { node: Candidate; rank: readonly number[]; allocation: Allocation } | undefined
   for (const node of nodes) {
-    const reason = obstacleOf(node, demand)
-    if (reason) {
-      // Where one node was asked for, the others have nothing to say.
-      if (demand.node === undefined || demand.node === node.name) reasons.push({ node: node.name, reason })
+    const obstacle = obstacleOf(node, demand)
+    if (obstacle) {
+      // Where one node was requested, the others have nothing to say.
+      if (obstacle.cause !== 'otherNode') reasons.push({ node: node.name, obstacle })
       continue
     }
     const rank = rankOf(node, demand)
     if (best && !isBetter(rank, best.rank)) continue
     const allocation = allocate(node, demand)
     if (allocation) best = { node, rank, allocation }
-    else reasons.push({ node: node.name, reason: 'has no free port left' })
+    else reasons.push({ node: node.name, obstacle: { cause: 'ports' } })
   }
   return best ? { ok: true, node: best.node.name, allocation: best.allocation } : { ok: false, reasons }
 }
@@ -190,35 +284,3 @@ export const demandOf = ({ shape, reservedPorts, imageReference, os }: Asked): D
   os,
   reservedPorts,
 })
-
-const shownReasons = 10
-
-/** Why it goes nowhere, in a sentence. */
-export function nowhere(found: Placement | undefined, { node }: Pick<Demand, 'node'>, namespace: string): string {
-  const reasons = found === undefined || found.ok ? [] : found.reasons
-  if (reasons.length === 0)
-    return node === undefined
-      ? `there is no node in namespace "${namespace}"`
-      : `there is no node "${node}" in namespace "${namespace}"`
-  const shown = reasons.slice(0, shownReasons).map((each) => `node "${each.node}" ${each.reason}`)
-  return reasons.length > shownReasons
-    ? `${shown.join('; ')}; and ${reasons.length - shownReasons} more`
-    : shown.join('; ')
-}
-
-/** What each node has to say about a VM. */
-export const verdictsOn = (
-  demand: Demand,
-  nodes: readonly Candidate[],
-): { readonly name: string; readonly fits: boolean; readonly reason: string }[] =>
-  nodes.map((node) => {
-    const found = place(demand, [node])
-    const { name, freeCpu, cpu, freeMemoryMiB, memoryMiB } = node
-    if (found.ok)
-      return {
-        name,
-        fits: true,
-        reason: `has ${freeCpu} of ${cpu} cores and ${freeMemoryMiB} of ${memoryMiB} MiB of memory free`,
-      }
-    return { name, fits: false, reason: found.reasons[0]?.reason ?? 'is not the node that was asked for' }
-  })

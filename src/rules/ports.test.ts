@@ -16,14 +16,14 @@ describe('reserved ports', () => {
 
   it('reserved ports are refused one by one', () => {
     for (const [text, problem] of [
-      ['80', /not of the form/],
+      ['80', /invalid port/],
       ['22:22', /cannot be reserved/],
       ['6443:1', /cannot be reserved/],
       ['443:1', /cannot be reserved/],
       ['70000:1', /not a port/],
       ['8080:0', /not a port/],
-      ['8080:1,8080:2', /named twice/],
-      ['8080:1/sctp', /not of the form/],
+      ['8080:1,8080:2', /listed twice/],
+      ['8080:1/sctp', /invalid port/],
     ] as const) {
       const { causes } = parseReservedPorts(text)
       assert.equal(causes.length, 1, text)

@@ -24,7 +24,7 @@ export function parseReservedPorts(text: string): { ports: ReservedPort[]; cause
     if (part === '') continue
     const match = /^(\d{1,5}):(\d{1,5})(?:\/(tcp|udp))?$/i.exec(part)
     if (!match) {
-      problems.push(`"${part.slice(0, 50)}" is not of the form NODE:VM, such as 8080:80 or 5353:53/udp`)
+      problems.push(`invalid port "${part.slice(0, 50)}"; use NODE:VM, such as 8080:80 or 5353:53/udp`)
       continue
     }
     const port: ReservedPort = {
@@ -36,7 +36,7 @@ export function parseReservedPorts(text: string): { ports: ReservedPort[]; cause
     if (problem) problems.push(problem)
     else ports.push(port)
   }
-  if (ports.length > maxReserved) problems.push(`at most ${maxReserved} ports can be reserved for one VM`)
+  if (ports.length > maxReserved) problems.push(`a VM can reserve at most ${maxReserved} ports`)
   const causes = problems.map((message) => ({
     field: 'reservedPorts',
     reason: 'FieldValueInvalid',
@@ -48,9 +48,9 @@ export function parseReservedPorts(text: string): { ports: ReservedPort[]; cause
 function problemOf({ nodePort, vmPort, protocol }: ReservedPort, earlier: readonly ReservedPort[]): string | undefined {
   for (const port of [nodePort, vmPort]) if (port < 1 || port > lastPort) return `${port} is not a port (1 to 65535)`
   if (nodePort < 1_024 || forbidden.has(nodePort))
-    return `port ${nodePort} of a node cannot be reserved (use 1024 or higher, not 6443)`
+    return `port ${nodePort} cannot be reserved; use 1024 or higher, except 6443`
   if (earlier.some((other) => other.nodePort === nodePort && other.protocol === protocol))
-    return `port ${nodePort}/${protocol} of the node is named twice`
+    return `port ${nodePort}/${protocol} is listed twice`
   return undefined
 }
 

@@ -23,31 +23,27 @@ const hostname = new RegExp(`^${label}(?:\\.${label})*$`)
 export function parseRegistryServer(text: string): RegistryServer {
   // Before anything repeats the text: it may carry a password.
   if (text.startsWith('-')) {
-    return { ok: false, problem: 'the registry address begins with a dash', hint: 'write for example https://ghcr.io' }
+    return {
+      ok: false,
+      problem: 'Invalid registry address: it starts with a dash',
+      hint: 'Use for example https://ghcr.io',
+    }
   }
   if (text.includes('@')) {
-    const hint = 'give user name and password in fields of their own'
-    return { ok: false, problem: 'the registry address contains user info', hint }
+    const hint = 'Specify user name and password separately'
+    return { ok: false, problem: 'Invalid registry address: it contains a user name or password', hint }
   }
   const match = form.exec(text)
   if (!match?.groups) {
-    return refuse(
-      text,
-      'is not of the form <scheme>://<hostname>[:<port>]',
-      `write for example https://${bareHost(text)}`,
-    )
+    return refuse(text, 'use the form <scheme>://<hostname>[:<port>]', `Use for example https://${bareHost(text)}`)
   }
   const { scheme = '', authority = '', rest = '' } = match.groups
   const lowerScheme = scheme.toLowerCase()
   if (lowerScheme !== 'http' && lowerScheme !== 'https') {
-    return refuse(text, `has the scheme "${scheme}"`, 'use https, or http together with allowInsecure')
+    return refuse(text, `unknown scheme "${scheme}"`, 'Use https, or http with allowInsecure')
   }
   if (rest !== '') {
-    return refuse(
-      text,
-      `has a ${partName(rest)} after the host`,
-      `leave it out: ${lowerScheme}://${authority.toLowerCase()}`,
-    )
+    return refuse(text, `it has a ${partName(rest)} after the host`, `Use ${lowerScheme}://${authority.toLowerCase()}`)
   }
   return parseAuthority(text, lowerScheme, authority.toLowerCase())
 }
@@ -55,20 +51,16 @@ export function parseRegistryServer(text: string): RegistryServer {
 function parseAuthority(text: string, scheme: 'http' | 'https', authority: string): RegistryServer {
   const match = /^(?<name>\[[0-9a-f:.]*\]|[^:[\]]*)(?::(?<port>\d*))?$/.exec(authority)
   if (!match?.groups) {
-    return refuse(
-      text,
-      'has a host that cannot be read',
-      'write an IPv6 address in brackets, as in https://[2001:db8::1]:5000',
-    )
+    return refuse(text, 'the host is invalid', 'Put an IPv6 address in brackets, as in https://[2001:db8::1]:5000')
   }
   const { name = '', port: portText } = match.groups
   const host = normalHost(name)
   if (host === undefined) {
-    return refuse(text, 'has no valid host name', 'use letters, digits, dashes and periods, or an IP address')
+    return refuse(text, 'the host name is invalid', 'Use letters, digits, dashes and periods, or an IP address')
   }
   const port = portText === undefined ? defaultPorts[scheme] : Number(portText)
   if (portText === '' || !(port >= 1 && port <= 65_535)) {
-    return refuse(text, `has the port "${portText}"`, 'a port is a number from 1 to 65535')
+    return refuse(text, `the port "${portText}" is invalid`, 'Use a port from 1 to 65535')
   }
   const suffix = port === defaultPorts[scheme] ? '' : `:${port}`
   return { ok: true, server: `${scheme}://${host}${suffix}`, scheme, host, port }
@@ -88,7 +80,7 @@ const bareHost = (text: string): string => (hostname.test(text.toLowerCase()) ? 
 
 const refuse = (text: string, problem: string, hint: string): RegistryServer => ({
   ok: false,
-  problem: `the registry address ${JSON.stringify(clip(text))} ${problem}`,
+  problem: `Invalid registry address ${JSON.stringify(clip(text))}: ${problem}`,
   hint,
 })
 

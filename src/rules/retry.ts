@@ -58,14 +58,18 @@ export function backOff(attempt: number, policy: RetryPolicy, random: () => numb
 
 /** Resolves after so long; throws the signal's reason when that comes first. */
 export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  if (signal.aborted) reject(signal.reason)
-  const onAbort = (): void => reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  const timer = setTimeout(resolve, milliseconds)
-  return promise.finally(() => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', onAbort)
+  // Not Promise.withResolvers, which Node 20 has not.
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const onAbort = (): void => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    }, milliseconds)
+    signal.addEventListener('abort', onAbort, { once: true })
   })
 }
 

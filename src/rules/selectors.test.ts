@@ -65,7 +65,7 @@ describe('selectors', () => {
     it(`the selector ${text} is refused`, () => {
       const parsed = parseLabelSelector(text)
       assert.ok(!parsed.ok)
-      assert.match(parsed.problem, /is not a condition/)
+      assert.match(parsed.problem, /Invalid condition/)
     })
   }
 
@@ -73,7 +73,7 @@ describe('selectors', () => {
     for (const name of ['ownr', 'status.phase', 'owner.name', 'place.rack']) {
       const parsed = parseFieldSelector(`${name}=x`, known)
       assert.ok(!parsed.ok)
-      assert.match(parsed.problem, new RegExp(`no field "${name}": choose from node, owner`))
+      assert.match(parsed.problem, new RegExp(`Unknown field "${name}": use one of node, owner`))
     }
   })
 })

@@ -68,7 +68,7 @@ export function parseFieldSelector(text: string, item: Fields): Parsed {
     const name = otherNames[asked] ?? asked
     const path = name.split('.')
     if (!hasField(item, path))
-      return `there is no field "${name}": choose from ${Object.keys(item.properties ?? {}).join(', ')}`
+      return `Unknown field "${name}": use one of ${Object.keys(item.properties ?? {}).join(', ')}`
     return (item) => asText(path.reduce<unknown>((value, step) => (value as Item | undefined)?.[step], item))
   })
 }
@@ -78,7 +78,7 @@ function parse(text: string, shapes: readonly Shape[], read: (name: string) => V
   for (const term of splitTerms(text)) {
     const shape = shapes.find((candidate) => candidate.form.test(term))
     const groups = shape?.form.exec(term)?.groups
-    if (!shape || !groups) return { ok: false, problem: `"${term}" is not a condition such as name=value` }
+    if (!shape || !groups) return { ok: false, problem: `Invalid condition "${term}": use for example name=value` }
     const values = read(groups.key as string)
     if (typeof values === 'string') return { ok: false, problem: values }
     tests.push(

@@ -6,6 +6,10 @@ export const gibibytes = (mebibytes: number): string => `${(mebibytes / 1_024).t
 /** `11.20G`, as records of nodes have it. */
 export const nodeMemory = (mebibytes: number): string => `${(mebibytes / 1_024).toFixed(2)}G`
 
+/** `10.6 GiB`, `512 MiB`: memory in a sentence. */
+export const memorySize = (mebibytes: number): string =>
+  mebibytes < 1_024 ? `${mebibytes} MiB` : `${Number((mebibytes / 1_024).toFixed(1))} GiB`
+
 /** A VM without a size of its own gets its cores' share of 80 % of the node's memory. */
 export const automaticMemoryMiB = (cpu: number, node: { readonly cpu: number; readonly memoryMiB: number }): number =>
   Math.max(128, Math.floor((node.memoryMiB * 0.8 * Math.min(cpu, node.cpu)) / node.cpu))

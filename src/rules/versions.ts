@@ -15,8 +15,8 @@ export function versionsApart(client: string, server: string): 'other-major' | '
 export function versionAdvice(client: string, server: string): string | undefined {
   const apart = versionsApart(client, server)
   if (apart === undefined) return undefined
-  const both = `this program is version ${client} and the server ${server}`
+  const both = `This program is version ${client}, the server is ${server}`
   return apart === 'other-major'
-    ? `${both}: they do not fit; use the program of the server's version`
-    : `${both}, which may not know this yet; update the server, or use the program of its version`
+    ? `${both}. Use the program of the server's version`
+    : `${both}. Update the server, or use the program of its version`
 }

@@ -44,13 +44,13 @@ const rows: Readonly<Record<VmAction, Row>> = {
 
 /** What leads out of a state in which an action is refused. */
 const wayOn: Readonly<Record<PowerState, string>> = {
-  pending: 'wait until it runs: svc3 vm list shows it',
-  starting: 'wait until it runs: svc3 vm list shows it',
-  running: 'it runs already',
-  stopped: 'svc3 vm start starts it',
-  suspended: 'svc3 vm resume lets it go on',
-  failed: 'svc3 vm start tries again (Intel), svc3 vm delete removes it',
-  unknown: 'its node does not answer: svc3 node list shows it',
+  pending: 'Wait until it is running: svc3 vm list',
+  starting: 'Wait until it is running: svc3 vm list',
+  running: 'The VM is already running',
+  stopped: 'Start it: svc3 vm start',
+  suspended: 'Resume it: svc3 vm resume',
+  failed: 'Start it again (Intel): svc3 vm start; or delete it: svc3 vm delete',
+  unknown: 'Its node is not responding. Check it: svc3 node list',
 }
 
 export const powerAfter = (action: VmAction): DesiredPower => rows[action].to
@@ -68,27 +68,27 @@ export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | un
   const { intelOnly, appleOnly, from, needs } = rows[action]
   const about = { kind: 'vms', name: vm.name }
   if (intelOnly && vm.architecture !== 'amd64') {
-    const message = `vm "${vm.name}" is Apple silicon-based (arm64): ${action} is for Intel-based VMs only`
+    const message = `VM ${vm.name} is Apple silicon-based (arm64); ${action} is for Intel-based VMs only`
     return new ApiError('Invalid', message, {
       ...about,
-      hint: 'delete it and deploy another one to begin anew',
+      hint: 'Delete it and deploy another VM to start over',
       causes: [{ field: 'command', reason: 'FieldValueNotSupported', message }],
     })
   }
   if (appleOnly && vm.architecture !== 'arm64') {
-    const message = `vm "${vm.name}" is Intel-based (amd64): ${action} is for Apple silicon-based VMs only`
+    const message = `VM ${vm.name} is Intel-based (amd64); ${action} is for Apple silicon-based VMs only`
     return new ApiError('Invalid', message, {
       ...about,
-      hint: 'save it as an image of the cluster: svc3 vm save',
+      hint: 'Save it as an image of the cluster: svc3 vm save',
       causes: [{ field: 'vm', reason: 'FieldValueNotSupported', message }],
     })
   }
   if (vm.busyWith !== undefined) {
-    const message = `vm "${vm.name}" is busy: ${vm.busyWith} is under way`
-    return new ApiError('Conflict', message, { ...about, hint: 'wait until it is done: svc3 vm list shows it' })
+    const message = `VM ${vm.name} is busy: ${vm.busyWith} in progress`
+    return new ApiError('Conflict', message, { ...about, hint: 'Wait until it finishes: svc3 vm list' })
   }
   if (from.includes(vm.powerState)) return undefined
-  return new ApiError('Conflict', `vm "${vm.name}" is ${vm.powerState}: ${needs}`, {
+  return new ApiError('Conflict', `VM ${vm.name} is ${vm.powerState}; ${needs}`, {
     ...about,
     hint: wayOn[vm.powerState],
   })

@@ -72,7 +72,7 @@ describe('sloppy clients', () => {
         payload,
       })
     const latin = Buffer.from('{"server":"https://ghcr.io","username":"m\u00fcller","password":"x"}', 'latin1')
-    assert.equal((await send(latin)).json().message, 'the request body is not UTF-8')
+    assert.equal((await send(latin)).json().message, 'The request body is not UTF-8')
     const half = await send('{"server":"https://ghcr.io","username":"a","password":"p\\udfff"}')
     assert.equal(half.statusCode, 400)
     assert.match(half.json().message, /half a character/)
@@ -228,7 +228,7 @@ describe('every answer', () => {
     assert.match(missing.body.message, /not found/)
     const method = await service.call('PUT', path)
     assert.equal(method.status, 405)
-    assert.match(method.body.message, /but GET is/)
+    assert.match(method.body.message, /use GET/)
     assert.equal(method.headers.allow, 'GET')
   })
 

@@ -171,25 +171,29 @@ const pathForms = allOperations.map(({ method, path }) => ({
 function unknownPath({ method, url }: FastifyRequest, reply: FastifyReply): ApiError {
   const path = url.split('?')[0] ?? ''
   const methods = pathForms.filter(({ form }) => form.test(path)).map((known) => known.method)
-  const hint = 'see /api/v1/swagger'
-  if (methods.length === 0) return new ApiError('NotFound', 'path not found: there is no such operation', { hint })
+  const hint = 'See /api/v1/swagger'
+  if (methods.length === 0) return new ApiError('NotFound', 'Path not found', { hint })
   reply.header('allow', methods.join(', '))
-  return new ApiError('MethodNotAllowed', `${method} is not possible here, but ${methods.join(', ')} is`, { hint })
+  return new ApiError('MethodNotAllowed', `${method} is not allowed here; use ${methods.join(', ')}`, { hint })
 }
 
 /** What Node refuses before there is a request: code → the status line, what happened, what to do. */
 const unreadable: Readonly<Record<string, readonly [string, string, string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request took too long to arrive', 'send it faster'],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    '408 Request Timeout',
+    'The request took too long to arrive',
+    'Check the connection and try again',
+  ],
   HPE_HEADER_OVERFLOW: [
     '431 Request Header Fields Too Large',
-    'the headers are too large',
-    'send at most 16 KiB of headers',
+    'The headers are too large',
+    'Send at most 16 KiB of headers',
   ],
 }
 const notHttp = [
   '400 Bad Request',
-  'the request is not readable as HTTP',
-  'is the client speaking HTTP/1.1, without TLS?',
+  'The request is not valid HTTP',
+  'Use HTTP/1.1; check http:// or https:// in the address',
 ] as const
 
 /** It still gets a Status before the connection ends. */

@@ -131,7 +131,9 @@ export class Collection<T> {
 
   async #reached(rev: Rev): Promise<void> {
     await this.view.reachedWithin(rev, patienceMs).catch((cause: unknown) => {
-      throw new StoreError('Unknown', `the change of ${this.prefix} was written but is not seen here yet`, { cause })
+      throw new StoreError('Unknown', `The change of ${this.prefix} was written, but this server has not seen it yet`, {
+        cause,
+      })
     })
   }
 }

@@ -2,22 +2,19 @@
 import { maxValueBytes, type Rev, StoreError } from './store.ts'
 
 export const alreadyExists = (key: string): StoreError =>
-  new StoreError('AlreadyExists', `"${key}" is already there: update it, or choose another key`)
+  new StoreError('AlreadyExists', `"${key}" already exists: update it, or choose another key`)
 
 export const notFound = (key: string): StoreError =>
-  new StoreError('NotFound', `"${key}" is not there: it was deleted, or never created`)
+  new StoreError('NotFound', `"${key}" not found: it was deleted or never created`)
 
 export const conflict = (key: string, expected: Rev, actual: Rev): StoreError =>
-  new StoreError('Conflict', `"${key}" is at revision ${actual}, not ${expected}: read it again, then decide again`)
+  new StoreError('Conflict', `"${key}" is at revision ${actual}, not ${expected}: read it again`)
 
 export const compacted = (after: Rev): StoreError =>
-  new StoreError(
-    'Compacted',
-    `the changes after revision ${after} are no longer kept: list again, and watch from there`,
-  )
+  new StoreError('Compacted', `The changes after revision ${after} have expired: list again and watch from there`)
 
 export const closed = (): StoreError =>
-  new StoreError('Unavailable', 'the store is closed: nothing was read or written')
+  new StoreError('Unavailable', 'The store is closed: nothing was read or written')
 
 /** As the engines say it when there is no space: more patience does not help. */
 export const isOutOfSpace = (error: StoreError): boolean =>
@@ -26,12 +23,12 @@ export const isOutOfSpace = (error: StoreError): boolean =>
 /** The JSON of a value, or TooLarge. */
 export function textOf(key: string, value: unknown): string {
   const text = JSON.stringify(value)
-  if (text === undefined) throw new TypeError(`the value for "${key}" is not JSON`)
+  if (text === undefined) throw new TypeError(`The value for "${key}" is not JSON`)
   // A UTF-16 unit makes at most three bytes: most values need no counting.
   if (text.length * 3 <= maxValueBytes) return text
   const bytes = Buffer.byteLength(text)
   if (bytes <= maxValueBytes) return text
-  throw new StoreError('TooLarge', `the value for "${key}" has ${bytes} bytes, at most ${maxValueBytes} are possible`)
+  throw new StoreError('TooLarge', `The value for "${key}" has ${bytes} bytes; the limit is ${maxValueBytes}`)
 }
 
 /** A revision as a number, or NaN (equal to nothing) for text that no engine of ours has given out. */

@@ -50,16 +50,16 @@ export async function beginFilling(
     throw refused(
       found.state === 'moved'
         ? `its records have moved to ${found.to}`
-        : `it is being filled from ${found.source}, which was cut off or is under way`,
+        : `a copy from ${found.source} is in progress or was interrupted`,
     )
-  if (entries.length > 0) throw refused('it has records already')
-  if (isOlder) throw refused('it was in use before, and its revisions would go back')
+  if (entries.length > 0) throw refused('it already has records')
+  if (isOlder) throw refused('it was used before, and its revisions would go back')
   await store.create(stateKey, { state: 'filling', source, since } satisfies StoreState)
   return false
 }
 
 const refused = (why: string): StoreError =>
-  new StoreError('Unavailable', `the target cannot be filled: ${why}. Choose an empty folder, or another prefix`)
+  new StoreError('Unavailable', `Cannot copy to the target: ${why}. Choose an empty folder, or another prefix`)
 
 async function put(store: Store, key: string, value: Entry['value']): Promise<void> {
   try {

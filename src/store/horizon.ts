@@ -46,7 +46,7 @@ export class Horizon {
       await Promise.all(this.#views.map((view) => view.reached(rev, signal)))
       return true
     } catch (cause) {
-      throw new StoreError('Unavailable', `this server has not seen revision ${rev} yet`, { cause })
+      throw new StoreError('Unavailable', `This server has not seen revision ${rev} yet`, { cause })
     }
   }
 

@@ -30,7 +30,7 @@ export function assertKey(key: string): void {
   if (bytes > maxKeyBytes)
     throw new StoreError(
       'TooLarge',
-      `the key "${key.slice(0, 60)}…" has ${bytes} bytes, at most ${maxKeyBytes} are possible: use a shorter name`,
+      `The key "${key.slice(0, 60)}…" has ${bytes} bytes; the limit is ${maxKeyBytes}: use a shorter name`,
     )
   throw new TypeError(`${JSON.stringify(key)} cannot be a key: keys are well-formed text without NUL, and not empty`)
 }

@@ -33,10 +33,10 @@ export async function openStore(
   if (!open)
     throw new StoreError(
       'Unavailable',
-      `"${address.replace(/\/\/[^/]*@/, '//…@')}" names no store: use one of memory:, sqlite:<folder>, etcd://HOST:PORT/PREFIX`,
+      `"${address.replace(/\/\/[^/]*@/, '//…@')}" is not a store: use memory:, sqlite:<folder>, etcd://HOST:PORT/PREFIX`,
     )
   const place = address.slice(colon + 1)
   if (scheme === 'sqlite' && place === '')
-    throw new StoreError('Unavailable', `"${address}" names no folder: write sqlite:<folder>`)
+    throw new StoreError('Unavailable', `"${address}" has no folder: use sqlite:<folder>`)
   return open(place, notice, options)
 }

@@ -35,13 +35,13 @@ export async function assertUsable(store: Pick<Store, 'get'>): Promise<void> {
   if (found?.state === 'moved')
     throw new StoreError(
       'Unavailable',
-      `these records have moved to ${found.to} (${found.at}): start the server with --store ${found.to}`,
+      `The records moved to ${found.to} (${found.at}): start the server with --store ${found.to}`,
     )
   if (found?.state === 'filling')
     throw new StoreError(
       'Unavailable',
-      `this store is being filled from ${found.source}, since ${found.since}, and is not whole yet: ` +
-        'let "svc3 server restore" or "migrate-store" end, or run it again if it was cut off',
+      `The copy from ${found.source}, started ${found.since}, is not complete: ` +
+        'wait for svc3 server restore or migrate-store, or run it again if it was interrupted',
     )
 }
 

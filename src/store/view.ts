@@ -132,7 +132,7 @@ export class View<T> {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort(new Error(`the view of ${this.prefix} is closed`))
+    this.#stop.abort(new Error(`The view of ${this.prefix} is closed`))
     for (const waiter of this.#waiters) waiter.reject(this.#stop.signal.reason)
     await this.#followed
   }

@@ -16,7 +16,7 @@ describe('generated files', () => {
       assert.equal(await currentText(file), await make()))
   }
 
-  it('there is no man page of a command that is gone', async () => assert.deepEqual(await strayPages(), []))
+  it('there is no page of a command that is gone', async () => assert.deepEqual(await strayPages(), []))
 
   it('the man pages are what groff expects of them', async () => {
     for (const { file } of generatedFiles.filter(({ file }) => file.endsWith('.1'))) {

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { allOperations, operations } from '../../src/api/index.ts'
 import { paramNames } from '../../src/api/operation.ts'
+import { vmCommands } from '../../src/api/vms/vms.ts'
 
 const src = path.resolve(import.meta.dirname, '../../src')
 const nouns = [...new Set(allOperations.map(({ noun }) => noun))]
@@ -13,6 +14,8 @@ const filesIn = (folder: string): string[] =>
     .readdirSync(path.join(src, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
     .sort()
+
+const fieldsOf = (schema: unknown): string[] => Object.keys((schema as { properties?: object })?.properties ?? {})
 
 describe('the table of operations', () => {
   it('the table of operations has a file in api/ and one in server/routes/ for every noun, by the same name', () => {
@@ -55,6 +58,21 @@ describe('the table of operations', () => {
       }
       assert.ok(request[part]?.[name], `${id} involves ${involves}`)
     }
+  })
+
+  it('the table of operations has a phrase in the past tense for every change, and a value for all that it names', () => {
+    for (const { id, path, involves, past, body, response, example } of allOperations) {
+      assert.equal(past === undefined, involves === undefined, `${id} involves ${involves}, past: ${past}`)
+      const phrases = typeof past === 'string' ? [past] : Object.values(past ?? {})
+      const known = ['name', ...paramNames(path), ...[body, response].flatMap((schema) => fieldsOf(schema))]
+      for (const phrase of phrases) {
+        assert.match(phrase, /^([a-z]+ed|set) /, `${id}: "${phrase}"`)
+        for (const field of paramNames(phrase)) assert.ok(known.includes(field), `${id} tells an unknown ${field}`)
+      }
+      const commands = (example.body as { command?: string } | undefined)?.command
+      if (typeof past === 'object') assert.ok(past[commands ?? ''], `${id} has no phrase for ${commands}`)
+    }
+    assert.deepEqual(Object.keys(operations.execVm.past), [...vmCommands])
   })
 
   it('the table of operations has an example for every parameter and every body', () => {

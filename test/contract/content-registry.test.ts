@@ -168,7 +168,7 @@ describe('content in a registry', { timeout: 120_000 }, () => {
     const digest = await putManifest(store, await imageOf(store, someBlocks(1)))
     assert.equal(await store.deleteUnused(digest, Infinity), false)
     assert.equal(await store.deleteUnused(digest, Infinity), false)
-    assert.deepEqual(warnings, ['the registry does not let us delete: what deleted images had stays there'])
+    assert.deepEqual(warnings, ['the registry refuses deletions: content of deleted images stays there'])
     assert.deepEqual(await listed(store), [digest])
     assert.ok(await isWhole(store, digest))
   })

@@ -74,7 +74,7 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
     assert.equal(await start('cold', { isCold: true }), '')
     assert.match(
       await start('other', { memoryMiB: 320 }),
-      /booted from the disk.*memory in MiB was 256, here it is 320/,
+      /booted from the disk.*memory in MiB was 256 and is 320 here/,
     )
     const torn = path.join(root, 'torn.memory')
     await fs.copyFile(image.memory?.file ?? '', torn)

@@ -138,7 +138,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       const { driver, vm, handle, is } = await arrange()
       const { suspension } = driver
       assert.ok(suspension)
-      await assert.rejects(suspension.suspend(handle), /does not run/)
+      await assert.rejects(suspension.suspend(handle), /is not running/)
       await driver.start(handle, vm, signal())
       await suspension.suspend(handle)
       await is('suspended')

@@ -121,7 +121,7 @@ describe('QEMU capture after a kill -9', { concurrency: 2 }, () => {
     await driver.stop(handle, { graceSeconds: 0 })
     assert.equal(await lettersOnDisk(handle), letters)
     const capture = await driver.capturing.capture(handle, vm, { id: 'one', withMemory: true }, signal())
-    assert.match(capture.note ?? '', /does not run/)
+    assert.match(capture.note ?? '', /not running/)
     assert.equal(await lettersOf(captureNode(capture, vm.image), root), letters)
     await driver.reverting.revert(handle, vm)
     assert.equal(await lettersOnDisk(handle), '')

@@ -10,14 +10,8 @@ import { buildTiny, tinyFolder, tinyImage } from '../../packages/tiny-guests/bui
 import type { Architecture } from '../../src/api/architecture.ts'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
-import {
-  type Guest,
-  greeting,
-  isAllTested,
-  openGuest,
-  testedArchitectures,
-  tinyCache,
-} from '../support/guests/guest.ts'
+import { type Guest, greeting, openGuest, testedArchitectures, tinyCache } from '../support/guests/guest.ts'
+import { isAllTested } from '../support/tools/all-tested.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { freePort } from '../support/tools/free-port.ts'
 import { blankImage, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
@@ -97,7 +91,12 @@ describe('QEMU guest', { concurrency: true }, () => {
         using guest = await asRoot()
         const from = 'http://169.254.169.254'
         assert.deepEqual(JSON.parse(await guest.run(`wget -qO- ${from}/metadata/a.b_c-1`)), { value: secret })
-        assert.deepEqual(JSON.parse(await guest.run(`wget -qO- ${from}/metadata`)), { items: ['greeting', 'a.b_c-1'] })
+        assert.deepEqual(JSON.parse(await guest.run(`wget -qO- ${from}/metadata`)), {
+          items: [
+            { key: 'greeting', value: 'hello' },
+            { key: 'a.b_c-1', value: secret },
+          ],
+        })
         assert.match(await guest.run(`wget -qO- ${from}/userdata`), /first boot/)
         await assert.rejects(guest.run(`wget -qO- ${from}/metadata/other`), /404/)
         const processes = await processesOf(handle)

@@ -81,7 +81,7 @@ describe('macOS profile on a real guest', () => {
     const handle = await unable.create(vm, folder)
     await assert.rejects(
       unable.start(handle, vm, AbortSignal.timeout(30_000)),
-      /does not run macOS guests: .*agent\.json/,
+      /cannot run macOS guests: .*agent\.json/,
     )
     const driver = new QemuDriver({ macos: { smcKey } })
     try {

@@ -105,7 +105,7 @@ describe('etcd with users and certificates', () => {
       plain(`user=svc3&password-file=${inFolder('wrong-password')}`),
       /refuses the login/,
     )
-    await rejectsWith('Unavailable', plain(`user=svc3&password-file=${inFolder('none')}`), /cannot be read/)
+    await rejectsWith('Unavailable', plain(`user=svc3&password-file=${inFolder('none')}`), /Cannot read/)
     const elsewhere = plain(`user=svc3&password-file=${inFolder('password')}`, 'theirs')
     await rejectsWith('Unavailable', elsewhere, /refuses this user.*grant/)
   })

@@ -13,6 +13,7 @@ import {
   type Store,
   StoreError,
 } from '../../src/store/store.ts'
+import { isAllTested } from '../support/tools/all-tested.ts'
 import type { Engine } from './store.ts'
 import { collectTo } from './store-watch.ts'
 
@@ -175,7 +176,8 @@ export function modelContract(engine: Engine): void {
     await store.close()
   }
 
-  test(`${engine.name}: 1,000 random sequences behave like the model`, () => check(1_000, usual, 25))
+  const runs = isAllTested ? 1_000 : 100
+  test(`${engine.name}: ${runs} random sequences behave like the model`, () => check(runs, usual, 25))
   test(`${engine.name}: random sequences with compaction, and reopening where the engine keeps data`, () =>
     check(60, [...usual, compaction, reopening], 12))
 }

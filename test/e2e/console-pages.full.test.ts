@@ -46,7 +46,9 @@ before(async () => {
   ;[server, browser] = await Promise.all([startDev(data, options), launchBrowser()])
   await call('POST', '/api/v1/namespaces', { name: 'svc-ios' })
   await call('POST', `${ns}/vms`, { name: 'web', image: 'tiny-amd64', cpu: 1, labels: { team: 'ios' } })
-  await call('POST', `${ns}/vms?wait=false`, { name: 'huge', image: 'tiny-arm64', cpu: 64 })
+  for (const node of ['sim-arm64-1', 'sim-arm64-2'])
+    await call('POST', `${ns}/vms`, { name: `on-${node}`, image: 'tiny-arm64', cpu: 1, node })
+  await call('POST', `${ns}/vms?wait=false`, { name: 'huge', image: 'tiny-arm64', cpu: 12 })
   await call('POST', `${ns}/images/tiny-amd64/copy`, { name: 'copied', description: markup })
   await call('POST', `${ns}/vmconfigs`, { name: 'ios-build', image: 'tiny-arm64', cpu: 2 })
   await call('POST', `${ns}/serviceaccounts/jenkins`)
@@ -83,7 +85,7 @@ const pages = [
   ['/access', 'Access'],
   ['/accounts', 'Service accounts'],
   ['/legacy', 'Legacy usage'],
-  ['/nowhere', 'There is no such page'],
+  ['/nowhere', 'Page not found'],
 ] as const
 
 /** Sizes of windows: a laptop, a phone, a large screen. */
@@ -220,10 +222,10 @@ describe('the console', () => {
     await Promise.all([go(page, server, '/vms'), go(other, server, '/')])
     await call('POST', `${ns}/vms`, { name: 'fresh', image: 'tiny-amd64', cpu: 1 })
     const row = page.getByRole('row', { name: /^fresh/ })
-    await row.getByText('running', { exact: true }).waitFor()
-    await other.getByText('deploy a VM: fresh').waitFor()
+    await row.getByText('Running', { exact: true }).waitFor()
+    await other.getByRole('list', { name: 'Events' }).getByText('fresh').first().waitFor()
     await call('POST', `${ns}/vms/fresh/exec`, { command: 'stop' })
-    await row.getByText('stopped', { exact: true }).waitFor()
+    await row.getByText('Stopped', { exact: true }).waitFor()
     await call('DELETE', `${ns}/vms/fresh`)
     await row.waitFor({ state: 'detached' })
   })
@@ -235,7 +237,7 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Actions', exact: true }).click()
     const start = page.getByRole('menuitem', { name: 'Start', exact: true })
     assert.equal(await start.getAttribute('aria-disabled'), 'true')
-    assert.match(await start.innerText(), /vm "web" is running: only a stopped VM can be started/)
+    assert.match(await start.innerText(), /web.*stopped/)
     await page.getByRole('menuitem', { name: 'Stop', exact: true }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'Show as command' }).click()
@@ -244,8 +246,8 @@ describe('the console', () => {
     await dialog.getByText('-d \'{"command":"stop"}\'').waitFor()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     await go(page, server, '/vms/svc-default/huge')
-    await page.getByText('Why it waits, node by node').waitFor()
-    await page.getByText('node "sim-arm64-1" has').first().waitFor()
+    await page.getByText('Why this VM is pending').waitFor()
+    await page.getByText('No node has 12 cores free').first().waitFor()
   })
 
   it('the console asks for the name before it deletes', { timeout: 150_000 }, async () => {
@@ -291,9 +293,9 @@ describe('the console', () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/accounts')
-    await choose(page, 'Actions for jenkins', 'Make a token')
-    await page.getByRole('dialog').getByRole('button', { name: 'Make a token' }).click()
-    await page.getByText('Copy it now').waitFor()
+    await choose(page, 'Actions for jenkins', 'Create token')
+    await page.getByRole('dialog').getByRole('button', { name: 'Create token' }).click()
+    await page.getByText('Copy the token now').waitFor()
     const token = await page.getByRole('dialog').locator('pre').innerText()
     await page.getByRole('button', { name: 'Done' }).click()
     assert.ok(!(await page.content()).includes(token))
@@ -309,7 +311,7 @@ describe('the console', () => {
     await go(theirs.page, server, '/vms/svc-default/web')
     await theirs.page.getByRole('button', { name: 'Actions', exact: true }).click()
     const remove = theirs.page.getByRole('menuitem', { name: 'Delete' })
-    assert.match(await remove.innerText(), /only .* or an administrator can delete it/)
+    assert.match(await remove.innerText(), /Only .* or an administrator can delete this/)
   })
 
   it('the console goes on after a restart of the server, with what was typed', { timeout: 150_000 }, async () => {
@@ -322,7 +324,7 @@ describe('the console', () => {
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name', { exact: true }).fill('typed-before')
     await server.kill('SIGKILL')
-    const lost = page.getByText('The connection to the service was lost')
+    const lost = page.getByText('Connection lost')
     await lost.waitFor()
     server = await startDev(data, options)
     proxy.aim(Number(new URL(server.apiUrl).port))
@@ -331,7 +333,7 @@ describe('the console', () => {
     await dialog.getByLabel('Image', { exact: true }).fill('tiny-amd64')
     await dialog.getByRole('button', { name: 'Deploy', exact: true }).click()
     await page.getByRole('heading', { name: 'typed-before', level: 1 }).waitFor()
-    await page.locator('.page-head').getByText('running', { exact: true }).waitFor()
+    await page.locator('.page-head').getByText('Running', { exact: true }).waitFor()
   })
 
   it('the console asks for a new login over the page when the session ends, and keeps what was typed', {
@@ -347,13 +349,13 @@ describe('the console', () => {
     assert.equal((await renewed).status(), 200)
     await page.clock.resume()
     await follow(page, server, '/vms?deploy')
-    const form = page.getByRole('dialog', { name: 'Deploy a VM' })
+    const form = page.getByRole('dialog', { name: 'Deploy VM' })
     await form.getByLabel('Name', { exact: true }).fill('typed-before-the-end')
     await form.getByLabel('Image', { exact: true }).fill('tiny-amd64')
     await context.request.delete(`${server.apiUrl}/console/session`, {
       headers: { 'x-svc3-console': '1', origin: server.apiUrl },
     })
-    const again = page.getByRole('dialog', { name: 'You were logged out' })
+    const again = page.getByRole('dialog', { name: 'Session ended' })
     await again.getByLabel('Token').fill(server.token)
     const late = await holdSessionLook(page)
     await again.getByRole('button', { name: 'Log in', exact: true }).click()
@@ -414,7 +416,7 @@ describe('the console', () => {
       await go(page, at, '/isos')
       await page.getByRole('button', { name: 'Upload', exact: true }).first().click()
       await dropFile(page, 'installer.iso', size)
-      await dialog.getByText('installer.iso, 9.0M').waitFor()
+      await dialog.getByText('installer.iso, 9.0 MiB').waitFor()
       await dialog.getByRole('button', { name: 'Upload', exact: true }).click()
     }
     // All connections are lost while the second piece is on its way: it goes on by itself. The next time that piece never
@@ -490,7 +492,7 @@ describe('the console', () => {
     change([manyVm(9_999, { powerState: 'stopped' })])
     await page
       .getByRole('row', { name: /vm-09999/ })
-      .getByText('stopped')
+      .getByText('Stopped')
       .waitFor()
     await page.evaluate('scrollTo(0, 0)')
     await page.getByRole('searchbox').fill('vm-05')
@@ -498,7 +500,7 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Name' }).click()
     await page.getByRole('link', { name: 'vm-05999' }).waitFor()
     // What is being typed does not go with the row that it is about.
-    await page.getByLabel('State', { exact: true }).selectOption('running')
+    await page.getByLabel('Power', { exact: true }).selectOption('running')
     await choose(page, 'Actions for vm-05999', 'Delete')
     const typed = page.getByRole('dialog').getByLabel('Type vm-05999 to confirm')
     await typed.fill('vm-0')
@@ -520,8 +522,33 @@ describe('the console', () => {
     await page.getByRole('link', { name: 'mini-1' }).waitFor()
     assert.equal(page.url(), `${proxy.url}/console/nodes`)
     await go(page, at, '/nodes/svc-default/mini-1')
-    await page.getByText('0 of 8 in use').waitFor()
+    await page.getByText('0 of 8 used').waitFor()
     assert.deepEqual(complaints, [])
+  })
+
+  it('the consoles of two servers on one host stay logged in, each with its own settings', {
+    timeout: 150_000,
+  }, async () => {
+    const consoleFolder = path.join(root, 'dist/console')
+    await using other = await startService({ consoleFolder })
+    await startNode(other, { name: 'mini-1' })
+    const at = { apiUrl: await other.listen() }
+    await using opened = await openConsole(browser, server, server.token)
+    const { page, context } = opened
+    await page.getByLabel('Namespace').selectOption('svc-ios')
+    await page.getByLabel('Theme').selectOption('dark')
+    const second = await context.newPage()
+    await second.goto(`${at.apiUrl}/console/`)
+    await logInWith(second, other.adminToken)
+    assert.deepEqual(
+      [await second.getByLabel('Namespace').inputValue(), await second.getByLabel('Theme').inputValue()],
+      ['', 'system'],
+    )
+    await page.reload()
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+    await eventually(async () => assert.equal(await page.getByLabel('Namespace').inputValue(), 'svc-ios'))
+    await go(second, at, '/nodes')
+    await second.getByRole('link', { name: 'mini-1' }).waitFor()
   })
 
   it('the console asks for at most 150 KB before it is shown', { timeout: 150_000 }, async () => {

@@ -79,7 +79,7 @@ it('a server that is cut off answers nothing from memory, and what it had goes t
   const told = await waiting
   assert.equal(told.status, 503)
   // The other one when it had written the record, and not yet looked at the image again.
-  const told503 = /lost its way to the store.*goes on meanwhile|which may or may not be there/
+  const told503 = /lost its connection to the store.*continues|which may or may not have been saved/
   assert.match(((await told.json()) as { message: string }).message, told503)
   assert.ok(told.headers.get('retry-after'))
   await ended

@@ -4,9 +4,9 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { isAllTested } from '../support/guests/guest.ts'
 import { makeFolder, root, startDev, svc3 } from '../support/processes/dev-server.ts'
 import { credentialsPath } from '../support/rigs/service.ts'
+import { isAllTested } from '../support/tools/all-tested.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 /** A start takes a second of processor time; in test/long there are more. */
@@ -50,7 +50,7 @@ describe('svc3 dev', () => {
     const other = await makeFolder()
     const { code, stderr } = await svc3(['dev', '--listen', new URL(first.apiUrl).host, '--data', other])
     assert.equal(code, 1)
-    assert.match(stderr, /another program already listens on .*\n.*--listen/)
+    assert.match(stderr, /Another program already listens on .*\n.*--listen/)
     await fs.rm(other, { recursive: true })
     assert.equal((await first.call('GET', credentialsPath)).status, 200)
   })
@@ -59,10 +59,10 @@ describe('svc3 dev', () => {
     await (await startDev(data)).kill('SIGTERM')
     const start = () => svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
     await fs.writeFile(path.join(data, 'config.json'), '{"limits":{"bodyBytes":"many"}}')
-    assert.match((await start()).stderr, /config\.json cannot be used: limits\.bodyBytes must be integer/)
+    assert.match((await start()).stderr, /Invalid .*config\.json: limits\.bodyBytes must be integer/)
     await fs.rm(path.join(data, 'config.json'))
     await fs.rename(path.join(data, 'master.key'), path.join(data, 'away'))
-    assert.match((await start()).stderr, /master key .* is missing.*restore it from your backup/)
+    assert.match((await start()).stderr, /Master key .* not found.*restore it from your backup/)
     await fs.rename(path.join(data, 'away'), path.join(data, 'master.key'))
     const database = new DatabaseSync(path.join(data, 'svc3.db'))
     database.exec('PRAGMA user_version = 99')

@@ -1,4 +1,4 @@
-// etcd at its quota, met by a server: what callers and probes are told, and the very commands of docs/operating.md that
+// etcd at its quota, met by a server: what callers and probes are told, and the very commands of docs/operate/etcd.md that
 // lead out of it.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -14,15 +14,15 @@ import { eventually } from '../support/tools/eventually.ts'
 
 /** The block of the page that works without etcd's own tool. */
 function wayOut(): string {
-  const page = fs.readFileSync(path.join(root, 'docs/operating.md'), 'utf8')
-  const section = page.slice(page.indexOf('## etcd is out of space'), page.indexOf('## Backup'))
+  const page = fs.readFileSync(path.join(root, 'docs/operate/etcd.md'), 'utf8')
+  const section = page.slice(page.indexOf('## etcd is out of space'))
   const blocks = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, text = '']) => text)
   const found = blocks.find((text) => text.includes('/v3/maintenance/defragment'))
-  assert.ok(found, 'operating.md has the commands')
+  assert.ok(found, 'the page has the commands')
   return found
 }
 
-it('a store without space is told as such, read on, and mended by the commands of operating.md', async () => {
+it('a store without space is told as such, read on, and mended by the commands of docs/operate/etcd.md', async () => {
   await using shared = await startShared({ args: ['--quota-backend-bytes=4000000'] })
   const plane = await shared.start()
   const token = await adminToken(plane)
@@ -43,7 +43,7 @@ it('a store without space is told as such, read on, and mended by the commands o
       const refused = await create(`svc-full-${tries++}`)
       assert.equal(refused.status, 503)
       assert.ok(Number(refused.headers.get('retry-after')) > 0)
-      assert.match(await refused.text(), /the store has no space left for changes; nothing was changed/)
+      assert.match(await refused.text(), /The store is full; nothing was changed/)
     })
     assert.equal((await ask(plane, 'GET', '/namespaces', { token })).status, 200)
     const ready = await fetch(`${plane.localUrl}/readyz`)

@@ -61,7 +61,6 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm start demo': {},
   'svc3 vm suspend demo': {},
   'svc3 vm resume demo': {},
-  // In a pipe nobody is asked: the second finds an end already.
   'svc3 vm extend demo 2h --yes': {},
   'svc3 vm extend demo 2h': {},
   // No host has room for the largest disks of all examples.
@@ -69,9 +68,9 @@ const plan: Readonly<Record<string, How>> = {
   // Nobody takes the password there, so that the agent tries for long: Ctrl-C ends the waiting, not the work.
   'svc3 vm resize demo 120 -u admin --password-stdin < password.txt': {
     as: { demo: 'mine', '120': '11' },
-    until: /vm mine: /,
+    until: /VM mine: /,
     exit: 130,
-    said: /what was begun goes on; "svc3 vm list mine/,
+    said: /the resize continues\nsvc3: To follow it: svc3 vm show mine/,
   },
   'svc3 vm delete ci-1 ci-2 ci-3 -n svc-ios': {
     given: ['1', '2', '3'].map((number) => `vm deploy ci-${number} -i tiny-arm64 --no-wait -n svc-ios`),
@@ -102,7 +101,7 @@ const plan: Readonly<Record<string, How>> = {
   // Nor is anybody asked beyond this machine.
   'svc3 remote-image pull ghcr.io/team/sonoma:v1': {
     as: { 'ghcr.io/team/sonoma:v1': 'registry.invalid/team/sonoma:v1' },
-    exit: 5,
+    exit: 1,
   },
   'svc3 remote-iso pull ventura.iso': { exit: 5 },
   'svc3 remote-iso pull ventura.iso mine --wait': { exit: 5 },
@@ -110,6 +109,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 events --for vm/demo --watch': { until: /vms\/demo/, exit: 130 },
   'svc3 node namespace mini-arm-13 svc-ios': {},
   'svc3 node list mini-arm-13 -o wide': { given: ['node namespace mini-arm-13 svc-default -n svc-ios'] },
+  'svc3 node show mini-arm-13': {},
   'svc3 node tag mini-arm-13 ios': {},
   // Not the image that VMs use: that stays where they are.
   'svc3 imagecache add sonoma --all --wait': idle,
@@ -153,6 +153,7 @@ const last: readonly string[] = [
   'svc3 regcred remove http://10.0.0.7:5000 -n svc-ios',
   'svc3 serviceaccount delete jenkins -n svc-ios',
   'svc3 vm delete demo',
+  'svc3 vm delete --label team=ios --yes',
   'svc3 iso delete ventura.iso',
   'svc3 namespace delete svc-ios',
 ]

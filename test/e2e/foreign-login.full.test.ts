@@ -48,7 +48,10 @@ async function login(name: string) {
 describe('svc3 login with an organisation’s own provider', () => {
   it('svc3 login with an organisation’s own provider takes e-mail and groups from it, and renews with it', async () => {
     provider.groupsOf.set('ada', ['staff'])
-    assert.equal((await login('ada')).stdout, `Logged in to ${server.apiUrl} as ada@corp.example.\n`)
+    assert.equal(
+      (await login('ada')).stdout,
+      `Logged in to ${server.apiUrl} as ada@corp.example (context ${new URL(server.apiUrl).host}).\n`,
+    )
     assert.equal((await run('regcred', 'list')).code, 4)
     const first = await storedLogin(home)
     assert.equal(first.issuer, provider.issuer)
@@ -68,7 +71,10 @@ describe('svc3 login with an organisation’s own provider', () => {
     await passForeignPages(page, 'grace')
     await page.getByText('Sign-in Success').first().waitFor()
     await page.close()
-    assert.equal((await process.ended).stdout, `Logged in to ${server.apiUrl} as grace@corp.example.\n`)
+    assert.equal(
+      (await process.ended).stdout,
+      `Logged in to ${server.apiUrl} as grace@corp.example (context ${new URL(server.apiUrl).host}).\n`,
+    )
   })
 
   it('svc3 login with an organisation’s own provider has no built-in provider beside it', async () => {
@@ -84,14 +90,14 @@ describe('svc3 login with an organisation’s own provider', () => {
     assert.equal((await run('namespace', 'list')).code, 0)
     const { code, stderr } = await run('login', '--no-browser')
     assert.equal(code, 1)
-    assert.match(stderr, /^svc3: the identity provider does not answer: cannot reach .*ECONNREFUSED\)\nsvc3: \S/)
+    assert.match(stderr, /^svc3: The identity provider does not answer: Cannot reach .*ECONNREFUSED\)\nsvc3: \S/)
     // Still good for most of a minute: it is used as it is.
     await expireStoredToken(home, new Date(Date.now() + 55_000).toISOString())
     assert.equal((await run('user', 'get-token')).stdout, `${token}\n`)
     await expireStoredToken(home)
     const late = await run('user', 'get-token')
     assert.deepEqual([late.code, late.stdout], [1, ''])
-    assert.match(late.stderr, /the identity provider does not answer/)
+    assert.match(late.stderr, /identity provider does not answer/)
     await provider.start()
     assert.notEqual((await run('user', 'get-token')).stdout, `${token}\n`)
     assert.equal((await run('namespace', 'list')).code, 0)

@@ -15,7 +15,7 @@ const [folder = '', away = ''] = process.argv.slice(2)
 execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', folder])
 // Records, uploads and content are on one disk, as they are by default.
 process.env.TMPDIR = folder
-const full = /the disk of the server is full; nothing was kept/
+const full = /The disk of the server is full; nothing was kept/
 
 await using remote = await startRemote()
 await using rig = await ClusterRig.make('amd64', {

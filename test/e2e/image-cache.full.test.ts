@@ -127,8 +127,8 @@ describe('the image cache of nodes', () => {
     const { size } = content
     Object.assign(content, { size: (digest: string) => told.promise.then(() => size.call(content, digest)) })
     assert.deepEqual(await ask('big', 'add', { nodes: ['one', 'nobody'] }), [
-      { node: 'nobody', code: 404, result: 'NotFound', message: 'the node was not found in the namespace' },
-      { node: 'one', code: 202, result: 'Accepted', message: 'it is being fetched' },
+      { node: 'nobody', code: 404, result: 'NotFound', message: 'Node not found in the namespace' },
+      { node: 'one', code: 202, result: 'Accepted', message: 'Fetching' },
     ])
     const { copy } = await copyOn('one', 'big', isReady)
     Object.assign(content, { size })
@@ -137,7 +137,7 @@ describe('the image cache of nodes', () => {
     assert.deepEqual([...seen], ['Fetching', 'Ready'])
     assert.ok(copy?.pinned && (copy.bytes ?? 0) >= disk.length && copy.lastUsed !== undefined, JSON.stringify(copy))
     const [again] = await ask('big', 'add', { all: true })
-    assert.deepEqual([again?.code, again?.message], [200, 'it is there already'])
+    assert.deepEqual([again?.code, again?.message], [200, 'Already cached'])
   })
 
   it('the image cache of nodes takes an image from another node: the server gives the manifest and nothing else', async () => {
@@ -170,7 +170,7 @@ describe('the image cache of nodes', () => {
     const body = { image: 'big', name: 'user', node: 'three', cpu: 1, memory: 0.5 }
     assert.equal((await service.call('POST', `${base}/vms`, { token, body })).status, 201)
     const [used] = await ask('big', 'remove', { nodes: ['three'] })
-    assert.deepEqual([used?.code, used?.message], [409, 'VMs on it use the image: svc-default/user'])
+    assert.deepEqual([used?.code, used?.message], [409, 'VMs on the node use the image: svc-default/user'])
     assert.equal((await service.call('DELETE', `${base}/vms/user`, { token })).status, 200)
     const [gone] = await ask('big', 'remove', { nodes: ['three'] })
     assert.equal(gone?.result, 'Accepted')
@@ -194,6 +194,6 @@ describe('the image cache of nodes', () => {
     assert.notEqual(old, changed)
     const [refused] = await ask('big', 'add', { nodes: ['small'] })
     assert.deepEqual([refused?.code, refused?.result], [409, 'NoSpace'])
-    assert.match(refused?.message ?? '', /would take 2\dM, more than its quota of 12M/)
+    assert.match(refused?.message ?? '', /would take 2\dM, the quota is 12M/)
   })
 })

@@ -51,7 +51,7 @@ after(async () => {
 describe('an image', () => {
   it('an image comes back byte for byte, under its own name and in its own file', async () => {
     const uploaded = await run('image', 'upload', 'disk.img', '-d', 'A disk')
-    assert.deepEqual([uploaded.code, uploaded.stdout], [0, 'Image disk.img is uploaded.\n'], uploaded.stderr)
+    assert.deepEqual([uploaded.code, uploaded.stdout], [0, 'Image disk.img uploaded.\n'], uploaded.stderr)
     const listed = await run('image', 'list', 'disk.img')
     assert.match(listed.stdout, /\ndisk\.img\tA disk\t48M\tamd64\tReady\n/)
     const saved = await run('image', 'download', 'disk.img', '-f', 'back.img')
@@ -63,9 +63,9 @@ describe('an image', () => {
     assert.deepEqual((await fs.readdir(files)).sort(), ['back.img', 'disk.img'])
 
     const again = await run('image', 'download', 'disk.img', '-f', 'back.img')
-    assert.deepEqual([again.code, again.stderr.includes('is there already')], [1, true])
+    assert.deepEqual([again.code, again.stderr.includes('already exists')], [1, true])
     const taken = await run('image', 'upload', 'disk.img')
-    assert.deepEqual([taken.code, taken.stderr.includes('exists already')], [6, true], taken.stderr)
+    assert.deepEqual([taken.code, taken.stderr.includes('already exists')], [6, true], taken.stderr)
   })
 
   it('an image goes on where a download was cut off, with the same content only', async () => {
@@ -104,8 +104,8 @@ describe('an image', () => {
   })
 
   it('an image is copied, generated, described and deleted', async () => {
-    assert.equal((await run('image', 'copy', 'disk.img', 'copy')).stdout, 'Image copy is a copy of disk.img.\n')
-    assert.equal((await run('image', 'generate', 'empty', '1T')).stdout, 'Image empty is an empty disk of 1T.\n')
+    assert.equal((await run('image', 'copy', 'disk.img', 'copy')).stdout, 'Image copy created as a copy of disk.img.\n')
+    assert.equal((await run('image', 'generate', 'empty', '1T')).stdout, 'Image empty created: an empty disk of 1T.\n')
     assert.equal((await run('image', 'set-description', 'copy', 'For', '-o', 'json')).code, 0)
     assert.match(
       (await run('image', 'list', 'copy', '-o', 'wide')).stdout,
@@ -122,7 +122,7 @@ describe('an image', () => {
 
   it('an uploaded ISO comes back as the file that it is', async () => {
     await fs.writeFile(inFiles('disc.iso'), randomBytes(1_000_001))
-    assert.equal((await run('iso', 'upload', 'disc.iso')).stdout, 'ISO disc.iso is uploaded.\n')
+    assert.equal((await run('iso', 'upload', 'disc.iso')).stdout, 'ISO disc.iso uploaded.\n')
     assert.equal((await run('iso', 'copy', 'disc.iso', 'other.iso')).code, 0)
     assert.equal((await run('iso', 'delete', 'disc.iso')).code, 0)
     assert.match((await run('iso', 'list')).stdout, /^NAME\t.*\nother\.iso\tCopied from disc\.iso\t977K\t/)
@@ -191,10 +191,10 @@ describe('kill -9 of the server', () => {
     await rig.server.ended
     first.kill('SIGINT')
     assert.equal(await ended, 130, said)
-    assert.match(said, /the same command goes on from here/)
+    assert.match(said, /Run the same command .*to resume/)
     await rig.died('pull.began')
     const { code, stderr } = await run('image', 'upload', 'new.img', '--name', 'twice')
-    assert.deepEqual([code, /going on after \d/.test(stderr)], [0, true], stderr)
+    assert.deepEqual([code, /Resuming after \d/.test(stderr)], [0, true], stderr)
     await run('image', 'download', 'twice', '--format', 'qcow2')
     await execute('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', inFiles('twice.qcow2'), inFiles('twice.raw')])
     assert.equal(await hashOf('twice.raw'), await hashOf('new.img'))
@@ -214,7 +214,7 @@ describe('kill -9 of the server', () => {
     const pull = run('remote-image', 'pull', 'remote.img', 'pulled', '--wait')
     await dieAtEach(points, async () => assert.notEqual(await stateOf('pulled'), 'Ready'))
     const { code, stdout, stderr } = await pull
-    assert.deepEqual([code, stdout], [0, 'Image pulled is pulled.\n'], stderr)
+    assert.deepEqual([code, stdout], [0, 'Image pulled pulled.\n'], stderr)
     await run('image', 'download', 'pulled')
     assert.equal(await hashOf('pulled'), createHash('sha256').update(disk).digest('hex'))
     const [first, second = '', ...more] = remote.ranges

@@ -80,7 +80,11 @@ describe('svc3 login with the built-in provider', () => {
     assert.deepEqual(complaints, [])
     await context.close()
     const { code, stdout, stderr } = await process.ended
-    assert.deepEqual([code, stdout], [0, `Logged in to ${server.apiUrl} as ${ada}.\n`], stderr)
+    assert.deepEqual(
+      [code, stdout],
+      [0, `Logged in to ${server.apiUrl} as ${ada} (context ${new URL(server.apiUrl).host}).\n`],
+      stderr,
+    )
 
     const file = path.join(home, 'svc3', 'config.json')
     assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
@@ -95,7 +99,10 @@ describe('svc3 login with the built-in provider', () => {
 
   it('svc3 login with the built-in provider makes administrators of those who are', { timeout: 400_000 }, async () => {
     const { stdout } = await login('Admin@LocalHost', `${password}-admin`)
-    assert.equal(stdout, `Logged in to ${server.apiUrl} as admin@localhost (administrator).\n`)
+    assert.equal(
+      stdout,
+      `Logged in to ${server.apiUrl} as admin@localhost, administrator (context ${new URL(server.apiUrl).host}).\n`,
+    )
     assert.equal((await run('regcred', 'list')).code, 0)
   })
 
@@ -106,22 +113,22 @@ describe('svc3 login with the built-in provider', () => {
     await page.goto(process.addresses[0] ?? '')
     await page.getByLabel('Code').fill('WRNG-CODE')
     await page.getByRole('button', { name: 'Continue' }).click()
-    await page.getByText('There is no such code').waitFor()
+    await page.getByText('Code not found').waitFor()
     await screenshot(page, 'device-wrong')
     await page.getByLabel('Code').fill(process.code.toLowerCase().replace('-', ' '))
     await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByText(process.code).waitFor()
     await page.getByText('svc3-cli').waitFor()
     await screenshot(page, 'device-confirm')
-    await page.getByRole('button', { name: 'Yes, log it in' }).click()
+    await page.getByRole('button', { name: 'Log in device' }).click()
     await fillLogin(page, ada, password)
-    await page.getByText('The device is logged in').waitFor()
+    await page.getByText('Device logged in').waitFor()
     await screenshot(page, 'device-done')
     assert.deepEqual(complaints, [])
     await page.close()
     const { code, stdout, stderr } = await process.ended
     assert.equal(code, 0, stderr)
-    assert.equal(stdout, `Logged in to ${server.apiUrl} as ${ada}.\n`)
+    assert.equal(stdout, `Logged in to ${server.apiUrl} as ${ada} (context ${new URL(server.apiUrl).host}).\n`)
   })
 
   it('svc3 login with the built-in provider tells a device that was refused; the link brings its code along', {
@@ -133,8 +140,8 @@ describe('svc3 login with the built-in provider', () => {
     assert.equal(await page.getByLabel('Code').inputValue(), process.code)
     await screenshot(page, 'device-code')
     await page.getByRole('button', { name: 'Continue' }).click()
-    await page.getByRole('button', { name: 'No, refuse' }).click()
-    await page.getByText('Refused').waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByText('The device was not logged in').waitFor()
     await page.close()
     const { code, stderr } = await process.ended
     assert.equal(code, 3)
@@ -156,9 +163,9 @@ describe('svc3 login with the built-in provider', () => {
     const device = await startLogin(['--device'], env())
     await page.goto(device.addresses[1] ?? '')
     await page.getByRole('button', { name: 'Continue' }).click()
-    await page.getByRole('button', { name: 'Yes, log it in' }).click()
+    await page.getByRole('button', { name: 'Log in device' }).click()
     await fillLogin(page, ada, password)
-    await page.getByText('The device is logged in').waitFor()
+    await page.getByText('Device logged in').waitFor()
     await context.close()
     assert.equal((await device.ended).code, 0)
   })
@@ -182,8 +189,8 @@ describe('the login page', () => {
     const markup = '"><img/src=x>@x.y'
     await page.locator('form').evaluate((form) => ((form as unknown as { noValidate: boolean }).noValidate = true))
     await fillLogin(page, markup, 'wrong')
-    await page.getByText('E-mail or password is wrong.').waitFor()
-    assert.equal(await page.getByLabel('E-mail').inputValue(), markup)
+    await page.getByText('Wrong email or password.').waitFor()
+    assert.equal(await page.getByLabel('Email').inputValue(), markup)
     assert.equal(await page.locator('main img').count(), 0)
     const statuses: number[] = []
     // On a slow machine a wait may be over before the next try: it doubles until one is not.
@@ -200,7 +207,7 @@ describe('the login page', () => {
     }
     assert.deepEqual(statuses.slice(0, 5), [401, 401, 401, 401, 401])
     assert.equal(statuses.at(-1), 429)
-    await page.getByText(/Too many wrong passwords. Try again in \d+ second/).waitFor()
+    await page.getByText(/Too many wrong passwords. Try again in \d+ s/).waitFor()
     await screenshot(page, 'login-throttled')
     assert.deepEqual(
       complaints.filter((text) => !/status of 4(01|29)/.test(text)),
@@ -223,7 +230,7 @@ describe('the login page', () => {
       fetch(place, { method: 'POST', redirect: 'manual', headers, body: new URLSearchParams({ email: ada, password }) })
     assert.equal((await post({})).status, 400)
     assert.equal((await post({ cookie, origin: 'https://evil.example' })).status, 403)
-    assert.equal((await post({ cookie: cookie.replace(/svc3_login=./, 'svc3_login=x') })).status, 400)
+    assert.equal((await post({ cookie: cookie.replace(/(svc3_login\w*)=./, '$1=x') })).status, 400)
     assert.equal((await post({ cookie, host: 'evil.example' })).status, 303)
     process.interrupt()
     await process.ended
@@ -271,7 +278,7 @@ describe('a login', () => {
     await expireStoredToken(home)
     const { code, stdout, stderr } = await run('user', 'get-token')
     assert.deepEqual([code, stdout], [3, ''])
-    assert.match(stderr, /Unauthorized: the login has run out or was ended\nsvc3: run "svc3 login"/)
+    assert.match(stderr, /Unauthorized: the login has expired or was ended\nsvc3: Run svc3 login/)
   })
 
   it('a login ends when its user gets another password', { timeout: 400_000 }, async () => {
@@ -335,7 +342,11 @@ describe('svc3 login by HTTPS', () => {
     assert.deepEqual(complaints, [])
     await context.close()
     const { code, stdout, stderr } = await process.ended
-    assert.deepEqual([code, stdout], [0, `Logged in to ${secure.apiUrl} as ${ada}.\n`], stderr)
+    assert.deepEqual(
+      [code, stdout],
+      [0, `Logged in to ${secure.apiUrl} as ${ada} (context ${new URL(secure.apiUrl).host}).\n`],
+      stderr,
+    )
     await expireStoredToken(home)
     const renewed = await svc3(['user', 'get-token'], { env: { ...place, SVC3_FINGERPRINT: fingerprint } })
     assert.equal(renewed.code, 0, renewed.stderr)

@@ -8,8 +8,9 @@ import { after, before, describe, it } from 'node:test'
 import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
 import { bootDisc } from '../support/guests/boot-disc.ts'
 import { speakingDisk } from '../support/guests/efi-disks.ts'
-import { isAllTested, openGuest, tinyCache } from '../support/guests/guest.ts'
+import { openGuest, tinyCache } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/processes/dev-server.ts'
+import { isAllTested } from '../support/tools/all-tested.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 let dev: DevServer

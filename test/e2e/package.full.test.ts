@@ -1,5 +1,5 @@
 // What `npm pack` makes is a program of its own: installed into an empty prefix without a network, it runs from there, as
-// command line and as service, and tells an old Node that it is one. So does the command line as one file.
+// command line and as service, and tells an old Node that it is one.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -10,7 +10,6 @@ import path from 'node:path'
 import readline from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import about from '../../package.json' with { type: 'json' }
-import { buildSingle } from '../../scripts/build-single.ts'
 import { formulaFor } from '../../scripts/formula.ts'
 import { exec } from '../../src/platform/exec.ts'
 
@@ -84,7 +83,7 @@ describe('the package', () => {
     assert.equal(version.stdout, `client ${about.version}\n`, version.stderr)
     assert.match(
       (await run(svc3, ['vm', 'list'])).stderr,
-      /none is configured\nsvc3: name one: svc3 config set --api-url URL/,
+      /no context is configured\nsvc3: Run svc3 config set --api-url URL/,
     )
     assert.match((await run(svc3, ['--help'])).stdout, /^svc3 runs macOS[\s\S]*Usage: svc3 /)
     const orka3 = await run(path.join(folder, 'prefix/bin/orka3'), ['vm', '--help'])
@@ -115,7 +114,7 @@ describe('the package', () => {
   it('the package tells an old Node that it is too old', async () => {
     const told = await run(svc3, ['--help'], { NODE_OPTIONS: `--import=${old}` })
     assert.deepEqual([told.code, told.stdout], [1, ''])
-    assert.match(told.stderr, /^svc3: svc3 needs Node 24 or newer, and this is Node 20\.19\.0 \(.*\)\.\nsvc3: install/)
+    assert.match(told.stderr, /^svc3: svc3 needs Node 24 or newer; this is Node 20\.19\.0 \(.*\)\.\nsvc3: Install/)
   })
 
   it('the package is what the formula for Homebrew names', async () => {
@@ -126,21 +125,5 @@ describe('the package', () => {
     assert.ok(text.includes(`sha256 "${sha256}"`) && text.includes('url "https://example.com/svc3.tgz"'), text)
     assert.ok(text.includes(`version "${about.version}"`))
     assert.doesNotMatch(text, /\{\{/)
-  })
-})
-
-describe('the command line as one file', () => {
-  it('the command line as one file runs alone, wherever it lies', async () => {
-    const file = path.join(folder, 'alone', 'svc3')
-    await buildSingle(file)
-    assert.deepEqual(await fs.readdir(path.dirname(file)), ['svc3'])
-    assert.equal((await run(file, ['--version'])).stdout, `client ${about.version}\n`)
-    assert.match((await run(file, ['vm', 'deploy', '--help'])).stdout, /Usage: svc3 vm deploy/)
-    const dev = await run(file, ['dev'])
-    assert.deepEqual([dev.code, dev.stdout], [1, ''])
-    assert.match(dev.stderr, /^svc3: this svc3 is the command line alone.*\nsvc3: install the whole of it/)
-    const told = await run(file, ['--help'], { NODE_OPTIONS: `--import=${old}` })
-    assert.equal(told.code, 1)
-    assert.match(told.stderr, /needs Node 24 or newer, and this is Node 20\.19\.0/)
   })
 })

@@ -43,10 +43,7 @@ describe('the command line', () => {
   it('the command line says how to look at a save, and follows one to its end', async () => {
     const saved = await rig.svc3('vm', 'save', 'demo', 'first', '-d', 'one')
     assert.deepEqual([saved.code, saved.stderr], [0, ''], saved.stderr)
-    assert.match(
-      saved.stdout,
-      /^VM demo is being saved as image first\. "svc3 image list first" shows how far it is\.\n$/,
-    )
+    assert.match(saved.stdout, /^Saving VM demo as image first\. To follow it: svc3 image list first\n$/)
     const truth = Buffer.from(rig.disks.get('demo') ?? [])
     await isWhole('first', truth)
     const file = path.join(rig.root, 'first.raw')
@@ -154,7 +151,7 @@ describe('a server that is killed', () => {
     await rig.ask('POST', '/vms/ended/save', { imageName: 'never' })
     await rig.died('copy.recorded')
     const { errorMessage = '', checksum } = await rig.isIn('never', 'Failed')
-    assert.match(errorMessage, /did not run any more when it was to be saved/)
+    assert.match(errorMessage, /was no longer running/)
     assert.equal(checksum, undefined)
     await rig.isAtRest('demo')
     for (const url of ['/vms/ended', '/images/never']) await rig.call('DELETE', url)

@@ -75,14 +75,14 @@ describe('svc3 server', () => {
     const leaf = new X509Certificate(Buffer.from(certData, 'base64'))
     assert.equal(leaf.fingerprint256, info.fingerprint)
     assert.equal(leaf.checkIP('127.0.0.1'), '127.0.0.1')
-    const shown = `Fingerprint of its public key (SHA-256):\n  ${info.keyFingerprint}\n`
+    const shown = `SHA-256 fingerprint of its public key:\n  ${info.keyFingerprint}\n`
     assert.ok(server.output().includes(shown), server.output())
     assert.match(server.output(), /svc3 server users add EMAIL --admin --data \//)
     const note = path.join(data, 'connection.json')
     assert.deepEqual(JSON.parse(await fs.readFile(note, 'utf8')), { apiUrl: server.apiUrl, pid: server.process.pid })
     const plain = await request(`${server.apiUrl.replace('https:', 'http:')}/api/v1/cluster-info`)
     assert.equal(plain.status, 400)
-    assert.match(JSON.parse(plain.text).hint, /use https:\/\//)
+    assert.match(JSON.parse(plain.text).hint, /Use https:\/\//)
     assert.deepEqual(await server.kill('SIGTERM'), { code: 0, signal: null })
     await assert.rejects(fs.stat(note))
     await using again = await startServer()

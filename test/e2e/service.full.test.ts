@@ -87,11 +87,17 @@ describe('svc3 agent install', () => {
     assert.equal(installed.code, 0, installed.stderr)
     const tokenFile = inRoot('var/lib/svc3-agent/join-token')
     assert.equal(await fs.readFile(tokenFile, 'utf8'), `${token}\n`)
-    assert.ok(!(await fs.readFile(unitFile('agent'), 'utf8')).includes(token))
+    const unit = await fs.readFile(unitFile('agent'), 'utf8')
+    assert.ok(!unit.includes(token))
+    assert.match(
+      unit,
+      /^ExecStart=\/usr\/local\/lib\/svc3\/agent\/current\/bin\/node /m,
+      'needs the Node of the checkout',
+    )
 
     const { child, heard, said } = await startUnit('agent')
     await eventually(async () => assert.match(heard(), /READY=1/, said()), patience)
-    assert.match(heard(), /STATUS=node "unit-1"/)
+    assert.match(heard(), /STATUS=node unit-1/)
     for (const file of ['cmdline', 'environ'])
       assert.ok(!(await fs.readFile(`/proc/${child.pid}/${file}`, 'latin1')).includes(token), file)
     await eventually(async () => {
@@ -112,9 +118,9 @@ describe('svc3 agent install', () => {
     const [shown] = JSON.parse(status.stdout)
     assert.deepEqual([shown.name, shown.state, shown.version], ['svc3-agent', 'stopped', about.version])
     const upgraded = await svc3(['agent', 'upgrade', '--root', root])
-    assert.deepEqual([upgraded.code, upgraded.stdout], [0, `svc3-agent: ${about.version}, installed again\n`])
+    assert.deepEqual([upgraded.code, upgraded.stdout], [0, `svc3-agent: reinstalled ${about.version}\n`])
     const removed = await svc3(['agent', 'uninstall', '--root', root])
-    assert.match(removed.stdout, /Its data stay in \/var\/lib\/svc3-agent/)
+    assert.match(removed.stdout, /Its data remains in \/var\/lib\/svc3-agent/)
     await assert.rejects(fs.access(unitFile('agent')), { code: 'ENOENT' })
     await fs.access(inRoot('var/lib/svc3-agent/node.json'))
     assert.match((await svc3(['agent', 'upgrade', '--root', root])).stderr, /not installed here/)

@@ -133,7 +133,7 @@ describe('servers that share records and not disks', () => {
       call(plane, 'POST', '/agent/join', { ...(body && { body }), isOpen: true })
     assert.equal((await joined(one, keys[0])).status, 201)
     const refused = await joined(other, keys[1])
-    assert.deepEqual([refused.status, /has been used/.test(refused.body.message)], [401, true])
+    assert.deepEqual([refused.status, /was already used/.test(refused.body.message)], [401, true])
     assert.equal((await joined(other, keys[0])).status, 200)
     // Removed, it does not come back by the same string.
     assert.equal((await call(one, 'DELETE', `${inDefault}/nodes/host-1`)).status, 200)

@@ -36,13 +36,13 @@ describe('svc3 server users', () => {
     const line = `${program} server users add ada@example.com --data ${data}`
     const differ = await onTerminal(line, [
       ['New password: ', 'one password'],
-      ['The same again: ', 'another password'],
+      ['Repeat the password: ', 'another password'],
     ])
     assert.equal(differ.code, 2)
-    assert.match(differ.screen, /the two passwords differ/)
+    assert.match(differ.screen, /The passwords do not match/)
     const added = await onTerminal(line, [
       ['New password: ', 'one password'],
-      ['The same again: ', 'one password'],
+      ['Repeat the password: ', 'one password'],
     ])
     assert.equal(added.code, 0, added.screen)
     assert.match(added.screen, /User ada@example.com added\./)
@@ -52,12 +52,12 @@ describe('svc3 server users', () => {
   it('svc3 server users lists, removes and refuses, each with a word of advice', async () => {
     const nowhere = await users('list')
     assert.equal(nowhere.code, 1)
-    assert.match(nowhere.stderr, /is not the data folder of a service\n.*--data/)
+    assert.match(nowhere.stderr, /is not the data folder of a server\n.*--data/)
     await using _server = await startDev(data)
     assert.match((await users('list')).stdout, /^admin@localhost\tadministrator\t20\S+Z\n$/)
     assert.equal((await users('add', 'Bob@Example.com', '--password-stdin')).stdout, 'User bob@example.com added.\n')
     const twice = await users('add', 'bob@example.com', '--password-stdin')
-    assert.deepEqual([twice.code, /already\n.*users reset/.test(twice.stderr)], [1, true])
+    assert.deepEqual([twice.code, /already.*\n.*users reset/.test(twice.stderr)], [1, true])
     assert.match((await users('list')).stdout, /^bob@example\.com\tuser\t/m)
     assert.equal((await users('remove', 'bob@example.com')).code, 0)
     const again = await users('remove', 'bob@example.com')
@@ -65,7 +65,7 @@ describe('svc3 server users', () => {
     const file = path.join(data, 'users.json')
     assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
     await fs.writeFile(file, 'broken')
-    assert.match((await users('list')).stderr, /is not a list of users\n.*backup/)
+    assert.match((await users('list')).stderr, /is not a valid list of users\n.*backup/)
   })
 
   it('svc3 server users reset leaves this machine logged in', async () => {
@@ -86,6 +86,6 @@ describe('svc3 server users', () => {
     await fs.writeFile(path.join(data, 'users.json'), '{"users":[{}]}')
     const { code, stderr } = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
     assert.equal(code, 1)
-    assert.match(stderr, /users\.json is not a list of users/)
+    assert.match(stderr, /users\.json is not a valid list of users/)
   })
 })

@@ -7,8 +7,9 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { greeting, isAllTested, openGuest, seedTiny } from '../support/guests/guest.ts'
+import { greeting, openGuest, seedTiny } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/processes/dev-server.ts'
+import { isAllTested } from '../support/tools/all-tested.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 let dev: DevServer
@@ -150,6 +151,27 @@ describe('an Apple silicon-based VM beside it', () => {
       using inside = await guest(name)
       const read = await inside.run('wget -qO- http://169.254.169.254/metadata/build')
       assert.deepEqual(JSON.parse(read), { value })
+      const { items } = JSON.parse(await inside.run('wget -qO- http://169.254.169.254/metadata/'))
+      const keys = [
+        'build',
+        'orka_vm_id',
+        'orka_vm_name',
+        'orka_node_name',
+        'orka_base_image',
+        'orka_cpu',
+        'orka_memory',
+      ]
+      assert.deepEqual(
+        items.map(({ key }: { key: string }) => key),
+        keys,
+      )
+      assert.equal(items[2].value, name)
+      await until(async () => {
+        const [shown] = JSON.parse(await ok('vm', 'list', name, '-o', 'json')) as {
+          conditions: { type: string; status: string }[]
+        }[]
+        return shown?.conditions.some(({ type, status }) => type === 'Booted' && status === 'True') === true
+      })
     }
   })
 

@@ -55,7 +55,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     assert.notEqual(await other.run(address), await guest.run(address))
     const third = await svc3(['vm', 'deploy', 'c', '-i', 'saved', ...shape, '--no-wait'])
     assert.equal(third.code, 0, third.stderr)
-    const limit = /node "mac" runs 2 VMs with macOS, which is its limit/
+    const limit = /Node mac is at Apple’s limit of 2 macOS VMs per host/
     await eventually(
       async () => assert.match((await svc3(['vm', 'list', 'c'])).stderr, limit, 'Apple allows two'),
       30_000,
@@ -71,7 +71,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     assert.equal(full.maxMacosVms, 0, 'two run there already')
     const waiting = await svc3(['vm', 'deploy', 'x', '-i', 'saved', ...shape, '-n', away, '--no-wait'])
     assert.equal(waiting.code, 0, waiting.stderr)
-    const why = /node "second" may run no VM with macOS now: others on its host are as many as Apple allows/
+    const why = /Node second cannot run more macOS VMs: others on its host reach Apple’s limit/
     await eventually(async () => assert.match((await svc3(['vm', 'list', 'x', '-n', away])).stderr, why), 30_000)
     await ok('vm', 'delete', 'b', 'c')
     // It looks at its host every half minute.
@@ -84,7 +84,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     const { ok, svc3, into } = fleet
     await ok('vm', 'delete', 'x', '-n', away)
     const refused = await svc3(['vm', 'deploy', 's', '-i', 'saved', ...shape, '--system-serial', 'C02'])
-    assert.match(refused.stderr, /is for Intel-based VMs only.*"random" gives a new one/s)
+    assert.match(refused.stderr, /is for Intel-based VMs only.*Use "random" for a new one/s)
     await ok('vm', 'deploy', 's', '-i', 'saved', ...shape, '--system-serial', 'random')
     using guest = await into('s')
     assert.equal(await guest.run('cat /home/admin/file'), 'first')

@@ -1,4 +1,4 @@
-// An operating system is installed as docs/hosts-linux.md says, with everything real but the installer: an empty image for
+// An operating system is installed as docs/operate/hosts-linux.md says, with everything real but the installer: an empty image for
 // macOS, a VM with an ISO, an installer that writes the disk and starts the machine again, what a person sets up there, a
 // commit; and another VM from that image, which has all of it.
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-// Three members of etcd, three servers and two agents on hosts of their own, set up as docs/operating.md says, then all of
+// Three members of etcd, three servers and two agents on hosts of their own, set up as docs/operate/several-servers.md says, then all of
 // them restarted one after the other, while clients deploy and delete VMs through HAProxy, as that page sets it up. No request fails,
 // though nobody tries anything twice.
 import assert from 'node:assert/strict'

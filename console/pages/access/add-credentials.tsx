@@ -1,5 +1,6 @@
 // Credentials for a registry: on their own page, and where a push lacks them.
 import { addRegistryCredential } from '../../../src/api/access/registry-credentials.ts'
+import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
 import { credentialTexts as words } from './texts.ts'
@@ -20,13 +21,14 @@ export function AddCredentials({ namespace, server: known, onClose }: Props) {
     replace: false,
   })
   const { server, username, password, ...checks } = values
+  const missing = username === '' ? words.username : password === '' ? words.password : undefined
   return (
     <ActionDialog
-      label={words.add}
+      words={words.add}
       made={server}
       operation={addRegistryCredential}
       input={{ params: { namespace }, body: { server, username, password, ...filled(checks) } }}
-      reason={username === '' ? words.username : password === '' ? words.password : undefined}
+      reason={missing && texts.common.required(missing)}
       onClose={onClose}
     >
       <TextField label={words.server} hint={words.serverHint} {...field('server')} autoFocus={known === undefined} />

@@ -31,7 +31,7 @@ export function Credentials() {
       beside={<span className="tag">{main}</span>}
       operation={listRegistryCredentials}
       input={{ params: { namespace: main } }}
-      create={{ label: words.add, dialog: (onClose) => <AddCredentials namespace={main} onClose={onClose} /> }}
+      create={{ label: words.add.label, dialog: (onClose) => <AddCredentials namespace={main} onClose={onClose} /> }}
       list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
       columns={columnsFor(main)}
     />
@@ -41,8 +41,7 @@ export function Credentials() {
 function CredentialMenu({ server, namespace }: { readonly server: string; readonly namespace: string }) {
   const remove = removal({
     name: server,
-    label: words.remove,
-    text: words.removeText,
+    words: words.remove,
     operation: removeRegistryCredential,
     input: { params: { namespace }, body: { server } },
   })

@@ -25,7 +25,7 @@ export const Namespaces = () => (
     words={words}
     operation={listNamespaces}
     input={{}}
-    create={{ label: words.create, dialog: (onClose) => <Create onClose={onClose} /> }}
+    create={{ label: words.create.label, dialog: (onClose) => <Create onClose={onClose} /> }}
     list={useLiveCluster(listNamespaces)}
     columns={columns}
   />
@@ -33,7 +33,7 @@ export const Namespaces = () => (
 
 function NamespaceMenu({ name }: { readonly name: string }) {
   const remove = removal(
-    { name, text: words.deleteText, operation: deleteNamespace, input: { params: { namespace: name } } },
+    { name, words: words.delete, operation: deleteNamespace, input: { params: { namespace: name } } },
     name === defaultNamespace ? words.isDefault : undefined,
   )
   return <ActionsMenu name={name} items={[remove]} size="small" />
@@ -44,7 +44,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   const { name, ...checks } = values
   return (
     <ActionDialog
-      label={words.create}
+      words={words.create}
       made={name}
       operation={createNamespace}
       input={{ body: { name, ...filled(checks) } }}

@@ -20,7 +20,7 @@ import { roleTexts as words } from './texts.ts'
 
 const columnsFor = (namespace: string): readonly Column<Subject>[] => [
   { title: texts.common.name, by: (each) => each.name, cell: (each) => <b>{each.name}</b> },
-  { title: words.kind, by: (each) => each.kind },
+  { title: words.kind, by: (each) => each.kind, cell: (each) => (each.kind === 'User' ? words.user : words.account) },
   {
     title: texts.common.namespace,
     by: (each) => each.namespace ?? '',
@@ -40,7 +40,7 @@ export function RoleBindings() {
       beside={<span className="tag">{main}</span>}
       operation={listSubjects}
       input={{ params: { namespace: main, role: devRole } }}
-      create={{ label: words.add, dialog: (onClose) => <Add namespace={main} onClose={onClose} /> }}
+      create={{ label: words.add.label, dialog: (onClose) => <Add namespace={main} onClose={onClose} /> }}
       list={{ ...list, items, isLoaded: list.isLoaded && isLoaded }}
       columns={columnsFor(main)}
       keyOf={(each) => `${each.kind} ${each.namespace} ${each.name}`}
@@ -55,8 +55,7 @@ function SubjectMenu({ subject, namespace }: { readonly subject: Subject; readon
   const { name } = subject
   const remove = removal({
     name,
-    label: words.remove,
-    text: words.removeText,
+    words: words.remove,
     operation: removeSubjects,
     input: { params: { namespace, role: devRole }, body: inputFor(subject) },
   })
@@ -69,12 +68,11 @@ function Add({ namespace, onClose }: { readonly namespace: string; readonly onCl
   const serviceaccounts = parseAccounts(values.serviceaccounts, namespace)
   return (
     <ActionDialog
-      text={words.emptyText}
-      label={words.add}
-      made={namespace}
+      words={words.add}
+      name={namespace}
       operation={addSubjects}
       input={{ params: { namespace, role: devRole }, body: { users, serviceaccounts } }}
-      reason={users.length + serviceaccounts.length === 0 ? words.users : undefined}
+      reason={users.length + serviceaccounts.length === 0 ? texts.common.required(words.subjects) : undefined}
       onClose={onClose}
     >
       <TextField label={words.users} hint={words.usersHint} {...field('users')} autoFocus />

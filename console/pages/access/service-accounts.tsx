@@ -31,7 +31,7 @@ export function ServiceAccounts() {
       words={words}
       operation={listServiceAccounts}
       input={{ params: { namespace: main } }}
-      create={{ label: words.create, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
+      create={{ label: words.create.label, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
       list={useLive(listServiceAccounts, shown)}
       columns={columns}
     />
@@ -43,10 +43,10 @@ function AccountMenu({ account }: { readonly account: ServiceAccount }) {
   const params = { namespace, serviceaccount: name }
   const items = [
     {
-      label: words.token,
+      label: words.token.label,
       dialog: (onClose: () => void) => <MakeToken name={name} params={params} onClose={onClose} />,
     },
-    removal({ name, text: words.deleteText, operation: deleteServiceAccount, input: { params } }),
+    removal({ name, words: words.delete, operation: deleteServiceAccount, input: { params } }),
   ]
   return <ActionsMenu name={name} items={items} size="small" />
 }
@@ -61,10 +61,15 @@ function MakeToken({ name, params, onClose }: MakeTokenProps) {
   const { values, field } = useForm({ duration: '', noExpiration: false })
   const [made, setMade] = useState<{ readonly token: string; readonly expiresAt: string | null }>()
   const { duration, noExpiration } = values
-  const title = `${words.token}: ${name}`
   if (made)
     return (
-      <SecretDialog title={title} text={words.tokenOnce} secret={made.token} what={words.token} onClose={onClose}>
+      <SecretDialog
+        title={words.token.title(name)}
+        text={words.tokenOnce}
+        secret={made.token}
+        what={words.tokenName}
+        onClose={onClose}
+      >
         {made.expiresAt === null ? (
           words.tokenNoEnd
         ) : (
@@ -77,9 +82,8 @@ function MakeToken({ name, params, onClose }: MakeTokenProps) {
   const body = noExpiration ? { noExpiration } : duration === '' ? {} : { duration }
   return (
     <ActionDialog
-      title={title}
-      text={words.tokenText}
-      label={words.token}
+      words={words.token}
+      name={name}
       operation={createServiceAccountToken}
       input={{ params, body }}
       onClose={onClose}
@@ -101,11 +105,11 @@ function Create({ namespace, onClose }: { readonly namespace: string; readonly o
   const [name, setName] = useState('')
   return (
     <ActionDialog
-      label={words.create}
+      words={words.create}
       made={name}
       operation={createServiceAccount}
       input={{ params: { namespace, serviceaccount: name } }}
-      reason={name === '' ? texts.common.name : undefined}
+      reason={name === '' ? texts.common.required(texts.common.name) : undefined}
       onClose={onClose}
     >
       <TextField

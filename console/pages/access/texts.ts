@@ -1,62 +1,106 @@
 // What the pages of the administration say, in English.
+import type { ActionWords } from '../../texts.ts'
 
 export const credentialTexts = {
   title: 'Registry credentials',
-  add: 'Add credentials',
-  text: 'Pulls and pushes of a namespace use them. Passwords are sealed when they arrive and never shown again.',
+  text: 'Used to pull and push images in this namespace. Passwords are stored encrypted and never shown.',
   emptyTitle: 'No credentials yet',
-  emptyText: 'Private registries need a user name and a password, once per namespace.',
+  emptyText: 'Add a user name and password for each private registry.',
   server: 'Registry',
-  serverHint: 'With its scheme, such as https://ghcr.io',
+  serverHint: 'Include the scheme, for example https://ghcr.io',
   username: 'User name',
   password: 'Password',
   allowInsecure: 'Allow plain HTTP',
-  replace: 'Replace what is stored for this registry',
-  updatedBy: 'Stored by',
-  remove: 'Remove',
-  removeText: 'Pulls and pushes that need them fail from then on.',
-} as const
+  replace: 'Replace existing credentials for this registry',
+  updatedBy: 'Added by',
+  add: {
+    label: 'Add credentials',
+    title: () => 'Add registry credentials',
+    done: (server) => `Credentials for ${server} added`,
+  },
+  remove: {
+    label: 'Remove',
+    title: (server) => `Remove credentials for ${server}?`,
+    text: 'Pulls and pushes that need them will fail.',
+    done: (server) => `Credentials for ${server} removed`,
+  },
+} as const satisfies Record<string, string | ActionWords>
 
 export const namespaceTexts = {
   title: 'Namespaces',
-  create: 'Create namespace',
-  nameHint: 'Begins with svc-; lowercase letters, digits, dashes',
-  customPods: 'Keep it for other workloads: VMs are refused there',
+  nameHint: 'Starts with svc-; lowercase letters, digits and dashes',
+  customPods: 'Reserve for other workloads (no VMs)',
   forVms: 'VMs',
-  forPods: 'other workloads',
-  use: 'For',
-  deleteText: 'With its credentials, service accounts and role bindings. Refused while VMs or nodes are in it.',
-  isDefault: 'the default namespace stays',
-} as const
+  forPods: 'Other workloads',
+  use: 'Used for',
+  isDefault: 'The default namespace cannot be deleted',
+  create: {
+    label: 'Create namespace',
+    title: () => 'Create namespace',
+    done: (name) => `Namespace ${name} created`,
+  },
+  delete: {
+    label: 'Delete',
+    title: (name) => `Delete namespace ${name}?`,
+    text: 'Its registry credentials, service accounts and role bindings are deleted too. Delete its VMs and move its nodes first.',
+    done: (name) => `Namespace ${name} deleted`,
+  },
+} as const satisfies Record<string, string | ActionWords>
 
 export const roleTexts = {
   title: 'Access',
-  text: 'Who may work in the namespace as a developer. In the default namespace every user is one until removed.',
-  add: 'Give access',
-  emptyTitle: 'Nobody is listed',
-  emptyText: 'Give people or service accounts the role of a developer in this namespace.',
+  text: 'Users and service accounts with the developer role in this namespace. In svc-default, every user has it unless removed.',
+  emptyTitle: 'No developers added yet',
+  emptyText: 'Grant users or service accounts the developer role in this namespace.',
   users: 'Users',
-  usersHint: 'E-mail addresses, joined by commas',
+  usersHint: 'Email addresses, separated by commas',
   accounts: 'Service accounts',
-  accountsHint: 'NAMESPACE:NAME, joined by commas',
+  accountsHint: 'NAMESPACE:NAME, separated by commas',
   kind: 'Kind',
-  remove: 'Take away',
-  removeText: 'They cannot see or change anything in the namespace from then on.',
-} as const
+  /** Names as the API has them. */
+  user: 'User',
+  account: 'Service account',
+  subjects: 'A user or service account',
+  add: {
+    label: 'Grant access',
+    title: (namespace) => `Grant access to ${namespace}`,
+    text: 'Grants the developer role in this namespace.',
+    done: (namespace) => `Access to ${namespace} granted`,
+  },
+  remove: {
+    label: 'Revoke access',
+    title: (name) => `Revoke access of ${name}?`,
+    text: 'They can no longer view or change anything in this namespace.',
+    done: (name) => `Access of ${name} revoked`,
+  },
+} as const satisfies Record<string, string | ActionWords>
 
 export const accountTexts = {
   title: 'Service accounts',
-  create: 'Create service account',
   emptyTitle: 'No service accounts yet',
-  emptyText: 'CI systems use the service with the token of a service account.',
-  nameHint: 'Lowercase letters, digits, dashes, periods',
-  token: 'Make a token',
-  tokenText: 'It is shown once. To take it back, delete the account.',
+  emptyText: 'CI systems log in with the token of a service account.',
+  nameHint: 'Lowercase letters, digits, dashes and periods',
   duration: 'Valid for',
-  durationHint: 'Such as 30d or 8760h; a year when left out',
-  noExpiration: 'Without an end',
-  tokenOnce: 'Copy it now: it is not shown again.',
-  tokenEnds: 'It ends',
-  tokenNoEnd: 'It is valid until the account is deleted.',
-  deleteText: 'All its tokens end at once.',
-} as const
+  durationHint: 'For example 30d or 8760h (default: 1 year)',
+  noExpiration: 'Never expires',
+  tokenOnce: 'Copy the token now. It is not shown again.',
+  tokenName: 'token',
+  tokenEnds: 'Expires',
+  tokenNoEnd: 'Valid until the service account is deleted.',
+  create: {
+    label: 'Create service account',
+    title: () => 'Create service account',
+    done: (name) => `Service account ${name} created`,
+  },
+  token: {
+    label: 'Create token',
+    title: (name) => `Create token for ${name}`,
+    text: 'The token is shown once. To revoke it, delete the service account.',
+  },
+  delete: {
+    label: 'Delete',
+    title: (name) => `Delete service account ${name}?`,
+    text: 'All its tokens stop working immediately.',
+    done: (name) => `Service account ${name} deleted`,
+  },
+} as const satisfies Record<string, string | ActionWords>

@@ -5,12 +5,12 @@ import { addCachedImage, removeCachedImage } from '../../../src/api/images/image
 import type { Image } from '../../../src/api/images/images.ts'
 import { serviceUrl } from '../../api/places.ts'
 import { pathOf } from '../../teach/requests.ts'
-import { texts } from '../../texts.ts'
+import { type ActionWords, texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import type { ImageKind } from './kind.ts'
-import { imageTexts as words } from './texts.ts'
+import { imageActions, imageTexts as words } from './texts.ts'
 
 type Params = Readonly<Record<string, string>>
 
@@ -26,17 +26,16 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
   const [, go] = useLocation()
   const { name } = image
   const params: Params = { namespace, [kind.kind]: name }
-  const notReady = image.state === 'Ready' ? undefined : `${name}: ${image.state}`
+  const notReady = image.state === 'Ready' ? undefined : words.notReady(image.state)
   const inUse = image.usedBy.length === 0 ? undefined : words.inUse(image.usedBy.length)
   const shared = { image, kind, params }
-  const cache = (label: string, text: string, operation: typeof addCachedImage | typeof removeCachedImage) => ({
-    label,
+  const actions = imageActions[kind.kind]
+  const cache = (cacheWords: ActionWords, operation: typeof addCachedImage | typeof removeCachedImage) => ({
+    label: cacheWords.label,
     dialog: (onClose: () => void) => (
       <ActionDialog
-        label={label}
-        text={text}
-        of={name}
-        started={[name]}
+        words={cacheWords}
+        name={name}
         operation={operation}
         input={{ params, body: { all: true } }}
         onClose={onClose}
@@ -49,16 +48,16 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
       reason: notReady,
       onChoose: () => go(`/vms?deploy&image=${encodeURIComponent(name)}`),
     },
-    { ...cache(words.cacheAdd, words.cacheAddText, addCachedImage), reason: notReady },
-    cache(words.cacheRemove, words.cacheRemoveText, removeCachedImage),
+    { ...cache(imageActions.cacheAdd, addCachedImage), reason: notReady },
+    cache(imageActions.cacheRemove, removeCachedImage),
   ]
   const items: MenuItem[] = [
     ...(kind.kind === 'image' ? ofImages : []),
     // The cookie opens it: no token is in the address.
     { label: words.download, reason: notReady, onChoose: () => download(kind, params) },
-    { label: words.copy, reason: notReady, dialog: (onClose) => <Copy {...shared} onClose={onClose} /> },
-    { label: words.describe, dialog: (onClose) => <Describe {...shared} onClose={onClose} /> },
-    removal({ name, text: words.deleteText, operation: kind.remove, input: { params }, onDone: onDeleted }, inUse),
+    { label: actions.copy.label, reason: notReady, dialog: (onClose) => <Copy {...shared} onClose={onClose} /> },
+    { label: actions.describe.label, dialog: (onClose) => <Describe {...shared} onClose={onClose} /> },
+    removal({ name, words: actions.delete, operation: kind.remove, input: { params }, onDone: onDeleted }, inUse),
   ]
   return <ActionsMenu name={name} items={items} size={size} />
 }
@@ -82,9 +81,8 @@ function Copy({ image, kind, params, onClose }: DialogProps) {
   const { name, description } = values
   return (
     <ActionDialog
-      text={words.copyText}
-      label={words.copy}
-      of={image.name}
+      words={imageActions[kind.kind].copy}
+      name={image.name}
       made={name}
       operation={kind.copy}
       input={{ params, body: { name, ...filled({ description }) } }}
@@ -100,8 +98,8 @@ function Describe({ image, kind, params, onClose }: DialogProps) {
   const [description, setDescription] = useState(image.description)
   return (
     <ActionDialog
-      label={words.describe}
-      of={image.name}
+      words={imageActions[kind.kind].describe}
+      name={image.name}
       operation={kind.describe}
       input={{ params, body: { description } }}
       onClose={onClose}

@@ -34,6 +34,9 @@ export function CopiesOnNode({ namespace, name }: { readonly namespace: string; 
   return <Copies isLoaded={isLoaded} shown={shown} empty={words.noneOnNode} />
 }
 
+const stateWords = (state: Copy['state'], percent: number | undefined): string =>
+  percent === undefined ? words.cacheStates[state] : `${words.cacheStates[state]} ${texts.common.percent(percent)}`
+
 interface Props {
   readonly isLoaded: boolean
   readonly shown: readonly Shown[]
@@ -49,7 +52,7 @@ function Copies({ isLoaded, shown, empty }: Props) {
         <li key={name}>
           <span className="line">
             <Link href={path}>{name}</Link>
-            <State tone={tones[state]} word={progress ? `${state} ${texts.common.percent(progress.percent)}` : state} />
+            <State tone={tones[state]} word={stateWords(state, progress?.percent)} />
             {pinned && <span className="tag">{words.pinned}</span>}
           </span>
           <span className="muted tabular">{spaceUsed}</span>

@@ -6,7 +6,7 @@ import { useAnswer } from '../../api/calls.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
 import { filled, SelectField, TextField, useForm } from '../../ui/field.tsx'
-import { imageTexts as words } from './texts.ts'
+import { imageActions, imageTexts as words } from './texts.ts'
 
 interface Props {
   readonly namespace: string
@@ -18,12 +18,11 @@ export function GenerateImage({ namespace, onClose }: Props) {
   const { name, size, firmware } = values
   return (
     <ActionDialog
-      text={words.generateText}
-      label={words.generate}
+      words={imageActions.generate}
       made={name}
       operation={generateImage}
       input={{ params: { namespace }, body: { name, size, ...filled({ firmware }) } }}
-      reason={name === '' ? texts.common.name : undefined}
+      reason={name === '' ? texts.common.required(texts.common.name) : undefined}
       onClose={onClose}
     >
       <div className="fields">
@@ -45,8 +44,7 @@ export const FirmwareField = ({ value, onValue }: FirmwareProps) => (
     label={words.firmware}
     value={value}
     onValue={onValue}
-    labels={{ '': words.firmwareDefault }}
-    choices={['bios', 'uefi']}
+    labels={{ '': words.firmwareDefault, ...words.firmwares }}
   />
 )
 
@@ -58,12 +56,11 @@ export function PullImage({ namespace, onClose, kind }: Props & { readonly kind:
   const param = isImage ? { remoteimage: remote } : { remoteiso: remote }
   return (
     <ActionDialog
-      title={words.pullTitle}
-      label={words.pull}
-      started={[remote]}
+      words={imageActions[kind].pull}
+      made={remote}
       operation={isImage ? pullRemoteImage : pullRemoteIso}
       input={{ params: { namespace, ...param }, body: filled({ name }) }}
-      reason={remote === '' ? words.pullFrom : undefined}
+      reason={remote === '' ? texts.common.required(words.pullFrom) : undefined}
       onClose={onClose}
     >
       <TextField

@@ -6,6 +6,7 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { Card, DetailPage, Facts, Note } from '../../ui/page.tsx'
+import { longSize } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -32,7 +33,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
       list={list}
       name={name}
       up={[kind.title, kind.path]}
-      gone={{ title: words.gone }}
+      gone={{ title: words.gone[kind.kind], text: words.goneText }}
       beside={(image) => <ImageState image={image} />}
       actions={(image) => (
         <>
@@ -67,8 +68,8 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
                   </Card>
                 </>
               )}
-              <Card title={words.history}>
-                <EventFeed namespace={main} kinds={[kind.eventKind]} name={name} empty={words.noHistory} />
+              <Card title={texts.common.events}>
+                <EventFeed namespace={main} kinds={[kind.eventKind]} name={name} empty={texts.common.noEvents} />
               </Card>
             </div>
           </div>
@@ -83,9 +84,9 @@ const Details = ({ image }: { readonly image: Image }) => (
     facts={{
       [texts.common.description]: image.description || undefined,
       [texts.common.type]: texts.common.architectures[image.type],
-      [words.columns.disk]: image.size,
-      [words.columns.space]: image.spaceUsed,
-      [words.columns.source]: `${words.sources[image.sourceType]}: ${image.source}`,
+      [words.columns.disk]: longSize(image.size),
+      [words.columns.space]: image.spaceUsed && longSize(image.spaceUsed),
+      [words.columns.source]: texts.common.labelled(words.sources[image.sourceType], image.source),
       [texts.common.owner]: image.owner,
       [texts.common.updated]: <Time at={image.lastUpdatedTimestamp} />,
       [words.checksum]: image.checksum && <Copyable text={image.checksum} what={words.checksum} />,

@@ -1,11 +1,11 @@
 // The images, or the ISOs, of a namespace: a live table, and how new ones come.
 import type { Image } from '../../../src/api/images/images.ts'
-import { roughSize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { openDialog } from '../../ui/dialog.tsx'
+import { sizeText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import { actionsColumn, type Column, TablePage, timeColumn } from '../../ui/table.tsx'
 import { NameLink } from '../links.tsx'
@@ -14,7 +14,7 @@ import { ImageMenu } from './actions.tsx'
 import { GenerateImage, PullImage } from './create.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
 import { ImageState } from './state.tsx'
-import { imageTexts as words } from './texts.ts'
+import { imageActions, imageTexts as words } from './texts.ts'
 import { Upload } from './upload.tsx'
 
 const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[] => [
@@ -44,7 +44,7 @@ const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[
     look: 'number wide',
     cell: (image) => words.users(image.usedBy.length),
   },
-  timeColumn(texts.common.updated, (image) => image.lastUpdatedTimestamp, 'lesser wide'),
+  timeColumn(texts.common.updated, (image) => image.lastUpdatedTimestamp),
   actionsColumn((image) => <ImageMenu image={image} kind={kind} namespace={namespace} size="small" />),
 ]
 
@@ -53,7 +53,7 @@ function Progress({ image }: { readonly image: Image }) {
   if (state !== 'Updating' || !progress) return <ImageState image={image} />
   return (
     <div className="stack-tight">
-      <span className="small tabular">{words.progress(progress.percent, roughSize(progress.bytes))}</span>
+      <span className="small tabular">{words.progress(progress.percent, sizeText(progress.bytes))}</span>
       <Bar label={name} value={progress.percent} of={100} />
     </div>
   )
@@ -74,8 +74,8 @@ function List({ kind }: { readonly kind: ImageKind }) {
       input={{ params: { namespace: main } }}
       actions={
         <>
-          {kind.kind === 'image' && <Button onClick={generate}>{words.generate}</Button>}
-          <Button onClick={pull}>{words.pull}</Button>
+          {kind.kind === 'image' && <Button onClick={generate}>{imageActions.generate.label}</Button>}
+          <Button onClick={pull}>{imageActions[kind.kind].pull.label}</Button>
         </>
       }
       create={{

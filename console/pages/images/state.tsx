@@ -1,9 +1,10 @@
 // What state an image is in.
 import type { Image } from '../../../src/api/images/images.ts'
 import { State, type Tone } from '../../ui/state.tsx'
+import { imageTexts as words } from './texts.ts'
 
 const tones = { Ready: 'good', Updating: 'busy', Failed: 'bad' } as const satisfies Record<Image['state'], Tone>
 
 export const ImageState = ({ image }: { readonly image: Image }) => (
-  <State tone={tones[image.state]} word={image.state} />
+  <State tone={tones[image.state]} word={words.states[image.state]} />
 )

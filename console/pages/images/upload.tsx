@@ -6,10 +6,9 @@ import { refusal } from '../../../src/client/answer.ts'
 import { ConnectionError } from '../../../src/client/transport.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { isTransient, wait } from '../../../src/rules/retry.ts'
-import { roughSize } from '../../../src/rules/sizes.ts'
 import { noticeRefusal } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
-import { sessionHeader } from '../../api/fetch-transport.ts'
+import { sessionHeader } from '../../api/page-transport.ts'
 import { serviceUrl } from '../../api/places.ts'
 import { type UploadProgress, upload } from '../../api/upload.ts'
 import { pathOf } from '../../teach/requests.ts'
@@ -18,6 +17,7 @@ import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ErrorNote } from '../../ui/page.tsx'
+import { rateText, sizeText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import { Teach } from '../../ui/teach.tsx'
 import { say } from '../../ui/toasts.tsx'
@@ -55,6 +55,7 @@ export function Upload({ kind, namespace, onClose }: Props) {
     onClose()
   })
   const { progress, error, isRunning, start, pause, abandon } = sending
+  const missing = file === undefined ? words.file : name === '' ? texts.common.name : undefined
   const close = (): void => {
     abandon()
     onClose()
@@ -85,12 +86,7 @@ export function Upload({ kind, namespace, onClose }: Props) {
         <div className="dialog-foot">
           <Button onClick={close}>{texts.common.cancel}</Button>
           {isRunning && progress?.phase !== 'finishing' && <Button onClick={pause}>{words.pause}</Button>}
-          <Button
-            type="submit"
-            kind="primary"
-            isBusy={isRunning}
-            reason={file === undefined ? words.choose : name === '' ? texts.common.name : undefined}
-          >
+          <Button type="submit" kind="primary" isBusy={isRunning} reason={missing && texts.common.required(missing)}>
             {progress && !isRunning ? words.goOn : words.upload}
           </Button>
         </div>
@@ -104,17 +100,17 @@ function Shown({ progress, file, isRunning }: { progress: UploadProgress; file: 
   const rate =
     bytesPerSecond === undefined || !isRunning
       ? ''
-      : words.rate(roughSize(bytesPerSecond), timeLeft((file.size - bytes) / bytesPerSecond))
+      : words.rate(rateText(bytesPerSecond), timeLeft((file.size - bytes) / bytesPerSecond))
   return (
     <div className="stack-tight" role="status">
       <div className="spread small tabular">
-        <span>{words.uploading(roughSize(bytes), roughSize(file.size))}</span>
+        <span>{words.uploading(sizeText(bytes), sizeText(file.size))}</span>
         <span className="muted">
           {phase === 'sending' ? rate : phase === 'waiting' ? words.waiting : words.finishing}
         </span>
       </div>
       <Bar label={file.name} value={bytes} of={file.size} />
-      {resumedAt > 0 && <span className="small muted">{words.resumed(roughSize(resumedAt))}</span>}
+      {resumedAt > 0 && <span className="small muted">{words.resumed(sizeText(resumedAt))}</span>}
     </div>
   )
 }
@@ -147,7 +143,7 @@ function Drop({ kind, file, onFile, isLocked }: DropProps) {
       onDragLeave={() => setOver(false)}
       onDrop={drop}
     >
-      <span>{file ? `${file.name}, ${roughSize(file.size)}` : words.drop}</span>
+      <span>{file ? words.fileIs(file.name, sizeText(file.size)) : words.drop}</span>
       <span className="small">{words.dropHint[kind]}</span>
       <input
         ref={input}
@@ -156,7 +152,7 @@ function Drop({ kind, file, onFile, isLocked }: DropProps) {
         aria-label={words.file}
         onChange={(event) => event.target.files?.[0] && onFile(event.target.files[0])}
       />
-      <Button reason={isLocked ? words.upload : undefined} onClick={() => input.current?.click()}>
+      <Button reason={isLocked ? words.inProgress : undefined} onClick={() => input.current?.click()}>
         {words.choose}
       </Button>
     </div>

@@ -16,7 +16,7 @@ import { texts } from '../../texts.ts'
 import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
-import { nodeTexts as words } from './texts.ts'
+import { nodeActions, nodeTexts as words } from './texts.ts'
 
 const actions = ['cordon', 'uncordon', 'drain', 'tag', 'untag', 'move', 'delete'] as const
 type Action = (typeof actions)[number]
@@ -26,7 +26,7 @@ function reasonAgainst(action: Action, node: Node, isAdmin: boolean): string | u
   if (!isAdmin) return words.onlyAdmins
   if (action === 'cordon' && node.cordoned) return words.alreadyCordoned
   if (action === 'uncordon' && !node.cordoned) return words.notCordoned
-  if (action === 'untag' && node.orkaTags.length === 0) return texts.common.none
+  if (action === 'untag' && node.orkaTags.length === 0) return words.noTags
   if ((action === 'delete' || action === 'move') && node.vms.length > 0) return words.hasVms(node.vms.length)
   return undefined
 }
@@ -41,7 +41,7 @@ export function NodeMenu({ node, size, onDeleted }: Props) {
   const { person } = useSession()
   const items = actions.map(
     (action): MenuItem => ({
-      label: words[action].label,
+      label: nodeActions[action].label,
       reason: reasonAgainst(action, node, person?.admin ?? false),
       isDanger: action === 'delete',
       dialog: (onClose) => dialogs[action]({ node, onClose, onDeleted }),
@@ -69,7 +69,7 @@ const dialogs: Readonly<Record<Action, (props: DialogProps) => ReactNode>> = {
   move: (props) => <Move {...props} />,
   delete: ({ node, onClose, onDeleted }) => (
     <RemoveDialog
-      {...words.delete}
+      words={nodeActions.delete}
       name={node.name}
       operation={deleteNode}
       input={inputFor(node)}
@@ -79,7 +79,7 @@ const dialogs: Readonly<Record<Action, (props: DialogProps) => ReactNode>> = {
   ),
 }
 
-const shared = (action: Action, { name }: Node) => ({ label: words[action].label, text: words[action].text, of: name })
+const shared = (action: Action, { name }: Node) => ({ words: nodeActions[action], name })
 const inputFor = ({ namespace, name }: Node, body?: object) => ({ params: { namespace, name }, ...(body && { body }) })
 
 function Drain({ node, onClose }: DialogProps) {
@@ -94,7 +94,7 @@ function Drain({ node, onClose }: DialogProps) {
       onClose={onClose}
     >
       {node.vms.length > 0 && (
-        <CheckField label={words.drain.deleteVms(node.vms.length)} value={deleteVms} onValue={setDeleteVms} />
+        <CheckField label={words.drainVms(node.vms.length)} value={deleteVms} onValue={setDeleteVms} />
       )}
     </ActionDialog>
   )
@@ -107,10 +107,10 @@ function Tag({ node, onClose }: DialogProps) {
       {...shared('tag', node)}
       operation={tagNode}
       input={inputFor(node, { tag })}
-      reason={tag === '' ? words.tag.field : undefined}
+      reason={tag === '' ? texts.common.required(words.tag) : undefined}
       onClose={onClose}
     >
-      <TextField label={words.tag.field} field="tag" value={tag} onValue={setTag} autoFocus />
+      <TextField label={words.tag} field="tag" value={tag} onValue={setTag} autoFocus />
     </ActionDialog>
   )
 }
@@ -122,10 +122,10 @@ function Untag({ node, onClose }: DialogProps) {
       {...shared('untag', node)}
       operation={untagNode}
       input={inputFor(node, { tag })}
-      reason={tag === '' ? words.tag.field : undefined}
+      reason={tag === '' ? texts.common.required(words.tag) : undefined}
       onClose={onClose}
     >
-      <SelectField label={words.tag.field} value={tag} onValue={setTag} choices={node.orkaTags} />
+      <SelectField label={words.tag} value={tag} onValue={setTag} choices={node.orkaTags} />
     </ActionDialog>
   )
 }
@@ -139,7 +139,7 @@ function Move({ node, onClose }: DialogProps) {
       {...shared('move', node)}
       operation={moveNode}
       input={inputFor(node, { namespace })}
-      reason={namespace === '' ? texts.common.namespace : undefined}
+      reason={namespace === '' ? texts.common.required(texts.common.namespace) : undefined}
       onClose={onClose}
     >
       <SelectField label={texts.common.namespace} value={namespace} onValue={setNamespace} choices={others} />

@@ -21,7 +21,7 @@ export function NodeDetail({ namespace, name }: Named) {
       list={useLive(listNodes, [namespace])}
       name={name}
       up={[words.title, '/nodes']}
-      gone={{ title: words.gone }}
+      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
       beside={(node) => <NodeState node={node} />}
       actions={(node) => (
         <>

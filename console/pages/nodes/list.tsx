@@ -17,7 +17,7 @@ import { nodePath } from '../paths.ts'
 import { NodeMenu } from './actions.tsx'
 import { joinLine } from './model.ts'
 import { Meter, NodeState } from './state.tsx'
-import { nodeTexts as words } from './texts.ts'
+import { joinTexts, nodeTexts as words } from './texts.ts'
 
 const meter = (node: Node, kind: 'cores' | 'memory') => (
   <Meter node={node} kind={kind}>
@@ -87,10 +87,10 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
   if (made)
     return (
       <SecretDialog
-        title={words.joinTitle}
+        title={words.join}
         text={words.joinRun}
         secret={joinLine(made.join ?? made.token)}
-        what={words.join}
+        what={words.joinWhat}
         onClose={onClose}
       >
         {words.joinEnds} <Time at={made.expiresAt} />
@@ -98,9 +98,7 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
     )
   return (
     <ActionDialog
-      title={words.joinTitle}
-      text={words.joinText}
-      label={words.joinMake}
+      words={joinTexts}
       operation={createJoinToken}
       input={{ params: { namespace }, body: { duration, ...filled(checks) } }}
       onClose={onClose}
@@ -108,7 +106,7 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
     >
       <div className="fields">
         <NamespaceField value={namespace} onValue={setNamespace} />
-        <TextField label={words.joinDuration} {...field('duration')} />
+        <TextField label={words.joinDuration} hint={words.joinDurationHint} {...field('duration')} />
         <CheckField label={words.joinReusable} {...field('reusable')} />
       </div>
     </ActionDialog>

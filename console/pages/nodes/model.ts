@@ -9,7 +9,7 @@ interface Share {
 
 /** `11.20G` → 11.2 */
 const gibi = (text: string): number => Number.parseFloat(text) || 0
-const short = (value: number): string => `${Number(value.toFixed(1))} GiB`
+const short = (value: number): string => String(Number(value.toFixed(1)))
 
 export function capacityOf(node: Node): { readonly cores: Share; readonly memory: Share } {
   const cores = node.allocatableCpu - node.availableCpu

@@ -1,6 +1,7 @@
 // How a node is: its state, and what of it is in use.
 import type { ReactNode } from 'react'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
+import { texts } from '../../texts.ts'
 import { Bar, State } from '../../ui/state.tsx'
 import { capacityOf } from './model.ts'
 import { nodeTexts as words } from './texts.ts'
@@ -21,11 +22,17 @@ interface MeterProps {
 /** What is in use of one of its resources, in words and as a bar. */
 export function Meter({ node, kind, children }: MeterProps) {
   const { used, whole, text } = capacityOf(node)[kind]
-  const said = words.used(...text)
+  const said = words.used[kind](...text)
   return (
     <div className="measure">
       {children(said)}
-      <Bar role="meter" label={`${node.name}: ${words.columns[kind]}`} value={used} of={whole} text={said} />
+      <Bar
+        role="meter"
+        label={texts.common.labelled(node.name, words.columns[kind])}
+        value={used}
+        of={whole}
+        text={said}
+      />
     </div>
   )
 }

@@ -47,7 +47,7 @@ function Series({ series, stepSeconds }: Props) {
   return (
     <Card
       title={title}
-      actions={<span className="muted tabular">{latest === undefined ? '' : words.latest(format(latest))}</span>}
+      actions={<span className="muted tabular nowrap">{latest === undefined ? '' : words.latest(format(latest))}</span>}
     >
       {latest === undefined ? (
         <p className="muted">{words.empty}</p>

@@ -20,10 +20,10 @@ const columns: readonly Column<Event>[] = [
   {
     title: words.columns.object,
     by: (event) => `${event.involved.kind} ${event.involved.name}`,
-    look: 'wide',
+    look: 'lesser wide',
     cell: ({ involved }) => `${involved.kind}/${involved.name}`,
   },
-  { title: words.columns.actor, by: (event) => event.actor, look: 'wide' },
+  { title: words.columns.actor, by: (event) => event.actor, look: 'lesser wide' },
   {
     title: words.columns.outcome,
     by: (event) => event.outcome,

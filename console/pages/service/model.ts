@@ -1,10 +1,12 @@
-// What the overview and the charts work out without being drawn: work under way, numbers as people read them.
+// What the overview and the charts work out without being drawn: active tasks, numbers as people read them.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
-import { roughSize } from '../../../src/rules/sizes.ts'
+import { rateText } from '../../ui/sizes.ts'
 import { imagePath, vmPath } from '../paths.ts'
+import { operationText } from '../vms/model.ts'
 import { vmTexts } from '../vms/texts.ts'
+import { overviewTexts as words } from './texts.ts'
 
 interface Work {
   readonly key: string
@@ -19,21 +21,22 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
   const ofVms = vms.flatMap((vm): Work[] => {
     const { operation } = vm
     if (!operation) return []
-    const { kind, phase, percent } = operation
-    const what = vmTexts.operation(vmTexts.operationKind(kind), phase)
+    const { percent } = operation
+    const what = operationText(operation)
     return [{ key: `vm ${vm.namespace}/${vm.name}`, path: vmPath(vm), name: vm.name, what, percent }]
   })
   const ofImages = images
     .filter((image) => image.state === 'Updating')
-    .map(({ name, state, progress, capture }): Work => {
-      const what = capture ? `${capture.kind}: ${capture.vm}` : state
+    .map(({ name, progress, capture }): Work => {
+      const what = capture ? words.capture[capture.kind](capture.vm) : words.updating
       return { key: `image ${name}`, path: imagePath('image', name), name, what, percent: progress?.percent }
     })
   const ofPushes = pushes
     .filter(({ status }) => status === 'Pending' || status === 'Running')
     .map((job): Work => {
-      const { name, image, phase, status, progress } = job
-      return { key: `push ${name}`, path: '/pushes', name: image, what: phase ?? status, percent: progress.percent }
+      const { name, image, phase, progress } = job
+      const what = phase === undefined ? words.pushing : vmTexts.operation(words.pushing, phase)
+      return { key: `push ${name}`, path: '/pushes', name: image, what, percent: progress.percent }
     })
   return [...ofVms, ...ofImages, ...ofPushes]
 }
@@ -46,7 +49,7 @@ const formats: Readonly<Record<Unit, (value: number) => string>> = {
     if (value === 0) return '0'
     return value < 0.9995 ? `${Number((value * 1_000).toPrecision(3))} ms` : `${Number(value.toPrecision(3))} s`
   },
-  'B/s': (value) => `${roughSize(value)}/s`,
+  'B/s': rateText,
 }
 
 export const formatFor = (unit: Unit): ((value: number) => string) => formats[unit]

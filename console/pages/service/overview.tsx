@@ -16,18 +16,20 @@ import { NameLink } from '../links.tsx'
 import { Capacity, NodeState } from '../nodes/state.tsx'
 import { nodeTexts } from '../nodes/texts.ts'
 import { nodePath } from '../paths.ts'
+import { vmTexts } from '../vms/texts.ts'
 import { workOf } from './model.ts'
 import { overviewTexts as words } from './texts.ts'
 
-const latelyShown = 12
+const latelyShown = 8
+const { power } = vmTexts
 
 const groups = [
-  ['running', words.running, ['running']],
-  ['pending', words.pending, ['pending', 'starting']],
-  ['stopped', words.stopped, ['stopped']],
-  ['suspended', words.suspended, ['suspended']],
-  ['failed', words.failed, ['failed']],
-  ['unknown', words.unknown, ['unknown']],
+  ['running', power.running, ['running']],
+  ['pending', words.starting, ['pending', 'starting']],
+  ['stopped', power.stopped, ['stopped']],
+  ['suspended', power.suspended, ['suspended']],
+  ['failed', power.failed, ['failed']],
+  ['unknown', power.unknown, ['unknown']],
 ] as const satisfies readonly (readonly [string, string, readonly Vm['powerState'][]])[]
 
 export function Overview() {
@@ -95,7 +97,7 @@ export function Overview() {
                     <Link href={path}>{name}</Link> <span className="muted">{what}</span>
                   </span>
                   <span className="muted tabular">{percent === undefined ? '' : texts.common.percent(percent)}</span>
-                  {percent !== undefined && <Bar label={`${name}: ${what}`} value={percent} of={100} />}
+                  {percent !== undefined && <Bar label={texts.common.labelled(name, what)} value={percent} of={100} />}
                 </li>
               ))}
             </ul>

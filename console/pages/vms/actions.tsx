@@ -17,7 +17,7 @@ import { AddCredentials } from '../access/add-credentials.tsx'
 import { credentialTexts } from '../access/texts.ts'
 import { imagePath } from '../paths.ts'
 import { reasonAgainst, reasonAgainstDeleting, vmActions } from './model.ts'
-import { deployTexts, actionTexts as words } from './texts.ts'
+import { deployTexts, vmActionWords, actionTexts as words } from './texts.ts'
 
 interface MenuProps {
   readonly vm: Vm
@@ -29,13 +29,13 @@ export function VmMenu({ vm, size, onDeleted }: MenuProps) {
   const { person } = useSession()
   const items: MenuItem[] = [
     ...vmActions.map((action) => ({
-      label: words[action].label,
+      label: vmActionWords[action].label,
       reason: reasonAgainst(action, vm),
       dialog: (onClose: () => void) => dialogs[action]({ vm, onClose }),
     })),
-    { label: words.extend.label, dialog: (onClose) => <Extend vm={vm} onClose={onClose} /> },
+    { label: vmActionWords.extend.label, dialog: (onClose) => <Extend vm={vm} onClose={onClose} /> },
     {
-      label: texts.common.delete,
+      label: vmActionWords.delete.label,
       reason: reasonAgainstDeleting(vm.owner, person),
       isDanger: true,
       dialog: (onClose) => <Delete vm={vm} onClose={onClose} onDeleted={onDeleted} />,
@@ -72,8 +72,8 @@ interface PowerProps extends DialogProps {
 const Power = ({ vm, command, ...rest }: PowerProps) => (
   <ActionDialog
     {...rest}
-    {...words[command]}
-    of={vm.name}
+    words={vmActionWords[command]}
+    name={vm.name}
     operation={execVm}
     input={{ params: paramsOf(vm), body: { command } }}
   />
@@ -82,28 +82,26 @@ const Power = ({ vm, command, ...rest }: PowerProps) => (
 function Resize({ vm, onClose }: DialogProps) {
   const { values, field } = useForm({ size: '', user: '', password: '' })
   const { size, ...login } = values
-  const { label, text, now, userHint, ...labels } = words.resize
   return (
     <ActionDialog
-      label={label}
-      text={text}
-      of={vm.name}
+      words={vmActionWords.resize}
+      name={vm.name}
       operation={resizeVm}
       input={{ params: paramsOf(vm), body: { size: Number(size), ...filled(login) } }}
-      reason={/^\d+$/.test(size) ? undefined : deployTexts.number}
+      reason={/^\d+$/.test(size) ? undefined : deployTexts.whole}
       onClose={onClose}
     >
       <TextField
-        label={labels.size}
-        hint={vm.diskGb === undefined ? undefined : now(vm.diskGb)}
+        label={words.size}
+        hint={vm.diskGb === undefined ? undefined : words.sizeNow(vm.diskGb)}
         inputMode="numeric"
         {...field('size')}
         autoFocus
       />
       {vm.architecture === 'amd64' && (
         <div className="fields">
-          <TextField label={labels.user} hint={userHint} {...field('user')} />
-          <SecretField label={labels.password} {...field('password')} />
+          <TextField label={words.user} hint={words.userHint} {...field('user')} />
+          <SecretField label={words.password} {...field('password')} />
         </div>
       )}
     </ActionDialog>
@@ -115,15 +113,15 @@ function Save({ vm, onClose }: DialogProps) {
   const { imageName, description } = values
   return (
     <ActionDialog
-      label={words.save.label}
-      text={words.save.text}
-      of={vm.name}
-      started={[imageName, imagePath('image', imageName)]}
+      words={vmActionWords.save}
+      name={vm.name}
+      made={imageName}
+      path={imagePath('image', imageName)}
       operation={saveVm}
       input={{ params: paramsOf(vm), body: { imageName, ...filled({ description }) } }}
       onClose={onClose}
     >
-      <TextField label={words.save.image} {...field('imageName')} also="name" autoFocus />
+      <TextField label={words.saveAs} {...field('imageName')} also="name" autoFocus />
       <TextField label={texts.common.description} {...field('description')} />
     </ActionDialog>
   )
@@ -133,10 +131,11 @@ function Commit({ vm, onClose }: DialogProps) {
   const [description, setDescription] = useState('')
   return (
     <ActionDialog
-      label={words.commit.label}
-      text={words.commit.text(vm.image)}
-      of={vm.name}
-      started={[vm.image, imagePath('image', vm.image)]}
+      words={vmActionWords.commit}
+      text={words.commitTo(vm.image)}
+      name={vm.name}
+      made={vm.image}
+      path={imagePath('image', vm.image)}
       operation={commitVm}
       input={{ params: paramsOf(vm), body: filled({ description }) }}
       onClose={onClose}
@@ -148,25 +147,24 @@ function Commit({ vm, onClose }: DialogProps) {
 
 /** An administrator sees at once when there are no credentials for the registry, and adds them from here. */
 function Push({ vm, onClose }: DialogProps) {
-  const { label, text, reference, referenceHint, lacking: lackingText } = words.push
   const [imageReference, setReference] = useState('')
   const [adding, setAdding] = useState<string>()
   const lacking = useLackingServer(imageReference, vm.namespace)
   return (
     <>
       <ActionDialog
-        label={label}
-        text={text}
-        of={vm.name}
-        started={[imageReference, '/pushes']}
+        words={vmActionWords.push}
+        name={vm.name}
+        made={imageReference}
+        path="/pushes"
         operation={pushVm}
         input={{ params: paramsOf(vm), body: { imageReference } }}
         about={lacking}
         onClose={onClose}
       >
         <TextField
-          label={reference}
-          hint={referenceHint}
+          label={words.reference}
+          hint={words.referenceHint}
           field="imageReference"
           value={imageReference}
           onValue={setReference}
@@ -174,10 +172,10 @@ function Push({ vm, onClose }: DialogProps) {
         />
         {lacking !== undefined && (
           <Note tone="warn" role="status">
-            <span>{lackingText(lacking, vm.namespace)}</span>
+            <span>{words.noCredentials(lacking, vm.namespace)}</span>
             <div>
               <Button size="small" onClick={() => setAdding(lacking)}>
-                {credentialTexts.add}
+                {credentialTexts.add.label}
               </Button>
             </div>
           </Note>
@@ -201,17 +199,15 @@ function useLackingServer(reference: string, namespace: string): string | undefi
 
 function Extend({ vm, onClose }: DialogProps) {
   const [ttl, setTtl] = useState('2h')
-  const { extend } = words
   return (
     <ActionDialog
-      label={extend.label}
-      text={extend.text}
-      of={vm.name}
+      words={vmActionWords.extend}
+      name={vm.name}
       operation={extendVm}
       input={{ params: paramsOf(vm), body: { ttl } }}
       onClose={onClose}
     >
-      <TextField label={extend.ttl} hint={extend.ttlHint} field="ttl" value={ttl} onValue={setTtl} autoFocus />
+      <TextField label={words.ttl} hint={words.ttlHint} field="ttl" value={ttl} onValue={setTtl} autoFocus />
     </ActionDialog>
   )
 }
@@ -222,14 +218,14 @@ function Delete({ vm, onClose, onDeleted }: DialogProps & { readonly onDeleted: 
   return (
     <RemoveDialog
       name={vm.name}
-      text={words.delete.text}
+      words={vmActionWords.delete}
       operation={deleteVm}
       input={{ params: paramsOf(vm), ...(isForced && { query: { force: true } }) }}
       onClose={onClose}
       onDone={onDeleted}
     >
       {person?.admin && vm.powerState === 'unknown' && (
-        <CheckField label={words.delete.force} value={isForced} onValue={setForced} />
+        <CheckField label={words.force} value={isForced} onValue={setForced} />
       )}
     </RemoveDialog>
   )

@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { createVmConfig, deleteVmConfig, listVmConfigs, type VmConfig } from '../../../src/api/vms/vm-configs.ts'
+import { memorySize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { useSession } from '../../api/session.ts'
@@ -22,10 +23,10 @@ const columns: readonly Column<VmConfig>[] = [
   { title: texts.common.type, by: (config) => config.type, look: 'wide' },
   { title: deployTexts.cpu, by: (config) => config.cpu, look: 'number' },
   {
-    title: deployTexts.memory,
+    title: words.memory,
     by: (config) => config.memory,
     look: 'number wide',
-    cell: (config) => (config.memory === 0 ? deployTexts.auto : config.memory),
+    cell: (config) => (config.memory === 0 ? deployTexts.auto : memorySize(config.memory * 1_024)),
   },
   { title: deployTexts.tag, look: 'lesser wide', cell: (config) => config.tag ?? '–' },
   { title: texts.common.owner, by: (config) => config.owner, look: 'lesser wide' },
@@ -41,7 +42,7 @@ export function VmConfigs() {
       words={words}
       operation={listVmConfigs}
       input={{ params }}
-      create={{ label: words.create, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
+      create={{ label: words.create.label, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
       example={commandLine(createVmConfig, { params, body })}
       list={useLive(listVmConfigs, shown)}
       columns={columns}
@@ -57,7 +58,7 @@ function ConfigMenu({ config }: { readonly config: VmConfig }) {
   const input = { params: { namespace, vmconfig: name } }
   const items = [
     { label: words.deployFrom, onChoose: () => go(`/vms?${search}`) },
-    removal({ name, text: words.deleteText, operation: deleteVmConfig, input }, reasonAgainstDeleting(owner, person)),
+    removal({ name, words: words.delete, operation: deleteVmConfig, input }, reasonAgainstDeleting(owner, person)),
   ]
   return <ActionsMenu name={name} items={items} size="small" />
 }
@@ -75,6 +76,7 @@ function Create({ namespace: main, onClose }: { readonly namespace: string; read
     noScreen: false,
   })
   const { name, image, cpu, memory, tag, tagRequired, noScreen } = values
+  const missing = name === '' ? texts.common.name : image === '' ? deployTexts.image : undefined
   const body = {
     name,
     image,
@@ -85,11 +87,11 @@ function Create({ namespace: main, onClose }: { readonly namespace: string; read
   }
   return (
     <ActionDialog
-      label={words.create}
+      words={words.create}
       made={name}
       operation={createVmConfig}
       input={{ params: { namespace }, body }}
-      reason={name === '' ? texts.common.name : image === '' ? deployTexts.image : undefined}
+      reason={missing && texts.common.required(missing)}
       size="large"
       onClose={onClose}
     >
@@ -98,7 +100,7 @@ function Create({ namespace: main, onClose }: { readonly namespace: string; read
         <TextField label={deployTexts.image} {...field('image')} offers={images.map((each) => each.name)} />
         <TextField label={deployTexts.cpu} placeholder="3" {...field('cpu')} />
         <TextField label={deployTexts.memory} placeholder={deployTexts.auto} {...field('memory')} />
-        <TextField label={deployTexts.tag} {...field('tag')} />
+        <TextField label={deployTexts.tag} hint={deployTexts.tagHint} {...field('tag')} />
         <NamespaceField value={namespace} onValue={setNamespace} />
       </div>
       <div className="fields">

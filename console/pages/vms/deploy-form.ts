@@ -57,7 +57,7 @@ export function faultsOf(form: DeployForm): Faults {
   const all: Faults = {
     ...(form.name !== '' && !isVmName(form.name) && { name: words.nameRule(vmNameRule) }),
     ...(form.image.trim() === '' && form.vmConfig === '' && { image: words.required }),
-    ...(form.cpu !== '' && !isWhole(form.cpu) && { cpu: words.number }),
+    ...(form.cpu !== '' && !isWhole(form.cpu) && { cpu: words.whole }),
     ...(form.memory !== '' && !isNumber(form.memory) && { memory: words.number }),
     ...(form.ttl !== '' && parseTtl(form.ttl) === undefined && { ttl: words.ttlRule }),
   }

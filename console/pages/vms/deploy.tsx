@@ -20,6 +20,7 @@ import { AreaField, CheckField, NamespaceField, SelectField, TextField, useForm 
 import { vmPath } from '../paths.ts'
 import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
 import { deployTexts as words } from './texts.ts'
+import { Verdicts } from './verdicts.tsx'
 
 /** The values of the form, each with what is wrong with it. A field that is still empty is not marked as wrong. */
 function useDeployForm(image: string, vmConfig: string) {
@@ -46,8 +47,7 @@ export function Deploy({ onClose }: { readonly onClose: () => void }) {
   const body = deploymentOf(values)
   return (
     <ActionDialog
-      title={words.title}
-      label={words.submit}
+      words={words.deploy}
       operation={deployVm}
       input={{ params: { namespace }, query: { wait: false }, body }}
       reason={reason}
@@ -115,7 +115,7 @@ function More({ field, namespace }: PartProps) {
     <div className="stack">
       <div className="fields">
         <SelectField label={words.node} {...field('node')} labels={{ '': words.anyNode }} choices={namesOf(nodes)} />
-        <TextField label={words.tag} {...field('tag')} offers={tags} />
+        <TextField label={words.tag} hint={words.tagHint} {...field('tag')} offers={tags} />
         <SelectField label={words.scheduler} {...field('scheduler')} labels={words.schedulers} />
         <SelectField label={words.iso} {...field('iso')} labels={{ '': words.noIso }} choices={namesOf(isos)} />
         <TextField label={words.ttl} hint={words.ttlHint} {...field('ttl')} />
@@ -168,16 +168,7 @@ function Estimate({ namespace, body }: EstimateProps) {
       <span>
         {!isAsked ? words.noEstimate : error ? problemOf(error).message : (data?.message ?? words.estimating)}
       </span>
-      {isAsked && data !== undefined && !error && data.nodes.length > 1 && (
-        <details className="more small">
-          <summary>{words.perNode}</summary>
-          <ul>
-            {data.nodes.map(({ name, fits, reason }) => (
-              <li key={name}>{`${fits ? '✓' : '–'} ${name}: ${reason}`}</li>
-            ))}
-          </ul>
-        </details>
-      )}
+      {isAsked && data !== undefined && !error && data.nodes.length > 1 && <Verdicts nodes={data.nodes} />}
     </div>
   )
 }

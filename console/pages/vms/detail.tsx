@@ -5,6 +5,7 @@ import { Link, useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { getVm, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { useAnswer } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
@@ -18,9 +19,20 @@ import { EventFeed } from '../event-feed.tsx'
 import { ImageState } from '../images/state.tsx'
 import { imagePath, type Named, nodePath, vmPath } from '../paths.ts'
 import { VmMenu } from './actions.tsx'
-import { imagesOf, labelsOf, reasonAgainstScreen, reasonAgainstTerminal, waitingReasons } from './model.ts'
+import {
+  conditionText,
+  imagesOf,
+  labelsOf,
+  memoryText,
+  operationName,
+  operationText,
+  reasonAgainstScreen,
+  reasonAgainstTerminal,
+  waitingReason,
+} from './model.ts'
 import { PushState, VmState } from './state.tsx'
 import { vmTexts as words } from './texts.ts'
+import { Verdicts } from './verdicts.tsx'
 
 export function VmDetail({ namespace, name }: Named) {
   const [, go] = useLocation()
@@ -28,9 +40,9 @@ export function VmDetail({ namespace, name }: Named) {
     <DetailPage
       list={useLive(listVms, [namespace])}
       name={name}
-      up={[words.all, '/vms']}
+      up={[words.title, '/vms']}
       namespace={namespace}
-      gone={{ title: words.gone, text: words.goneText(name) }}
+      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
       beside={(vm) => <VmState vm={vm} />}
       actions={(vm) => (
         <>
@@ -80,7 +92,7 @@ export function VmDetail({ namespace, name }: Named) {
 
 function Notices({ vm }: { readonly vm: Vm }) {
   const { errorMessage, warning, portWarnings, operation } = vm
-  const reasons = waitingReasons(vm)
+  const reason = waitingReason(vm)
   return (
     <>
       {errorMessage !== undefined && (
@@ -92,21 +104,28 @@ function Notices({ vm }: { readonly vm: Vm }) {
       {portWarnings !== undefined && <Note tone="warn">{portWarnings}</Note>}
       {operation && (
         <Note role="status">
-          <span>{words.operation(words.operationKind(operation.kind), operation.phase)}</span>
-          {operation.percent !== undefined && <Bar label={operation.kind} value={operation.percent} of={100} />}
+          <span>{operationText(operation)}</span>
+          {operation.percent !== undefined && (
+            <Bar label={operationName(operation.kind)} value={operation.percent} of={100} />
+          )}
         </Note>
       )}
-      {reasons.length > 0 && vm.powerState === 'pending' && (
-        <Note tone="warn">
-          <b>{words.whyPending}</b>
-          <ul>
-            {reasons.map((reason) => (
-              <li key={reason}>{reason}</li>
-            ))}
-          </ul>
-        </Note>
-      )}
+      {vm.powerState === 'pending' && reason !== undefined && <WhyPending vm={vm} reason={reason} />}
     </>
+  )
+}
+
+/** Node by node it stands in the VM itself only, not in the list. */
+const verdictsEveryMs = 10_000
+
+function WhyPending({ vm: { namespace, name }, reason }: { readonly vm: Vm; readonly reason: string }) {
+  const { data } = useAnswer(getVm, { params: { namespace, vm: name } }, verdictsEveryMs)
+  return (
+    <Note tone="warn">
+      <b>{words.whyPending}</b>
+      <span>{reason}</span>
+      {data?.nodes !== undefined && data.nodes.length > 0 && <Verdicts nodes={data.nodes} />}
+    </Note>
   )
 }
 
@@ -134,12 +153,14 @@ function Details({ vm }: { readonly vm: Vm }) {
   return (
     <Facts
       facts={{
+        [facts.power]: words.power[vm.powerState],
+        [facts.status]: vm.status,
         [facts.image]: <Link href={imagePath('image', vm.image)}>{vm.image}</Link>,
         [facts.node]: vm.node && <Link href={nodePath({ namespace: vm.namespace, name: vm.node })}>{vm.node}</Link>,
         [facts.architecture]: texts.common.architectures[vm.architecture],
         [facts.cores]: vm.cpu,
-        [facts.memory]: vm.memory,
-        [facts.disk]: vm.diskGb === undefined ? undefined : `${vm.diskGb} GB`,
+        [facts.memory]: memoryText(vm.memory),
+        [facts.disk]: vm.diskGb === undefined ? undefined : texts.units.gb(vm.diskGb),
         [facts.gpu]: vm.gpuPassthrough ? words.passedThrough : undefined,
         [facts.owner]: vm.owner,
         [facts.deployed]: <Time at={vm.deployDate} />,
@@ -157,7 +178,7 @@ const Conditions = ({ vm }: { readonly vm: Vm }) => (
     {vm.conditions.map(({ type, status, message, at }) => (
       <li key={type}>
         <span className="line">
-          <State tone={status === 'True' ? 'good' : 'warn'} word={status === 'True' ? type : words.notYet(type)} />
+          <State tone={status === 'True' ? 'good' : 'warn'} word={conditionText(type, status === 'True')} />
           {message}
         </span>
         <span className="muted small">

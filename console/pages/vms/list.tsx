@@ -14,7 +14,16 @@ import { NameLink } from '../links.tsx'
 import { vmPath } from '../paths.ts'
 import { VmMenu } from './actions.tsx'
 import { Deploy } from './deploy.tsx'
-import { filterFromQuery, filterVms, labelsOf, noFilter, queryFromFilter, type VmFilter, valuesOf } from './model.ts'
+import {
+  filterFromQuery,
+  filterVms,
+  labelsOf,
+  memoryText,
+  noFilter,
+  queryFromFilter,
+  type VmFilter,
+  valuesOf,
+} from './model.ts'
 import { VmState } from './state.tsx'
 import { vmTexts as words } from './texts.ts'
 
@@ -24,11 +33,16 @@ const nameColumn: Column<Vm> = {
   cell: (vm) => <NameLink name={vm.name} path={vmPath(vm)} />,
 }
 const otherColumns: readonly Column<Vm>[] = [
-  { title: texts.common.state, by: (vm) => vm.powerState, cell: (vm) => <VmState vm={vm} /> },
+  { title: words.columns.power, by: (vm) => vm.powerState, cell: (vm) => <VmState vm={vm} /> },
   { title: words.columns.image, by: (vm) => vm.image, look: 'wide' },
   { title: texts.common.node, by: (vm) => vm.node ?? '', look: 'wide', cell: (vm) => vm.node ?? '–' },
   { title: words.columns.cpu, by: (vm) => vm.cpu, look: 'number lesser' },
-  { title: words.columns.memory, by: (vm) => vm.memory, look: 'number lesser' },
+  {
+    title: words.columns.memory,
+    by: (vm) => Number.parseFloat(vm.memory) || 0,
+    look: 'number lesser',
+    cell: (vm) => memoryText(vm.memory),
+  },
   { title: texts.common.owner, by: (vm) => vm.owner, look: 'wide lesser' },
   {
     title: words.columns.age,
@@ -107,10 +121,10 @@ function Filters({ vms, filter, onChange }: FiltersProps) {
             value={filter[key]}
             onChange={(event) => onChange({ [key]: event.target.value })}
           >
-            <option value="">{`${label}: ${texts.common.all}`}</option>
+            <option value="">{texts.common.all(label)}</option>
             {values.map((value) => (
               <option key={value} value={value}>
-                {value}
+                {key === 'state' ? words.power[value as Vm['powerState']] : value}
               </option>
             ))}
           </select>

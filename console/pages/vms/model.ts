@@ -1,9 +1,10 @@
 // What the pages of VMs work out without being drawn: what may be done by whom and why not, filters, what was made of a VM.
 import type { Image } from '../../../src/api/images/images.ts'
-import type { Vm } from '../../../src/api/vms/vms.ts'
+import type { Vm, VmOperation } from '../../../src/api/vms/vms.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
+import { memorySize } from '../../../src/rules/sizes.ts'
 import { refuseAction, type VmAction } from '../../../src/rules/vm-actions.ts'
-import { actionTexts } from './texts.ts'
+import { actionTexts, vmTexts } from './texts.ts'
 
 export const vmActions = [
   'start',
@@ -17,7 +18,7 @@ export const vmActions = [
   'push',
 ] as const satisfies readonly VmAction[]
 
-/** Goes on in the background: the VM itself is free meanwhile. */
+/** In the background: the VM accepts other actions in the meantime. */
 const background: ReadonlySet<string> = new Set(['save', 'commit', 'push'])
 
 /** Why an action is refused, in the words of the service; undefined when it is not. */
@@ -32,23 +33,43 @@ export function reasonAgainstDeleting(
   person: { readonly name: string; readonly admin: boolean } | undefined,
 ): string | undefined {
   const isAllowed = person !== undefined && mayDelete(person.admin ? 'admin' : 'dev', person.name, owner)
-  return isAllowed ? undefined : actionTexts.delete.notYours(owner)
+  return isAllowed ? undefined : actionTexts.notYours(owner)
 }
 
 /** Why its screen cannot be opened. */
 export function reasonAgainstScreen(vm: Vm): string | undefined {
-  if (vm.powerState !== 'running') return actionTexts.notRunning(vm.powerState)
+  if (vm.powerState !== 'running') return reasonAgainstTerminal(vm)
   return vm.vnc === undefined ? actionTexts.noScreen : undefined
 }
 
-export const reasonAgainstTerminal = (vm: Vm): string | undefined =>
-  vm.powerState === 'running' ? undefined : actionTexts.notRunning(vm.powerState)
-
-/** A VM that waits says why, node by node. */
-export function waitingReasons(vm: Vm): readonly string[] {
-  const scheduled = vm.conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
-  return scheduled ? scheduled.message.split('; ') : []
+export function reasonAgainstTerminal({ powerState }: Vm): string | undefined {
+  if (powerState === 'running') return undefined
+  const state = vmTexts.power[powerState]
+  return powerState === 'stopped' ? actionTexts.notRunning(state) : actionTexts.notReachable(state)
 }
+
+/** The service shows some VMs as Running that are not: people have to see both. */
+export const hasOtherStatus = ({ status, powerState }: Vm): boolean =>
+  status === 'Running' && (powerState === 'stopped' || powerState === 'suspended')
+
+export const operationName = (kind: string): string => vmTexts.operationKinds[kind] ?? kind
+export const operationText = ({ kind, phase }: VmOperation): string => vmTexts.operation(operationName(kind), phase)
+
+export function conditionText(type: string, isTrue: boolean): string {
+  const [yes, no] = vmTexts.conditionNames[type] ?? [type, vmTexts.notYet(type)]
+  return isTrue ? yes : no
+}
+
+/** `4.80Gi` → `4.8 GiB`, `0.50Gi` → `512 MiB`; `auto` until a node is chosen. */
+export function memoryText(memory: string): string {
+  const gibi = Number(/^([\d.]+)Gi$/.exec(memory)?.[1])
+  if (Number.isNaN(gibi)) return memory === 'auto' ? vmTexts.automatic : memory
+  return memorySize(Math.round(gibi * 1_024))
+}
+
+/** Why a VM waits for a node. */
+export const waitingReason = ({ conditions }: Vm): string | undefined =>
+  conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')?.message
 
 /** Images that were saved of a VM, that it was committed to, or that are being made of it. */
 export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): readonly Image[] {

@@ -2,7 +2,6 @@
 import { Link } from 'wouter'
 import { cancelPushJob, listPushJobs, type PushJob, pushVm } from '../../../src/api/vms/push-jobs.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
-import { roughSize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
@@ -12,6 +11,7 @@ import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { openDialog } from '../../ui/dialog.tsx'
 import { Empty, Facts, Loaded, Note, Page } from '../../ui/page.tsx'
+import { rateText, sizeText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -44,13 +44,25 @@ export function PushJobs() {
   )
 }
 
+type Progress = PushJob['progress']
+
+function bytesText({ bytesDone, bytesTotal, bytesSkipped }: Progress): string {
+  const bytes = words.bytes(sizeText(bytesDone), sizeText(bytesTotal))
+  return bytesSkipped > 0 ? words.skipped(bytes, sizeText(bytesSkipped)) : bytes
+}
+
+function speedText({ bytesPerSecond, secondsLeft }: Progress): string {
+  if (bytesPerSecond === undefined) return ''
+  const rate = rateText(bytesPerSecond)
+  return secondsLeft === undefined ? rate : words.left(rate, timeLeft(secondsLeft))
+}
+
 function Job({ job }: { readonly job: PushJob }) {
   const { progress, status, phase, digest, errorMessage } = job
   const cancel = (onClose: () => void) => (
     <ActionDialog
-      label={words.cancel}
-      text={words.cancelText}
-      of={job.image}
+      words={words.cancel}
+      name={job.image}
       operation={cancelPushJob}
       input={{ params: { namespace: job.namespace, job: job.name } }}
       isDanger
@@ -65,30 +77,28 @@ function Job({ job }: { readonly job: PushJob }) {
           <span className="mono">{job.image}</span>
           <PushState job={job} />
         </h2>
-        <Button size="small" reason={isOver ? words.ended(status) : undefined} onClick={() => openDialog(cancel)}>
-          {words.cancel}
+        <Button
+          size="small"
+          reason={isOver ? words.ended(words.statuses[status]) : undefined}
+          onClick={() => openDialog(cancel)}
+        >
+          {words.cancel.label}
         </Button>
       </div>
       <div className="measure">
         <div className="spread small tabular">
-          <span>
-            {words.bytes(roughSize(progress.bytesDone), roughSize(progress.bytesTotal))}
-            {progress.bytesSkipped > 0 && `, ${words.skipped(roughSize(progress.bytesSkipped))}`}
-          </span>
-          <span className="muted">
-            {progress.bytesPerSecond !== undefined && `${roughSize(progress.bytesPerSecond)}/s`}
-            {progress.secondsLeft !== undefined && `, ${timeLeft(progress.secondsLeft)}`}
-          </span>
+          <span>{bytesText(progress)}</span>
+          <span className="muted">{speedText(progress)}</span>
         </div>
         <Bar label={job.image} value={progress.percent} of={100} />
       </div>
       {errorMessage !== undefined && <Note tone="bad">{errorMessage}</Note>}
       <Facts
         facts={{
-          [words.columns.vm]: <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
-          [texts.common.state]: isOver ? undefined : phase,
+          [words.vm]: <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
+          [words.phase]: isOver ? undefined : phase,
           [texts.common.owner]: job.owner,
-          [words.columns.started]: <Time at={job.startedAt} />,
+          [words.started]: <Time at={job.startedAt} />,
           [words.digest]: digest && <Copyable text={digest} what={words.digest} />,
         }}
       />

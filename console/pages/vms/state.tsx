@@ -3,7 +3,8 @@ import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { texts } from '../../texts.ts'
 import { State, type Tone } from '../../ui/state.tsx'
-import { vmTexts as words } from './texts.ts'
+import { hasOtherStatus, operationName } from './model.ts'
+import { pushTexts, vmTexts as words } from './texts.ts'
 
 const vmTones = {
   pending: 'busy',
@@ -27,11 +28,20 @@ export function VmState({ vm }: { readonly vm: Vm }) {
   const { operation } = vm
   if (operation && operation.kind !== 'deploy') {
     const percent = operation.percent === undefined ? '' : ` ${texts.common.percent(operation.percent)}`
-    return <State tone="busy" word={`${words.operationKind(operation.kind)}${percent}`} />
+    return <State tone="busy" word={`${operationName(operation.kind)}${percent}`} />
   }
-  return <State tone={vmTones[vm.powerState]} word={vm.powerState} />
+  return (
+    <span className="line">
+      <State tone={vmTones[vm.powerState]} word={words.power[vm.powerState]} />
+      {hasOtherStatus(vm) && (
+        <span className="status muted small nowrap" title={words.statusHint}>
+          {words.status(vm.status)}
+        </span>
+      )}
+    </span>
+  )
 }
 
 export const PushState = ({ job }: { readonly job: PushJob }) => (
-  <State tone={pushTones[job.status]} word={job.status} />
+  <State tone={pushTones[job.status]} word={pushTexts.statuses[job.status]} />
 )

@@ -78,6 +78,7 @@ function LoginForm({ namespace, name, onOpen }: Named & { readonly onOpen: (logi
           {words.open}
         </Button>
       </div>
+      <p className="muted">{words.command}</p>
       <Code text={`svc3 vm ssh ${name} -u ${user} -n ${namespace}`} what={texts.common.command} />
     </form>
   )
@@ -89,6 +90,7 @@ interface SessionProps extends Named {
 }
 
 const encoder = new TextEncoder()
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 function Session({ namespace, name, login, onEnd }: SessionProps) {
   const place = useRef<HTMLDivElement>(null)
@@ -119,7 +121,7 @@ function Session({ namespace, name, login, onEnd }: SessionProps) {
       const said = parseJson(data)
       if (!isObject(said)) return
       if (said.type === 'opened') return terminal.focus()
-      over([said.message, said.hint].filter((part) => typeof part === 'string' && part !== '').join(': '))
+      over(words.problem(textOf(said.message), textOf(said.hint)))
       socket.close()
     })
     socket.addEventListener('close', ({ reason }) => over(reason || words.ended))

@@ -88,13 +88,13 @@ describe('capture', { concurrency: true }, () => {
 
   it('a capture of which the server can keep nothing fails with its words, and leaves nothing on the node', async () => {
     await using rig = await CaptureRig.make()
-    rig.server.refuseBlobs = new ApiError('RequestEntityTooLarge', 'the disk of the server is full')
+    rig.server.refuseBlobs = new ApiError('RequestEntityTooLarge', 'The disk of the server is full')
     await rig.start()
     await rig.deploy('a')
     const { id } = rig.capture('a')
     const { problem, content } = await rig.server.outcome(id)
     assert.equal(content, undefined)
-    assert.match(problem ?? '', /could not be saved on node "node": the disk of the server is full/)
+    assert.match(problem ?? '', /Could not be saved on node node: The disk of the server is full/)
     await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
     // And once more, when there is space again.
     rig.server.refuseBlobs = undefined
@@ -108,7 +108,7 @@ describe('capture', { concurrency: true }, () => {
     const state = `${rig.vmFolder('a')}/disk.json`
     await fs.writeFile(state, (await fs.readFile(state, 'utf8')).replace('"isRunning":true', '"isRunning":false'))
     const { id, desired } = rig.capture('a')
-    assert.match((await rig.server.outcome(id)).problem ?? '', /did not run any more/)
+    assert.match((await rig.server.outcome(id)).problem ?? '', /was no longer running/)
     assert.equal((await rig.server.fulfilled(desired)).power, 'stopped')
   })
 

@@ -125,7 +125,7 @@ export function createCaptures(options: CapturesOptions): Captures {
         if (stopping.signal.aborted) return
         if (one.isDropped || isGivenUp(one, error)) one.isDropped = true
         else if (isUnknownCapture(error))
-          log.warn('a server does not know a capture that is wanted', { name: one.state.id })
+          log.warn('the server does not know a requested capture', { name: one.state.id })
         else if (one.state.phase !== 'failed' && !isRetriable(error)) await fail(one, error)
         const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
         await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
@@ -150,7 +150,7 @@ export function createCaptures(options: CapturesOptions): Captures {
     await keep(one, { ...known, phase: 'failed', problem })
   }
   const problemOf = (kind: DesiredCapture['kind'], error: unknown): string =>
-    `it could not be ${done[kind]} node "${options.node}": ${reasonOf(error)}`
+    `Could not be ${done[kind]} node ${options.node}: ${reasonOf(error)}`
 
   /** What each phase leads to. A step that throws is taken again, or is the failure of the capture. */
   const steps: { readonly [P in CaptureState['phase']]: (one: Running, signal: AbortSignal) => Promise<void> } = {
@@ -238,7 +238,7 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   function drop(one: Running): void {
     one.isDropped = true
-    one.cancel.abort(new GivenUp('nobody wants it any more'))
+    one.cancel.abort(new GivenUp('the capture was canceled'))
     start(one)
   }
 
@@ -279,7 +279,7 @@ export function createCaptures(options: CapturesOptions): Captures {
           // Made before an earlier agent was killed, perhaps; the VM may have ended since.
           const made = (await capturing.list(handle)).find((each) => each.id === id)
           if (!made && (await driver.inspect(handle)).state !== 'running')
-            throw new Error('it did not run any more when it was to be saved; start it, and save it again')
+            throw new Error('the VM was no longer running; start it and save it again')
           const capture = made ?? (await capturing.capture(handle, await spec(), { id, withMemory }, signal))
           state = { ...known, phase: 'frozen', capture }
         } catch (error) {

@@ -66,7 +66,7 @@ export async function deliver(content: string, parts: readonly Stored[], options
     if (left.length === 0) return
     asked = [...left]
   }
-  throw new Error('the server does not keep what it is sent; look at the space on its disk, and try again')
+  throw new Error('the server cannot store the image; check its free disk space and try again')
 }
 
 async function persistently<T>(work: () => Promise<T>, options: DeliverOptions): Promise<T> {
@@ -82,8 +82,7 @@ async function persistently<T>(work: () => Promise<T>, options: DeliverOptions):
       const isRefused = !(error instanceof ConnectionError)
       if (isRefused) refusals++
       if (!(isRetriable(error) || isDamaged)) throw error
-      if (refusals >= retry.attempts)
-        throw new Error(`the server does not take it: ${reasonOf(error)}`, { cause: error })
+      if (refusals >= retry.attempts) throw new Error(`the server refused it: ${reasonOf(error)}`, { cause: error })
       if (isRefused && refusals > quietRefusals) options.waits?.(reasonOf(error))
       await pause(backOff(Math.min(attempt, 10), retry, Math.random), signal)
     }

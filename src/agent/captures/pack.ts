@@ -104,7 +104,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
     const key = `base ${base.digest}`
     const known = await remembered<Manifest>(key, (manifest) => [...manifest.layers, ...filesOf(manifest)])
     if (known) return known
-    if (base.format !== 'raw') throw new Error(`the image "${base.name}" is kept as ${base.format}, not as a raw disk`)
+    if (base.format !== 'raw') throw new Error(`image ${base.name} is stored as ${base.format}, not as a raw disk`)
     const { boot } = base
     const attach = (file: string): Promise<Attachment> => packAttachment(file, store, work.part(0))
     const manifest: Manifest = {
@@ -135,7 +135,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
     async pack(job, options) {
       const { capture, base, uid } = job
       if (capture.base !== base.digest)
-        throw new Error(`the image "${base.name}" on this node is not the one that the disk of the VM stands on`)
+        throw new Error(`image ${base.name} on this node is not the one that the VM was created from`)
       const { store, source } = await content()
       const put = new Set<string>()
       const recording = recorded(options.through?.(store) ?? store, source, put)

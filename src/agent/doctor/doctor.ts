@@ -35,7 +35,7 @@ export async function examine(
       try {
         return { check, ...(await look(signal)) }
       } catch (error) {
-        return { check, ...problem('could not be looked at', error instanceof Error ? error.message : String(error)) }
+        return { check, ...problem('check failed', error instanceof Error ? error.message : String(error)) }
       }
     }),
   )
@@ -48,7 +48,7 @@ export const nodeCheck = (version: string): Check => ({
   look: async () =>
     Number(version.split('.')[0]) >= wantedNode
       ? ok(`Node ${version}`)
-      : problem(`Node ${version}`, `svc3 needs Node ${wantedNode} or newer`),
+      : problem(`Node ${version}`, `Install Node ${wantedNode} or newer`),
 })
 
 export const hypervisorCheck = (driver: Driver): Check => ({
@@ -59,7 +59,7 @@ export const hypervisorCheck = (driver: Driver): Check => ({
       ...(maxVms === undefined ? [] : [`, at most ${maxVms} VMs`]),
       ...(maxMacosVms === undefined ? [] : [`, at most ${maxMacosVms} VMs with macOS`]),
     ]
-    if (!isOk) return problem(version, why ?? 'it does not work')
+    if (!isOk) return problem(version, why ?? 'does not work')
     const found = `${version}: ${architectures.join(', ')}${limits.join('')}`
     return why === undefined ? ok(found) : warning(found, why)
   },
@@ -71,19 +71,19 @@ const accelerated: Readonly<Record<Accelerator, string | undefined>> = { kvm: 'K
 export const virtualisationCheck: Check = {
   check: 'virtualisation',
   async look() {
-    if (!hostArchitecture) return problem(`processor ${process.arch}`, 'svc3 runs VMs on x86-64 and ARM hosts')
+    if (!hostArchitecture) return problem(`processor ${process.arch}`, 'Use an x86-64 or ARM host')
     const found = accelerated[await acceleratorFor(hostArchitecture)]
     if (found !== undefined) return ok(`${found}, for ${hostArchitecture}`)
-    return warning('none: VMs are emulated, and ten times slower', await whyNoKvm())
+    return warning('none: VMs are emulated and about ten times slower', await whyNoKvm())
   },
 }
 
 async function whyNoKvm(): Promise<string> {
   const access = await fs.access('/dev/kvm', fs.constants.R_OK | fs.constants.W_OK).catch((error) => error.code)
   if (access === 'ENOENT')
-    return 'turn virtualisation on in the firmware of this host (VT-x, AMD-V), or nested virtualisation for this VM, and load kvm_intel or kvm_amd'
-  if (access !== undefined) return 'this user may not use /dev/kvm: add it to the group kvm'
-  return "/dev/kvm is there, but this host's processor shows neither vmx nor svm: use a host of its own, or nested virtualisation"
+    return 'Enable virtualization in the firmware of this host (VT-x, AMD-V), or nested virtualization for this VM, and load kvm_intel or kvm_amd'
+  if (access !== undefined) return 'Add this user to the group kvm, which owns /dev/kvm'
+  return 'The processor shows neither vmx nor svm, although /dev/kvm exists. Use a physical host, or enable nested virtualization'
 }
 
 export const firmwareCheck: Check = {
@@ -94,8 +94,8 @@ export const firmwareCheck: Check = {
     if (files) return ok(files.code)
     const name = architecture === 'amd64' ? 'ovmf' : 'qemu-efi-aarch64'
     return warning(
-      `no UEFI for ${architecture}`,
-      `images that are booted by UEFI do not start: apt-get install ${name}`,
+      `no UEFI firmware for ${architecture}`,
+      `Run apt-get install ${name}. Without it, images with UEFI do not start`,
     )
   },
 }
@@ -105,7 +105,7 @@ export const macosCheck = (settings: () => Promise<MacosSettings | undefined>): 
   check: 'macos on intel',
   async look() {
     const macos = await settings()
-    if (!macos) return ok('not set up; docs/hosts-linux.md says how')
+    if (!macos) return ok('not configured; see docs/operate/hosts-linux.md')
     const { openCore, smcKey } = macos
     if (openCore) {
       const code = await fs.access(openCore.file, fs.constants.R_OK).then(
@@ -113,13 +113,13 @@ export const macosCheck = (settings: () => Promise<MacosSettings | undefined>): 
         (error: NodeJS.ErrnoException) => error.code,
       )
       if (code !== undefined)
-        return problem(`boot disk ${openCore.file} (${code})`, 'put it there, readable by the user of the agent')
+        return problem(`boot disk ${openCore.file} (${code})`, 'Put the file there, readable by the user of the agent')
     }
     const ignored = (await readFileIfPresent('/sys/module/kvm/parameters/ignore_msrs').catch(() => undefined))?.trim()
     if (ignored !== undefined && ignored !== 'Y')
       return problem(
-        'KVM refuses what macOS asks of the processor',
-        'echo "options kvm ignore_msrs=1" > /etc/modprobe.d/kvm.conf, and load kvm again',
+        'KVM does not ignore MSRs, which macOS needs',
+        'Run echo "options kvm ignore_msrs=1" > /etc/modprobe.d/kvm.conf, and reload kvm',
       )
     const parts = [openCore ? 'boot disk' : 'no boot disk', smcKey === undefined ? 'no SMC key' : 'SMC key']
     return ok(parts.join(', '))
@@ -140,7 +140,7 @@ export const portsCheck: Check = {
     })
     const found = `free: ${crowded.map(({ text }) => text).join(', ')}`
     return crowded.some(({ isFull }) => isFull)
-      ? warning(found, 'other programs, or VMs of another agent, hold many of them; VMs get higher ones')
+      ? warning(found, 'Other programs or another agent use many of these ports. VMs get higher ones')
       : ok(found)
   },
 }
@@ -151,8 +151,8 @@ export const spaceCheck = (dataDir: string): Check => ({
     const { bavail, bsize } = await fs.statfs(await existing(dataDir))
     const free = (bavail * bsize) / gib
     const found = `${free.toFixed(1)} GiB free for ${dataDir}`
-    if (free < 5) return problem(found, 'free some: an image does not fit')
-    return free < 50 ? warning(found, 'enough to try; images of macOS take 25 to 90 GiB each') : ok(found)
+    if (free < 5) return problem(found, 'Free disk space; an image does not fit')
+    return free < 50 ? warning(found, 'Enough for a test; macOS images take 25 to 90 GiB each') : ok(found)
   },
 })
 
@@ -167,12 +167,12 @@ export const folderCheck = (dataDir: string): Check => ({
     const stat = await fs.stat(dataDir).catch((error: NodeJS.ErrnoException) => error)
     if (stat instanceof Error)
       return stat.code === 'ENOENT'
-        ? ok(`${dataDir} is not there yet`)
-        : problem(`${dataDir} (${stat.code})`, 'look as the user that runs the agent, or as root')
-    if (!stat.isDirectory()) return problem(`${dataDir} is not a folder`, 'choose another with --data DIR')
+        ? ok(`${dataDir} does not exist yet`)
+        : problem(`${dataDir} (${stat.code})`, 'Run the check as the user of the agent, or as root')
+    if (!stat.isDirectory()) return problem(`${dataDir} is not a folder`, 'Choose another with --data DIR')
     const isOpen = (stat.mode & 0o077) !== 0
     return isOpen
-      ? warning(`${dataDir} is open to other users`, `it holds the key of this node: chmod 700 ${dataDir}`)
+      ? warning(`${dataDir} is accessible to other users`, `Run chmod 700 ${dataDir}; it holds the key of this node`)
       : ok(dataDir)
   },
 })
@@ -182,7 +182,7 @@ export const sizeCheck: Check = {
   async look() {
     const memory = os.totalmem() / gib
     const found = `${os.availableParallelism()} cores, ${memory.toFixed(1)} GiB of memory`
-    return memory < 4 ? warning(found, 'a VM of the usual size does not fit; give smaller ones') : ok(found)
+    return memory < 4 ? warning(found, 'The default VM size does not fit; deploy smaller VMs') : ok(found)
   },
 }
 
@@ -192,7 +192,7 @@ export const limitsCheck: Check = {
   check: 'limits',
   async look() {
     const limits = await readFileIfPresent('/proc/self/limits').catch(() => undefined)
-    if (limits === undefined) return ok('those of this system')
+    if (limits === undefined) return ok('system defaults')
     const of = (name: string): number => {
       const [, , hard = ''] = new RegExp(`^${name}\\s+(\\S+)\\s+(\\S+)`, 'm').exec(limits) ?? []
       return hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard)
@@ -200,7 +200,7 @@ export const limitsCheck: Check = {
     const [files, processes] = [of('Max open files'), of('Max processes')]
     const found = `${files} open files, ${Number.isFinite(processes) ? processes : 'any number of'} processes`
     if (files < fewestFiles)
-      return warning(found, `raise the limit of open files to ${fewestFiles} or more (ulimit -n)`)
-    return processes < 1_024 ? warning(found, 'raise the limit of processes to 1024 or more (ulimit -u)') : ok(found)
+      return warning(found, `Raise the limit of open files to ${fewestFiles} or more (ulimit -n)`)
+    return processes < 1_024 ? warning(found, 'Raise the limit of processes to 1024 or more (ulimit -u)') : ok(found)
   },
 }

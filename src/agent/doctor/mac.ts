@@ -22,7 +22,7 @@ export const macCheck = (ask: Ask, { platform, arch }: Host): Check => ({
       return {
         result: 'problem',
         found: `${platform} on ${arch}`,
-        advice: 'tart runs on Macs with Apple silicon: use --driver qemu here',
+        advice: 'Use --driver qemu here; tart runs on Macs with Apple silicon',
       }
     const version = (await ask('sw_vers', '-productVersion')).trim()
     const isSupported = (await ask('sysctl', '-n', 'kern.hv_support')).trim() === '1'
@@ -32,15 +32,15 @@ export const macCheck = (ask: Ask, { platform, arch }: Host): Check => ({
       return {
         result: 'problem',
         found: `macOS ${version}, none`,
-        advice: 'this macOS is a VM itself: use a Mac of its own',
+        advice: 'Use a physical Mac; this macOS is a VM',
       }
     if (!(major >= leastMacos))
-      return { result: 'problem', found, advice: `macOS ${leastMacos} or newer is needed: update this Mac` }
+      return { result: 'problem', found, advice: `Update this Mac to macOS ${leastMacos} or newer` }
     if (major < suspendingMacos)
       return {
         result: 'warning',
         found,
-        advice: `VMs can be suspended from macOS ${suspendingMacos} on: until then, saving one starts it again`,
+        advice: `Update to macOS ${suspendingMacos} to suspend VMs; until then, saving a VM restarts it`,
       }
     return { result: 'ok', found }
   },
@@ -67,11 +67,11 @@ export const softnetCheck = (
     if (!file)
       return {
         result: 'problem',
-        found: 'softnet is missing',
-        advice: 'it comes with tart: brew reinstall openai/tools/tart, or leave --network out',
+        found: 'softnet not found',
+        advice: 'Run brew reinstall openai/tools/tart, which includes it, or omit --network',
       }
-    if (file.uid === 0 && (file.mode & 0o4000) !== 0) return { result: 'ok', found: `sealed by ${file.path}` }
-    const advice = `sudo chown root ${file.path} && sudo chmod u+s ${file.path}, again after each update of it`
+    if (file.uid === 0 && (file.mode & 0o4000) !== 0) return { result: 'ok', found: `isolated by ${file.path}` }
+    const advice = `Run sudo chown root ${file.path} && sudo chmod u+s ${file.path}, again after each update`
     return { result: 'problem', found: `${file.path} cannot become root`, advice }
   },
 })

@@ -27,8 +27,8 @@ export function serverChecks(apiUrls: readonly string[], trust: Trust | undefine
         check: 'service',
         look: async () => ({
           result: 'warning',
-          found: 'no address of a service is known',
-          advice: 'name it with --api-url URL, to see whether it is reached and whether the clocks agree',
+          found: 'No server address known',
+          advice: 'Specify --api-url URL to check the connection and the clock',
         }),
       },
     ]
@@ -72,7 +72,7 @@ function versionIn(status: number, text: string): string {
   } catch {
     // Not ours.
   }
-  throw new Error(`what answers there is no svc3 (status ${status})`)
+  throw new Error(`not a svc3 server (status ${status})`)
 }
 
 async function reached(apiUrl: string, version: string, answer: Promise<Answer>): Promise<Finding> {
@@ -83,7 +83,7 @@ async function reached(apiUrl: string, version: string, answer: Promise<Answer>)
     return advice === undefined ? { result: 'ok', found } : { result: 'warning', found, advice }
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    const advice = error instanceof ConnectionError ? error.hint : 'is the address right?'
+    const advice = error instanceof ConnectionError ? error.hint : 'Check the address'
     return { result: 'problem', found: message, advice }
   }
 }
@@ -91,14 +91,12 @@ async function reached(apiUrl: string, version: string, answer: Promise<Answer>)
 async function clock(answer: Promise<Answer>): Promise<Finding> {
   const { aheadSeconds, roundTripMs } = await answer.catch(() => ({ aheadSeconds: undefined, roundTripMs: 0 }))
   if (aheadSeconds === undefined)
-    return { result: 'warning', found: 'not known', advice: 'the service did not tell the time' }
+    return { result: 'warning', found: 'unknown', advice: 'The server did not send the time' }
   // It looked at its clock at some moment between question and answer: so much is not known.
   const off = Math.max(0, Math.abs(aheadSeconds) - 0.5 - roundTripMs / 2_000)
   const found =
-    off < 1
-      ? 'as that of the service'
-      : `${off.toFixed(1)} s ${aheadSeconds > 0 ? 'behind' : 'ahead of'} that of the service`
+    off < 1 ? 'in sync with the server' : `${off.toFixed(1)} s ${aheadSeconds > 0 ? 'behind' : 'ahead of'} the server`
   if (off < oddSeconds) return { result: 'ok', found }
-  const advice = 'set the time of both by NTP (timedatectl set-ntp true; on macOS: sntp -sS time.apple.com)'
+  const advice = 'Set the time of both by NTP (timedatectl set-ntp true; on macOS: sntp -sS time.apple.com)'
   return { result: off < refusedSeconds ? 'warning' : 'problem', found, advice }
 }

@@ -42,7 +42,10 @@ describe('report of a node', () => {
 
   it('the report of a node says what is wrong', async () => {
     assert.equal((await report({}, { ok: false, problem: 'install qemu' })).problem, 'install qemu')
-    assert.match((await report({ architecture: 'arm64' })).problem ?? '', /runs amd64, and the node is to run arm64/)
+    assert.match(
+      (await report({ architecture: 'arm64' })).problem ?? '',
+      /runs amd64, but the node is configured for arm64/,
+    )
   })
 
   it('the report of a node has an IPv4 address, also when the server is reached by IPv6', () => {

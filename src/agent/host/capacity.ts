@@ -67,7 +67,7 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
       const found = await probe(signal)
       const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)
-      const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'the hypervisor does not work')
+      const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'The hypervisor does not work')
       const ip = await addressTowards(apiUrl)
       const maxVms = smallest(options.maxVms, driverLimit)
       const noMacos = found.noMacos?.[architecture]
@@ -105,7 +105,7 @@ function chooseArchitecture(known: readonly Architecture[]): Architecture {
 const mismatch = (desired: Architecture, known: readonly Architecture[]): string | undefined =>
   known.includes(desired)
     ? undefined
-    : `the hypervisor runs ${known.join(' and ') || 'nothing'}, and the node is to run ${desired}; install what is missing, or start the agent with another --architecture`
+    : `the hypervisor runs ${known.join(' and ') || 'nothing'}, but the node is configured for ${desired}; install the missing packages, or start the agent with another --architecture`
 
 const smallest = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : Math.min(a, b)

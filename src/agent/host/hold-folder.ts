@@ -38,7 +38,7 @@ export async function holdFolder(folder: string): Promise<() => Promise<void>> {
 async function take(folder: string): Promise<string> {
   // A pid alone is reused: after a restart of a host or a container often by the next agent itself.
   const startTime = await startTimeOf(process.pid)
-  if (startTime === undefined) throw new Error('this host does not tell when processes were started (/proc, or ps)')
+  if (startTime === undefined) throw new Error('Cannot read process start times on this host (from /proc or ps)')
   const name = `${prefix}${randomBytes(8).toString('hex')}`
   const file = path.join(folder, name)
   try {

@@ -70,8 +70,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
           await images.ensure(pin.image, {
             signal: AbortSignal.any([signal, standing.signal]),
             progress: (_, percent) => show(pin, percent),
-            waits: (reason) =>
-              standing.abort(new Error(`the image "${pin.image.name}" could not be fetched: ${reason}`)),
+            waits: (reason) => standing.abort(new Error(`image ${pin.image.name} could not be fetched: ${reason}`)),
           })
         })
         pin.state = 'Ready'
@@ -83,7 +82,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
         pin.state = 'Failed'
         pin.problem = reasonOf(error).slice(0, 1_024)
         changed()
-        log.warn('an image that is to be on this node is not', { name: pin.image.name, problem: pin.problem, attempt })
+        log.warn('failed to cache an image on this node', { name: pin.image.name, problem: pin.problem, attempt })
         await wait(backOff(Math.min(attempt, 12), retry, Math.random), signal).catch(() => undefined)
       }
     }
@@ -118,7 +117,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
 
   return {
     setDesired(cache) {
-      last = last.then(() => follow(cache)).catch((error: unknown) => log.error('images cannot be kept', {}, error))
+      last = last.then(() => follow(cache)).catch((error: unknown) => log.error('failed to cache images', {}, error))
     },
     report() {
       const copies = new Map(images.copies().map((copy) => [copy.key, copy]))

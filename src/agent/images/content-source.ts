@@ -66,7 +66,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
     if (nearer) return checked(nearer)
     if (options.read) return checked(await options.read(digest, mostBytes, signal, into))
     const silence = new AbortController()
-    const heard = new Silence(`the server sent nothing of it for ${silenceMs / 1_000} s`)
+    const heard = new Silence(`the server sent nothing for ${silenceMs / 1_000} s`)
     const timer = setTimeout(() => silence.abort(heard), silenceMs)
     const pieces: Uint8Array[] = []
     let bytes = 0
@@ -94,7 +94,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ApiError && error.code === 404)
-          throw new Error(`some of it is lost (no server has ${digest} any more); delete it and upload it again`, {
+          throw new Error(`content is lost (no server has ${digest}); delete the image and upload it again`, {
             cause: error,
           })
         if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= mostRefusals) {

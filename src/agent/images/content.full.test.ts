@@ -141,7 +141,7 @@ describe('image by content', () => {
       return server.open(digest)
     })
     const failed =
-      /^the image "own" could not be fetched: some of it is lost \(.*delete it and upload it again; what has/
+      /^image own could not be fetched: content is lost \(.*delete the image and upload it again; the downloaded/
     await assert.rejects(images.ensure(image, options()), { message: failed })
     assert.deepEqual([images.names(), await unfinished(folder)], [[], []])
     isGone = false
@@ -180,7 +180,7 @@ describe('image by content', () => {
     const images = await reopen({ attempts: 9, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 })
     await assert.rejects(
       images.ensure(image, options()),
-      /some of it is lost \(no server has .*; delete it and upload it again/,
+      /content is lost \(no server has .*; delete the image and upload it again/,
     )
     assert.equal(refusals, 3)
   })
@@ -269,7 +269,7 @@ describe('content from the server', () => {
       throw signal.reason
     }
     const source = fetchedContent({ store: await fresh(), open, retry, silenceMs: 30 })
-    await assert.rejects(source.read(content, 1_000_000), /sent nothing of it for 0\.03 s/)
+    await assert.rejects(source.read(content, 1_000_000), /sent nothing for 0\.03 s/)
     assert.equal(asked, 2)
   })
 

@@ -70,7 +70,7 @@ describe('images that are to be kept', () => {
     })
     pins.setDesired({ images: ['first', 'second', 'third'].map((name) => ({ name, content: name })), drops: [] })
     await ready.promise
-    const problem = 'the image "first" could not be fetched: a server has to come back'
+    const problem = 'image first could not be fetched: a server has to come back'
     const [first] = pins.report()
     assert.deepEqual([first?.state, first?.problem], ['Failed', problem])
     await pins.stop()
@@ -119,9 +119,9 @@ describe('images of a node', () => {
     const images = await open()
     const options = { signal: never, progress: () => undefined }
     finished.reject(new Error('no such package'))
-    await assert.rejects(images.ensure(wanted, options), /"tiny" could not be built: no such package/)
-    await assert.rejects(images.ensure({ name: 'x' }, options), /"x" is not on this node/)
-    await assert.rejects(images.ensure({ name: 'x', recipe: 'constructor' }, options), /no recipe "constructor"/)
+    await assert.rejects(images.ensure(wanted, options), /image tiny could not be built: no such package/)
+    await assert.rejects(images.ensure({ name: 'x' }, options), /image x is not on this node/)
+    await assert.rejects(images.ensure({ name: 'x', recipe: 'constructor' }, options), /no recipe constructor/)
   })
 
   it('images of a node are named in the report of the node as soon as they are there', async () => {

@@ -125,13 +125,13 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   }
 
   const byContent = (content: string, kind: 'image' | 'ISO', name: string): ImageProvider => {
-    const title = `${kind} "${name}"`
+    const title = `${kind} ${name}`
     return {
       key: content,
       title,
       phase: `fetching the ${kind}`,
       failure: 'could not be fetched',
-      next: '; what has come of it is kept for the next try',
+      next: '; the downloaded part is kept for the next try',
       find: () => findContent(folder, content),
       make: ({ signal, progress, waits }) =>
         fill(
@@ -148,7 +148,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     const recipe = recipeOf(image, recipes)
     return {
       key: keyOf(image),
-      title: `image "${image.name}"`,
+      title: `image ${image.name}`,
       phase: 'building the image',
       failure: 'could not be built',
       next: '',
@@ -166,7 +166,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     await make(registryProviders.learning(desired), options)
     const learnt = await registryProviders.known(desired)
     if (learnt) return learnt
-    throw new Error(`the image "${name}" is not known after it was looked at; try again`)
+    throw new Error(`image ${name} could not be resolved; try again`)
   }
 
   /** Nobody takes it away from before the first look until it is used. */
@@ -188,25 +188,27 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   const make = (provider: ImageProvider, options: EnsureOptions): Promise<void> =>
     share(folder, provider, options).catch((error: unknown) => {
       options.signal.throwIfAborted()
-      log.warn('an image or ISO could not be had', { name: provider.title, problem: reasonOf(error) })
-      throw new Error(`the ${provider.title} ${provider.failure}: ${reasonOf(error)}${provider.next}`, { cause: error })
+      log.warn('failed to provide an image or ISO', { name: provider.title, problem: reasonOf(error) })
+      throw new Error(`${provider.title} ${provider.failure}: ${reasonOf(error)}${provider.next}`, { cause: error })
     })
 
   const find = async (provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> => {
     const there = await provider.find()
     if (there) return there
     await make(provider, options)
-    await room.settle().catch((error: unknown) => log.warn('no room was made', { problem: reasonOf(error) }))
+    await room
+      .settle()
+      .catch((error: unknown) => log.warn('failed to free space for images', { problem: reasonOf(error) }))
     const made = await provider.find()
     if (made) return made
-    throw new Error(`the ${provider.title} is not there after it was made; try again`)
+    throw new Error(`${provider.title} is missing after it was created; try again`)
   }
 
   return {
     names: () => [...here.keys()].filter((name) => name.length <= longestName),
     keep: (keys) => holders.keep(keys),
     async drop(key) {
-      if (!(await room.drop(key))) log.warn('a copy of an image stays, for it is used', { name: key })
+      if (!(await room.drop(key))) log.warn('a cached image stays because it is in use', { name: key })
     },
     async holdContent(id, image) {
       const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
@@ -261,10 +263,10 @@ const looksAtOnce = 8
 const longestName = 512
 
 function recipeOf({ name, recipe }: DesiredImage, recipes: ImagesOptions['recipes']): Recipe {
-  if (recipe === undefined) throw new Error(`the image "${name}" is not on this node`)
+  if (recipe === undefined) throw new Error(`image ${name} is not on this node`)
   const found = Object.hasOwn(recipes, recipe) ? recipes[recipe] : undefined
   if (found) return found
-  throw new Error(`this agent has no recipe "${recipe}" for the image "${name}"; update the agent`)
+  throw new Error(`this agent has no recipe ${recipe} for image ${name}; update the agent`)
 }
 
 /** For hypervisors that only pretend: an image that is nothing but its name. */

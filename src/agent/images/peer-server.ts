@@ -66,7 +66,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
     },
     (request, response) =>
       void answer(request, response).catch((error: Error) => {
-        log.debug('a peer was not served to the end', { problem: error.message })
+        log.debug('a transfer to another node was interrupted', { problem: error.message })
         response.destroy()
       }),
   )
@@ -85,8 +85,8 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
     // A code, whatever the types say; and nothing where there was no certificate at all.
     const problem = String(authorizationError ?? error.message)
     if (outOfTime.has(problem))
-      log.info('a node came for content with a certificate that is not valid at this time: are the clocks right?')
-    else log.debug('somebody without a certificate of this cluster came for content', { problem })
+      log.info('a node requested content with a certificate that is not valid now; check the clocks')
+    else log.debug('refused a content request without a certificate of this cluster', { problem })
   })
   server.on('clientError', (_error, socket) => socket.destroy())
   server.listen(port)
@@ -102,7 +102,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
         shown = credentials
       } catch (error) {
         // Not thrown to the caller: the node has more to do than to serve others.
-        log.error('other nodes cannot be served with the certificate that the server gave', {}, error)
+        log.error('cannot serve other nodes with the certificate from the server', {}, error)
       }
     },
     async stop() {

@@ -137,7 +137,7 @@ describe('content of a peer', () => {
     for (const [stranger, shown] of Object.entries(strangers)) assert.equal(await come(shown), undefined, stranger)
     for (const credentials of [foreign, ended, coming])
       assert.ok((await ask({}, digest, 600_000, credentials)).equals(fromServer))
-    assert.match(logLines.join(''), /not valid at this time: are the clocks right/)
+    assert.match(logLines.join(''), /not valid now; check the clocks/)
     const plain = net.connect(server.port, '127.0.0.1')
     plain.on('error', () => undefined)
     plain.end(`GET /blobs/${digest} HTTP/1.1\r\nHost: x\r\n\r\n`)
@@ -176,7 +176,7 @@ describe('content of a peer', () => {
       server.trust(tickets.secretsFor('uid-1'), useless)
       assert.equal((await shown())?.trim(), next.certificate.trim())
     }
-    assert.match(logLines.join(''), /cannot be served with the certificate/)
+    assert.match(logLines.join(''), /cannot serve other nodes with the certificate/)
     server.trust(tickets.secretsFor('uid-1'), { ...one })
     assert.equal((await shown())?.trim(), one.certificate.trim())
   })
@@ -197,15 +197,15 @@ describe('content of a peer', () => {
   it('content of a peer is taken from the node that the server named and from no other, which hears nothing', async () => {
     const foreign = await (await startAuthority()).credentials('uid-3')
     const impostors: Record<string, [NodeCredentials, RegExp]> = {
-      'another node of the cluster': [two, /it is another node than the server said/],
+      'another node of the cluster': [two, /it is not the node that the server named/],
       'one of another authority': [foreign, /self-signed certificate in certificate chain|unable to verify/],
       'one whose certificate has ended': [
         await authority.credentials('uid-3', validFor(-3, -1)),
-        /is the clock of this/,
+        /check the clock of this/,
       ],
       'one whose certificate begins later': [
         await authority.credentials('uid-3', validFor(1, 3)),
-        /is the clock of this/,
+        /check the clock of this/,
       ],
     }
     for (const [impostor, [credentials, reason]] of Object.entries(impostors)) {

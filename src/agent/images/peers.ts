@@ -81,11 +81,11 @@ export function createPeers(options: PeersOptions): PeerContent {
         try {
           const bytes = await read(peer, credentials(), digest, { silenceMs, chunkMs }, during)
           if ((await digestOfBuffer(bytes)) === digest) return bytes
-          throw new Error('what it sent is something else')
+          throw new Error('it sent other content')
         } catch (error) {
           during.throwIfAborted()
           if (error instanceof Missing && ++peer.misses < mostMisses) return undefined
-          log.info('a peer is not asked any more', { node: peer.node, address, problem: problemOf(error) })
+          log.info('a peer is no longer used', { node: peer.node, address, problem: problemOf(error) })
           peers.delete(address)
           if (!(error instanceof Missing)) avoided.set(address, nowMs() + avoidedMs)
           return undefined
@@ -111,7 +111,7 @@ const reachable = (peer: NamedPeer) => ({
 
 const problemOf = (error: unknown): string =>
   outOfTime.has((error as NodeJS.ErrnoException).code ?? '')
-    ? 'its certificate is not valid at this time: is the clock of this host right?'
+    ? 'its certificate is not valid now; check the clock of this host'
     : reasonOf(error)
 
 async function read(
@@ -137,7 +137,7 @@ async function read(
       servername: '',
       // Nothing is sent before; that its authority is ours, TLS has judged already.
       checkServerIdentity: (_, { subjectaltname }) =>
-        namesNode(subjectaltname, peer.uid) ? undefined : new Error('it is another node than the server said'),
+        namesNode(subjectaltname, peer.uid) ? undefined : new Error('it is not the node that the server named'),
       signal: stop,
     })
     request.on('error', reject)
@@ -153,7 +153,7 @@ async function read(
       response.on('error', reject)
       response.on('end', () => {
         if (response.statusCode === 200) resolve(Buffer.concat(pieces, bytes))
-        else reject(response.statusCode === 404 ? new Missing('it has it no more') : new Error('it refuses'))
+        else reject(response.statusCode === 404 ? new Missing('it no longer has the content') : new Error('it refuses'))
       })
     })
     return await promise

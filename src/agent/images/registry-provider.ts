@@ -65,16 +65,16 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
   const provider = ({ content, isUnpacked }: PulledImage, { reference, name, vm }: DesiredPull): ImageProvider => ({
     ...pulling,
     key: content,
-    title: `image "${name}"`,
-    next: '; what has come of it is kept for the next try',
+    title: `image ${name}`,
+    next: '; the downloaded part is kept for the next try',
     find: () => findContent(folder, content),
     make: ({ signal, progress }) => {
       const left = leftAfter(performance.now())
       const reporting = { signal, progress: (percent: number) => progress(left(percent), percent) }
-      const filling = { title: `image "${name}"`, name: reference }
+      const filling = { title: `image ${name}`, name: reference }
       if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, reporting)
       return withRegistryImage({ reference, vm, ask, signal }, ({ ours }) => {
-        if (ours?.imageDigest !== content) throw new Error('the registry has something else under its digest')
+        if (ours?.imageDigest !== content) throw new Error('the registry returned other content for this digest')
         const { read } = ours.content
         return fill(content, { ...filling, read, open: async (digest, during) => ours.open(digest, during) }, reporting)
       })
@@ -94,7 +94,7 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
     learning: ({ reference, name, vm }) => ({
       ...pulling,
       key: `pull:${reference.slice(reference.indexOf('@') + 1)}`,
-      title: `image "${name}"`,
+      title: `image ${name}`,
       next: '',
       find: async () => undefined,
       make: ({ signal, progress }) =>
@@ -103,7 +103,7 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
           if (ours) return pulled.remember({ reference, content: ours.imageDigest, sizeBytes, isUnpacked: false })
           const release = await leases.take(`${packing}${raw.digest}`)
           try {
-            using _ = await room.take({ title: `image "${name}"`, diskBytes: storedBytes, chunkBytes: 0 })
+            using _ = await room.take({ title: `image ${name}`, diskBytes: storedBytes, chunkBytes: 0 })
             const left = leftAfter(performance.now())
             const onProgress = ({ bytes, of }: { readonly bytes: number; readonly of: number }): void => {
               const percent = Math.floor((100 * bytes) / Math.max(1, of))
@@ -120,4 +120,4 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
   }
 }
 
-const unpackAgain = (): Error => new Error('some of what was unpacked is gone meanwhile; try again')
+const unpackAgain = (): Error => new Error('unpacked content was deleted in the meantime; try again')

@@ -103,8 +103,7 @@ describe('copies of images on a node', () => {
     await use(b)
     await deploy(folder, 'vm', a.content)
     await images.keep([b.content])
-    const figures =
-      /no room for the image "c": it needs 1\.0M, copies of images may take 2\.5M and take 2\.\dM, .* free; /
+    const figures = /not enough space for image c: it needs 1\.0M, cached images use 2\.\dM of 2\.5M, .* free; /
     await assert.rejects(use(c), figures)
     assert.deepEqual(await there(), folders(a, b))
     await images.drop(a.content)

@@ -14,7 +14,7 @@ import type { Leases } from './leases.ts'
 import type { Recipe } from './recipes.ts'
 
 interface Need {
-  /** For messages: `image "x"`. */
+  /** For messages: `image x`. */
   readonly title: string
   readonly diskBytes: number
   /** Of the chunks that it is made of and that are not here. */
@@ -123,7 +123,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   }
 
   const evict = async (each: Disk | ChunkGroup, beforeMs: number): Promise<void> => {
-    log.info('a copy of an image makes room', { kind: each.kind, name: each.key, count: each.bytes })
+    log.info('removed a cached image to free space', { kind: each.kind, name: each.key, count: each.bytes })
     if (each.kind === 'disk') return void (await removeDisk(each.key, each.folder))
     const store = await options.store()
     for (const digest of each.digests) {
@@ -154,20 +154,19 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     const going = (await candidates()).reduce((sum, { bytes }) => sum + bytes, 0)
     const figures = [
       `it needs ${roughSize(diskBytes)}`,
-      `copies of images may take ${roughSize(quota)} and take ${roughSize(usedBytes() + state.reservedBytes)}`,
-      `of which ${roughSize(going)} could go`,
-      `and ${roughSize(Math.max(0, freeBytes))} of the disk are free`,
+      `cached images use ${roughSize(usedBytes() + state.reservedBytes)} of ${roughSize(quota)}`,
+      `of which ${roughSize(going)} can be removed`,
+      `and ${roughSize(Math.max(0, freeBytes))} of the disk is free`,
     ]
     return new Error(
-      `there is no room for the ${title}: ${figures.join(', ')}; delete VMs, remove cached images (svc3 imagecache remove), or raise --image-quota of the agent`,
+      `not enough space for ${title}: ${figures.join(', ')}; delete VMs, remove cached images (svc3 imagecache remove), or raise --image-quota of the agent`,
     )
   }
 
   const settle = (): Promise<void> =>
     inTurn(async () => {
       const isEnough = await makeRoom(0, everything)
-      if (!isEnough && usedBytes() > quota)
-        log.warn('copies of images that are in use or kept take more than their quota', { count: usedBytes() })
+      if (!isEnough && usedBytes() > quota) log.warn('cached images in use exceed the quota', { count: usedBytes() })
     })
 
   await fs.mkdir(folder, { recursive: true })

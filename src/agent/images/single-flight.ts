@@ -16,7 +16,7 @@ export interface EnsureOptions {
 export interface ImageProvider {
   /** Of the copy. Equal ones are the same work. */
   readonly key: string
-  /** For messages: `image "x"`. */
+  /** For messages: `image x`. */
   readonly title: string
   readonly phase: string
   /** The phase, with what there is to say of it. */

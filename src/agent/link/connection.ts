@@ -74,14 +74,14 @@ export function createConnection(options: ConnectionOptions): Connection {
   const join = async (signal: AbortSignal): Promise<void> => {
     const token = await joinToken?.()
     if (!token)
-      throw new ApiError('Unauthorized', `node "${identity.name}" is not part of the cluster at ${urlOf()}`, {
-        hint: 'make a join token with "svc3 node join-token" and start the agent with --join-token-file FILE',
+      throw new ApiError('Unauthorized', `Node ${identity.name} is not part of the cluster at ${urlOf()}`, {
+        hint: 'Create a join token with svc3 node join-token and start the agent with --join-token-file FILE',
       })
     const before = identity.uid
     await identity.join(clientWith(), token, signal)
     log.info('joined the cluster', { node: identity.name, address: urlOf() })
     if (before !== undefined && before !== identity.uid)
-      log.warn('the cluster has made this host a new node; VMs of the former one stay, unless it wants them', {
+      log.warn('this host joined as a new node; VMs of the old node are kept', {
         node: identity.name,
       })
   }
@@ -145,11 +145,11 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (!options.renewKey) return
       try {
         await identity.renewKey(clientWith(), signal)
-        log.info('the node has a new key, and the old one is refused', { node: identity.name })
+        log.info('the node has a new key; the old one no longer works', { node: identity.name })
       } catch (error) {
         if (isUnauthorized(error) && joinToken) return join(signal)
         if (!(error instanceof ApiError && error.code === 404)) throw error
-        log.warn('the node keeps its key: upgrade the server first', { node: identity.name, address: urlOf() })
+        log.warn('the node keeps its key; upgrade the server first', { node: identity.name, address: urlOf() })
       }
     },
     turn() {

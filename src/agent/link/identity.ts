@@ -64,7 +64,7 @@ export async function openIdentity(folder: string, wantedName: string, pin?: str
   if (node.uid === undefined && node.name !== wantedName) node = await keep(file, { ...node, name: wantedName })
   if (node.name !== wantedName)
     throw new IdentityError(
-      `${folder} belongs to the node "${node.name}", not to "${wantedName}"; start it under that name, or with another folder`,
+      `${folder} belongs to node ${node.name}, not ${wantedName}; use that name or another folder`,
     )
   let credentials: NodeCredentials | undefined
   const takeNextKey = async (): Promise<void> => {

@@ -74,7 +74,7 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
         // One that the server cannot read must not hold up the others: alone, it is dropped.
         const isRefused = error instanceof ApiError && (error.code === 400 || error.code === 422)
         if (isRefused && batch.length === 1) {
-          log.error('the server refuses a report about a VM', { name: batch[0]?.name ?? '' }, error)
+          log.error('the server refused a report about a VM', { name: batch[0]?.name ?? '' }, error)
           continue
         }
         size = isRefused ? 1 : size

@@ -102,10 +102,10 @@ describe("agent's stream", () => {
     await stream.stop()
     const said = lines.map(({ level, message }) => `${level} ${message.split(';')[0]}`)
     assert.deepEqual(said, [
-      'error the server answers, but what it says cannot be used',
+      'error the server sent an unusable message',
       'info connected to the server again',
       'warn no connection to the server',
-      'error the server answers, but what it says cannot be used',
+      'error the server sent an unusable message',
     ])
     assert.match(lines[0]?.problem ?? '', /its list of VMs cannot be read \(kept is not iterable\)/)
   })
@@ -126,7 +126,7 @@ describe("agent's stream", () => {
     const { stream, lines, opened } = rig([['x'.repeat(3 * 2 ** 20)], ['open']], { maxLineBytes: 2 ** 21 })
     await opened(2)
     await stream.stop()
-    assert.match(lines[0]?.message ?? '', /fewer VMs on this node/)
+    assert.match(lines[0]?.message ?? '', /reduce the VMs on this node/)
     assert.match(lines[0]?.problem ?? '', /longer than 2 MiB/)
   })
 

@@ -63,7 +63,7 @@ export function openStream(options: StreamOptions): Stream {
     for await (const line of linesOf(response.body, maxLineBytes)) {
       heardAtMs = performance.now()
       const message = parse(line)
-      if (!message) throw new UnusableMessage('it sent a line that is not a message')
+      if (!message) throw new UnusableMessage('it sent an invalid message')
       act(message)
       if (message.type === 'HELLO') heard()
     }
@@ -76,7 +76,7 @@ export function openStream(options: StreamOptions): Stream {
     } catch (error) {
       if (message.type === 'HELLO')
         throw new UnusableMessage(`its list of VMs cannot be read (${messageOf(error)})`, { cause: error })
-      log.error('a message of the server cannot be acted on', { address: connection.apiUrl, kind: message.type }, error)
+      log.error('cannot process a message from the server', { address: connection.apiUrl, kind: message.type }, error)
     }
   }
 
@@ -90,11 +90,10 @@ export function openStream(options: StreamOptions): Stream {
     const problem = messageOf(error)
     const next =
       error instanceof LineTooLong
-        ? 'have fewer VMs on this node, or less metadata and user data'
-        : 'use an agent and a server of the same version, and look into the log of the service'
-    if (isTalking)
-      log.error(`the server answers, but what it says cannot be used; VMs run on: ${next}`, { address, problem })
-    else log.warn('no connection to the server; VMs run on', { address, problem })
+        ? 'reduce the VMs on this node, or their metadata and user data'
+        : 'run the same version of agent and server, and check the server log'
+    if (isTalking) log.error(`the server sent an unusable message; VMs keep running: ${next}`, { address, problem })
+    else log.warn('no connection to the server; VMs keep running', { address, problem })
   }
 
   const done = (async () => {
@@ -170,7 +169,7 @@ function parse(line: string): AgentMessage | undefined {
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
 const lost = (address: string, what: string): ConnectionError =>
-  new ConnectionError('lost', address, `${address} ${what}`, 'look into the log of the service')
-const ended = (address: string): ConnectionError => lost(address, 'ended the stream')
-const silent = (address: string): ConnectionError => lost(address, 'said nothing for too long')
-const renewal = new Error('the stream is opened anew')
+  new ConnectionError('lost', address, `${address} ${what}`, 'Check the server log')
+const ended = (address: string): ConnectionError => lost(address, 'closed the stream')
+const silent = (address: string): ConnectionError => lost(address, 'was silent for too long')
+const renewal = new Error('the stream is reopened')

@@ -19,7 +19,7 @@ describe('VM that is not listed', () => {
         { origin, isKept: false },
         { ...claim, store: undefined },
       ],
-      /does not say/,
+      /does not identify/,
     ],
     [
       'data that are others',

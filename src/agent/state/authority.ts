@@ -54,13 +54,13 @@ export interface Unlisted {
 
 /** Why a VM that is not in a HELLO stays all the same; undefined when it goes. */
 export function whyKept({ origin, isKept }: Unlisted, claim: Claim): string | undefined {
-  if (claim.store === undefined) return 'the server does not say which data it speaks for'
+  if (claim.store === undefined) return 'the server does not identify its data'
   if (isKept) return 'it was kept before, when the server had other or older data'
   if (origin === undefined) return 'nothing on this node says which cluster it belongs to'
   if (origin !== 'half-made' && origin.store !== claim.store)
-    return 'it belongs to another cluster, or to data that the server does not have any more'
+    return 'it belongs to another cluster, or to data that the server no longer has'
   if (origin !== 'half-made' && origin.node !== claim.node)
     return 'it belongs to the node that this host was before it joined again'
-  if (!claim.isNewest) return "the server's data are older than what this node has seen, as after restoring a backup"
+  if (!claim.isNewest) return "the server's data is older than what this node has seen, as after restoring a backup"
   return undefined
 }

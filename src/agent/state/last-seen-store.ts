@@ -61,7 +61,7 @@ export async function openLastSeenStore(folder: string, durability: Durability, 
       else await fs.writeFile(`${file}.tmp`, text, { mode: 0o600 }).then(() => fs.rename(`${file}.tmp`, file))
     } catch (error) {
       isDirty = true
-      log.error('cannot write down how far the data of the server are; trying again', { folder }, error)
+      log.error('failed to save the last seen revision; trying again', { folder }, error)
       arm()
     }
   }
@@ -125,9 +125,9 @@ function hasGoneBack({ era, revision }: Place, eras: Heard['eras']): boolean {
 }
 
 const otherData =
-  'the server has other data than before: its wishes are followed, and VMs that it does not list are kept. If these are the wrong data, give the server the right ones'
+  'The server has different data than before. The agent follows it and keeps VMs that it does not list. If the data is wrong, restore the right data on the server'
 const olderData =
-  'the data of the server are older than what this node has seen, as after restoring a backup: its wishes are followed, and VMs that it does not list are kept'
+  'The data of the server is older than what this node has seen, as after restoring a backup. The agent follows it and keeps VMs that it does not list'
 
 function parse(text: string | undefined, file: string, log: Log): Content | undefined {
   if (text === undefined) return undefined
@@ -138,6 +138,6 @@ function parse(text: string | undefined, file: string, log: Log): Content | unde
     // said below
   }
   // Each VM knows its own revision still.
-  log.warn('a file cannot be read and is written anew', { folder: file })
+  log.warn('a file cannot be read and is rewritten', { folder: file })
   return undefined
 }

@@ -72,7 +72,7 @@ interface System {
 export function parseSystem(output: string): System {
   const [, name, user] = /svc3-system (\S+) (\d+)/.exec(output) ?? []
   if (name === 'Linux' || name === 'Darwin') return { name, isRoot: user === '0' }
-  throw new Error(`the system of the guest is not known (${name ?? 'it does not say'})`)
+  throw new Error(`unknown guest system (${name ?? 'no answer'})`)
 }
 
 interface Sizes {
@@ -83,7 +83,7 @@ interface Sizes {
 
 export function parseSizes(output: string): Sizes {
   const match = /svc3-sizes (\d+) (\d+) (\d+)/.exec(output)
-  if (!match) throw new Error(`the guest did not tell the size of its file system: ${lastLines(output)}`)
+  if (!match) throw new Error(`the guest did not report the size of its file system: ${lastLines(output)}`)
   return { beforeKb: Number(match[1]), afterKb: Number(match[2]), diskKb: Number(match[3]) }
 }
 
@@ -107,9 +107,9 @@ async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
     } catch (error) {
       signal.throwIfAborted()
       if ((error as { level?: string }).level === 'client-authentication')
-        throw new Error(`the guest refuses the user "${growth.user}" with this password`)
+        throw new Error(`the guest refused user "${growth.user}" or the password`)
       if (performance.now() > endMs)
-        throw new Error(`SSH of the guest does not answer after ${patienceMs / 1000} s (${reasonOf(error)})`)
+        throw new Error(`SSH in the guest did not respond within ${patienceMs / 1000} s (${reasonOf(error)})`)
       await wait(1_000, signal)
     }
   }
@@ -143,11 +143,11 @@ async function connectOnce({ host, port, user, password }: Growth, signal: Abort
 async function greeting(host: string, port: number, signal: AbortSignal): Promise<void> {
   const socket = net.connect({ host, port, signal })
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  socket.setTimeout(greetingMs, () => reject(new Error('it accepts connections and says nothing')))
+  socket.setTimeout(greetingMs, () => reject(new Error('it accepts connections but sends nothing')))
   socket
     .once('data', () => resolve())
     .once('error', reject)
-    .once('close', () => reject(new Error('it hangs up')))
+    .once('close', () => reject(new Error('it closes the connection')))
   await promise.finally(() => socket.destroy())
 }
 
@@ -160,7 +160,8 @@ interface Result {
 async function run(ssh: SshClient, command: string, input: string, signal: AbortSignal): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>()
   const bound = AbortSignal.any([signal, AbortSignal.timeout(commandMs)])
-  const abort = (): void => reject(signal.aborted ? signal.reason : new Error('the commands in the guest do not end'))
+  const abort = (): void =>
+    reject(signal.aborted ? signal.reason : new Error('the commands in the guest do not finish'))
   bound.addEventListener('abort', abort, { once: true })
   ssh.on('close', () => reject(new Error('the connection to the guest was lost')))
   ssh.exec(command, (error, channel) => {

@@ -11,7 +11,7 @@ describe('advice about a VM', () => {
   for (const kind of Object.keys(kinds) as Kind[])
     it(`advice about a VM whose ${kind} failed names nothing that is refused on arm64`, () => {
       const text = problemOf(kind, { node: 'n', architecture: 'arm64' }, new Error('why'), [])
-      const advice = /\((.*)\)$/.exec(text)?.[1] ?? ''
+      const advice = /why\. (.*)$/.exec(text)?.[1] ?? ''
       assert.notEqual(advice, '')
       for (const [word, action] of Object.entries(words)) {
         const vm = { name: 'a', architecture: 'arm64', powerState: 'failed' } as const
@@ -24,8 +24,8 @@ describe('advice about a VM', () => {
     assert.match(problemOf('start', { node: 'n', architecture: 'amd64' }, 'why', []), /start it again/)
     assert.match(
       problemOf('start', { node: 'n', architecture: 'arm64' }, 'why', []),
-      /look at its logs, or delete it and deploy another one/,
+      /Check its logs, or delete it and deploy another VM/,
     )
-    assert.match(lostProblem('n'), /delete it and deploy another one/)
+    assert.match(lostProblem('n'), /Delete it and deploy another VM/)
   })
 })

@@ -11,23 +11,23 @@ interface Text {
 }
 
 const texts: Readonly<Record<Kind, Text>> = {
-  deploy: { what: 'could not be deployed', next: 'nothing of it is left on the node; deploy it again' },
+  deploy: { what: 'Could not be deployed', next: 'Deploy it again' },
   start: {
-    what: 'could not be started',
-    next: 'its disk is as it was; start it again, or look at its logs',
-    nextOnArm: 'look at its logs, or delete it and deploy another one',
+    what: 'Could not be started',
+    next: 'Its disk is unchanged; start it again, or check its logs',
+    nextOnArm: 'Check its logs, or delete it and deploy another VM',
   },
-  stop: { what: 'could not be stopped', next: 'try again' },
-  suspend: { what: 'could not be suspended', next: 'try again' },
+  stop: { what: 'Could not be stopped', next: 'Try again' },
+  suspend: { what: 'Could not be suspended', next: 'Try again' },
   resume: {
-    what: 'could not be resumed',
-    next: 'try again, or stop and start it',
-    nextOnArm: 'delete it and deploy another one',
+    what: 'Could not be resumed',
+    next: 'Try again, or stop and start it',
+    nextOnArm: 'Delete it and deploy another VM',
   },
-  revert: { what: 'could not be reverted', next: 'try again' },
-  resize: { what: 'could not be resized', next: 'check the free space of the node and try again' },
-  capture: { what: 'could not be saved', next: 'try again' },
-  delete: { what: 'could not be removed', next: 'the node tries again by itself' },
+  revert: { what: 'Could not be reverted', next: 'Try again' },
+  resize: { what: 'Could not be resized', next: 'Check the free space of the node and try again' },
+  capture: { what: 'Could not be saved', next: 'Try again' },
+  delete: { what: 'Could not be removed', next: 'The node retries automatically' },
 }
 
 interface Where {
@@ -44,23 +44,23 @@ export function problemOf(
 ): string {
   const { what, next: usual, nextOnArm } = texts[kind]
   const next = architecture === 'arm64' ? (nextOnArm ?? usual) : usual
-  const more = leftovers.length > 0 ? `; taking it back failed, too (${leftovers.map(reasonOf).join('; ')})` : ''
-  return `it ${what} on node "${node}": ${reasonOf(error)}${more} (${next})`
+  const more = leftovers.length > 0 ? `; cleaning up failed too (${leftovers.map(reasonOf).join('; ')})` : ''
+  return `${what} on node ${node}: ${reasonOf(error)}${more}. ${next}`
 }
 
 export const lostProblem = (node: string): string =>
-  `its disk is not on node "${node}" any more; delete it and deploy another one`
+  `Its disk is no longer on node ${node}. Delete it and deploy another VM`
 
 /** Intel-based VMs only: others cannot be suspended. */
-export const notRunningProblem = 'only a VM that runs can be suspended, and it does not; start it first'
+export const notRunningProblem = 'Only a running VM can be suspended. Start it first'
 
-export const restartedWarning = 'its host was restarted; it was started again from its disk'
-export const endedWithHost = 'its host was restarted, and it ended with it'
+export const restartedWarning = 'Its host restarted; the VM was started again from its disk'
+export const endedWithHost = 'Its host restarted, and the VM stopped'
 
-export const interrupted = 'it was interrupted'
+export const interrupted = 'interrupted'
 
 /** The disk has grown and the file system in it has not. */
 export const manualGrowth = (why: string): string =>
-  `the disk has grown, but its partition and file system have not: ${why}. Grow them in the guest: on macOS with ` +
+  `The disk has grown, but its partition and file system have not: ${why}. Grow them in the guest: on macOS with ` +
   '"diskutil repairDisk disk0", then "diskutil apfs resizeContainer disk0s2 0"; on Linux with "growpart /dev/vda 1", ' +
   'then "resize2fs /dev/vda1" or "xfs_growfs /" (names as "diskutil list" or "lsblk" show them)'

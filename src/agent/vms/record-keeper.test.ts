@@ -53,7 +53,7 @@ describe('record of a VM', () => {
     assert.ok(rig.server.history.every(({ generation }) => generation < desired.generation))
     await unblock()
     const report = await rig.server.fulfilled(desired)
-    assert.match(report.problem ?? '', /could not be stopped.*qemu is ill/)
+    assert.match(report.problem ?? '', /Could not be stopped.*qemu is ill/)
     assert.equal((await onDisk()).fulfilled, desired.generation)
   })
 

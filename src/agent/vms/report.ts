@@ -9,9 +9,13 @@ interface Known {
   readonly record: VmRecord | undefined
   readonly observed: Observed
   readonly portsTaken: readonly number[] | undefined
+  readonly booted: boolean | undefined
 }
 
-export function reportOf({ desired, record, observed, portsTaken }: Known, extra: Partial<VmReport> = {}): VmReport {
+export function reportOf(
+  { desired, record, observed, portsTaken, booted }: Known,
+  extra: Partial<VmReport> = {},
+): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
   const warning = record?.warning ?? (observed.state === 'gone' ? endedWithHost : undefined)
   return {
@@ -25,6 +29,7 @@ export function reportOf({ desired, record, observed, portsTaken }: Known, extra
     ...(warning !== undefined && { warning }),
     ...(record?.diskGb && { diskGb: record.diskGb }),
     ...(portsTaken && { portsTaken: [...portsTaken] }),
+    ...(booted !== undefined && { booted }),
     ...extra,
   }
 }

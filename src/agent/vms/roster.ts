@@ -47,7 +47,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
       const { store, node } = claim
       if (store !== undefined) lastSeen.heard({ store, node, revision: revisionOf(vm) ?? firstRevision })
     } catch (error) {
-      log.error('the server wants a VM that cannot be', { name: vm.name, namespace: vm.namespace }, error)
+      log.error('the server requested a VM with an invalid id', { name: vm.name, namespace: vm.namespace }, error)
     }
   }
 
@@ -57,7 +57,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
     const about = { name, namespace, folder: worker.handle.folder }
     const reason = whyKept(worker.standing, claim)
     if (reason === undefined || mustRemove) {
-      log.warn('a VM that the server does not list is removed', { ...about, reason: reason && '--remove-unknown' })
+      log.warn('removing a VM that the server does not list', { ...about, reason: reason && '--remove-unknown' })
       worker.discard()
     } else {
       log.error(kept, { ...about, reason })
@@ -101,4 +101,4 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
 }
 
 const kept =
-  'a VM that the server does not list is KEPT and runs on: give the server the data that it belongs to, or have it removed by starting the agent once with --remove-unknown'
+  'A VM that the server does not list is KEPT and keeps running. Restore the server data that it belongs to, or start the agent once with --remove-unknown to remove it'

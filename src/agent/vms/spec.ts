@@ -34,6 +34,7 @@ export function specOf(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
     ip,
     forwards: forwardsOf(vm),
     metadata,
+    ...(vm.facts && { facts: vm.facts }),
     ...machine,
     ...(isLarger && vm.diskGb !== undefined && { diskBytes: bytesOf(vm.diskGb) }),
     ...(vm.vnc !== undefined && { screen: { port: vm.vnc, width: display.width, height: display.height } }),

@@ -23,16 +23,16 @@ export type Step = (typeof steps)[number]
 /** What is shown of a step while it lasts. */
 export const phases: Readonly<Record<Step, string>> = {
   image: 'getting the image',
-  create: 'making the disk',
+  create: 'creating the disk',
   start: 'starting',
   stop: 'stopping',
   kill: 'stopping',
   suspend: 'freezing',
   resume: 'resuming',
-  revert: 'making a new disk',
+  revert: 'creating a new disk',
   grow: 'growing the disk',
   partition: 'growing the file system in the guest',
-  capture: 'freezing it for the image',
+  capture: 'freezing the VM for the image',
   destroy: 'removing',
 }
 

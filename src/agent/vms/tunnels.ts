@@ -40,7 +40,7 @@ export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
   const serve = async (dial: Dial): Promise<void> => {
     const { signal } = stopping
     // Before anything else: each one that is opened costs a connection to the server and one to the VM.
-    if (open.size >= maxAtOnce) throw new Error(`there are ${maxAtOnce} connections already; close some`)
+    if (open.size >= maxAtOnce) throw new Error(`${maxAtOnce} connections are already open; close some`)
     const target = find(dial.uid)
     // The server is called, whether the VM is here or not: somebody waits at its other end.
     const tunnel = await connect(`/api/v1/agent/tunnels/${encodeURIComponent(dial.tunnel)}`, signal)
@@ -84,7 +84,7 @@ async function reach(desired: StoredDesired, to: keyof typeof ports, signal: Abo
   if (port === undefined) throw new Error(`the VM "${desired.name}" has no port for ${to}`)
   const socket = net.connect({ host: desired.ip, port, noDelay: true, keepAlive: true })
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const timer = setTimeout(() => reject(new Error(`${desired.ip}:${port} does not answer`)), connectMs)
+  const timer = setTimeout(() => reject(new Error(`${desired.ip}:${port} is not responding`)), connectMs)
   const abort = (): void => reject(signal.reason)
   socket.once('connect', resolve).once('error', reject)
   signal.addEventListener('abort', abort, { once: true })

@@ -8,6 +8,7 @@ import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
 import { deletionOf, type Found, isDeployed, type StoredDesired } from '../state/handles.ts'
+import { BootWatch } from './boot-watch.ts'
 import { interrupted, lostProblem, manualGrowth, notRunningProblem, problemOf, restartedWarning } from './messages.ts'
 import { planFor, type Rest, type Work } from './plan.ts'
 import { RecordKeeper, type Texts } from './record-keeper.ts'
@@ -53,6 +54,7 @@ export class VmWorker {
   #failures = 0
   #active: Promise<void> | undefined
   #unfollow: (() => void) | undefined
+  readonly #boot: BootWatch | undefined
 
   /** `found`: what the folder held when the agent started; `new` where there was none. */
   constructor(context: VmContext, uid: string, found: Found['record'] | 'new') {
@@ -61,6 +63,8 @@ export class VmWorker {
     this.#isHalfMade = found === undefined
     this.handle = context.tools.handles.handleFor(uid)
     this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
+    const { greets } = context.tools
+    this.#boot = greets && new BootWatch(greets, () => this.#sendReport())
   }
 
   get desired(): StoredDesired | undefined {
@@ -136,13 +140,14 @@ export class VmWorker {
   /** Lets a step come to its end, for a while. The VM goes on. */
   async stop(): Promise<void> {
     this.#unfollow?.()
+    this.#boot?.follow(undefined)
     const timer = setTimeout(() => this.#current.abort(), this.#context.stopPatienceMs)
     this.#stopping.abort()
     await this.#active
     clearTimeout(timer)
     if (this.#isEnded) return
     const failed = (error: unknown): void =>
-      this.#context.log.error('the record of a VM could not be written', { name: this.desired?.name }, error)
+      this.#context.log.error('failed to write the record of a VM', { name: this.desired?.name }, error)
     await this.#keeper.write().catch(failed)
   }
 
@@ -158,17 +163,20 @@ export class VmWorker {
       }
     }
     this.#active = undefined
+    if (!this.#stopping.signal.aborted) this.#followBoot()
+  }
+
+  #followBoot(): void {
+    const desired = this.#desired
+    const isUp = this.#observed.state === 'running' && !this.#isEnded && desired !== undefined
+    this.#boot?.follow(isUp ? { ip: desired.ip, port: desired.ssh } : undefined)
   }
 
   /** Not a step of some work, but the look at it or the record of it failed. */
   async #stumble(error: unknown): Promise<void> {
     this.#failures++
     const { log } = this.#context
-    log.error(
-      'a VM could not be looked after; trying again',
-      { name: this.desired?.name, attempt: this.#failures },
-      error,
-    )
+    log.error('failed to process a VM; trying again', { name: this.desired?.name, attempt: this.#failures }, error)
     if (this.#failures === 1) this.#sendReport({ problem: reasonOf(error) })
     this.#pausing = new AbortController()
     const signal = AbortSignal.any([this.#stopping.signal, this.#pausing.signal])
@@ -231,6 +239,7 @@ export class VmWorker {
     this.#current = new AbortController()
     this.#keeper.begin(desired)
     const comesUp = work.steps.includes('start')
+    if (comesUp) this.#boot?.follow(undefined)
     const credentials = this.#credentials
     const outcome = await carryOut(work, {
       tools: this.#context.tools,
@@ -279,7 +288,7 @@ export class VmWorker {
     }
     const { log, node } = this.#context
     const { name, namespace, architecture } = desired
-    log.warn('work on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
+    log.warn('an operation on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
     this.#held = { generation: desired.generation }
     const problem = problemOf(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
     await this.#settle(desired, { problem })
@@ -331,7 +340,13 @@ export class VmWorker {
   #report(extra: Partial<VmReport>): VmReport {
     const desired = this.desired ?? deletionOf(this.handle.uid, undefined)
     const { record, tellable } = this.#keeper
-    const known = { desired, record, observed: this.#observed, portsTaken: this.#held?.ports }
+    const known = {
+      desired,
+      record,
+      observed: this.#observed,
+      portsTaken: this.#held?.ports,
+      booted: this.#boot?.booted,
+    }
     return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
   }
 

@@ -7,6 +7,7 @@ import { createUndo, type Undo } from '../../platform/undo.ts'
 import type { Captures } from '../captures/captures.ts'
 import { baseKeyOf, type Images } from '../images/images.ts'
 import type { Handles, VmRecord } from '../state/handles.ts'
+import type { Greets } from './boot-watch.ts'
 import type { Growth } from './grow.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, isoFile, specOf } from './spec.ts'
@@ -21,6 +22,8 @@ export interface Tools {
   readonly graceSeconds: number
   /** Grows partition and file system in the guest; returns what somebody should know, when it did not work. */
   grow(growth: Growth, signal: AbortSignal): Promise<string | undefined>
+  /** Asks a guest whether it has booted; absent where there are no guests. */
+  readonly greets?: Greets | undefined
 }
 
 interface Task {
@@ -186,7 +189,7 @@ const sizeOf = ({ image, diskBytes = 0 }: { image: BaseImage; diskBytes?: number
   diskGbOf(Math.max(image.virtualSizeBytes, diskBytes))
 
 function specOfBench({ spec }: Bench): VmSpec {
-  if (!spec) throw new Error('the image comes first')
+  if (!spec) throw new Error('the image is missing')
   return spec
 }
 

@@ -7,7 +7,7 @@ import { ResourceVersion, Timestamp } from '../records.ts'
 export const Namespace = t.Object(
   {
     name: t.String(),
-    customPods: t.Boolean({ description: 'Kept for other workloads: VMs are refused here' }),
+    customPods: t.Boolean({ description: 'Reserved for other workloads; no VMs' }),
     createdAt: Timestamp,
     resourceVersion: ResourceVersion,
   },
@@ -19,9 +19,9 @@ const NamespaceInput = t.Object(
   {
     name: t.String({
       maxLength: 300,
-      description: 'Begins with `svc-`; lowercase letters, digits, dashes; at most 63',
+      description: 'Starts with `svc-`; lowercase letters, digits, dashes; at most 63',
     }),
-    enableCustomPods: t.Optional(t.Boolean({ description: 'For other workloads: VMs are refused there' })),
+    enableCustomPods: t.Optional(t.Boolean({ description: 'Reserve it for other workloads; no VMs' })),
   },
   { title: 'NamespaceInput' },
 )
@@ -51,7 +51,7 @@ export const getNamespace = operation({
   path: inNamespace,
   allow: 'dev',
   status: 200,
-  summary: 'Show one namespace',
+  summary: 'Show a namespace',
   response: Namespace,
   refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, response: example },
@@ -66,6 +66,7 @@ export const createNamespace = operation({
   status: 201,
   summary: 'Create a namespace',
   involves: 'body.name',
+  past: 'created namespace {name}',
   body: NamespaceInput,
   response: Namespace,
   refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
@@ -84,11 +85,12 @@ export const deleteNamespace = operation({
   status: 200,
   summary: 'Delete a namespace with its credentials, service accounts and role bindings',
   involves: 'params.namespace',
-  description: 'Refused while VMs or nodes are in it, and for the default namespace.',
+  past: 'deleted namespace {name}',
+  description: 'Refused while it has VMs or nodes, and for the default namespace.',
   response: Status,
   refuses: ['NotFound', 'Conflict', 'Invalid'],
   example: {
     params: { namespace: 'svc-ios' },
-    response: success('namespace "svc-ios" deleted', { name: 'svc-ios', kind: 'namespaces' }),
+    response: success('Namespace svc-ios deleted', { name: 'svc-ios', kind: 'namespaces' }),
   },
 })

@@ -7,7 +7,7 @@ export const Subject = t.Object(
   {
     kind: t.Enum(['User', 'ServiceAccount']),
     name: t.String(),
-    namespace: t.Optional(t.String({ description: 'Of a service account' })),
+    namespace: t.Optional(t.String({ description: 'Namespace of a service account' })),
   },
   { title: 'Subject' },
 )
@@ -15,7 +15,7 @@ export type Subject = t.Static<typeof Subject>
 
 export const SubjectsInput = t.Object(
   {
-    users: t.Optional(t.Array(t.String({ maxLength: 320 }), { maxItems: 1_000, description: 'E-mail addresses' })),
+    users: t.Optional(t.Array(t.String({ maxLength: 320 }), { maxItems: 1_000, description: 'Email addresses' })),
     serviceaccounts: t.Optional(
       t.Array(t.Object({ name: t.String({ maxLength: 300 }), namespace: t.String({ maxLength: 300 }) }), {
         maxItems: 1_000,
@@ -52,7 +52,7 @@ export const listRoleBindings = listOperation({
   noun,
   path: all,
   allow: 'admin',
-  summary: 'List the roles of a namespace that somebody was given, with who has them',
+  summary: 'List the role bindings of a namespace',
   item: RoleBinding,
   refuses: ['NotFound'],
   example: {
@@ -73,9 +73,8 @@ export const listSubjects = operation({
   path,
   allow: 'admin',
   status: 200,
-  summary: 'List who has a role in a namespace',
-  description:
-    'In the default namespace every user is a developer, listed or not, until an administrator removes them.',
+  summary: 'List the subjects of a role in a namespace',
+  description: 'In the default namespace every user is a developer until an administrator removes them.',
   query: MadeListQuery,
   madeOf: Subject,
   response: Subjects,
@@ -90,8 +89,9 @@ export const addSubjects = operation({
   path: `${path}/add`,
   allow: 'admin',
   status: 200,
-  summary: 'Give users and service accounts a role in a namespace',
+  summary: 'Add users and service accounts to a role in a namespace',
   involves: 'params.role',
+  past: 'granted role {name}',
   tells: ['users', 'serviceaccounts'],
   body: SubjectsInput,
   response: Subjects,
@@ -106,8 +106,9 @@ export const removeSubjects = operation({
   path: `${path}/remove`,
   allow: 'admin',
   status: 200,
-  summary: 'Take a role in a namespace away from users and service accounts',
+  summary: 'Remove users and service accounts from a role in a namespace',
   involves: 'params.role',
+  past: 'revoked role {name}',
   tells: ['users', 'serviceaccounts'],
   body: SubjectsInput,
   response: Subjects,

@@ -8,7 +8,7 @@ export const ServiceAccount = t.Object(
   {
     name: t.String(),
     namespace: t.String(),
-    uid: t.String({ description: 'Another one when an account of the same name is made again' }),
+    uid: t.String({ description: 'Changes when an account of the same name is created again' }),
     createdAt: Timestamp,
     resourceVersion: ResourceVersion,
   },
@@ -19,7 +19,7 @@ export type ServiceAccount = t.Static<typeof ServiceAccount>
 const TokenRequest = t.Object(
   {
     duration: t.Optional(
-      t.String({ minLength: 1, maxLength: 64, description: 'Such as `8760h0m0s` or `30d`; a year when left out' }),
+      t.String({ minLength: 1, maxLength: 64, description: 'For example `8760h0m0s` or `30d`. Default: one year' }),
     ),
     noExpiration: t.Optional(t.Boolean({ description: 'Valid until the account is deleted' })),
   },
@@ -64,6 +64,7 @@ export const createServiceAccount = operation({
   status: 201,
   summary: 'Create a service account',
   involves: 'params.serviceaccount',
+  past: 'created service account {name}',
   response: ServiceAccount,
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
   example: { params, response: example },
@@ -76,13 +77,14 @@ export const deleteServiceAccount = operation({
   path: `${path}/{serviceaccount}`,
   allow: 'admin',
   status: 200,
-  summary: 'Delete a service account, and with it every token it has',
+  summary: 'Delete a service account and revoke its tokens',
   involves: 'params.serviceaccount',
+  past: 'deleted service account {name}',
   response: Status,
   refuses: ['NotFound'],
   example: {
     params,
-    response: success('service account "jenkins" deleted from namespace "svc-default"', {
+    response: success('Service account jenkins deleted from svc-default', {
       name: 'jenkins',
       kind: 'serviceaccounts',
     }),
@@ -96,10 +98,11 @@ export const createServiceAccountToken = operation({
   path: `${path}/{serviceaccount}/token`,
   allow: 'admin',
   status: 201,
-  summary: 'Make a token for a service account',
+  summary: 'Create a token for a service account',
   involves: 'params.serviceaccount',
+  past: 'created a token for service account {name}',
   tells: ['duration', 'noExpiration'],
-  description: 'Shown once. There is no operation that deletes a token: delete the account.',
+  description: 'Shown once. To revoke a token, delete the account.',
   body: TokenRequest,
   bodyIsOptional: true,
   secretAnswer: true,

@@ -9,7 +9,7 @@ const TokenExchange = t.Object(
       minLength: 1,
       maxLength: 16_384,
       writeOnly: true,
-      description: 'The ID token that the identity provider has just issued to this client; good for one exchange',
+      description: 'ID token of the identity provider; valid for one exchange',
     }),
     accessToken: t.Optional(
       t.String({
@@ -18,8 +18,8 @@ const TokenExchange = t.Object(
         pattern: '^[\\x21-\\x7e]+$',
         writeOnly: true,
         description:
-          'The access token that came with it. With it the service asks the provider for e-mail and groups when the ID ' +
-          'token does not tell them',
+          'Access token of the identity provider, to read email and groups from userinfo if the ID ' +
+          'token lacks them',
       }),
     ),
   },
@@ -30,7 +30,7 @@ export const UserToken = t.Object(
   {
     token: t.String({ description: 'Sent as `Authorization: Bearer`' }),
     expiresAt: Timestamp,
-    user: t.Object({ name: t.String({ description: 'E-mail address, in lower case' }), admin: t.Boolean() }),
+    user: t.Object({ name: t.String({ description: 'Email address in lower case' }), admin: t.Boolean() }),
   },
   { title: 'UserToken' },
 )
@@ -43,8 +43,8 @@ export const exchangeToken = operation({
   path: `${base}/token`,
   allow: 'anyone',
   status: 201,
-  summary: 'Log in: exchange the identity of a provider for a token',
-  description: 'The provider and the client id are those of `/api/v1/cluster-info`. The token is valid for 1 hour.',
+  summary: 'Log in: exchange an ID token of the identity provider for a token',
+  description: 'Provider and client ID are in `/api/v1/cluster-info`. The token is valid for 1 hour.',
   body: TokenExchange,
   response: UserToken,
   secretAnswer: true,

@@ -7,14 +7,14 @@ export const CachedCopy = t.Object(
   {
     node: t.String(),
     state: t.Enum(['Pending', 'Fetching', 'Ready', 'Failed', 'Removing'], {
-      description: 'Pending: its agent has not begun. Removing: it goes as soon as the agent hears of it',
+      description: 'Pending: not started. Removing: removed when the agent reads it',
     }),
-    progress: t.Optional(t.Object({ percent: t.Integer() }, { description: 'While it is Fetching' })),
-    pinned: t.Boolean({ description: 'It was added, and stays until it is removed' }),
-    bytes: t.Optional(t.Integer({ description: 'What it takes on the disk of the node' })),
-    spaceUsed: t.Optional(t.String({ description: 'The same, to read: `1.2G`' })),
+    progress: t.Optional(t.Object({ percent: t.Integer() }, { description: 'Progress while Fetching' })),
+    pinned: t.Boolean({ description: 'Added by a user; kept until removed' }),
+    bytes: t.Optional(t.Integer({ description: 'Bytes on the disk of the node' })),
+    spaceUsed: t.Optional(t.String({ description: 'Size on the disk of the node, such as `1.2G`' })),
     lastUsed: t.Optional(Timestamp),
-    errorMessage: t.Optional(t.String({ description: 'Why it is Failed; the agent goes on trying' })),
+    errorMessage: t.Optional(t.String({ description: 'Why it is Failed; the agent keeps trying' })),
   },
   { title: 'CachedCopy' },
 )
@@ -24,8 +24,8 @@ export const CachedImage = t.Object(
   {
     name: t.String(),
     type: Architecture,
-    size: t.String({ description: 'Of the disk, such as `90G`' }),
-    nodes: t.Array(CachedCopy, { description: 'Of the namespace, in order of their names' }),
+    size: t.String({ description: 'Disk size, such as `90G`' }),
+    nodes: t.Array(CachedCopy, { description: 'Nodes of the namespace, by name' }),
   },
   { title: 'CachedImage' },
 )
@@ -33,10 +33,10 @@ export type CachedImage = t.Static<typeof CachedImage>
 
 export const NodeCache = t.Object(
   {
-    name: t.String({ description: 'Of the node' }),
+    name: t.String({ description: 'Architecture of the node' }),
     namespace: t.String(),
     copies: t.Array(t.Object({ image: t.String(), ...t.Omit(CachedCopy, ['node']).properties }), {
-      description: 'Those that it has or is to have, by the names of their images',
+      description: 'Cached and requested images, by name',
     }),
     resourceVersion: ResourceVersion,
   },
@@ -49,9 +49,9 @@ const Names = (description: string) =>
 
 const NodeSelection = t.Object(
   {
-    nodes: Names('By name'),
-    tags: Names('Nodes with any of these tags that it can concern'),
-    all: Flag('All nodes of the namespace that it can concern: of the type of the image, or with a copy of it'),
+    nodes: Names('Node names'),
+    tags: Names('Suitable nodes with any of these tags'),
+    all: Flag('All suitable nodes of the namespace: same type as the image, or with a copy of it'),
   },
   { title: 'NodeSelection' },
 )
@@ -62,7 +62,7 @@ const NodeResult = t.Object(
     node: t.String(),
     code: t.Integer({
       description:
-        '202 accepted, 200 nothing to do, 404 no such node or copy, 409 in use, no space or not possible now, 422 wrong architecture',
+        '202 accepted, 200 nothing to do, 404 node or copy not found, 409 in use or no space, 422 wrong architecture',
     }),
     result: t.Enum(['Accepted', 'Unchanged', 'NotFound', 'InUse', 'NoSpace', 'WrongArchitecture', 'NotPossible']),
     message: t.String(),
@@ -129,8 +129,8 @@ export const listCachedImages = operation({
   path,
   allow: 'dev',
   status: 200,
-  summary: 'List the images that nodes have copies of',
-  description: 'Those of which a node of the namespace has a copy, or is to have one.',
+  summary: 'List the cached images of the nodes',
+  description: 'Images that a node of the namespace has or fetches.',
   isDerived: true,
   query: MadeListQuery,
   madeOf: CachedImage,
@@ -144,7 +144,7 @@ export const listNodeCaches = listOperation({
   noun,
   path: `${inNamespace}/cache/nodes`,
   allow: 'dev',
-  summary: 'List the nodes of a namespace, each with the images that it has copies of',
+  summary: 'List the nodes of a namespace with their cached images',
   item: NodeCache,
   refuses: ['NotFound'],
   example: {
@@ -165,7 +165,7 @@ export const getCachedImage = operation({
   path: `${path}/{image}`,
   allow: 'dev',
   status: 200,
-  summary: 'Show which nodes have a copy of an image',
+  summary: 'Show the nodes that have a copy of an image',
   isDerived: true,
   response: CachedImage,
   refuses: ['NotFound'],
@@ -179,11 +179,13 @@ export const addCachedImage = operation({
   path: `${path}/{image}/add`,
   allow: 'dev',
   status: 207,
-  summary: 'Have nodes fetch an image, and keep it',
+  summary: 'Cache an image on nodes',
   description:
-    'It is fetched in the background, or built where nodes build it, and fetched again when the image changes. Such a ' +
+    'Nodes fetch or build it in the background, and fetch it again when the image changes. Such a ' +
     'copy is not evicted. Refused for nodes whose quota cannot hold it.',
   involves: 'params.image',
+  involvesKind: 'images',
+  past: 'cached image {name}',
   tells: ['nodes', 'tags', 'all'],
   body: NodeSelection,
   response: NodeResults,
@@ -192,7 +194,7 @@ export const addCachedImage = operation({
     params,
     body: { nodes: ['mini-arm-13'] },
     response: {
-      items: [{ node: 'mini-arm-13', code: 202, result: 'Accepted', message: 'it is being fetched' }],
+      items: [{ node: 'mini-arm-13', code: 202, result: 'Accepted', message: 'Fetching' }],
     },
   },
 })
@@ -204,9 +206,11 @@ export const removeCachedImage = operation({
   path: `${path}/{image}/remove`,
   allow: 'dev',
   status: 207,
-  summary: 'Have nodes drop their copies of an image',
-  description: 'Refused for nodes on which VMs use it. The image itself stays; the next deployment fetches it again.',
+  summary: 'Remove copies of an image from nodes',
+  description: 'Refused for nodes where VMs use it. The image stays; the next deploy fetches it again.',
   involves: 'params.image',
+  involvesKind: 'images',
+  past: 'removed image {name} from the cache',
   tells: ['nodes', 'tags', 'all'],
   body: NodeSelection,
   response: NodeResults,
@@ -216,8 +220,13 @@ export const removeCachedImage = operation({
     body: { all: true },
     response: {
       items: [
-        { node: 'mini-arm-13', code: 409, result: 'InUse', message: 'VMs on it use the image: svc-default/vm-cznfv' },
-        { node: 'mini-arm-14', code: 202, result: 'Accepted', message: 'it is being removed' },
+        {
+          node: 'mini-arm-13',
+          code: 409,
+          result: 'InUse',
+          message: 'VMs on the node use the image: svc-default/vm-cznfv',
+        },
+        { node: 'mini-arm-14', code: 202, result: 'Accepted', message: 'Removing' },
       ],
     },
   },

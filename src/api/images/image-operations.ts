@@ -13,7 +13,9 @@ const ImageVersion = t.Object(
   {
     version: t.Integer(),
     createdAt: Timestamp,
-    checksum: t.Optional(t.String({ description: 'Of its content; older content is kept only while a VM needs it' })),
+    checksum: t.Optional(
+      t.String({ description: 'SHA-256 of the content; older content is kept only while a VM uses it' }),
+    ),
     vm: t.Optional(t.String({ description: 'The VM that was saved or committed, as `namespace/name`' })),
   },
   { title: 'ImageVersion' },
@@ -24,43 +26,42 @@ export const imageFields = {
   name: t.String(),
   description: t.String(),
   type: Architecture,
-  os: t.Optional(t.Enum(guestSystems, { description: 'Of images: which guest the disk holds' })),
-  size: t.String({ description: 'Of the disk, such as `90G`' }),
-  spaceUsed: t.Optional(t.String({ description: 'What its content takes, such as `412M`' })),
+  os: t.Optional(t.Enum(guestSystems, { description: 'Guest system of an image' })),
+  size: t.String({ description: 'Disk size, such as `90G`' }),
+  spaceUsed: t.Optional(t.String({ description: 'Stored size, such as `412M`' })),
   state: t.Enum(imageStates),
   progress: t.Optional(t.Object({ percent: t.Integer(), bytes: t.Integer() })),
   errorMessage: t.Optional(
     t.String({
-      description: 'Why it is Failed, why the last commit did not come, or what it waits for while Updating',
+      description: 'Why it is Failed, why the last commit failed, or what an update waits for',
     }),
   ),
+  warning: t.Optional(t.String({ description: 'Why the disk will not boot, by its partitions' })),
   owner: t.String(),
   source: t.String(),
   sourceType: t.Enum(sourceTypes),
   sourceNamespace: t.Optional(t.String()),
-  checksum: t.Optional(t.String({ description: 'Of its content, `sha256:…`' })),
-  usedBy: t.Array(t.String(), { description: 'VMs, as `namespace/name`' }),
-  version: t.Optional(t.Integer({ description: 'Of images: grows with every commit into it' })),
-  versions: t.Optional(
-    t.Array(ImageVersion, { description: 'Of images: the newest of its versions, the current one last' }),
-  ),
+  checksum: t.Optional(t.String({ description: 'SHA-256 of the content, `sha256:…`' })),
+  usedBy: t.Array(t.String(), { description: 'VMs that use it, as `namespace/name`' }),
+  version: t.Optional(t.Integer({ description: 'Version of an image; grows with every commit' })),
+  versions: t.Optional(t.Array(ImageVersion, { description: 'Latest versions of an image, the current one last' })),
   parent: t.Optional(
     t.Object(
       {
-        image: t.String({ description: 'Its name, or `host/repository@sha256:…` of one in a registry' }),
-        version: t.Optional(t.Integer({ description: 'Which version of it' })),
+        image: t.String({ description: 'Name, or `host/repository@sha256:…` of an image in a registry' }),
+        version: t.Optional(t.Integer({ description: 'Version of that image' })),
         vm: t.Optional(t.String({ description: 'The VM that was saved, as `namespace/name`' })),
       },
       {
         title: 'ImageParent',
-        description: 'What it was made from: the image of the VM that was saved, or that was copied',
+        description: 'Source: the image that was copied, or the image of the saved VM',
       },
     ),
   ),
   capture: t.Optional(
     t.Object(
-      { kind: t.Enum(['save', 'commit']), vm: t.String({ description: 'Whose disk it is, as `namespace/name`' }) },
-      { title: 'ImageCapture', description: 'What is on its way into it; it is Updating until that has come' },
+      { kind: t.Enum(['save', 'commit']), vm: t.String({ description: 'VM, as `namespace/name`' }) },
+      { title: 'ImageCapture', description: 'Save or commit in progress' },
     ),
   ),
   lastUpdatedTimestamp: Timestamp,
@@ -76,13 +77,13 @@ export const CopyInput = t.Object(
     newName: t.Optional(Name),
     description: t.Optional(Description),
   },
-  { title: 'CopyInput', description: '`name` or `newName` is required; the description tells what it was copied from' },
+  { title: 'CopyInput', description: '`name` or `newName` is required. Default description: the source' },
 )
 export type CopyInput = t.Static<typeof CopyInput>
 export const RemoteItem = t.Object(
   {
-    name: t.String({ description: 'By which it is pulled; with its remote before it where two have one of that name' }),
-    size: t.String({ description: 'Of what is fetched, such as `12G`' }),
+    name: t.String({ description: 'Name to pull; with the remote as prefix where the name is ambiguous' }),
+    size: t.String({ description: 'Download size, such as `12G`' }),
     type: Architecture,
   },
   { title: 'RemoteItem' },
@@ -97,7 +98,7 @@ export const RemoteItems = t.Object({
 })
 export const PullInput = t.Object(
   { name: t.Optional(Name), description: t.Optional(Description) },
-  { title: 'PullInput', description: 'What it is to be called and described as; otherwise as it is at the remote' },
+  { title: 'PullInput', description: 'Name and description. Default: those of the remote' },
 )
 export const pulledExample = {
   name: 'mine',

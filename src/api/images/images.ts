@@ -2,6 +2,7 @@
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
+import { Architecture } from '../records.ts'
 import {
   CopyInput,
   Description,
@@ -38,9 +39,9 @@ const example = {
 const UploadQuery = t.Object({
   name: t.Optional(t.String({ maxLength: 256 })),
   description: t.Optional(t.String({ maxLength: 1_024 })),
-  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64`; amd64 when left out' })),
-  firmware: t.Optional(t.String({ maxLength: 16, description: '`bios` or `uefi`: what boots the disk' })),
-  os: t.Optional(t.String({ maxLength: 16, description: '`macos`, `linux` or `other`: which guest the disk holds' })),
+  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64` (default)' })),
+  firmware: t.Optional(t.String({ maxLength: 16, description: 'Firmware: `bios` or `uefi`' })),
+  os: t.Optional(t.String({ maxLength: 16, description: 'Guest system: `macos`, `linux` or `other`' })),
 })
 
 export const listImages = listOperation({
@@ -75,19 +76,16 @@ export const generateImage = operation({
   path,
   allow: 'dev',
   status: 202,
-  summary: 'Make an empty amd64 image',
+  summary: 'Create an empty amd64 image',
   involves: 'body.name',
+  past: 'generated image {name}',
   tells: ['size'],
   body: t.Object(
     {
       name: Name,
       size: t.String({ minLength: 1, maxLength: 16, description: 'Such as `120G`' }),
-      firmware: t.Optional(
-        t.Enum(firmwares, { description: 'What boots the disk; when left out `uefi` for macOS, `bios` otherwise' }),
-      ),
-      os: t.Optional(
-        t.Enum(guestSystems, { description: 'Which guest is to be installed on it; `other` when left out' }),
-      ),
+      firmware: t.Optional(t.Enum(firmwares, { description: 'Firmware. Default: `uefi` for macOS, otherwise `bios`' })),
+      os: t.Optional(t.Enum(guestSystems, { description: 'Guest system. Default: `other`' })),
       description: t.Optional(Description),
     },
     { title: 'ImageGeneration' },
@@ -109,6 +107,26 @@ export const generateImage = operation({
   },
 })
 
+export const addDemoImage = operation({
+  id: 'addDemoImage',
+  noun,
+  method: 'POST',
+  path: `${path}/demo`,
+  allow: 'dev',
+  status: 201,
+  also: { 200: 'The image exists already' },
+  summary: 'Add the small built-in Linux image',
+  description:
+    'Nodes with QEMU build it from Debian packages at first use. Refused if no such node has the architecture. An ' +
+    'image that exists already is returned unchanged.',
+  involves: 'answer.name',
+  past: 'added demo image {name}',
+  body: t.Object({ type: Architecture }, { title: 'DemoImage' }),
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Conflict'],
+  example: { params: { namespace: 'svc-default' }, body: { type: 'arm64' }, response: example },
+})
+
 export const copyImage = operation({
   id: 'copyImage',
   noun,
@@ -116,8 +134,9 @@ export const copyImage = operation({
   path: `${path}/{image}/copy`,
   allow: 'dev',
   status: 202,
-  summary: 'Copy an image: the same content under another name',
+  summary: 'Copy an image',
   involves: 'answer.name',
+  past: 'copied image {image} to {name}',
   body: CopyInput,
   response: Image,
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
@@ -135,8 +154,9 @@ export const describeImage = operation({
   path: `${path}/{image}/description`,
   allow: 'dev',
   status: 200,
-  summary: 'Describe an image',
+  summary: 'Change the description of an image',
   involves: 'params.image',
+  past: 'changed the description of image {name}',
   tells: ['description'],
   body: DescriptionInput,
   response: Image,
@@ -152,13 +172,14 @@ export const deleteImage = operation({
   allow: 'dev',
   status: 200,
   summary: 'Delete an image',
-  description: 'Refused while VMs use it. Content that nothing refers to any more is freed by itself.',
+  description: 'Refused while VMs use it. Unused content is deleted later.',
   involves: 'params.image',
+  past: 'deleted image {name}',
   response: Status,
   refuses: ['NotFound', 'Conflict'],
   example: {
     params,
-    response: success('image "tiny-arm64" deleted', { name: 'tiny-arm64', kind: 'images' }),
+    response: success('Image tiny-arm64 deleted', { name: 'tiny-arm64', kind: 'images' }),
   },
 })
 
@@ -169,12 +190,12 @@ export const downloadImage = operation({
   path: `${path}/{image}/download`,
   allow: 'dev',
   status: 200,
-  also: { 206: 'A part of it, as `Range` asked for' },
+  also: { 206: 'The requested range' },
   summary: 'Download the disk of an image',
   description:
-    'Raw, or with `format=qcow2` as a qcow2 file without holes, always of the same bytes. A range of at most 16 MiB asked ' +
-    'for with `Want-Content-Digest: sha-256=10` comes with its `Content-Digest`. A range of a raw disk comes with ' +
-    '`svc3-next-data`: from its end up to that offset there are only zeros, which need not be asked for.',
+    'Raw, or with `format=qcow2` as a qcow2 file without holes, always of the same bytes. A range of at most 16 MiB requested ' +
+    'with `Want-Content-Digest: sha-256=10` has a `Content-Digest`. A range of a raw disk has ' +
+    '`svc3-next-data`: there are only zeros up to that offset.',
   query: t.Object({ format: t.Optional(t.Enum(['raw', 'qcow2'])) }),
   produces: 'application/octet-stream',
   isDownload: true,
@@ -192,10 +213,11 @@ export const uploadImage = operation({
   status: 201,
   summary: 'Upload an image',
   description:
-    'A form with the part `image` (its file name is the name, unless the field `name` says another), or the ' +
+    'A form with the part `image` (named by its file name or the field `name`), or the ' +
     'bytes themselves with `?name=`. Raw and qcow2 disks are recognised by their content, also when they are compressed ' +
     'with gzip, zstd or xz.',
   involves: 'answer.name',
+  past: 'uploaded image {name}',
   query: UploadQuery,
   isUpload: 'image',
   response: Image,

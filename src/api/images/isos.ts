@@ -27,7 +27,7 @@ const example = {
 const UploadQuery = t.Object({
   name: t.Optional(t.String({ maxLength: 256 })),
   description: t.Optional(t.String({ maxLength: 1_024 })),
-  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64`; amd64 when left out' })),
+  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64` (default)' })),
 })
 
 export const listIsos = listOperation({
@@ -62,8 +62,9 @@ export const copyIso = operation({
   path: `${path}/{iso}/copy`,
   allow: 'dev',
   status: 202,
-  summary: 'Copy an ISO: the same content under another name',
+  summary: 'Copy an ISO',
   involves: 'answer.name',
+  past: 'copied ISO {iso} to {name}',
   body: CopyInput,
   response: Iso,
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
@@ -77,8 +78,9 @@ export const describeIso = operation({
   path: `${path}/{iso}/description`,
   allow: 'dev',
   status: 200,
-  summary: 'Describe an ISO',
+  summary: 'Change the description of an ISO',
   involves: 'params.iso',
+  past: 'changed the description of ISO {name}',
   tells: ['description'],
   body: DescriptionInput,
   response: Iso,
@@ -94,8 +96,9 @@ export const deleteIso = operation({
   allow: 'dev',
   status: 200,
   summary: 'Delete an ISO',
-  description: 'Refused while VMs use it. Content that nothing refers to any more is freed by itself.',
+  description: 'Refused while VMs use it. Unused content is deleted later.',
   involves: 'params.iso',
+  past: 'deleted ISO {name}',
   response: Status,
   refuses: ['NotFound', 'Conflict'],
   example: {
@@ -111,7 +114,7 @@ export const downloadIso = operation({
   path: `${path}/{iso}/download`,
   allow: 'dev',
   status: 200,
-  also: { 206: 'A part of it, as `Range` asked for' },
+  also: { 206: 'The requested range' },
   summary: 'Download an ISO',
   produces: 'application/octet-stream',
   isDownload: true,
@@ -129,9 +132,10 @@ export const uploadIso = operation({
   status: 201,
   summary: 'Upload an ISO',
   description:
-    'A form with the part `iso` (its file name is the name, unless the field `name` says another), or the ' +
+    'A form with the part `iso` (named by its file name or the field `name`), or the ' +
     'bytes themselves with `?name=`. Any file.',
   involves: 'answer.name',
+  past: 'uploaded ISO {name}',
   query: UploadQuery,
   isUpload: 'iso',
   response: Iso,

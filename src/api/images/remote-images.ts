@@ -16,7 +16,7 @@ export const listRemoteImages = operation({
   allow: 'dev',
   status: 200,
   summary: 'List the images that can be pulled',
-  description: 'From the remotes of the configuration. Those that do not answer are named beside the items.',
+  description: 'From the remotes in config.json. `unavailable` lists remotes that did not answer.',
   isDerived: true,
   query: MadeListQuery,
   madeOf: RemoteItem,
@@ -34,10 +34,12 @@ export const pullRemoteImage = operation({
   status: 202,
   summary: 'Pull an image from a remote',
   description:
-    'The record is Updating, tells how far it is, and becomes Ready or Failed by itself, also when the service is ' +
-    'restarted meanwhile. Deleting it ends the pull. `remoteimage` may be a reference to an image in a registry, ' +
+    'The image is Updating and becomes Ready or Failed, also if the server ' +
+    'restarts. Delete it to cancel the pull. `remoteimage` may be a reference to an image in a registry, ' +
     '`HOST/REPOSITORY[:TAG|@DIGEST]`, which is pulled with the credentials of the namespace.',
   involves: 'answer.name',
+  involvesKind: 'images',
+  past: 'started pulling image {name}',
   body: PullInput,
   bodyIsOptional: true,
   response: Image,

@@ -16,7 +16,7 @@ export const listRemoteIsos = operation({
   allow: 'dev',
   status: 200,
   summary: 'List the ISOs that can be pulled',
-  description: 'From the remotes of the configuration. Those that do not answer are named beside the items.',
+  description: 'From the remotes in config.json. `unavailable` lists remotes that did not answer.',
   isDerived: true,
   query: MadeListQuery,
   madeOf: RemoteItem,
@@ -34,9 +34,10 @@ export const pullRemoteIso = operation({
   status: 202,
   summary: 'Pull an ISO from a remote',
   description:
-    'The record is Updating, tells how far it is, and becomes Ready or Failed by itself, also when the service is ' +
-    'restarted meanwhile. Deleting it ends the pull.',
+    'The ISO is Updating and becomes Ready or Failed, also if the server ' + 'restarts. Delete it to cancel the pull.',
   involves: 'answer.name',
+  involvesKind: 'isos',
+  past: 'started pulling ISO {name}',
   body: PullInput,
   bodyIsOptional: true,
   response: Iso,

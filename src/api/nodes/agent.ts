@@ -46,6 +46,8 @@ export const DesiredVm = t.Object(
     /** What is to be frozen of it, or was and has not come to the server yet. */
     captures: t.Optional(t.Array(DesiredCapture)),
     metadata: t.Record(t.String(), t.String()),
+    /** What every guest may read of itself beside its metadata. Absent: an older server. */
+    facts: t.Optional(t.Record(t.String(), t.String())),
     userdata: t.Optional(t.String()),
     /** Intel: grow partition and file system through SSH once the disk has grown. Sent once, kept nowhere. */
     growth: t.Optional(t.Object({ user: t.String(), password: t.String() })),
@@ -113,6 +115,8 @@ export const VmReport = t.Object(
     /** Taken by other programs: give it others. */
     portsTaken: t.Optional(t.Array(Port, { maxItems: 64 })),
     diskGb: t.Optional(t.Integer()),
+    /** Its guest answers by SSH, or has not for minutes. Absent: not known yet. */
+    booted: t.Optional(t.Boolean()),
     operation: t.Optional(VmOperation),
   },
   { title: 'VmReport' },
@@ -145,15 +149,22 @@ export const joinCluster = operation({
   path: `${path}/join`,
   allow: 'anyone',
   status: 201,
-  also: { 200: 'This key joined under this name before' },
+  also: { 200: 'The key has already joined under this name' },
   summary: 'Join the cluster as a node',
   involves: 'body.name',
+  involvesKind: 'nodes',
+  past: 'joined {namespace} with join token {joinToken}',
   body: t.Object({
     token: t.String({ maxLength: 8_192, writeOnly: true }),
     name: Name,
     publicKey: t.String({ maxLength: 512, description: 'Ed25519, as SPKI in base64' }),
   }),
-  response: t.Object({ name: t.String(), namespace: t.String(), uid: t.String() }),
+  response: t.Object({
+    name: t.String(),
+    namespace: t.String(),
+    uid: t.String(),
+    joinToken: t.Optional(t.String({ description: 'ID of the token, not the token' })),
+  }),
   refuses: ['Unauthorized', 'AlreadyExists', 'Invalid', 'NotFound'],
   example: {
     body: {
@@ -161,7 +172,12 @@ export const joinCluster = operation({
       name: 'mini-arm-13',
       publicKey: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=',
     },
-    response: { name: 'mini-arm-13', namespace: 'svc-default', uid: '1c1d4a4e-7f2a-4a0f-8d63-0c3d0b7f9a10' },
+    response: {
+      name: 'mini-arm-13',
+      namespace: 'svc-default',
+      uid: '1c1d4a4e-7f2a-4a0f-8d63-0c3d0b7f9a10',
+      joinToken: '8d0f1c2e',
+    },
   },
 })
 
@@ -173,7 +189,7 @@ export const issueAgentToken = operation({
   path: `${path}/token`,
   allow: 'anyone',
   status: 201,
-  summary: "Exchange a node key's signature for a token of the node",
+  summary: 'Exchange a signature of the node key for a token',
   body: t.Object({
     name: Name,
     at: Timestamp,
@@ -205,7 +221,7 @@ export const openAgentStream = operation({
   path: `${path}/stream`,
   allow: 'agent',
   status: 200,
-  summary: 'Stream what the server wants of the VMs of a node',
+  summary: 'Stream the desired state of the VMs of a node',
   produces: 'application/x-ndjson',
   isStream: true,
   response: t.String(),
@@ -245,8 +261,8 @@ export const noteAgent = operation({
   path: `${path}/note`,
   allow: 'agent',
   status: 200,
-  summary: 'Say that a node is as it was reported last',
-  response: t.Object({ wantsReport: t.Boolean({ description: 'The server does not know it as it is: report it' }) }),
+  summary: 'Confirm the last reported state of a node',
+  response: t.Object({ wantsReport: t.Boolean({ description: 'The server has another state: report it' }) }),
   refuses: ['NotFound'],
   example: { response: { wantsReport: false } },
 })
@@ -262,7 +278,7 @@ export const reportVms = operation({
   status: 200,
   summary: 'Report the state of VMs of a node',
   body: t.Object({ vms: t.Array(VmReport, { maxItems: 1_000 }) }),
-  response: t.Object({ unknown: t.Array(t.String(), { description: 'uids that this node should not have' }) }),
+  response: t.Object({ unknown: t.Array(t.String(), { description: 'UIDs that this node should not have' }) }),
   refuses: [],
   example: {
     body: {
@@ -317,7 +333,7 @@ export const findPeers = operation({
   allow: 'agent',
   status: 200,
   summary: 'Find other nodes that have an image',
-  body: t.Object({ content: t.String({ maxLength: 100, description: 'The digest of its manifest' }) }),
+  body: t.Object({ content: t.String({ maxLength: 100, description: 'Digest of the manifest' }) }),
   secretAnswer: true,
   response: t.Object({ peers: t.Array(Peer) }),
   refuses: [],
@@ -332,8 +348,8 @@ export const getBlob = operation({
   path: `${path}/blobs/{digest}`,
   allow: 'agent',
   status: 200,
-  also: { 206: 'A part of it, as `Range` asked for' },
-  summary: 'Read a manifest or a chunk of an image, as it is stored',
+  also: { 206: 'The requested range' },
+  summary: 'Read a stored manifest or chunk of an image',
   produces: 'application/octet-stream',
   isDownload: true,
   response: t.String(),

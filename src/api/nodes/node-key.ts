@@ -21,19 +21,21 @@ export const replaceNodeKey = operation({
   path: `${base}/agent/key`,
   allow: 'anyone',
   status: 200,
-  summary: 'Replace the key of a node by another one',
+  summary: 'Replace the key of a node',
   involves: 'body.name',
+  involvesKind: 'nodes',
+  past: 'replaced its key',
   body: t.Object({
     name: t.String({ minLength: 1, maxLength: 256 }),
     at: Timestamp,
-    publicKey: t.String({ maxLength: 512, description: 'The new one: Ed25519, as SPKI in base64' }),
+    publicKey: t.String({ maxLength: 512, description: 'New key: Ed25519, as SPKI in base64' }),
     signature: t.String({
       maxLength: 512,
       writeOnly: true,
       description: 'Ed25519 over `svc3-agent-key\\n<name>\\n<publicKey>\\n<at>` by the old key of the node, in base64',
     }),
   }),
-  response: t.Object({ name: t.String() }),
+  response: t.Object({ name: t.String(), namespace: t.Optional(t.String()) }),
   refuses: ['Unauthorized', 'Invalid'],
   example: {
     body: {
@@ -42,6 +44,6 @@ export const replaceNodeKey = operation({
       publicKey: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=',
       signature: 'c2lnbmF0dXJl',
     },
-    response: { name: 'mini-arm-13' },
+    response: { name: 'mini-arm-13', namespace: 'svc-default' },
   },
 })

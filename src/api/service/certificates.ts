@@ -5,19 +5,19 @@ import { Timestamp } from '../records.ts'
 
 export const Certificate = t.Object(
   {
-    subject: t.String({ description: 'Whom it names, for example `CN=svc3.example.com`' }),
-    issuer: t.String({ description: 'Who signed it' }),
+    subject: t.String({ description: 'Subject, for example `CN=svc3.example.com`' }),
+    issuer: t.String({ description: 'Issuer' }),
     notBefore: Timestamp,
     notAfter: Timestamp,
-    dnsNames: t.Array(t.String(), { description: 'Host names that it is good for' }),
-    fingerprint: t.String({ description: 'SHA-256 of the certificate, as pairs of digits with colons between them' }),
+    dnsNames: t.Array(t.String(), { description: 'Host names in the certificate' }),
+    fingerprint: t.String({ description: 'SHA-256 of the certificate, as hex pairs with colons' }),
     publicKeyFingerprint: t.String({
       description:
-        'SHA-256 of its public key (SPKI), in the same form. `svc3` pins this one: it stays when the service renews its own certificate',
+        'SHA-256 of its public key (SPKI), in the same form. `svc3` pins this one; it stays the same when a self-signed certificate is renewed',
     }),
-    selfSigned: t.Boolean({ description: 'No authority vouches for it: clients pin its public key' }),
+    selfSigned: t.Boolean({ description: 'The certificate is self-signed; clients pin its public key' }),
   },
-  { title: 'Certificate', description: 'What is public about the certificate that HTTPS is served with' },
+  { title: 'Certificate', description: 'The HTTPS certificate of the API' },
 )
 export type Certificate = t.Static<typeof Certificate>
 
@@ -29,7 +29,7 @@ export const CertificateUpload = t.Object(
       minLength: 1,
       maxLength: maxPemBytes,
       format: 'binary',
-      description: 'PEM: the certificate of the server, then those that lead from it to an authority',
+      description: 'PEM: the server certificate, then the chain to the CA',
     }),
     keyPath: t.String({
       minLength: 1,
@@ -62,10 +62,11 @@ export const uploadCertificate = operation({
   path: `${base}/upload/cert`,
   allow: 'admin',
   status: 200,
-  summary: 'Serve HTTPS with a certificate of your own',
+  summary: 'Upload a certificate for HTTPS',
   description:
-    'New connections get it at once, on every server; open ones go on. For example `curl -F certPath=@tls.crt -F keyPath=@tls.key`.',
+    'New connections use it immediately, on every server; open ones continue. For example `curl -F certPath=@tls.crt -F keyPath=@tls.key`.',
   involves: 'answer.fingerprint',
+  past: 'uploaded certificate {name}',
   consumes: 'multipart/form-data',
   body: CertificateUpload,
   response: Certificate,
@@ -86,7 +87,7 @@ export const getCertificate = operation({
   path: `${base}/certificate`,
   allow: 'user',
   status: 200,
-  summary: 'Show the certificate that HTTPS is served with',
+  summary: 'Show the HTTPS certificate',
   response: Certificate,
   refuses: [],
   example: { response: example },

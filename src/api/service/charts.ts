@@ -6,15 +6,15 @@ const chartNames = ['runningVms', 'deploySeconds', 'bytesPerSecond', 'apiSeconds
 
 export const Charts = t.Object(
   {
-    stepSeconds: t.Integer({ description: 'Between two values' }),
+    stepSeconds: t.Integer({ description: 'Seconds between two values' }),
     series: t.Array(
       t.Object({
         name: t.Enum(chartNames),
         unit: t.Enum(['1', 's', 'B/s']),
-        start: t.Integer({ description: 'When the first value was taken, in seconds since 1970' }),
+        start: t.Integer({ description: 'Time of the first value, in seconds since 1970' }),
         values: t.Array(t.Union([t.Number(), t.Null()]), {
           maxItems: 1_440,
-          description: 'Null: nothing happened that could be measured',
+          description: 'Null: no data',
         }),
       }),
     ),
@@ -30,12 +30,12 @@ export const getCharts = operation({
   path: `${base}/charts`,
   allow: 'user',
   status: 200,
-  summary: 'How the last day was: running VMs, time to deploy, bytes moved, time to answer',
+  summary: 'Show charts of the last day: running VMs, deploy time, traffic, response time',
   description:
-    'Of the whole cluster as this server has seen it since it was started, minute by minute: numbers that name nobody. ' +
-    'Times are medians of a minute, and the 99th percentile of answers. `/metrics` has more, for those who keep it.',
+    'For the whole cluster, minute by minute, since this server started. ' +
+    'Times are medians per minute, and the 99th percentile of responses. `/metrics` has more.',
   query: t.Object({
-    minutes: t.Optional(t.Integer({ minimum: 1, maximum: 1_440, description: 'Only the last so many' })),
+    minutes: t.Optional(t.Integer({ minimum: 1, maximum: 1_440, description: 'Number of latest values' })),
   }),
   response: Charts,
   refuses: [],

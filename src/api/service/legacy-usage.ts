@@ -5,11 +5,11 @@ import { Timestamp } from '../records.ts'
 
 export const LegacyUsage = t.Object(
   {
-    endpoint: t.String({ description: 'Method and path as docs/legacy.md has them' }),
-    subject: t.String({ description: 'Whose token it was; `anonymous` without one' }),
-    client: t.String({ description: 'What the client calls itself (User-Agent)' }),
+    endpoint: t.String({ description: 'Method and path as docs/reference/orka-2.4.md has them' }),
+    subject: t.String({ description: 'User of the token; `anonymous` without one' }),
+    client: t.String({ description: 'User-Agent of the client' }),
     calls: t.Integer(),
-    refused: t.Integer({ description: 'Those of them that were refused' }),
+    refused: t.Integer({ description: 'Refused calls' }),
     firstAt: Timestamp,
     lastAt: Timestamp,
   },
@@ -34,8 +34,8 @@ export const getLegacyUsage = operation({
   path: `${base}/legacy/usage`,
   allow: 'admin',
   status: 200,
-  summary: 'Show who calls paths of the 2.4.x API',
-  description: 'What was not called for 180 days is forgotten. `enabled` tells whether the gateway answers them.',
+  summary: 'Show the callers of the 2.4.x API',
+  description: 'Calls older than 180 days are dropped. `enabled`: whether the gateway is on.',
   isDerived: true,
   response: t.Object({ enabled: t.Boolean(), items: t.Array(LegacyUsage) }, { title: 'LegacyUsageReport' }),
   refuses: [],

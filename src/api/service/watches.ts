@@ -6,8 +6,8 @@ import { base, operation } from '../operation.ts'
 export const WatchMessage = t.Union([
   t.Object(
     {
-      watch: t.Integer({ minimum: 0, description: 'A number of the client’s own' }),
-      path: t.String({ maxLength: 2_048, description: 'Of any list, such as /api/v1/namespaces/svc-default/vms' }),
+      watch: t.Integer({ minimum: 0, description: 'Number chosen by the client' }),
+      path: t.String({ maxLength: 2_048, description: 'Path of a list, such as /api/v1/namespaces/svc-default/vms' }),
       query: t.Optional(
         t.Object(
           {
@@ -35,9 +35,9 @@ export const watchAll = operation({
   summary: 'Watch several lists on one WebSocket',
   description:
     'The client sends `{"watch":1,"path":"/api/v1/namespaces/svc-default/vms","query":{"resourceVersion":"42"}}` and ' +
-    '`{"unwatch":1}`; the service sends arrays of `{"watch":1,"type":"ADDED","object":…}`, as watches of lists do. ' +
-    'Without a version it begins with what is there, and a BOOKMARK behind it. `ERROR` with a `Status` ends one watch. ' +
-    'The connection is closed with 4401 when the token or the session of its caller ends.',
+    '`{"unwatch":1}`; the service sends arrays of `{"watch":1,"type":"ADDED","object":…}`, like list watches. ' +
+    'Without a version it starts with all current records and a BOOKMARK. `ERROR` with a `Status` ends one watch. ' +
+    'The connection closes with 4401 when the token or session ends.',
   isUpgrade: true,
   response: t.String(),
   refuses: [],

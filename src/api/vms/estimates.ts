@@ -2,24 +2,23 @@
 import * as t from 'typebox'
 import { inNamespace, operation } from '../operation.ts'
 import { VmDeployment } from './vm-deployment.ts'
+import { NodeVerdict } from './vms.ts'
 
 export const VmEstimate = t.Object(
   {
-    node: t.Optional(t.String({ description: 'Where it would go now; missing when nowhere' })),
+    node: t.Optional(t.String({ description: 'Node that would run it now; absent if none' })),
     cpu: t.Integer(),
-    memory: t.String({ description: 'Such as `4.80Gi`; `auto` when no node is chosen' }),
+    memory: t.String({ description: 'Memory, such as `4.80Gi`; `auto` without a node' }),
     image: t.String(),
     architecture: t.String(),
-    os: t.Optional(t.String({ description: 'Which guest it holds, where somebody said so' })),
-    size: t.Optional(t.String({ description: "The image's disk, such as `90G`" })),
-    spaceUsed: t.Optional(t.String({ description: 'What is fetched by a node that has nothing of it, such as `24G`' })),
-    imageProblem: t.Optional(
-      t.String({ description: 'Why the registry could not be asked: the rest is said without knowing the image' }),
-    ),
-    hasImage: t.Boolean({ description: 'The node has the image already: nothing needs to be fetched' }),
-    message: t.String({ description: 'In a sentence: where, or why nowhere' }),
-    nodes: t.Array(t.Object({ name: t.String(), fits: t.Boolean(), reason: t.String() }), {
-      description: 'Every node of the namespace, up to 100 of them',
+    os: t.Optional(t.String({ description: 'Guest system of the image, if known' })),
+    size: t.Optional(t.String({ description: 'Disk size of the image, such as `90G`' })),
+    spaceUsed: t.Optional(t.String({ description: 'Download size for a node without the image, such as `24G`' })),
+    imageProblem: t.Optional(t.String({ description: 'Why the registry did not answer; the rest ignores the image' })),
+    hasImage: t.Boolean({ description: 'The node already has the image' }),
+    message: t.String({ description: 'Where it would run, or why nowhere' }),
+    nodes: t.Array(NodeVerdict, {
+      description: 'Nodes of the namespace, at most 100',
     }),
   },
   { title: 'VmEstimate' },
@@ -33,11 +32,12 @@ export const estimateVm = operation({
   path: `${inNamespace}/vms/estimate`,
   allow: 'dev',
   status: 200,
-  summary: 'Say where a VM would go, and deploy nothing',
+  summary: 'Estimate where a VM would run, without deploying it',
   description:
-    'By the rules that deployments are placed by, from what nodes have free now. Refuses what a deployment would refuse. ' +
-    'An image in a registry is looked at there, for five seconds at most. Nothing is written, and nothing is kept free.',
+    'Uses the placement rules and the free capacity of now. Refuses what a deploy would refuse. ' +
+    'Reads an image in a registry for at most 5 s. Reserves nothing.',
   involves: 'body.image',
+  past: 'checked where a VM from {name} would run',
   isIdempotent: true,
   body: VmDeployment,
   response: VmEstimate,
@@ -55,8 +55,8 @@ export const estimateVm = operation({
       size: '90G',
       spaceUsed: '24G',
       hasImage: true,
-      message: 'it would go to node "mini-arm-13", which has the image',
-      nodes: [{ name: 'mini-arm-13', fits: true, reason: 'has 8 of 8 cores and 16384 of 16384 MiB of memory free' }],
+      message: 'Would run on mini-arm-13, which has the image',
+      nodes: [{ name: 'mini-arm-13', fits: true, reason: 'has 8 of 8 cores and 16 GiB of 16 GiB memory free' }],
     },
   },
 })

@@ -15,8 +15,8 @@ export const PushProgress = t.Object(
     bytesDone: Bytes,
     bytesSkipped: Bytes,
     percent: t.Integer({ minimum: 0, maximum: 100 }),
-    bytesPerSecond: t.Optional(t.Integer({ minimum: 0, description: 'Sent, on average since the sending began' })),
-    secondsLeft: t.Optional(t.Integer({ minimum: 0, description: 'At that rate, while it is Running' })),
+    bytesPerSecond: t.Optional(t.Integer({ minimum: 0, description: 'Average send rate' })),
+    secondsLeft: t.Optional(t.Integer({ minimum: 0, description: 'Remaining time at that rate, while Running' })),
   },
   { title: 'PushProgress' },
 )
@@ -27,12 +27,12 @@ export const PushJob = t.Object(
     name: t.String(),
     namespace: t.String(),
     vm: t.String(),
-    image: t.String({ description: 'The whole reference, with its tag' }),
-    format: t.Optional(t.Enum([...pushFormats], { description: 'How it is written; `svc3` when left out' })),
+    image: t.String({ description: 'Full reference with tag' }),
+    format: t.Optional(t.Enum([...pushFormats], { description: 'Format. Default: `svc3`' })),
     status: t.Enum([...pushStatuses]),
-    phase: t.Optional(t.String({ description: 'What is being done, in a few words' })),
+    phase: t.Optional(t.String({ description: 'Current step' })),
     progress: PushProgress,
-    digest: t.Optional(t.String({ description: 'Of the manifest in the registry, once it is there' })),
+    digest: t.Optional(t.String({ description: 'Digest of the manifest in the registry, when pushed' })),
     errorMessage: t.Optional(t.String()),
     owner: t.String(),
     startedAt: Timestamp,
@@ -76,21 +76,22 @@ export const pushVm = operation({
   status: 200,
   summary: 'Push the state of an Apple silicon-based VM to an OCI registry',
   description:
-    'The VM is frozen for a moment and goes on. The answer names a job, which does the rest. Credentials for the ' +
-    "registry have to be in the VM's namespace.",
-  involves: 'answer.jobName',
-  tells: ['imageReference'],
+    'The VM pauses for a moment. The answer names the push job. Credentials for the ' +
+    'registry must be in the namespace of the VM.',
+  involves: 'params.vm',
+  involvesKind: 'vms',
+  past: 'started pushing VM {name} to {imageReference}',
   body: t.Object({
     resourceVersion: ExpectedVersion,
     imageReference: t.String({
       maxLength: 1_024,
-      description: '`<registry_host>/<repository>/<image>[:TAG]`; the tag is `latest` when left out',
+      description: '`<registry_host>/<repository>/<image>[:TAG]`. Default tag: `latest`',
     }),
     format: t.Optional(
       t.Enum([...pushFormats], {
         description:
-          'Of the image in the registry. `svc3`, when left out: only what changed is sent. `tart`: what tart pulls and ' +
-          'runs without this service; for VMs that came from an image of tart, or run on a Mac.',
+          'Image format. `svc3` (default) sends only changes. `tart` is for tart, ' +
+          'for VMs from a tart image or on a Mac.',
       }),
     ),
   }),
@@ -135,8 +136,9 @@ export const cancelPushJob = operation({
   allow: 'dev',
   status: 200,
   summary: 'Cancel a push job',
-  description: 'What has been sent stays in the registry until that cleans up; no tag points at it.',
+  description: 'Sent content stays in the registry, without a tag, until its cleanup.',
   involves: 'params.job',
+  past: 'canceled push job {name}',
   response: Status,
   refuses: ['NotFound', 'Conflict'],
   example: {
@@ -146,7 +148,7 @@ export const cancelPushJob = operation({
       apiVersion: 'v1',
       metadata: {},
       status: 'Success',
-      message: 'push job "vm-push-4k2vx" cancelled',
+      message: 'Push job vm-push-4k2vx canceled',
       code: 200,
       details: { name: 'vm-push-4k2vx', kind: 'pushjobs' },
     },

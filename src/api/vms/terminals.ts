@@ -18,7 +18,10 @@ export type TerminalMessage = t.Static<typeof TerminalMessage>
 
 /** What the service says in text messages; what the guest writes comes in binary ones. */
 export const TerminalAnswer = t.Union([
-  t.Object({ type: t.Literal('opened'), hostKey: t.String({ description: 'Fingerprint of the guest’s key' }) }),
+  t.Object({
+    type: t.Literal('opened'),
+    hostKey: t.String({ description: 'Fingerprint of the host key of the guest' }),
+  }),
   t.Object({ type: t.Literal('refused'), message: t.String(), hint: t.String() }),
   t.Object({ type: t.Literal('closed'), message: t.String() }),
 ])
@@ -34,9 +37,9 @@ export const openTerminal = operation({
   summary: 'Open a terminal in a VM',
   description:
     'A WebSocket. The client sends `{"type":"open","user":…,"password":…,"columns":80,"rows":24}` with an account of the ' +
-    'guest, which is used for this login and kept nowhere, then what is typed as binary messages and ' +
+    'guest, which is not stored, then input as binary messages and ' +
     '`{"type":"resize",…}`. The service answers `{"type":"opened"}` or `{"type":"refused","message":…,"hint":…}`, then ' +
-    'sends what the guest writes as binary messages, and `{"type":"closed","message":…}` at the end.',
+    'sends output as binary messages, and `{"type":"closed","message":…}` at the end.',
   isUpgrade: true,
   response: t.String(),
   refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],

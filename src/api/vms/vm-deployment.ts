@@ -28,10 +28,10 @@ export const VmDeployment = t.Object(
       }),
     ),
     userdata: t.Optional(t.String({ maxLength: 350_000, writeOnly: true, description: 'First-boot script, base64' })),
-    cold: Flag('Boots from the disk, though the image carries what ran when it was saved'),
+    cold: Flag('Boot from the disk, not from the saved memory of the image'),
     labels: t.Optional(Labels),
-    ttl: t.Optional(t.String({ maxLength: 64, description: 'Such as `2h`: deleted when it has passed' })),
-    timeout: t.Optional(t.Number({ minimum: 0, maximum: 100_000, description: 'Minutes; 10 when left out' })),
+    ttl: t.Optional(t.String({ maxLength: 64, description: 'Time until the VM is deleted, such as `2h`' })),
+    timeout: t.Optional(t.Number({ minimum: 0, maximum: 100_000, description: 'Minutes. Default: 10' })),
   },
   { title: 'VmDeployment' },
 )

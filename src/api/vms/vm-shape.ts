@@ -40,32 +40,32 @@ export const schedulers = ['default', 'most-allocated'] as const
  * original always send them.
  */
 export const vmShapeFields = {
-  cpu: t.Optional(t.Integer({ minimum: 0, maximum: 1024, description: 'Cores; 3 when left out' })),
+  cpu: t.Optional(t.Integer({ minimum: 0, maximum: 1024, description: 'Number of CPU cores. Default: 3' })),
   memory: t.Optional(
     t.Number({
       minimum: 0,
       maximum: 65_536,
-      description: "GiB, one decimal; 0: the cores' share of the node's memory",
+      description: 'Memory in GiB, one decimal. 0: in proportion to the cores',
     }),
   ),
-  node: t.Optional(t.String({ maxLength: 256, description: 'Only there' })),
-  tag: t.Optional(t.String({ maxLength: 256, description: 'Nodes with it are preferred' })),
-  tagRequired: Flag('Only nodes with the tag'),
+  node: t.Optional(t.String({ maxLength: 256, description: 'Run only on this node' })),
+  tag: t.Optional(t.String({ maxLength: 256, description: 'Prefer nodes with this tag' })),
+  tagRequired: Flag('Use only nodes with the tag'),
   scheduler: t.Optional(
-    t.String({ maxLength: 64, description: '`default` balances, `most-allocated` fills one node after the other' }),
+    t.String({ maxLength: 64, description: '`default` balances, `most-allocated` fills nodes one by one' }),
   ),
-  vncConsole: Flag('A screen by VNC; true when left out'),
-  netBoost: Flag('Intel: fast network devices; true when left out'),
-  legacyIO: Flag('Intel: old disk devices'),
-  gpuPassthrough: Flag('Intel: needs `vncConsole: false` and a node that has a GPU'),
-  iso: t.Optional(t.String({ maxLength: 256, description: 'Intel: an ISO to attach' })),
+  vncConsole: Flag('Screen over VNC. Default: true'),
+  netBoost: Flag('Intel: fast network devices. Default: true'),
+  legacyIO: Flag('Intel: legacy disk devices'),
+  gpuPassthrough: Flag('Intel: GPU of the node, without VNC; always on for arm64'),
+  iso: t.Optional(t.String({ maxLength: 256, description: 'Intel: ISO to attach' })),
   systemSerial: t.Optional(
-    t.String({ maxLength: 64, description: "Intel: the machine's serial number; `random`: a new one, also on Macs" }),
+    t.String({ maxLength: 64, description: 'Intel: serial number. `random`: a new one, also on Macs' }),
   ),
-  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: '1920 when left out' })),
-  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: '1080 when left out' })),
-  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: '96 when left out' })),
-  displayDpi: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'The same as displayDPI' })),
+  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1920' })),
+  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1080' })),
+  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 96' })),
+  displayDpi: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Same as displayDPI' })),
 } satisfies Record<keyof VmMachine, t.TSchema> & t.TProperties
 const VmShapeInput = t.Object(vmShapeFields)
 export type VmShapeInput = t.Static<typeof VmShapeInput>

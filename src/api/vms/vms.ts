@@ -13,7 +13,7 @@ export const powerStates = ['pending', 'starting', 'running', 'stopped', 'suspen
 
 export const Condition = t.Object(
   {
-    type: t.String({ description: 'What it is about, such as `Scheduled`' }),
+    type: t.String({ description: 'Type, such as `Scheduled`' }),
     status: t.Enum(['True', 'False']),
     reason: t.String(),
     message: t.String(),
@@ -25,7 +25,7 @@ export type Condition = t.Static<typeof Condition>
 
 export const VmOperation = t.Object(
   {
-    kind: t.String({ description: 'Such as `deploy`, `resize`, `revert`, `delete`' }),
+    kind: t.String({ description: 'Operation, such as `deploy`, `resize`, `revert`, `delete`' }),
     phase: t.String(),
     percent: t.Optional(t.Integer({ minimum: 0, maximum: 100 })),
   },
@@ -38,39 +38,50 @@ export const ReservedPort = t.Object(
   { title: 'ReservedPort' },
 )
 
+/** Whether a node can take a VM, and why. */
+export const NodeVerdict = t.Object(
+  { name: t.String(), fits: t.Boolean(), reason: t.String() },
+  { title: 'NodeVerdict' },
+)
+
 export const Vm = t.Object(
   {
     name: t.String(),
     namespace: t.String(),
-    uid: t.String({ description: 'Another one when a VM of the same name is deployed again' }),
+    uid: t.String({ description: 'Changes when a VM of the same name is deployed again' }),
     status: t.Enum(vmStatuses, {
-      description: 'A stopped or suspended Intel-based VM shows `Running`; `powerState` tells the truth',
+      description: 'A stopped or suspended Intel-based VM shows `Running`; see `powerState`',
     }),
     powerState: t.Enum(powerStates),
     node: t.Optional(t.String()),
-    ip: t.Optional(t.String({ description: 'Where its ports are reached: the address of its node' })),
+    ip: t.Optional(t.String({ description: 'Address of the node, where its ports are reachable' })),
     ssh: t.Optional(t.Integer()),
     vnc: t.Optional(t.Integer()),
     screenshare: t.Optional(t.Integer()),
     reservedPorts: t.Array(ReservedPort),
     portWarnings: t.Optional(t.String()),
     cpu: t.Integer(),
-    memory: t.String({ description: 'Such as `4.80Gi`; `auto` until a node is chosen' }),
+    memory: t.String({ description: 'Memory, such as `4.80Gi`; `auto` until placed' }),
     diskGb: t.Optional(t.Integer()),
-    diskGeneration: t.Integer({ description: 'Grows with every revert: another one is another disk' }),
+    diskGeneration: t.Integer({ description: 'Number of the disk; grows with every revert' }),
     image: t.String(),
     architecture: Architecture,
-    type: t.Enum(architectures, { description: 'The same as architecture, for clients that read this' }),
+    type: t.Enum(architectures, { description: 'Same as architecture, for older clients' }),
     gpuPassthrough: t.Boolean(),
     owner: t.String(),
     deployDate: Timestamp,
     expiresAt: t.Optional(Timestamp),
     labels: t.Record(t.String(), t.String()),
-    metadataKeys: t.Array(t.String(), { description: 'Values are read in the guest only' }),
+    metadataKeys: t.Array(t.String(), { description: 'Metadata keys; values are readable only in the guest' }),
     errorMessage: t.Optional(t.String()),
-    warning: t.Optional(t.String({ description: 'Not a failure: what somebody should know or do' })),
+    warning: t.Optional(t.String({ description: 'Warning that is not a failure' })),
     conditions: t.Array(Condition),
     operation: t.Optional(VmOperation),
+    nodes: t.Optional(
+      t.Array(NodeVerdict, {
+        description: 'While it waits for a node, in `GET` of one VM: each node and why, up to 100',
+      }),
+    ),
     resourceVersion: ResourceVersion,
   },
   { title: 'Vm' },
@@ -80,13 +91,13 @@ export type Vm = t.Static<typeof Vm>
 const saving = { description: t.Optional(Description), resourceVersion: ExpectedVersion }
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
 
-const DeployQuery = t.Object({ wait: t.Optional(t.Boolean({ description: '`false`: answer at once' })) })
+const DeployQuery = t.Object({ wait: t.Optional(t.Boolean({ description: '`false`: answer immediately' })) })
 const DeleteQuery = t.Object({
-  force: Flag('Administrators: forget a VM whose node does not answer; it is removed there when the node is back'),
+  force: Flag('Administrators: remove a VM whose node is offline; the node deletes it later'),
 })
 const LogsQuery = t.Object({
-  follow: Flag('Go on as it writes more'),
-  tail: t.Optional(t.Integer({ minimum: 0, maximum: 100_000, description: 'Only so many lines from the end' })),
+  follow: Flag('Follow new output'),
+  tail: t.Optional(t.Integer({ minimum: 0, maximum: 100_000, description: 'Number of lines from the end' })),
 })
 const ConnectQuery = t.Object({
   port: t.Optional(t.String({ maxLength: 16, description: '`ssh` (default), `vnc`, `screenshare`' })),
@@ -154,12 +165,13 @@ export const deployVm = operation({
   path,
   allow: 'dev',
   status: 201,
-  also: { 202: 'With `wait=false`: the VM is on its way' },
+  also: { 202: 'With `wait=false`: the deploy started' },
   summary: 'Deploy a VM',
   description:
-    'Answers when the VM runs. One that fails or is not placed within `timeout` minutes leaves nothing behind. An image ' +
-    'in a registry is looked at once, with the credentials of the namespace: a tag that moves later changes nothing.',
+    'Answers when the VM runs. A VM that fails or does not start within `timeout` minutes is deleted. An image ' +
+    'in a registry is resolved once, with the credentials of the namespace.',
   involves: 'answer.name',
+  past: 'deployed VM {name}',
   tells: ['image', 'vmConfig'],
   query: DeployQuery,
   body: VmDeployment,
@@ -177,6 +189,7 @@ export const deleteVm = operation({
   status: 200,
   summary: 'Delete a VM and its disk',
   involves: 'params.vm',
+  past: 'deleted VM {name}',
   query: DeleteQuery,
   response: Status,
   refuses: ['NotFound', 'Forbidden', 'Timeout'],
@@ -187,7 +200,7 @@ export const deleteVm = operation({
       apiVersion: 'v1',
       metadata: {},
       status: 'Success',
-      message: 'vm "vm-cznfv" deleted from namespace "svc-default"',
+      message: 'VM vm-cznfv deleted from svc-default',
       details: { name: 'vm-cznfv', kind: 'vms' },
       code: 200,
     },
@@ -202,9 +215,15 @@ export const execVm = operation({
   allow: 'dev',
   status: 200,
   summary: 'Start, stop, suspend, resume or revert an Intel-based VM',
-  description: 'Answers when it is done. Revert returns the disk to the latest state of the image: the rest is lost.',
+  description: 'Answers when done. Revert resets the disk to the image; changes are lost.',
   involves: 'params.vm',
-  tells: ['command'],
+  past: {
+    start: 'started VM {name}',
+    stop: 'stopped VM {name}',
+    suspend: 'suspended VM {name}',
+    resume: 'resumed VM {name}',
+    revert: 'reverted VM {name} to its image',
+  },
   body: t.Object({ command: t.Enum(vmCommands), resourceVersion: ExpectedVersion }, { title: 'VmCommand' }),
   response: Vm,
   refuses: ['NotFound', 'Conflict', 'Invalid', 'Timeout'],
@@ -222,15 +241,15 @@ export const resizeVm = operation({
   path: `${path}/{vm}/resize`,
   allow: 'dev',
   status: 200,
-  summary: 'Enlarge the disk of a VM, and restart it',
+  summary: 'Enlarge the disk of a VM and restart it',
   description:
-    'Intel-based VMs: with `user` and `password` partition and file system are grown through SSH. When that does not ' +
-    'work the disk is larger all the same, and `warning` tells how to go on by hand.',
+    'Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that ' +
+    'fails, the disk is larger, and `warning` says what to do.',
   involves: 'params.vm',
-  tells: ['size'],
+  past: 'resized the disk of VM {name} to {size} GB',
   body: t.Object(
     {
-      size: t.Number({ description: 'In GB, an integer, larger than now' }),
+      size: t.Number({ description: 'New size in GB, larger than the current size' }),
       user: t.Optional(t.String({ maxLength: 1024 })),
       password: t.Optional(t.String({ maxLength: 1024, writeOnly: true })),
       resourceVersion: ExpectedVersion,
@@ -268,10 +287,10 @@ export const saveVm = operation({
   status: 202,
   summary: 'Save a running VM as a new image',
   description:
-    'Disk and memory as they are in one moment; the VM goes on. The image is `Updating` until all of it is stored, ' +
-    'then `Ready`, or `Failed` with the reason. A VM of the same shape that is deployed from it goes on from there.',
+    'Disk and memory of one moment; the VM keeps running. The image is `Updating` until stored, ' +
+    'then `Ready`, or `Failed` with the reason. A VM of the same shape resumes from there.',
   involves: 'params.vm',
-  tells: ['imageName'],
+  past: 'started saving VM {name} as image {imageName}',
   body: t.Object({ imageName: Name, ...saving }, { title: 'VmSaving' }),
   response: Image,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],
@@ -285,11 +304,12 @@ export const commitVm = operation({
   path: `${path}/{vm}/commit`,
   allow: 'dev',
   status: 202,
-  summary: 'Save a running VM into the image that it was deployed from',
+  summary: 'Save a running VM to the image that it was deployed from',
   description:
-    'A new version under the same name, once all of it is stored; if that fails, the image stays as it was. VMs that ' +
-    'run on the old version keep it. Intel-based: refused while another VM uses the image.',
+    'Creates a new version of the image; if that fails, the image is unchanged. VMs ' +
+    'on the old version keep it. Intel-based: refused while another VM uses the image.',
   involves: 'params.vm',
+  past: 'started committing VM {name} to its image',
   bodyIsOptional: true,
   body: t.Object(saving, { title: 'VmCommit' }),
   response: Image,
@@ -304,11 +324,11 @@ export const extendVm = operation({
   path: `${path}/{vm}/extend`,
   allow: 'dev',
   status: 200,
-  summary: 'Set when a VM ends by itself',
+  summary: 'Set the lifetime of a VM',
   involves: 'params.vm',
-  tells: ['ttl'],
+  past: 'set the TTL of VM {name} to {ttl}',
   body: t.Object({
-    ttl: t.String({ maxLength: 64, description: 'From now, such as `2h`; `0` for never' }),
+    ttl: t.String({ maxLength: 64, description: 'Time from now, such as `2h`; `0` for no limit' }),
     resourceVersion: ExpectedVersion,
   }),
   response: Vm,
@@ -323,7 +343,7 @@ export const getVmLogs = operation({
   path: `${path}/{vm}/logs`,
   allow: 'dev',
   status: 200,
-  summary: 'Show what a VM wrote to its serial console',
+  summary: 'Show the serial console output of a VM',
   query: LogsQuery,
   produces: 'text/plain; charset=utf-8',
   isStream: true,
@@ -339,8 +359,8 @@ export const connectVm = operation({
   path: `${path}/{vm}/connect`,
   allow: 'dev',
   status: 101,
-  summary: 'Open a connection to a port of a VM, through the service',
-  description: 'A WebSocket whose binary messages are the bytes of the connection. Nodes need not be reachable.',
+  summary: 'Open a connection to a port of a VM',
+  description: 'A WebSocket that carries the bytes as binary messages. The node need not be reachable.',
   query: ConnectQuery,
   isUpgrade: true,
   response: t.String(),

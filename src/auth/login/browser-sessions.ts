@@ -28,6 +28,11 @@ export interface ProviderLogin {
   readonly refreshToken: string | undefined
 }
 
+interface Ticket {
+  readonly ticket: string
+  readonly expiresAt: string
+}
+
 /** Asks the provider again. Undefined: it says that the login is over. Throws when it does not answer. */
 type Refresh = (refreshToken: string) => Promise<ProviderLogin | undefined>
 
@@ -37,9 +42,12 @@ export interface BrowserSessions {
   /** From a token that somebody pasted: lasts as long as the token, at most. Throws Unauthorized. */
   openByToken(token: string): Promise<string>
   openByProvider(login: ProviderLogin): Promise<string>
-  /** From a ticket of this process; each is good for one session. Throws Unauthorized. */
+  /** Each ticket is good for one session, on any server. Throws Unauthorized. */
   openByTicket(ticket: string): Promise<string>
-  issueTicket(principal: Person): string
+  /** For a link that logs a browser in. */
+  issueTicket(principal: Person): Promise<Ticket>
+  /** For the holder of a token: the session ends with the token, at most. Throws Unauthorized. */
+  issueTicketFor(token: string): Promise<Ticket>
   /** As `find`, after asking the provider where that is due; undefined when the login is over. */
   renewed(id: string, refresh: Refresh): Promise<BrowserSession | undefined>
   /** Ends it, or all of the same caller. What the provider gave for it comes back, to be handed back there. */
@@ -56,8 +64,10 @@ const earlySeconds = 300
 /** One server at a time asks the provider: what it is asked with is good for one use. */
 const claimMs = 20_000
 const lookAgainMs = 100
-const maxTickets = 100
-const ticketMs = 24 * 3_600_000
+/** Of the link that is printed once, when the service starts. */
+const ticketSeconds = 24 * 3_600
+/** Of a link that is opened at once. */
+const shortTicketSeconds = 300
 
 interface BrowserSessionsInput {
   readonly collections: Pick<Collections, 'browserSessions'>
@@ -70,14 +80,18 @@ interface BrowserSessionsInput {
 const unauthorized = (message: string, hint: string): ApiError =>
   new ApiError('Unauthorized', `Unauthorized: ${message}`, { hint })
 
+const spent = (): ApiError =>
+  unauthorized('this link was used before or has expired', 'Run svc3 console for a new link')
+
 const nameOf = (id: string): string => createHash('sha256').update(id).digest('base64url')
+/** Never that of a session: ids have no spaces. */
+const ticketName = (ticket: string): string => nameOf(`ticket ${ticket}`)
 
 type Fields = Omit<BrowserSessionRecord, 'sealed'>
 
 export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessions {
   const { secrets, tokens, isCurrent, clock } = input
   const sessions = input.collections.browserSessions
-  const tickets = new Map<string, { readonly principal: Person; readonly untilMs: number }>()
   /** A record is opened once, not with every request. */
   const opened = new WeakMap<Entry<BrowserSessionRecord>, string | null>()
   const renewals = new Map<string, Promise<void>>()
@@ -127,10 +141,32 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
       expiresAt: after(Math.min(seconds, longestSeconds)),
       endsAt: after(lastSeconds),
     }
-    await secrets.sealing((protect) =>
-      sessions.create('', name, protect(sessions.key('', name), fields, refreshToken) as BrowserSessionRecord),
-    )
+    await write(name, fields, refreshToken)
     return id
+  }
+  const write = (name: string, fields: Fields, secret: string) =>
+    secrets.sealing((protect) =>
+      sessions.create('', name, protect(sessions.key('', name), fields, secret) as BrowserSessionRecord),
+    )
+  const issue = async (principal: Person, seconds: number, sessionSeconds?: number): Promise<Ticket> => {
+    await makeRoom(principal)
+    const ticket = randomBytes(24).toString('base64url')
+    const expiresAt = after(seconds)
+    const fields = { principal, createdAt: timestamp(clock.now()), expiresAt, endsAt: expiresAt }
+    const limit = sessionSeconds === undefined ? {} : { sessionEndsAt: after(sessionSeconds) }
+    await write(ticketName(ticket), { ...fields, ...limit }, '')
+    return { ticket, expiresAt }
+  }
+  /** Whom a token names, and how many seconds it lasts. */
+  const bearerOf = async (token: string): Promise<{ readonly principal: Person; readonly seconds: number }> => {
+    const principal = await tokens.verify(token)
+    if (!principal) throw unauthorized('the token is not valid here', 'Get a valid one with svc3 user get-token')
+    if (principal.kind === 'agent' || principal.kind === 'server')
+      throw unauthorized('this is the token of a node or a server', 'Use the token of a user or a service account')
+    const { exp } = decodeJwt(token)
+    const seconds = exp === undefined ? longestSeconds : exp - Math.floor(nowMs() / 1_000)
+    if (seconds <= 0) throw unauthorized('the token has expired', 'Get another with svc3 user get-token')
+    return { principal, seconds }
   }
   const ofCaller = (principal: Person): Entry<BrowserSessionRecord>[] =>
     sessions.list().filter(({ value }) => callerKey(value.principal) === callerKey(principal))
@@ -162,31 +198,26 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
   return {
     find,
     async openByToken(token) {
-      const principal = await tokens.verify(token)
-      if (!principal) throw unauthorized('the token is not valid here', 'svc3 user get-token prints one that is')
-      if (principal.kind === 'agent' || principal.kind === 'server')
-        throw unauthorized('the token is a node’s or a server’s', 'paste the token of a person or a service account')
-      const { exp } = decodeJwt(token)
-      const seconds = exp === undefined ? longestSeconds : exp - Math.floor(nowMs() / 1_000)
-      if (seconds <= 0) throw unauthorized('the token has run out', 'svc3 user get-token prints another')
+      const { principal, seconds } = await bearerOf(token)
       return open(principal, seconds)
     },
     openByProvider: ({ user, refreshToken }) => open(user, userTokenSeconds, refreshToken),
     async openByTicket(ticket) {
-      const found = tickets.get(nameOf(ticket))
-      tickets.delete(nameOf(ticket))
-      if (found && found.untilMs > nowMs() && isCurrent(found.principal))
-        return open(found.principal, ticketSessionSeconds)
-      throw unauthorized(
-        'this link was used before, is a day old, or the service was started again since',
-        'paste a token instead: svc3 user get-token prints one',
-      )
+      const entry = sessions.get('', ticketName(ticket))
+      const isGood = entry && Date.parse(entry.value.expiresAt) > nowMs() && secretOf(entry) !== null
+      if (!isGood || !isCurrent(entry.value.principal)) throw spent()
+      // Whoever deletes it has it.
+      await sessions.delete(entry).catch((error: unknown) => {
+        throw isFault(error, 'Conflict') || isFault(error, 'NotFound') ? spent() : error
+      })
+      const { principal, sessionEndsAt } = entry.value
+      const leftSeconds = sessionEndsAt && Math.floor((Date.parse(sessionEndsAt) - nowMs()) / 1_000)
+      return open(principal, leftSeconds || ticketSessionSeconds)
     },
-    issueTicket(principal) {
-      const ticket = randomBytes(24).toString('base64url')
-      if (tickets.size >= maxTickets) tickets.delete(tickets.keys().next().value as string)
-      tickets.set(nameOf(ticket), { principal, untilMs: nowMs() + ticketMs })
-      return ticket
+    issueTicket: (principal) => issue(principal, ticketSeconds),
+    async issueTicketFor(token) {
+      const { principal, seconds } = await bearerOf(token)
+      return issue(principal, Math.min(shortTicketSeconds, seconds), seconds)
     },
     async renewed(id, refresh) {
       for (;;) {

@@ -86,7 +86,7 @@ export function createCodeFlow(door: ProviderDoor, identity: Pick<Identity, 'ver
       })
       if (!granted || nonceOf(granted.idToken) !== nonce)
         throw new ApiError('Unauthorized', 'Unauthorized: the identity provider did not confirm this login', {
-          hint: 'log in again',
+          hint: 'Log in again',
         })
       return loginOf(granted)
     },
@@ -139,8 +139,8 @@ function grantedBy({ status, body }: FormAnswer, issuer: string): Granted | unde
 }
 
 const silent = (issuer: string, why: string, cause?: unknown): ApiError =>
-  new ApiError('ServiceUnavailable', `the identity provider ${issuer} does not answer: ${why}`, {
-    hint: 'nobody can log in until it does; whoever is logged in stays so for a while',
+  new ApiError('ServiceUnavailable', `The identity provider ${issuer} does not answer: ${why}`, {
+    hint: 'Try again when the provider answers; existing logins keep working',
     retryAfterSeconds: 5,
     cause,
   })
@@ -161,10 +161,10 @@ export function foreignDoor(issuer: string, clientId: string): ProviderDoor {
     async endpoints() {
       if (known && performance.now() - known.atMs < freshMs) return known.endpoints
       const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, fetch)
-      if (about.issuer !== issuer) throw new Error(`it calls itself ${JSON.stringify(about.issuer)}, not ${issuer}`)
+      if (about.issuer !== issuer) throw new Error(`its issuer is ${JSON.stringify(about.issuer)}, not ${issuer}`)
       const authorization = placeIn(about, 'authorization_endpoint', issuer)
       const token = placeIn(about, 'token_endpoint', issuer)
-      if (!authorization || !token) throw new Error('its discovery document names no usable endpoints')
+      if (!authorization || !token) throw new Error('its discovery document has no usable endpoints')
       const scopes = about.scopes_supported
       const endpoints = {
         authorization,

@@ -44,8 +44,8 @@ const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256
 const maxAgeSeconds = 600
 
 const unauthorized = (cause: unknown): ApiError =>
-  new ApiError('Unauthorized', 'Unauthorized: the identity provider’s token is not valid here', {
-    hint: 'log in again with svc3 login',
+  new ApiError('Unauthorized', 'Unauthorized: the token of the identity provider is invalid', {
+    hint: 'Run svc3 login again',
     cause,
   })
 
@@ -77,7 +77,7 @@ export function createIdentity(options: IdentityOptions): Identity {
     const claims = await claimsOf(idToken)
     const endSeconds = Math.min(claims.exp ?? 0, (claims.iat ?? 0) + maxAgeSeconds) + skewSeconds + 1
     if (!(await used.take(idToken, endSeconds * 1_000, clock.now().getTime())))
-      throw new Refused('the ID token was exchanged before')
+      throw new Refused('the ID token was already used')
     try {
       return userOf(claims, await moreAbout(claims, accessToken, options), options)
     } catch (error) {
@@ -110,10 +110,10 @@ function checkForm(idToken: string, { issuer, clientId, otherClientIds = [] }: I
   const isOurs = [clientId, ...otherClientIds].some(
     (id) => audiences.includes(id) && (azp === undefined ? audiences.length === 1 : azp === id),
   )
-  if (!algorithms.includes(alg ?? '')) throw new Refused('its "alg" is not one that only the provider can sign with')
+  if (!algorithms.includes(alg ?? '')) throw new Refused('its "alg" is not an asymmetric algorithm')
   if (typ !== undefined && typ.toUpperCase() !== 'JWT') throw new Refused('its "typ" is not that of an ID token')
   if (iss !== issuer()) throw new Refused('its "iss" is not the configured issuer')
-  if (!isOurs) throw new Refused('its "aud" or "azp" is not the configured client id')
+  if (!isOurs) throw new Refused('its "aud" or "azp" is not the configured client ID')
 }
 
 type Claims = Readonly<Record<string, unknown>>
@@ -125,8 +125,8 @@ async function moreAbout(
   { emailClaim, groupsClaim, keys }: IdentityOptions,
 ): Promise<Claims | string> {
   if (claims[emailClaim] !== undefined && claims[groupsClaim] !== undefined) return {}
-  if (!keys.userinfo) return 'there is no userinfo'
-  if (accessToken === undefined) return 'the client sent no access token to ask userinfo with'
+  if (!keys.userinfo) return 'the provider has no userinfo endpoint'
+  if (accessToken === undefined) return 'the client sent no access token for userinfo'
   const more = await keys.userinfo(accessToken)
   if (typeof more !== 'string' && more.sub !== claims.sub)
     throw new Refused('userinfo’s "sub" is not that of the ID token')
@@ -144,18 +144,18 @@ function userOf(claims: Claims, more: Claims | string, options: IdentityOptions)
   if ([claims, others].some((each) => each.email_verified === false || each.email_verified === 'false'))
     throw new Refused('"email_verified" is false')
   const name = typeof email === 'string' ? userNameOf(email) : undefined
-  if (name === undefined) throw new Refused(`the claim "${emailClaim}" is not an e-mail address`)
+  if (name === undefined) throw new Refused(`the claim "${emailClaim}" is not an email address`)
   const groups = [claims[groupsClaim] ?? others[groupsClaim]].flat()
   const user: User = { kind: 'user', name, admin: adminGroups.some((group) => groups.includes(group)) }
   if (!uidOf) return user
   const uid = uidOf(String(claims.sub))
-  if (uid === undefined) throw new Refused('the user of its "sub" is not there any more')
+  if (uid === undefined) throw new Refused('the user in "sub" no longer exists')
   return { ...user, uid }
 }
 
 const unavailable = (issuer: string, cause: ProviderUnavailable): ApiError =>
-  new ApiError('ServiceUnavailable', `the identity provider ${issuer} does not answer: ${cause.message}`, {
-    hint: 'nobody can log in until it does; tokens that were issued before go on working',
+  new ApiError('ServiceUnavailable', `The identity provider ${issuer} does not answer: ${cause.message}`, {
+    hint: 'Try again when the provider answers; existing tokens keep working',
     retryAfterSeconds: 5,
     cause,
   })

@@ -80,7 +80,7 @@ export function remoteKeys(issuer: string, options: ProviderKeysOptions = {}): P
     },
     async userinfo(accessToken) {
       await current()
-      if (!known?.userinfo) return 'its discovery document names no usable userinfo_endpoint'
+      if (!known?.userinfo) return 'its discovery document has no usable userinfo_endpoint'
       try {
         return await fetchJson(known.userinfo, get, { authorization: `Bearer ${accessToken}` })
       } catch (error) {
@@ -98,10 +98,10 @@ interface Found {
 
 async function fetchKeys(issuer: string, get: typeof fetch): Promise<Found> {
   const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, get)
-  if (about.issuer !== issuer) throw new Error(`it calls itself ${JSON.stringify(about.issuer)}, not ${issuer}`)
+  if (about.issuer !== issuer) throw new Error(`its issuer is ${JSON.stringify(about.issuer)}, not ${issuer}`)
   // Keys that come over a plainer way than the issuer's own address prove nothing.
   const place = placeIn(about, 'jwks_uri', issuer)
-  if (!place) throw new Error('its discovery document names no usable jwks_uri')
+  if (!place) throw new Error('its discovery document has no usable jwks_uri')
   const keys = await fetchJson(place, get)
   if (!Array.isArray(keys.keys)) throw new Error('its key set is not a JSON Web Key Set')
   return { keys: keys as unknown as JSONWebKeySet, userinfo: placeIn(about, 'userinfo_endpoint', issuer) }

@@ -261,7 +261,7 @@ describe('built-in provider', () => {
     assert.ok(many.some(({ status }) => status === 401))
     for (const answer of busy) assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/)
     const pages = await Promise.all(busy.map((answer) => answer.text()))
-    assert.ok(pages.some((page) => page.includes('The service is busy. Try again in a few seconds.')))
+    assert.ok(pages.some((page) => page.includes('The server is busy. Try again in a few seconds.')))
     await login()
   })
 
@@ -280,7 +280,7 @@ describe('built-in provider', () => {
     }
     for (let index = 0; index < 20; index++) {
       assert.notEqual(await guess(`BBBB-BBB${'BCDFGHJKLM'[index % 10]}`), 429)
-      assert.match(text, /There is no such code/)
+      assert.match(text, /Code not found/)
     }
     // From now on each has to wait twice as long as the one before, also where a guess takes a second by itself.
     let last = text
@@ -294,7 +294,7 @@ describe('built-in provider', () => {
     address = '10.1.0.2'
     text = last
     assert.notEqual(await guess('BBBB-BBBB'), 429)
-    assert.match(text, /There is no such code/)
+    assert.match(text, /Code not found/)
     address = '127.0.0.1'
   })
 

@@ -98,12 +98,12 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
     if (user === 'busy') {
       await throttle.unjudged(email)
       log.warn('login refused: too many at once', { remote: address })
-      return { status: 429, waitSeconds: 5, problem: 'The service is busy. Try again in a few seconds.' }
+      return { status: 429, waitSeconds: 5, problem: 'The server is busy. Try again in a few seconds.' }
     }
     if (!user) {
       // Not who was tried: people type passwords into the wrong field.
       log.warn('login refused: wrong e-mail or password', { remote: address })
-      return { status: 401, problem: 'E-mail or password is wrong.' }
+      return { status: 401, problem: 'Wrong email or password.' }
     }
     await throttle.right(email, address)
     log.info('logged in at the built-in identity provider', { actor: user.email, remote: address })
@@ -114,14 +114,14 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
     const provider = await providerNow()
     const interaction = await provider.interactionDetails(request, response).catch(() => undefined)
     if (!interaction || action !== `${mount}/login/${interaction.uid}`) {
-      const text = 'This login has run out, or was begun in another browser.'
-      return send(response, 400, messagePage(place, 'Start again', text, 'Run svc3 login again.'))
+      const text = 'This login has expired or was started in another browser.'
+      return send(response, 400, messagePage(place, 'Login expired', text, 'Run svc3 login again.'))
     }
     const target = place + action.slice(mount.length)
     if (request.method !== 'POST') return send(response, 200, loginPage({ mount: place, action: target }))
     if (request.headers.origin !== undefined && request.headers.origin !== new URL(issuer()).origin) {
-      const text = 'The form came from another page than this service’s own.'
-      return send(response, 403, messagePage(place, 'Refused', text))
+      const text = 'The form was sent from another site.'
+      return send(response, 403, messagePage(place, 'Request rejected', text))
     }
     const form = await readForm(request)
     const email = form?.get('email')?.slice(0, 320) ?? ''
@@ -130,7 +130,7 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
       return send(
         response,
         400,
-        loginPage({ mount: place, action: target, email, problem: 'Enter your e-mail address and your password.' }),
+        loginPage({ mount: place, action: target, email, problem: 'Enter your email and password.' }),
       )
     }
     const tried = await tryPassword(email, password, address)
@@ -157,7 +157,7 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
       }
       const { status, problem, waitSeconds } = tried
       throw new ApiError(status === 401 ? 'Unauthorized' : 'TooManyRequests', problem, {
-        hint: 'svc3 server users reset gives a user a new password',
+        hint: 'Run svc3 server users reset to set a new password',
         ...(waitSeconds !== undefined && { retryAfterSeconds: waitSeconds }),
       })
     },
@@ -176,7 +176,15 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
       } catch (error) {
         log.error('a request to the built-in identity provider failed', {}, error)
         if (response.headersSent) return void response.destroy()
-        send(response, 500, messagePage(place, 'This did not work', 'Something went wrong in the service.'))
+        send(
+          response,
+          500,
+          messagePage(
+            place,
+            'Something went wrong',
+            'The server failed to handle the request. Try again, or check its log.',
+          ),
+        )
       }
     },
   }
@@ -216,6 +224,6 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams | und
 }
 
 function duration(seconds: number): string {
-  if (seconds < 90) return `${seconds} second${seconds === 1 ? '' : 's'}`
-  return `${Math.ceil(seconds / 60)} minutes`
+  if (seconds < 90) return `${seconds} s`
+  return `${Math.ceil(seconds / 60)} min`
 }

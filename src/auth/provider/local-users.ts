@@ -128,7 +128,7 @@ export class LocalUsers {
       } catch (error) {
         if (!(error instanceof LockedError)) throw error
         if (performance.now() > patienceEnds)
-          throw new LocalUsersError(`process ${error.pid} is editing ${this.#file}`, 'try again when it is done')
+          throw new LocalUsersError(`Process ${error.pid} is editing ${this.#file}`, 'Try again in a moment')
         await sleep(50)
       }
     }
@@ -159,7 +159,7 @@ export const accountIdOf = ({ uid, scrypt }: LocalUser): string =>
   `${uid}.${createHash('sha256').update(scrypt.salt).digest('hex').slice(0, 12)}`
 
 function parseUsers(text: string, file: string): readonly LocalUser[] {
-  const broken = new LocalUsersError(`${file} is not a list of users`, 'restore it from your backup, or correct it')
+  const broken = new LocalUsersError(`${file} is not a valid list of users`, 'Correct it, or restore it from a backup')
   let users: unknown
   try {
     users = (JSON.parse(text) as { users?: unknown } | null)?.users
@@ -182,18 +182,18 @@ function isUser(value: unknown): value is LocalUser {
 }
 
 export const userExists = (name: string): LocalUsersError =>
-  new LocalUsersError(`there is a user ${name} already`, 'give them a new password with: svc3 server users reset')
+  new LocalUsersError(`User ${name} already exists`, `Run svc3 server users reset ${name} to set a new password`)
 
 export const userNotFound = (name: string): LocalUsersError =>
-  new LocalUsersError(`user "${name}" not found`, 'svc3 server users list shows who is there')
+  new LocalUsersError(`User ${name} not found`, 'Run svc3 server users list to see all users')
 
 export function checkedEmail(email: string): string {
   const name = userNameOf(email)
   if (name !== undefined) return name
-  throw new LocalUsersError(`"${email}" is not an e-mail address`, 'for example ada@example.com')
+  throw new LocalUsersError(`Invalid email address "${email}"`, 'Use an address such as ada@example.com')
 }
 
 export function checkPassword(password: string): void {
   if (password.length < minPasswordLength)
-    throw new LocalUsersError(`the password is too short`, `take one of at least ${minPasswordLength} characters`)
+    throw new LocalUsersError('The password is too short', `Use at least ${minPasswordLength} characters`)
 }

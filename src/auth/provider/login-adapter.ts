@@ -30,13 +30,13 @@ const maxPending = 10_000
 function checkRoom(model: string, logins: Collection<LoginRecord>, max: number): void {
   if (lasting.has(model) || logins.list().length < max) return
   if (logins.list().filter(({ value }) => !lasting.has(value.model)).length < max) return
-  throw Object.assign(new errors.TemporarilyUnavailable('too many logins are under way: try again in a few minutes'), {
+  throw Object.assign(new errors.TemporarilyUnavailable('Too many logins in progress. Try again in a few minutes.'), {
     status: 429,
     statusCode: 429,
   })
 }
 
-const usedAlready = (): Error => new errors.InvalidGrant('it was used already')
+const usedAlready = (): Error => new errors.InvalidGrant('already used')
 
 export function createLoginAdapter(model: string, storage: LoginStorage): Adapter {
   const { logins, secrets, keys, clock } = storage

@@ -80,13 +80,13 @@ export const loginPage = ({ mount, action, email = '', problem }: LoginForm): st
     html`<h1>Log in</h1>
 ${problemText(problem)}
 <form method="post" action="${action}">
-<label for="email">E-mail</label>
+<label for="email">Email</label>
 <input id="email" name="email" type="email" value="${email}" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="320" required${focus(email === '')}>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(email !== '')}>
 <button type="submit">Log in</button>
 </form>
-<p class="small">Forgotten your password? Whoever runs this service can set a new one.</p>`,
+<p class="small">Forgot your password? Ask an administrator of this server to reset it.</p>`,
   )
 
 const focus = (on: boolean): Html => html`${on ? new Html(' autofocus') : ''}`
@@ -101,10 +101,10 @@ interface DeviceForm {
 
 export const deviceCodePage = ({ mount, action, secret, code = '', problem }: DeviceForm): string =>
   page(
-    'Log in a device',
+    'Log in device',
     mount,
-    html`<h1>Log in a device</h1>
-<p>Enter the code that <code>svc3 login --device</code> shows.</p>
+    html`<h1>Log in device</h1>
+<p>Enter the code shown by <code>svc3 login --device</code>.</p>
 ${problemText(problem)}
 <form method="post" action="${action}">
 <input type="hidden" name="xsrf" value="${secret}">
@@ -124,19 +124,19 @@ export const deviceConfirmPage = ({ mount, action, secret, code, device }: Confi
     'Is this your device?',
     mount,
     html`<h1>Is this your device?</h1>
-<p>It shows this code, and will act in your name:</p>
+<p>Check that it shows this code. It will be logged in as you.</p>
 <p class="code shown">${code}</p>
 <dl><dt>Address</dt><dd>${device.ip}</dd><dt>Program</dt><dd>${device.program}</dd></dl>
-<p class="warning">If somebody sent you here, or you did not just start <code>svc3 login</code> yourself, refuse.</p>
+<p class="warning">If someone sent you this link, or you did not just run <code>svc3 login</code>, choose Cancel.</p>
 <form method="post" action="${action}">
 <input type="hidden" name="xsrf" value="${secret}">
 <input type="hidden" name="user_code" value="${code}">
-<button type="submit" name="confirm" value="yes">Yes, log it in</button>
-<button type="submit" name="abort" value="yes" class="quiet">No, refuse</button>
+<button type="submit" name="confirm" value="yes">Log in device</button>
+<button type="submit" name="abort" value="yes" class="quiet">Cancel</button>
 </form>`,
   )
 
-/** A page that only says something. */
+/** A page with a message only. */
 export const messagePage = (mount: string, title: string, text: string, more = ''): string =>
   page(
     title,

@@ -42,7 +42,7 @@ export async function matches(password: string, stored: PasswordHash): Promise<b
 let last: Promise<unknown> = Promise.resolve()
 let underWay = 0
 async function derive(password: string, { salt, N, r, p }: PasswordHash, bytes: number): Promise<Buffer> {
-  if (underWay > maxWaiting) throw new PasswordsBusy('too many passwords are being checked')
+  if (underWay > maxWaiting) throw new PasswordsBusy('too many password checks in progress')
   underWay += 1
   const next = last.then(
     () =>

@@ -22,7 +22,11 @@ export interface LocalProviderOptions {
   readonly log: Log
 }
 
-const sessionCookie = 'svc3_session'
+/** Browsers do not tell ports of a host apart: two servers there need cookies of different names. */
+const cookieName = (name: string, issuer: string): string => {
+  const { port } = new URL(issuer)
+  return port === '' ? name : `${name}_${port}`
+}
 const scopes = 'openid email groups offline_access'
 const minutes = 60
 const days = 24 * 3_600
@@ -45,10 +49,10 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       ctx.query = {}
     }
     const goesOn = ctx.method === 'POST' ? ctx.path === '/device' : ctx.path.startsWith('/device/')
-    if (goesOn && ctx.cookies.get(sessionCookie) === undefined) {
+    if (goesOn && ctx.cookies.get(cookieName('svc3_session', issuer)) === undefined) {
       // oidc-provider fails here, on a session that was never kept.
       ctx.status = 400
-      return show(ctx, messagePage(mount, 'Start again', 'This login has run out.', 'Run svc3 login --device again.'))
+      return show(ctx, messagePage(mount, 'Login expired', 'This login has expired.', 'Run svc3 login --device again.'))
     }
     const takesCode = ctx.method === 'POST' && ctx.path === '/device'
     const waitSeconds = takesCode ? await throttle.beginCode(ctx.ip) : 0
@@ -56,13 +60,13 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       log.warn('login refused: too many wrong codes', { remote: ctx.ip, delayMs: waitSeconds * 1_000 })
       ctx.status = 429
       ctx.set('retry-after', String(waitSeconds))
-      return show(ctx, messagePage(mount, 'Too many wrong codes', `Try again in ${waitSeconds} seconds.`))
+      return show(ctx, messagePage(mount, 'Too many wrong codes', `Try again in ${waitSeconds} s.`))
     }
     await next()
     if (takesCode && ctx.state.isWrongCode !== true) await throttle.rightCode(ctx.ip)
     if (ctx.status === 404 && !ctx.body) {
       ctx.status = 404
-      show(ctx, messagePage(mount, 'Not found', 'There is nothing here.', 'To log in, run svc3 login.'))
+      show(ctx, messagePage(mount, 'Page not found', 'Check the address.', 'To log in, run svc3 login.'))
     }
   })
   return provider
@@ -80,13 +84,17 @@ function show(ctx: Shown, page: string): void {
 }
 
 function configuration(options: LocalProviderOptions): Configuration {
-  const { clientId, console, keys, storage, mount } = options
+  const { issuer, clientId, console, keys, storage, mount } = options
   return {
     adapter: (model: string) => createLoginAdapter(model, storage),
     jwks: { keys: [keys.signing as { kty: 'EC' }] },
     cookies: {
       keys: [...keys.cookies],
-      names: { session: sessionCookie, interaction: 'svc3_login', resume: 'svc3_resume' },
+      names: {
+        session: cookieName('svc3_session', issuer),
+        interaction: cookieName('svc3_login', issuer),
+        resume: cookieName('svc3_resume', issuer),
+      },
     },
     clients: [
       {
@@ -137,8 +145,7 @@ function configuration(options: LocalProviderOptions): Configuration {
       // Only long enough for one login; the next asks again, so that another person can log in.
       Session: 10 * minutes,
     },
-    renderError: (ctx, out) =>
-      show(ctx, messagePage(mount, 'This did not work', explained(out), 'Run svc3 login again to start anew.')),
+    renderError: (ctx, out) => show(ctx, messagePage(mount, 'Login failed', explained(out), 'Run svc3 login again.')),
     features: {
       devInteractions: { enabled: false },
       dPoP: { enabled: false },
@@ -151,7 +158,7 @@ function configuration(options: LocalProviderOptions): Configuration {
 }
 
 const explained = (out: { error: string; error_description?: string | undefined }): string =>
-  out.error === 'server_error' ? 'Something went wrong in the service.' : (out.error_description ?? out.error)
+  out.error === 'server_error' ? 'The server failed to handle the request.' : (out.error_description ?? out.error)
 
 function accountOf(accountId: string, { users, adminGroup }: LocalProviderOptions) {
   const user = users.byAccountId(accountId)
@@ -169,7 +176,7 @@ function policy(): interactionPolicy.DefaultPolicy {
   prompts.remove('consent')
   const { checks } = prompts.get('login') ?? {}
   checks?.add(
-    new Check('account_gone', 'the user of this session is not there any more', 'login_required', ({ oidc }) =>
+    new Check('account_gone', 'the user of this session no longer exists', 'login_required', ({ oidc }) =>
       when(oidc.session?.accountId !== undefined && !oidc.entities.Account),
     ),
   )
@@ -194,11 +201,11 @@ async function ownGrant({ oidc }: KoaContextWithOIDC) {
 }
 
 const codeProblems: Readonly<Record<string, string>> = {
-  NotFoundError: 'There is no such code. Look again at what the device shows.',
+  NotFoundError: 'Code not found. Check the code shown on the device.',
   NoCodeError: 'Enter the code.',
-  ExpiredError: 'This code has run out. Run svc3 login --device again.',
-  AlreadyUsedError: 'This code was used already. Run svc3 login --device again.',
-  AbortedError: 'Refused: the device was not logged in.',
+  ExpiredError: 'This code has expired. Run svc3 login --device again.',
+  AlreadyUsedError: 'This code was already used. Run svc3 login --device again.',
+  AbortedError: 'Cancelled. The device was not logged in.',
 }
 
 function deviceFlow(mount: string): NonNullable<Configuration['features']>['deviceFlow'] {
@@ -212,7 +219,7 @@ function deviceFlow(mount: string): NonNullable<Configuration['features']>['devi
     deviceInfo: (ctx) => ({ ip: ctx.ip, program: ctx.get('user-agent').slice(0, 200) }),
     userCodeInputSource(ctx, _form, _out, error) {
       ctx.state.isWrongCode = error?.name === 'NotFoundError'
-      const problem = error ? (codeProblems[error.name] ?? 'This did not work. Enter the code again.') : undefined
+      const problem = error ? (codeProblems[error.name] ?? 'Something went wrong. Enter the code again.') : undefined
       const code =
         typeof ctx.state.code === 'string' ? ctx.state.code : ((error as { userCode?: string })?.userCode ?? '')
       show(ctx, deviceCodePage({ mount, action, secret: secretOf(ctx), code, problem }))
@@ -222,7 +229,7 @@ function deviceFlow(mount: string): NonNullable<Configuration['features']>['devi
       show(ctx, deviceConfirmPage({ mount, action, secret: secretOf(ctx), code: userCode, device }))
     },
     successSource(ctx) {
-      show(ctx, messagePage(mount, 'The device is logged in', 'You can close this window.'))
+      show(ctx, messagePage(mount, 'Device logged in', 'You can close this window.'))
     },
   }
 }

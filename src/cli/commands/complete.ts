@@ -11,17 +11,17 @@ const testPatienceMs = 60_000
 
 export const command = defineCommand({
   description:
-    'For the scripts of "svc3 completion". Prints what may stand in place of the last WORD, each with a tab and what it is;\nthe last line is ":files", ":folders" or ":", for what else the shell itself may offer.',
+    'For the scripts of svc3 completion. Prints the candidates for the last WORD, each with a tab and a description;\nthe last line is ":files", ":folders" or ":", which tells the shell what else to offer.',
   arguments: {
     words: {
       value: 'WORD',
-      description: 'what is typed so far, the word under the cursor last',
+      description: 'words typed so far; the last one is under the cursor',
       repeatable: true,
       afterDashes: true,
     },
   },
   options: {},
-  examples: [{ line: 'svc3 __complete -- vm de', does: 'What the shell is told when somebody has typed "svc3 vm de"' }],
+  examples: [{ line: 'svc3 __complete -- vm de', does: 'Show the candidates for svc3 vm de' }],
   async run({ host, commands }, { args: { words } }) {
     const current = words.at(-1) ?? ''
     try {

@@ -6,8 +6,8 @@ import { UsageError } from '../line/usage.ts'
 
 export const command = defineCommand({
   description:
-    'Prints a script that completes commands, options, and the names of VMs, images, nodes and namespaces as the service\n' +
-    'knows them. Put the line of your shell into its start-up file: ~/.bashrc, ~/.zshrc (after compinit),\n' +
+    'Prints a script that completes commands, options, and the names of VMs, images, nodes and namespaces from the\n' +
+    'server. Put the line for your shell into its start-up file: ~/.bashrc, ~/.zshrc (after compinit),\n' +
     '~/.config/fish/config.fish, $PROFILE.',
   arguments: {
     shell: { value: 'SHELL', description: shells.join(', '), required: true, choices: shells },

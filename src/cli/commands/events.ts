@@ -4,6 +4,7 @@ import { watch } from '../../client/watch.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import { type Column, growingTable } from '../output/output.ts'
+import { noteConnection } from '../watch-note.ts'
 
 const columns: readonly Column<Event>[] = [
   { header: 'AT', cell: (item) => ({ time: item.at }) },
@@ -18,15 +19,15 @@ const columns: readonly Column<Event>[] = [
 export const command = defineCommand({
   arguments: {},
   options: {
-    for: { type: 'string', value: 'KIND/NAME', description: 'Only what concerns this' },
-    watch: { type: 'boolean', description: 'Go on with what happens from now on, until Ctrl-C' },
+    for: { type: 'string', value: 'KIND/NAME', description: 'Only events about this record' },
+    watch: { type: 'boolean', description: 'Follow new events until Ctrl-C' },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 events', does: 'What was changed in the default namespace, and by whom' },
-    { line: 'svc3 events --for vm/demo --watch', does: 'What becomes of a VM, until Ctrl-C' },
-    { line: 'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide', does: 'The history of one thing' },
+    { line: 'svc3 events', does: 'List changes in the default namespace, and who made them' },
+    { line: 'svc3 events --for vm/demo --watch', does: 'Follow a VM until Ctrl-C' },
+    { line: 'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide', does: 'Show the history of one record' },
   ],
   async run(context, { options }) {
     const fieldSelector = selectorOf(options.for)
@@ -34,12 +35,13 @@ export const command = defineCommand({
     const input = { params: { namespace }, query: { ...(fieldSelector !== undefined && { fieldSelector }) } }
     if (!options.watch) {
       const items = await client.listAll(listEvents, { ...input, signal: context.signal })
-      await context.print(items, columns, `Nothing has been changed in namespace ${namespace}.`)
+      await context.print(items, columns, `No events in ${namespace}`)
       return 0
     }
     const isData = context.format === 'json' || context.format === 'yaml'
     const row = await growingTable(columns, context.rendering())
-    for await (const { type, object } of watch(client, listEvents, input, { signal: context.signal })) {
+    const told = { signal: context.signal, onConnection: noteConnection(context) }
+    for await (const { type, object } of watch(client, listEvents, input, told)) {
       if (type === 'ADDED') context.host.stdout.write(isData ? `${JSON.stringify(object)}\n` : row(object))
     }
     return context.signal.aborted ? 130 : 0
@@ -73,7 +75,7 @@ function selectorOf(text: string | undefined): string | undefined {
   const kind = kinds[word] ?? kinds[word.replace(/s$/, '')] ?? Object.values(kinds).find((known) => known === word)
   if (kind && name) return `involved.kind=${kind},involved.name=${name}`
   throw new UsageError(
-    `"${text}" is not of the form KIND/NAME`,
-    `KIND is one of ${[...new Set(Object.values(kinds))].join(', ')}`,
+    `Invalid --for "${text}": specify KIND/NAME`,
+    `Choose KIND from ${[...new Set(Object.values(kinds))].join(', ')}`,
   )
 }

@@ -4,10 +4,10 @@ import { showHelpFor } from '../line/show-help.ts'
 
 export const command = defineCommand({
   arguments: {
-    words: { value: 'COMMAND', description: 'the command to explain', repeatable: true, names: 'commands' },
+    words: { value: 'COMMAND', description: 'command to explain', repeatable: true, names: 'commands' },
   },
   options: {},
-  examples: [{ line: 'svc3 help regcred add', does: 'The same as svc3 regcred add --help' }],
+  examples: [{ line: 'svc3 help regcred add', does: 'Same as svc3 regcred add --help' }],
   async run({ host, commands }, { args }) {
     await showHelpFor(host, commands, args.words)
     return 0

@@ -8,7 +8,7 @@ const limits = { timeoutMs: 3_000, attempts: 1 }
 export const command = defineCommand({
   arguments: {},
   options: { ...connected, ...printed },
-  examples: [{ line: 'svc3 version', does: 'The versions of this program and of the server it talks to' }],
+  examples: [{ line: 'svc3 version', does: 'Show client and server versions' }],
   async run(context) {
     const client = context.host.version
     const server = await serverVersion(context)
@@ -29,7 +29,7 @@ async function serverVersion(context: Context): Promise<string | undefined> {
     return (await client.call(getClusterInfo, { signal: context.signal })).version
   } catch (error) {
     if (context.signal.aborted) throw error
-    context.note(error instanceof Error ? error.message : 'no server answers')
+    context.note(error instanceof Error ? error.message : 'No server answers')
     return undefined
   }
 }

@@ -22,7 +22,7 @@ function configFile({ env }: Pick<Host, 'env'>): string {
   const { XDG_CONFIG_HOME, HOME } = env
   const folder = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)
   if (folder) return `${folder}/svc3/config.json`
-  throw new Failure('there is no place for a configuration file', 'set HOME or XDG_CONFIG_HOME')
+  throw new Failure('No place for a configuration file', 'Set HOME or XDG_CONFIG_HOME')
 }
 
 export async function editConfig(host: Host, change: (config: Config) => Config): Promise<void> {
@@ -63,14 +63,14 @@ export async function withConfigLock<T>(host: Host, purpose: string, work: () =>
       } catch (error) {
         if (!(error instanceof LockedError)) throw error
         if (performance.now() > end)
-          throw new Failure(`process ${error.pid} has been changing ${file} for too long`, 'end it, then try again')
+          throw new Failure(`Process ${error.pid} has locked ${file} for over a minute`, 'End it, then try again')
         await new Promise((resolve) => setTimeout(resolve, lookAgainMs))
       }
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (!unwritable.has(code ?? '')) throw error
-    throw new Failure(`cannot write ${file} (${code})`, 'check the folder, or name another one with XDG_CONFIG_HOME')
+    throw new Failure(`Cannot write ${file} (${code})`, 'Check the folder, or choose another with XDG_CONFIG_HOME')
   }
 }
 
@@ -83,5 +83,5 @@ function parse(text: string, file: string): Config {
   } catch {
     // Reported below: a parser's message would quote the file, and with it a token.
   }
-  throw new Failure(`${file} is not a JSON object`, 'correct it, or move it away')
+  throw new Failure(`${file} is not a JSON object`, 'Correct it, or move it away')
 }

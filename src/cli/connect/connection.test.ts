@@ -37,7 +37,7 @@ describe('connection', () => {
     assert.equal(exitCode, 1)
     assert.match(
       stderr,
-      /^svc3: no svc3 server is known.*\nsvc3: run "npm start" in \/nowhere\/svc3, or set SVC3_API_URL/,
+      /^svc3: No svc3 server is running from this checkout.*\nsvc3: Run npm start in \/nowhere\/svc3, or set SVC3_API_URL/,
     )
   })
 
@@ -82,17 +82,24 @@ describe('connection', () => {
     assert.equal(stale.exitCode, 1)
     assert.match(
       stale.stderr,
-      new RegExp(`no server answers at ${gone.apiUrl}: .*process ${pid}\\) has ended\n.*npm start`),
+      new RegExp(`No server answers at ${gone.apiUrl}: process ${pid}, .* has ended\n.*npm start`),
     )
     const typed = await run(list, { env: { SVC3_API_URL: gone.apiUrl } })
-    assert.match(typed.stderr, /^svc3: no server answers at .*\nsvc3: run "npm start".*from SVC3_API_URL\)\n$/)
+    assert.match(
+      typed.stderr,
+      /^svc3: No server answers at .*\nsvc3: Check the address \(from SVC3_API_URL\), or run npm start/,
+    )
   })
 
   const broken = [
     ['svc3/config.json', '{"token":"planted', /is not a JSON object/],
     ['svc3/config.json', [], /is not a JSON object/],
-    ['svc3/config.json', { currentContext: 'a', contexts: {} }, /names the context "a" but gives no apiUrl/],
-    ['svc3/config.json', { currentContext: 'a', contexts: { a: { apiUrl: 'localhost:8080' } } }, /is not of the form/],
+    ['svc3/config.json', { currentContext: 'a', contexts: {} }, /Context a in .* has no apiUrl/],
+    [
+      'svc3/config.json',
+      { currentContext: 'a', contexts: { a: { apiUrl: 'localhost:8080' } } },
+      /Invalid address in context a/,
+    ],
   ] as const
   for (const [file, content, text] of broken) {
     it(`the command line refuses ${JSON.stringify(content)} in the config file`, async () => {

@@ -1,10 +1,11 @@
-// Which service to call, and with which token: --context > environment > config file > the local server's connection
-// file.
+// Which service to call, and with which token: --context > SVC3_API_URL > SVC3_DATA > SVC3_CONTEXT > current context >
+// the local server's connection file.
 
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { ApiError } from '../../api/errors.ts'
+import { isLoopback } from '../../client/transport.ts'
 import type { Host } from '../host.ts'
 import { didYouMean } from '../line/suggest.ts'
 import { Failure, UsageError } from '../line/usage.ts'
@@ -17,10 +18,12 @@ export interface Connection {
   readonly renewal?: Renewal | undefined
   /** The namespace of the configured context. */
   readonly namespace?: string | undefined
-  /** File of the authorities that may vouch for the server, in place of those that the system trusts. */
+  /** File of the certificate authorities to trust, in place of the system's. */
   readonly ca?: string | undefined
   /** The configured context that it comes from. */
   readonly context?: string | undefined
+  /** The context that would be used without the environment: a note names it. */
+  readonly overridden?: string | undefined
   /** Where this was found, for messages. */
   readonly source: string
   /** The local server that wrote it. */
@@ -38,59 +41,91 @@ interface Renewal {
 type Fields = Readonly<Record<string, unknown>>
 
 export function findConnection(host: Host): Connection {
-  const { SVC3_API_URL, SVC3_TOKEN } = host.env
+  const { SVC3_API_URL, SVC3_DATA, SVC3_TOKEN } = host.env
   const token = SVC3_TOKEN?.trim() || undefined
-  const asked = SVC3_API_URL ? checkUrl(SVC3_API_URL, 'SVC3_API_URL') : undefined
-  const stored = readStored(host, asked, asked !== undefined && token !== undefined)
-  if (SVC3_API_URL) {
-    const apiUrl = checkUrl(SVC3_API_URL, 'SVC3_API_URL')
-    // A token goes only where it was meant to go.
-    const own = stored && isSame(stored.apiUrl, apiUrl) ? stored : undefined
-    const named = { apiUrl, namespace: stored?.namespace, ca: own?.ca, context: own?.context, source: 'SVC3_API_URL' }
-    return token ? { ...named, token: checkToken(token) } : { ...named, ...credentialsOf(own) }
-  }
-  if (!stored) {
-    throw new Failure(
-      `no svc3 server is known: none runs ${host.isInstalled ? 'here' : 'from this checkout'}, and none is configured`,
-      host.isInstalled
-        ? `name one: ${host.calledAs} config set --api-url URL`
-        : `${restart(host)}, or set SVC3_API_URL (and SVC3_TOKEN)`,
-    )
-  }
-  if (!token) return { ...stored, ...credentialsOf(stored) }
-  const { tokenExpiresAt: _, renewal: __, ...rest } = stored
+  const found = SVC3_API_URL
+    ? byAddress(host, checkUrl(SVC3_API_URL, 'SVC3_API_URL'), token !== undefined)
+    : SVC3_DATA
+      ? byDataFolder(host, SVC3_DATA)
+      : byConfiguration(host)
+  if (!token) return { ...found, token: checkToken(found.token) }
+  const { tokenExpiresAt: _, renewal: __, ...rest } = found
   return { ...rest, token: checkToken(token) }
 }
 
-const isSame = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin
-
-const credentialsOf = (stored: Connection | undefined): Partial<Connection> => ({
-  token: checkToken(stored?.token),
-  tokenExpiresAt: stored?.tokenExpiresAt,
-  renewal: stored?.renewal,
-})
-
-/** The context of that server, otherwise the current one, otherwise the local server. */
-function storedConnection(host: Host, apiUrl: string | undefined): Connection | undefined {
-  const context = contextConnection(host, apiUrl)
-  if (context?.token !== undefined) return context
-  const local = localConnection(host)
-  if (!context) return local
-  // Who is logged out of the local server is what they were before they logged in.
-  return local && isSame(local.apiUrl, context.apiUrl)
-    ? { ...local, namespace: context.namespace, ca: context.ca, context: context.context }
-    : context
+/** SVC3_API_URL. A stored token goes only where it was meant to go. */
+function byAddress(host: Host, apiUrl: string, hasToken: boolean): Connection {
+  const named = { apiUrl, source: 'SVC3_API_URL' }
+  const stored = (): Connection => {
+    const own = contextFor(host, apiUrl)
+    const local = own?.token === undefined ? localConnection(host) : undefined
+    const isLocal = local && isSame(local.apiUrl, apiUrl)
+    return { ...own, ...(isLocal && { token: local.token }), ...named, ...overriding(host, own?.context) }
+  }
+  return hasToken ? readable(stored, named) : stored()
 }
 
 /** A broken file is a failure only where something in it is needed. */
-function readStored(host: Host, apiUrl: string | undefined, isOptional: boolean): Connection | undefined {
+function readable<T>(read: () => T, otherwise: T): T {
   try {
-    return storedConnection(host, apiUrl)
-  } catch (error) {
-    if (isOptional) return undefined
-    throw error
+    return read()
+  } catch {
+    return otherwise
   }
 }
+
+/** SVC3_DATA: the server that runs on that folder, whatever is configured. */
+function byDataFolder(host: Host, folder: string): Connection {
+  const local = localConnection(host)
+  if (!local) {
+    const context = currentContext(host)
+    const instead = context === undefined ? '' : `, or unset SVC3_DATA to use context ${context}`
+    throw new Failure(
+      `No svc3 server is running on ${path.resolve(host.workingDir, folder)} (SVC3_DATA)`,
+      `Start it${instead}`,
+    )
+  }
+  const stored = (): Connection => {
+    const own = contextFor(host, local.apiUrl)
+    return { ...merged(local, own), ...overriding(host, own?.context) }
+  }
+  return local.token === undefined ? stored() : readable(stored, local)
+}
+
+/** The context in use, otherwise the local server. */
+function byConfiguration(host: Host): Connection {
+  const context = contextConnection(host)
+  if (context?.token !== undefined) return context
+  const local = localConnection(host)
+  if (context) return local && isSame(local.apiUrl, context.apiUrl) ? merged(local, context) : context
+  if (local) return local
+  throw new Failure(
+    host.isInstalled
+      ? 'No svc3 server is running on this machine, and no context is configured'
+      : 'No svc3 server is running from this checkout, and no context is configured',
+    host.isInstalled
+      ? `Run ${host.calledAs} config set --api-url URL`
+      : `${restart(host)}, or set SVC3_API_URL and SVC3_TOKEN`,
+  )
+}
+
+/** Who logged in to the local server is that user; who logged out is what they were before. */
+const merged = (local: Connection, own: Connection | undefined): Connection =>
+  own?.token === undefined
+    ? { ...local, namespace: own?.namespace, ca: own?.ca, context: own?.context }
+    : { ...own, pid: local.pid }
+
+/** The context that commands use by default, unless it is that server's. */
+export function contextElsewhere(host: Host, apiUrl: string): string | undefined {
+  return readable(() => overriding(host, contextFor(host, apiUrl)?.context).overridden, undefined)
+}
+
+function overriding(host: Host, own: string | undefined): Pick<Connection, 'overridden'> {
+  const current = currentContext(host)
+  return current === undefined || current === own ? {} : { overridden: current }
+}
+
+const isSame = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin
 
 /** The namespace of a command: flag > environment > context > the default. */
 export function chooseNamespace(host: Host, flag: string | undefined, connection: Connection): string {
@@ -106,22 +141,42 @@ export function dataDir(host: Host, flag?: string): string {
   return path.join(home, '.svc3')
 }
 
-function contextConnection(host: Host, apiUrlWanted: string | undefined): Connection | undefined {
+/** The name of the context that is used where the environment names no other server. */
+function currentContext(host: Host): string | undefined {
+  return textOf(host.env.SVC3_CONTEXT) ?? textOf(readConfig(host).config?.currentContext)
+}
+
+/** The configured context of that server. */
+function contextFor(host: Host, apiUrl: string): Connection | undefined {
+  const { config } = readConfig(host)
+  const contexts = fieldsOf(config?.contexts) ?? {}
+  const isFor = (name: string): boolean => {
+    const known = textOf(fieldsOf(contexts[name])?.apiUrl)
+    return known !== undefined && URL.canParse(known) && isSame(known, apiUrl)
+  }
+  const current = currentContext(host)
+  const name = current !== undefined && isFor(current) ? current : Object.keys(contexts).find(isFor)
+  return name === undefined ? undefined : namedContext(host, name)
+}
+
+function contextConnection(host: Host): Connection | undefined {
+  const name = currentContext(host)
+  return name === undefined ? undefined : namedContext(host, name)
+}
+
+function namedContext(host: Host, name: string): Connection {
   const { file, config } = readConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
-  const asked = apiUrlWanted === undefined ? textOf(host.env.SVC3_CONTEXT) : undefined
-  if (asked !== undefined && !Object.hasOwn(contexts, asked)) throw unknownContext(asked, Object.keys(contexts), file)
-  const name = asked ?? contextOf(contexts, apiUrlWanted) ?? textOf(config?.currentContext)
-  if (!config || name === undefined) return undefined
+  if (host.env.SVC3_CONTEXT === name && !Object.hasOwn(contexts, name))
+    throw unknownContext(name, Object.keys(contexts), file)
   const context = fieldsOf(Object.hasOwn(contexts, name) ? contexts[name] : undefined)
   const apiUrl = textOf(context?.apiUrl)
-  if (!context || apiUrl === undefined) {
+  if (!context || apiUrl === undefined)
     throw new Failure(
-      `${file} names the context "${name}" but gives no apiUrl for it`,
-      `add it under "contexts" in ${file}`,
+      `Context ${name} in ${file} has no apiUrl`,
+      `Run ${host.calledAs} config set --context ${name} --api-url URL`,
     )
-  }
-  const source = `context "${name}" of ${file}`
+  const source = `context ${name} in ${file}`
   return {
     apiUrl: checkUrl(apiUrl, source),
     token: textOf(context.token),
@@ -136,8 +191,10 @@ function contextConnection(host: Host, apiUrlWanted: string | undefined): Connec
 
 export const unknownContext = (name: string, known: readonly string[], file: string): ApiError => {
   const hint =
-    known.length > 0 ? `there are ${known.join(', ')}` : '"config set --api-url URL --context NAME" makes one'
-  return new ApiError('NotFound', `context "${name}" not found in ${file}${didYouMean(name, known)}`, { hint })
+    known.length > 0
+      ? `Choose one of ${known.join(', ')}`
+      : 'Create one with svc3 config set --api-url URL --context NAME'
+  return new ApiError('NotFound', `Context ${name} not found in ${file}${didYouMean(name, known)}`, { hint })
 }
 
 /** What is configured, and where; nothing, where there is no such file or no place for one. */
@@ -145,15 +202,6 @@ export function readConfig({ env }: Host): { readonly file: string; readonly con
   const folder = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   const file = `${folder}/svc3/config.json`
   return { file, config: folder ? readJson(file) : undefined }
-}
-
-/** The name of a context for that server. */
-function contextOf(contexts: Fields, apiUrl: string | undefined): string | undefined {
-  if (apiUrl === undefined) return undefined
-  return Object.keys(contexts).find((name) => {
-    const known = textOf(fieldsOf(contexts[name])?.apiUrl)
-    return known !== undefined && URL.canParse(known) && isSame(known, apiUrl)
-  })
 }
 
 function renewalOf(context: string, fields: Fields): Renewal | undefined {
@@ -174,19 +222,23 @@ function localConnection(host: Host): Connection | undefined {
 
 /** What to say when nothing listens at the address of a connection. */
 export function explainRefusal(host: Host, connection: Connection): { message: string; hint: string } {
-  const { apiUrl, source, pid } = connection
-  if (pid !== undefined && !isAlive(pid)) {
-    return {
-      message: `no server answers at ${apiUrl}: the one named in ${source} (process ${pid}) has ended`,
-      hint: restart(host),
-    }
-  }
-  const hint = pid === undefined ? `${restart(host)}, or correct the address (from ${source})` : restart(host)
-  return { message: `no server answers at ${apiUrl}`, hint }
+  const { apiUrl, source, pid, context } = connection
+  const message = `No server answers at ${apiUrl}${context === undefined ? '' : ` (context ${context})`}`
+  if (pid !== undefined && !isAlive(pid))
+    return { message: `${message}: process ${pid}, named in ${source}, has ended`, hint: restart(host) }
+  if (pid !== undefined) return { message, hint: restart(host) }
+  const start = isLoopback(new URL(apiUrl).hostname) ? `, or ${lower(restart(host))}` : ''
+  return { message, hint: `Check the address (from ${source})${start}` }
 }
 
+/** The server and, where there is one, the context: for refusals. */
+export const serverOf = ({ apiUrl, context }: Connection): string =>
+  context === undefined ? apiUrl : `${apiUrl}, context ${context}`
+
 const restart = ({ isInstalled, calledAs, checkout }: Host): string =>
-  isInstalled ? `run "${calledAs} dev"` : `run "npm start" in ${checkout}`
+  isInstalled ? `Run ${calledAs} dev` : `Run npm start in ${checkout}`
+
+const lower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
 
 function isAlive(pid: number): boolean {
   try {
@@ -202,14 +254,14 @@ export function checkUrl(text: string, source: string): string {
   if (url && isHttp && !url.username && !url.password && !url.search && !url.hash) return url.href.replace(/\/+$/, '')
   // Not repeated: it may carry a password.
   throw new UsageError(
-    `the address in ${source} is not of the form http://HOST:PORT`,
-    'for example http://127.0.0.1:8080',
+    `Invalid address in ${source}`,
+    'Use the form https://HOST:PORT, for example http://127.0.0.1:8080',
   )
 }
 
 function checkToken(token: string | undefined): string | undefined {
   if (token === undefined || /^[\x21-\x7e]+$/.test(token)) return token
-  throw new UsageError('the token contains blanks or characters that no token has', 'check SVC3_TOKEN')
+  throw new UsageError('Invalid token: it contains spaces or other characters that are not allowed', 'Check SVC3_TOKEN')
 }
 
 function readJson(file: string): Fields | undefined {
@@ -219,7 +271,7 @@ function readJson(file: string): Fields | undefined {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw new Failure(`cannot read ${file} (${code})`, 'check who may read it')
+    throw new Failure(`Cannot read ${file} (${code})`, 'Check the permissions of the file')
   }
   try {
     const fields = fieldsOf(JSON.parse(text))
@@ -227,7 +279,7 @@ function readJson(file: string): Fields | undefined {
   } catch {
     // Reported below: a parser's message would quote the file, and with it a token.
   }
-  throw new Failure(`${file} is not a JSON object`, 'correct it, or move it away')
+  throw new Failure(`${file} is not a JSON object`, 'Correct it, or move it away')
 }
 
 export const fieldsOf = (value: unknown): Fields | undefined =>

@@ -5,7 +5,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { run } from '../../../test/support/rigs/cli-host.ts'
-import { type FakeService, startFakeService } from '../../../test/support/stand-ins/api.ts'
+import { type FakeService, send, startFakeService } from '../../../test/support/stand-ins/api.ts'
+import { ApiError } from '../../api/errors.ts'
 
 let folder: string
 let file: string
@@ -30,6 +31,7 @@ beforeEach(() => {
   fs.writeFileSync(file, JSON.stringify({ currentContext: 'work', contexts, ours: 'kept' }))
   work.requests.length = 0
   lab.requests.length = 0
+  work.override = undefined
 })
 after(() => fs.rmSync(folder, { recursive: true }))
 
@@ -66,10 +68,138 @@ describe('contexts', () => {
     assert.deepEqual([exitCode, asked()], [0, 'work svc-default'])
   })
 
+  describe('with the data folder of a local server', () => {
+    const folderOf = (note: object): string => {
+      const data = path.join(folder, 'data')
+      fs.mkdirSync(data, { recursive: true })
+      fs.writeFileSync(path.join(data, 'connection.json'), JSON.stringify({ ...note, pid: process.pid }))
+      return data
+    }
+    const local = () => folderOf({ apiUrl: lab.apiUrl, adminToken: 'lab-token' })
+
+    it('SVC3_DATA takes precedence over the current context and SVC3_CONTEXT, and leaves its namespace', async () => {
+      for (const env of [{}, { SVC3_CONTEXT: 'work' }]) {
+        lab.requests.length = 0
+        fs.writeFileSync(
+          file,
+          JSON.stringify({
+            currentContext: 'work',
+            contexts: { work: { apiUrl: work.apiUrl, token: 'work-token', namespace: 'svc-work' } },
+          }),
+        )
+        const { exitCode, stderr } = await svc3('regcred list', { ...env, SVC3_DATA: local() })
+        assert.deepEqual([exitCode, asked(), stderr], [0, 'lab svc-default', ''])
+      }
+    })
+
+    it('--context and SVC3_API_URL take precedence over SVC3_DATA', async () => {
+      await svc3('regcred list --context work', { SVC3_DATA: local() })
+      assert.equal(asked(), 'work svc-default')
+      work.requests.length = 0
+      await svc3('regcred list', { SVC3_DATA: local(), SVC3_API_URL: work.apiUrl })
+      assert.equal(asked(), 'work svc-default')
+    })
+
+    it('a terminal names the context that SVC3_DATA or SVC3_API_URL overrides', async () => {
+      const shown = async (env: Record<string, string>) =>
+        (await run(['regcred', 'list'], { env: { XDG_CONFIG_HOME: folder, ...env }, terminal: { stdout: true } }))
+          .stderr
+      assert.match(await shown({ SVC3_DATA: local() }), /^svc3: Using \S+ \(SVC3_DATA\), not context work\n/)
+      assert.match(await shown({ SVC3_API_URL: lab.apiUrl }), /^svc3: Using \S+ \(SVC3_API_URL\), not context work\n/)
+      assert.ok(!(await shown({ SVC3_API_URL: work.apiUrl })).includes('context'))
+    })
+
+    it('SVC3_DATA without a running server is a failure that names the context, not a request elsewhere', async () => {
+      const { exitCode, stderr } = await svc3('regcred list', { SVC3_DATA: '/nowhere/data' })
+      assert.deepEqual([exitCode, asked()], [1, ''])
+      assert.match(stderr, /No svc3 server is running on \/nowhere\/data .*\n.*unset SVC3_DATA to use context work/)
+    })
+
+    it('SVC3_DATA with an own token works also with a broken configuration file', async () => {
+      fs.writeFileSync(file, '{')
+      assert.equal((await svc3('regcred list', { SVC3_DATA: local() })).exitCode, 0)
+    })
+  })
+
+  it('a refused token is told with server and context, and how to log in there', async () => {
+    fs.writeFileSync(
+      file,
+      JSON.stringify({ currentContext: 'work', contexts: { work: { apiUrl: work.apiUrl, token: 'wrong' } } }),
+    )
+    const { exitCode, stderr } = await svc3('regcred list')
+    assert.equal(exitCode, 3)
+    assert.match(
+      stderr,
+      new RegExp(`Unauthorized.* \\(${work.apiUrl}, context work\\)\nsvc3: Run svc3 login --context work`),
+    )
+  })
+
   it('an unknown context is refused with the names of those that exist', async () => {
     const { exitCode, stderr } = await svc3('regcred list --context lob')
     assert.equal(exitCode, 5)
-    assert.equal(stderr, `svc3: context "lob" not found in ${file}; did you mean "lab"?\nsvc3: there are work, lab\n`)
+    assert.equal(stderr, `svc3: Context lob not found in ${file}. Did you mean lab?\nsvc3: Choose one of work, lab\n`)
+  })
+})
+
+describe('whoami', () => {
+  const tokenOf = (claims: object): string => `x.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.y`
+  const ada = tokenOf({
+    sub: 'ada@example.com',
+    kind: 'user',
+    admin: true,
+    exp: Date.parse('2026-11-15T12:00:00Z') / 1e3,
+  })
+  let own: FakeService
+  before(async () => {
+    own = await startFakeService(ada)
+  })
+  after(() => own[Symbol.asyncDispose]())
+  const configured = () =>
+    fs.writeFileSync(
+      file,
+      JSON.stringify({ currentContext: 'own', contexts: { own: { apiUrl: own.apiUrl, token: ada } } }),
+    )
+
+  it('whoami shows user, role, server, context, namespaces and expiry', async () => {
+    configured()
+    const { stdout, exitCode } = await svc3('whoami')
+    assert.equal(exitCode, 0)
+    for (const line of [
+      /^User: +ada@example\.com$/m,
+      /^Role: +administrator/m,
+      /^Server: +http/m,
+      /^Context: +own$/m,
+      /^Namespace: +svc-default$/m,
+      /^Token: +expires in 59 min \(2026-11-15T12:00:00Z\)$/m,
+    ])
+      assert.match(stdout, line)
+    const [shown] = JSON.parse((await svc3('whoami -o json')).stdout)
+    assert.deepEqual([shown.user, shown.context, shown.server], ['ada@example.com', 'own', own.apiUrl])
+  })
+
+  it('whoami with a bad token is not authenticated', async () => {
+    configured()
+    assert.equal((await svc3('whoami', { SVC3_TOKEN: 'other' })).exitCode, 3)
+  })
+})
+
+describe('console', () => {
+  it('console prints a link with a ticket where there is no browser, and only the link on standard output', async () => {
+    work.override = ({ method, path: url, headers }, response) => {
+      assert.deepEqual([method, url, headers.authorization], ['POST', '/console/ticket', 'Bearer work-token'])
+      send(response, 201, { ticket: 'once', expiresAt: '2026-11-15T10:00:00Z' })
+    }
+    const { exitCode, stdout, stderr } = await svc3('console --no-browser')
+    assert.deepEqual([exitCode, stdout], [0, `${work.apiUrl}/console/#ticket=once\n`])
+    assert.match(stderr, /works once/)
+  })
+
+  it('console says so when the server has none', async () => {
+    work.override = (_request, response) =>
+      send(response, 404, new ApiError('NotFound', 'path not found').toStatus('r'))
+    const { exitCode, stderr } = await svc3('console --no-browser')
+    assert.equal(exitCode, 1)
+    assert.match(stderr, /context work has no console\n/)
   })
 })
 
@@ -79,7 +209,7 @@ describe('config', () => {
   it('config use-context changes the current context, and nothing else', async () => {
     const before = current()
     const { exitCode, stdout } = await svc3('config use-context lab')
-    assert.deepEqual([exitCode, stdout], [0, `Context lab is in use, with ${lab.apiUrl}.\n`])
+    assert.deepEqual([exitCode, stdout], [0, `Using context lab (${lab.apiUrl}).\n`])
     assert.deepEqual(current(), { ...before, currentContext: 'lab' })
     await svc3('regcred list')
     assert.equal(asked(), 'lab svc-lab')
@@ -124,8 +254,8 @@ describe('config', () => {
       XDG_CONFIG_HOME: '/dev/null',
     })
     assert.equal(exitCode, 1)
-    assert.match(stderr, /^svc3: cannot write \/dev\/null\/svc3\/config\.json \(\w+\)\nsvc3: check the folder/)
+    assert.match(stderr, /^svc3: Cannot write \/dev\/null\/svc3\/config\.json \(\w+\)\nsvc3: Check the folder/)
     const nowhere = await run(['config', 'set', '-a', 'https://x.example.com'], { env: {} })
-    assert.match(nowhere.stderr, /there is no place for a configuration file\nsvc3: set HOME or XDG_CONFIG_HOME/)
+    assert.match(nowhere.stderr, /No place for a configuration file\nsvc3: Set HOME or XDG_CONFIG_HOME/)
   })
 })

@@ -62,7 +62,7 @@ describe('--debug', () => {
   it('--debug says when nothing answers', async () => {
     const { exitCode, stderr } = await run(['vm', 'list', '--debug'], { env: { SVC3_API_URL: 'http://127.0.0.1:1' } })
     assert.equal(exitCode, 1)
-    assert.match(stderr, /< nothing after \d+ ms: no server answers/)
+    assert.match(stderr, /< no answer after \d+ ms: No server answers/)
   })
 })
 

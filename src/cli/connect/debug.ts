@@ -32,7 +32,7 @@ export function debugged(transport: Transport, host: Host, secrets: ReadonlySet<
       }
       return withShownText(response, (text) => say('<', `  ${shownBody(text)}`))
     } catch (error) {
-      say('<', `nothing after ${tookMs()} ms: ${error instanceof Error ? error.message : 'ended'}`)
+      say('<', `no answer after ${tookMs()} ms: ${error instanceof Error ? error.message : 'ended'}`)
       throw error
     }
   }

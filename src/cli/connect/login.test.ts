@@ -35,10 +35,10 @@ describe('user set-token', () => {
     const token = jwt({ exp: 1_800_000_000 })
     const { exitCode, stdout, stderr } = await run(['user', 'set-token', '-'], { env: there(), input: `${token}\n` })
     assert.deepEqual([exitCode, stderr], [0, ''])
-    assert.equal(stdout, `The token for ${service.apiUrl} is stored.\n`)
+    assert.equal(stdout, `Token stored for ${service.apiUrl} (context ${host()}).\n`)
     assert.equal(fs.statSync(file()).mode & 0o777, 0o600)
     assert.equal(fs.statSync(path.dirname(file())).mode & 0o777, 0o700)
-    const stored = { apiUrl: service.apiUrl, token, tokenExpiresAt: '2027-01-15T08:00:00.000Z' }
+    const stored = { apiUrl: service.apiUrl, token, tokenExpiresAt: '2027-01-15T08:00:00Z' }
     assert.deepEqual(config(), { currentContext: host(), contexts: { [host()]: stored } })
     assert.deepEqual(fs.readdirSync(path.dirname(file())), ['config.json'])
     assert.equal((await run(['user', 'get-token'], { env: env() })).stdout, `${token}\n`)
@@ -47,7 +47,7 @@ describe('user set-token', () => {
   it('user set-token warns about a token on the command line, and never repeats it', async () => {
     const { stderr, exitCode } = await run(['user', 'set-token', service.token], { env: there() })
     assert.equal(exitCode, 0)
-    assert.match(stderr, /can be seen by others on this machine/)
+    assert.match(stderr, /Other users of this machine can see/)
     assert.equal((await run(['regcred', 'list', '-o', 'json'], { env: env() })).stdout, '[]\n')
     for (const words of [['planted token'], ['planted-1', 'planted-2'], ['--planted']]) {
       const refused = await run(['user', 'set-token', ...words], { env: there() })
@@ -69,11 +69,11 @@ describe('user set-token', () => {
   it('user set-token says so when there is no place for the config file, or it cannot be written', async () => {
     const nowhere = await run(['user', 'set-token', '-'], { env: { SVC3_API_URL: service.apiUrl }, input: 'abc' })
     assert.equal(nowhere.exitCode, 1)
-    assert.match(nowhere.stderr, /there is no place for a configuration file\n.*set HOME/)
+    assert.match(nowhere.stderr, /No place for a configuration file\n.*Set HOME/)
     fs.writeFileSync(path.join(home, 'svc3'), '')
     const blocked = await run(['user', 'set-token', '-'], { env: there(), input: 'abc' })
     assert.equal(blocked.exitCode, 1)
-    assert.match(blocked.stderr, /cannot write .*config\.json \(E\w+\)/)
+    assert.match(blocked.stderr, /Cannot write .*config\.json \(E\w+\)/)
   })
 })
 
@@ -81,12 +81,12 @@ describe('user get-token', () => {
   it('user get-token fails with 3 when there is none, or it has run out and cannot be renewed', async () => {
     const none = await run(['user', 'get-token'], { env: there() })
     assert.deepEqual([none.exitCode, none.stdout], [3, ''])
-    assert.match(none.stderr, /Unauthorized: there is no token .*\nsvc3: run "svc3 login"/)
+    assert.match(none.stderr, /Unauthorized: no token .*\nsvc3: Run svc3 login/)
     const late = { apiUrl: service.apiUrl, token: 'planted-token', tokenExpiresAt: '2026-11-15T11:00:00Z' }
     store({ currentContext: 'a', contexts: { a: late } })
     const { exitCode, stdout, stderr } = await run(['user', 'get-token'], { env: env() })
     assert.deepEqual([exitCode, stdout], [3, ''])
-    assert.match(stderr, /ran out at 2026-11-15T11:00:00Z\nsvc3: run "svc3 login"/)
+    assert.match(stderr, /expired at 2026-11-15T11:00:00Z\nsvc3: Run svc3 login --context a/)
     assert.ok(!stderr.includes('planted'))
   })
 
@@ -110,7 +110,7 @@ describe('login and logout', () => {
   it('login says so when the service names no identity provider', async () => {
     const { exitCode, stderr } = await run(['login'], { env: there() })
     assert.equal(exitCode, 1)
-    assert.match(stderr, /names no identity provider\nsvc3: set SVC3_TOKEN/)
+    assert.match(stderr, /has no identity provider\nsvc3: Set SVC3_TOKEN/)
   })
 
   it('login sends nothing to a remote identity provider without TLS', async () => {
@@ -118,19 +118,19 @@ describe('login and logout', () => {
     service.override = (_request, response) => void response.end(JSON.stringify(info))
     const { exitCode, stderr } = await run(['login', '--no-browser'], { env: there() })
     assert.equal(exitCode, 3)
-    assert.match(stderr, /the identity provider http:\/\/id\.example is reached without TLS/)
+    assert.match(stderr, /Identity provider http:\/\/id\.example does not use TLS/)
   })
 
   it('logout works also when the provider is gone, and without a login', async () => {
-    assert.equal((await run(['user', 'logout'], { env: there() })).stdout, `Not logged in to ${service.apiUrl}.\n`)
+    assert.equal((await run(['user', 'logout'], { env: there() })).stdout, `Not logged in to ${service.apiUrl}\n`)
     const renewal = { refreshToken: 'planted-refresh', issuer: 'http://127.0.0.1:1', clientId: 'c' }
     store({
       currentContext: 'a',
       contexts: { a: { apiUrl: service.apiUrl, token: 't', namespace: 'svc-x', ...renewal } },
     })
     const { exitCode, stdout, stderr } = await run(['user', 'logout'], { env: env() })
-    assert.deepEqual([exitCode, stdout], [0, `Logged out of ${service.apiUrl}.\n`])
-    assert.match(stderr, /the identity provider did not answer/)
+    assert.deepEqual([exitCode, stdout], [0, `Logged out of ${service.apiUrl}, context a\n`])
+    assert.match(stderr, /The identity provider did not answer/)
     assert.ok(!fs.readFileSync(file(), 'utf8').includes('planted'))
     assert.equal(config().contexts.a.namespace, 'svc-x')
   })

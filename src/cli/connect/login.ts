@@ -23,7 +23,7 @@ export async function issuerOf({ host, signal, secrets }: Context, connection: C
   const client = openClient(host, { ...connection, token: undefined }, { secrets })
   const { baseOauthEndpoint, appClientId } = await client.call(getClusterInfo, { signal })
   if (baseOauthEndpoint && appClientId) return { issuer: baseOauthEndpoint, clientId: appClientId }
-  throw new Failure(`${connection.apiUrl} names no identity provider`, 'set SVC3_TOKEN, or run "svc3 user set-token"')
+  throw new Failure(`${connection.apiUrl} has no identity provider`, 'Set SVC3_TOKEN, or run svc3 user set-token')
 }
 
 export function providerOf(context: Context, connection: Connection, { issuer, clientId }: Issuer): Provider {

@@ -73,8 +73,8 @@ export const loginByDevice = (login: DeviceLogin): Promise<Outcome<ProviderToken
     if (!config.serverMetadata().device_authorization_endpoint)
       throw new Told(
         'refused',
-        `the identity provider ${login.issuer} has no login for devices`,
-        'log in with "svc3 login"',
+        `Identity provider ${login.issuer} does not support device login`,
+        'Run svc3 login without --device',
       )
     const started = await oidc.initiateDeviceAuthorization(config, { scope: scopeFor(config) })
     login.show({
@@ -108,11 +108,7 @@ export const revoke = (provider: Provider, refreshToken: string): Promise<Outcom
 async function discover(provider: Provider): Promise<oidc.Configuration> {
   const issuer = new URL(provider.issuer)
   if (issuer.protocol !== 'https:' && !provider.allowPlainHttp)
-    throw new Told(
-      'refused',
-      `the identity provider ${provider.issuer} is reached without TLS`,
-      'ask whoever runs the service',
-    )
+    throw new Told('refused', `Identity provider ${provider.issuer} does not use TLS`, 'Ask whoever runs the service')
   return oidc.discovery(issuer, provider.clientId, { token_endpoint_auth_method: 'none' }, oidc.None(), {
     [oidc.customFetch]: carriedBy(provider),
     ...(provider.allowPlainHttp && { execute: [oidc.allowInsecureRequests] }),
@@ -126,8 +122,7 @@ function scopeFor(config: oidc.Configuration): string {
 }
 
 function tokensOf(tokens: oidc.TokenEndpointResponse): ProviderTokens {
-  if (tokens.id_token === undefined)
-    throw new Told('ended', 'the identity provider sent no ID token', 'log in again with "svc3 login"')
+  if (tokens.id_token === undefined) throw new Told('ended', 'the identity provider sent no ID token', 'Run svc3 login')
   return { idToken: tokens.id_token, accessToken: tokens.access_token, refreshToken: tokens.refresh_token }
 }
 
@@ -176,36 +171,35 @@ async function outcome<T>({ issuer, signal }: Provider, work: () => Promise<T>):
   }
 }
 
-const again = 'run "svc3 login" again'
+const again = 'Run svc3 login'
 /** OAuth's own words → ours. */
 const refusals: Readonly<Record<string, readonly [Problem['kind'], string]>> = {
-  invalid_grant: ['ended', 'the login has run out or was ended'],
-  expired_token: ['timeout', 'nobody logged in within the time that the code is good for'],
+  invalid_grant: ['ended', 'the login has expired or was ended'],
+  expired_token: ['timeout', 'The code expired before the login'],
   access_denied: ['refused', 'the login was refused'],
 }
 
 function problemOf(error: unknown, issuer: string): Problem {
   for (let each = error; each instanceof Error; each = each.cause) {
     if (each instanceof Told) return each.problem
-    if (each.name === 'TimeoutError')
-      return { kind: 'timeout', what: 'nobody logged in within 10 minutes', next: again }
+    if (each.name === 'TimeoutError') return { kind: 'timeout', what: 'The login timed out after 10 min', next: again }
     const {
       error: word,
       error_description: words,
       hint,
     } = each as { error?: unknown; error_description?: string; hint?: string }
     if (hint !== undefined)
-      return { kind: 'unreachable', what: `the identity provider does not answer: ${each.message}`, next: hint }
+      return { kind: 'unreachable', what: `The identity provider does not answer: ${each.message}`, next: hint }
     if (typeof word === 'string') {
       const [kind, what] = refusals[word] ?? ['refused', `the identity provider refused: ${words ?? word}`]
       return { kind, what, next: again }
     }
   }
-  const what = error instanceof Error ? error.message : 'for an unknown reason'
+  const what = error instanceof Error ? error.message : 'unknown error'
   return {
     kind: 'unreachable',
-    what: `logging in at ${issuer} failed: ${what}`,
-    next: 'try again; SVC3_DEBUG=1 says more',
+    what: `Login at ${issuer} failed: ${what}`,
+    next: 'Try again; add --debug for details',
   }
 }
 
@@ -230,7 +224,7 @@ async function onLoopback<T>(
     const text =
       problem === ''
         ? 'You are logged in. You can close this window.'
-        : 'The login failed. The terminal says why; you can close this window.'
+        : 'The login failed. See the terminal for the reason. You can close this window.'
     response.writeHead(problem === '' ? 200 : 400, pageHeaders).end(backPage(text))
   })
   signal.addEventListener('abort', () => arrived.reject(signal.reason))

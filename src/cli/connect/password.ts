@@ -10,7 +10,7 @@ export async function readPassword(context: Context, question: string): Promise<
   const { stdin } = context.host
   const password = stdin.isTerminal ? await ask(context, question) : await readAll(context)
   if (password === '')
-    throw new UsageError('the password is empty', 'pipe it in, for example: printf %s "$PASSWORD" | …')
+    throw new UsageError('The password is empty', 'Pipe it in, for example: printf %s "$PASSWORD" | svc3 …')
   context.secrets.add(password)
   return password
 }
@@ -20,15 +20,14 @@ export async function choosePassword(
   context: Context,
   { given, fromStdin, question }: { given: string | undefined; fromStdin: boolean; question: string },
 ): Promise<string> {
-  const advice = 'use --password-stdin to read it from a pipe or a file'
-  if (given !== undefined && fromStdin)
-    throw new UsageError('--password and --password-stdin exclude each other', advice)
-  if (given === '') throw new UsageError('the password is empty', advice)
+  const advice = 'Use --password-stdin to read it from a pipe or a file'
+  if (given !== undefined && fromStdin) throw new UsageError('Use either --password or --password-stdin', advice)
+  if (given === '') throw new UsageError('The password is empty', advice)
   if (given !== undefined) {
-    context.note('--password can be seen by others on this machine; --password-stdin is safer.')
+    context.note('Other users of this machine can see --password; --password-stdin is safer')
     return given
   }
-  if (!fromStdin && !context.host.stdin.isTerminal) throw new UsageError('the password is missing', advice)
+  if (!fromStdin && !context.host.stdin.isTerminal) throw new UsageError('A password is required', advice)
   return readPassword(context, question)
 }
 
@@ -37,7 +36,7 @@ async function readAll({ host, signal }: Context): Promise<string> {
   let bytes = 0
   for await (const chunk of host.stdin.chunks(signal)) {
     bytes += chunk.length
-    if (bytes > maxBytes) throw new UsageError('standard input is too long to be a password', 'is it the right file?')
+    if (bytes > maxBytes) throw new UsageError('Standard input is too long for a password', 'Check the file')
     chunks.push(chunk)
   }
   try {
@@ -45,7 +44,7 @@ async function readAll({ host, signal }: Context): Promise<string> {
     // Editors and `echo` end a file with a newline: exactly one is not part of the password.
     return text.replace(/\r?\n$/, '')
   } catch {
-    throw new UsageError('the password is not UTF-8 text', 'is it the right file?')
+    throw new UsageError('The password is not UTF-8 text', 'Check the file')
   }
 }
 

@@ -81,9 +81,9 @@ describe('unknown server', () => {
     const { exitCode, stdout, stderr } = await call(list)
     assert.deepEqual([exitCode, stdout], [1, ''])
     const [what, next] = stderr.split('\n')
-    assert.ok(what?.includes(`the fingerprint of its public key (SHA-256) is ${fingerprintOf(own)}`), what)
+    assert.ok(what?.includes(`SHA-256 fingerprint of its public key: ${fingerprintOf(own)}`), what)
     assert.ok(what?.includes(origin))
-    assert.match(next ?? '', /config set --api-url https:\S+ --fingerprint FINGERPRINT" or SVC3_FINGERPRINT$/)
+    assert.ok(next?.endsWith(`run svc3 config set --api-url ${origin} --fingerprint ${fingerprintOf(own)}`), next)
     assertSaidNothing()
     assert.ok(!fs.existsSync(configFile()))
   })
@@ -95,7 +95,7 @@ describe('unknown server', () => {
       ]
       const { exitCode, stderr } = await call(words)
       assert.equal(exitCode, 1)
-      assert.match(stderr, /no authority vouches/)
+      assert.match(stderr, /is self-signed/)
       assertSaidNothing()
     })
   }
@@ -104,7 +104,7 @@ describe('unknown server', () => {
     const asked = await call(list, typing('yes\n'))
     assert.equal(asked.exitCode, 0, asked.stderr)
     assert.ok(asked.stderr.includes(`\n  ${fingerprintOf(own)}\n`) && asked.stderr.includes(origin))
-    assert.match(asked.stderr, /Accept it from now on\? \[yes\/no\] /)
+    assert.match(asked.stderr, /Trust this server\? \[yes\/no\] /)
     assert.equal(asked.stdout, '[]\n')
     assert.ok(received.join('').includes(token))
     assert.deepEqual(config(), { pins: { [origin]: fingerprintOf(own) } })
@@ -118,7 +118,7 @@ describe('unknown server', () => {
     it(`a server that no authority vouches for is not accepted by the answer ${JSON.stringify(answer)}`, async () => {
       const { exitCode, stderr } = await call(list, typing(answer))
       assert.equal(exitCode, 1)
-      assert.match(stderr, /was not accepted; nothing was sent/)
+      assert.match(stderr, /did not accept the certificate of .*; nothing was sent/)
       assertSaidNothing()
       assert.ok(!fs.existsSync(configFile()))
     })
@@ -185,7 +185,10 @@ describe('pinned server', () => {
     received = []
     const refused = await withAuthority(authority, () => call(list))
     assert.equal(refused.exitCode, 1)
-    assert.match(refused.stderr, /HAS CHANGED.*, for which an authority vouches\n.*config set .* --fingerprint none"/)
+    assert.match(
+      refused.stderr,
+      /HAS CHANGED.* \(with a certificate of a trusted CA\)\n.*config set .* --fingerprint none/,
+    )
     assertSaidNothing()
     assert.equal((await call(['config', 'set', '--api-url', origin, '--fingerprint', 'none'])).exitCode, 0)
     assert.deepEqual(config().pins, {})
@@ -194,7 +197,7 @@ describe('pinned server', () => {
     const env = { SVC3_FINGERPRINT: fingerprintOf(own) }
     received = []
     const wrong = await withAuthority(authority, () => call(list, { env }))
-    assert.match(wrong.stderr, /HAS CHANGED.*\n.*if it is right, correct SVC3_FINGERPRINT, or take it away\n/)
+    assert.match(wrong.stderr, /HAS CHANGED.*\n.*correct or unset SVC3_FINGERPRINT\n/)
     assertSaidNothing()
   })
 
@@ -207,7 +210,7 @@ describe('pinned server', () => {
       assert.equal(exitCode, 1)
       assert.match(stderr, /HAS CHANGED/)
       assert.ok(stderr.includes(fingerprintOf(own)) && stderr.includes(fingerprintOf(other)))
-      assert.match(stderr.split('\n')[1] ?? '', /config set --api-url \S+ --fingerprint FINGERPRINT/)
+      assert.match(stderr.split('\n')[1] ?? '', /config set --api-url \S+ --fingerprint [0-9A-F:]{95}$/)
     }
     assertSaidNothing()
     await call(['config', 'set', '--api-url', origin, '--fingerprint', fingerprintOf(other)])
@@ -236,7 +239,7 @@ describe('server of an authority', () => {
     received = []
     const { exitCode, stderr } = await call(list)
     assert.equal(exitCode, 1)
-    assert.match(stderr, /is not signed by an authority of .*ca\.pem/)
+    assert.match(stderr, /is not signed by a CA in .*ca\.pem/)
     assertSaidNothing()
     assert.equal((await setCa('none')).exitCode, 0)
     assert.equal((await call(list)).exitCode, 0)
@@ -250,14 +253,14 @@ describe('server of an authority', () => {
     await call(['config', 'set', '--api-url', env.SVC3_API_URL, '--ca', file])
     const { exitCode, stderr } = await call(list, { env })
     assert.equal(exitCode, 1)
-    assert.match(stderr, /127\.0\.0\.2:\d+ is not signed by an authority of .*ERR_TLS_CERT_ALTNAME_INVALID/)
+    assert.match(stderr, /127\.0\.0\.2:\d+ is not signed by a CA in .*ERR_TLS_CERT_ALTNAME_INVALID/)
     assertSaidNothing()
   })
 
   it("an authority's file that is missing or no certificate is refused with the reason", async () => {
-    assert.match((await setCa('missing.pem')).stderr, /cannot read the authorities in .*missing\.pem \(ENOENT\)/)
+    assert.match((await setCa('missing.pem')).stderr, /Cannot read the CA file .*missing\.pem \(ENOENT\)/)
     fs.writeFileSync(path.join(home, 'odd'), 'x')
-    assert.match((await setCa(path.join(home, 'odd'))).stderr, /holds no certificate in PEM/)
+    assert.match((await setCa(path.join(home, 'odd'))).stderr, /contains no PEM certificate/)
   })
 })
 
@@ -278,7 +281,7 @@ describe('server without TLS', () => {
   // Linux and macOS connect to this machine by 0.0.0.0, which is none of its loopback addresses.
   it('a remote server without TLS is warned about once, where a token is sent to it', async () => {
     const { exitCode, stderr } = await listAt('0.0.0.0')
-    const note = `svc3: the token travels in clear to http://0.0.0.0:${port}, and who listens in can use it; https:// is safer\n`
+    const note = `svc3: The token is sent unencrypted to http://0.0.0.0:${port}; use https:// to protect it\n`
     assert.deepEqual([exitCode, stderr], [0, note])
   })
 
@@ -295,11 +298,11 @@ describe('config set', () => {
   it('config set says what is missing or invalid', async () => {
     const env = { SVC3_API_URL: undefined }
     const cases = [
-      [['config', 'set'], /nothing to set/],
-      [['config', 'set', '--namespace', 'svc-x'], /--api-url URL is missing/],
-      [['config', 'set', '--api-url', 'http://h:1', '--fingerprint', fingerprintOf(own)], /of no use with http:/],
+      [['config', 'set'], /Nothing to set/],
+      [['config', 'set', '--namespace', 'svc-x'], /Specify --api-url/],
+      [['config', 'set', '--api-url', 'http://h:1', '--fingerprint', fingerprintOf(own)], /--fingerprint needs https/],
       [['config', 'set', '--api-url', origin, '--fingerprint', 'zz'], /--fingerprint is not the SHA-256/],
-      [['config', 'set', '--api-url', 'h:1'], /not of the form/],
+      [['config', 'set', '--api-url', 'h:1'], /Invalid address in --api-url/],
     ] as const
     for (const [words, message] of cases) {
       const { exitCode, stderr } = await call(words, { env })

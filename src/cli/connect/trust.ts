@@ -1,5 +1,5 @@
 // Which https servers are trusted: those whose public key is pinned by fingerprint in the config file or, without a
-// pin, those that a CA vouches for. A pin must match in any case, until it is removed or replaced with config set --ca.
+// pin, those with a certificate of a trusted CA. A pin must match until it is removed or replaced with config set --ca.
 import fs from 'node:fs'
 import { isStranger, meetStranger, type Peer, type Stranger, type Trust } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
@@ -39,8 +39,8 @@ export async function meetServer(host: Host, { apiUrl, ca }: Connection, signal:
   if (!peer) return
   if (!(await isAccepted(host, peer, signal)))
     throw new Failure(
-      `the certificate of ${origin} was not accepted; nothing was sent`,
-      'ask whoever runs the server for its fingerprint',
+      `You did not accept the certificate of ${origin}; nothing was sent`,
+      'Ask whoever runs the server for its fingerprint',
     )
   await pin(host, origin, peer.fingerprint)
 }
@@ -65,7 +65,7 @@ export function checkFingerprint(text: string, source: string): string {
   if (pairs) return pairs.join(':')
   throw new UsageError(
     `${source} is not the SHA-256 fingerprint of a public key`,
-    'it has 32 pairs of hexadecimal digits; the server prints it when it starts',
+    'Use the 32 pairs of hexadecimal digits that the server prints when it starts',
   )
 }
 
@@ -75,12 +75,12 @@ export function readAuthorities(file: string): string {
     text = fs.readFileSync(file, 'utf8')
   } catch (error) {
     throw new Failure(
-      `cannot read the authorities in ${file} (${(error as NodeJS.ErrnoException).code})`,
-      'give another file with config set --ca FILE',
+      `Cannot read the CA file ${file} (${(error as NodeJS.ErrnoException).code})`,
+      'Choose another file with svc3 config set --ca FILE',
     )
   }
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text
-  throw new Failure(`${file} holds no certificate in PEM`, 'give another file with config set --ca FILE')
+  throw new Failure(`${file} contains no PEM certificate`, 'Choose another file with svc3 config set --ca FILE')
 }
 
 async function isAccepted(
@@ -89,11 +89,22 @@ async function isAccepted(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { stderr, calledAs } = host
-  stderr.write(`${calledAs}: no authority vouches for the certificate of ${origin} (${problem}).\n`)
-  stderr.write(`${calledAs}: the fingerprint of its public key (SHA-256) is\n  ${fingerprint}\n`)
-  stderr.write(`${calledAs}: compare it with what the server printed when it started. Accept it from now on? [yes/no] `)
+  stderr.write(`${calledAs}: The certificate of ${origin} ${flawOf(problem)}.\n`)
+  stderr.write(`${calledAs}: SHA-256 fingerprint of its public key:\n  ${fingerprint}\n`)
+  stderr.write(`${calledAs}: Compare it with what the server printed when it started. Trust this server? [yes/no] `)
   return /^(y|yes)$/i.test(await readLine(host, signal))
 }
+
+const flaws: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'is self-signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'is signed by an unknown CA',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'is signed by an unknown CA',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'is signed by an unknown CA',
+  CERT_HAS_EXPIRED: 'has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'is for another host name',
+}
+/** By OpenSSL's code. */
+const flawOf = (problem: string): string => flaws[problem] ?? `is not trusted (${problem})`
 
 const refused = (peer: Peer, what: string, next: string): ConnectionError =>
   new ConnectionError('unusable', peer.origin, what, next)
@@ -101,28 +112,28 @@ const refused = (peer: Peer, what: string, next: string): ConnectionError =>
 const unknown = ({ calledAs }: Host, peer: Stranger): ConnectionError =>
   refused(
     peer,
-    `no authority vouches for the certificate of ${peer.origin} (${peer.problem}); the fingerprint of its public key (SHA-256) is ${peer.fingerprint}`,
-    `if that is what the server printed, accept it with "${calledAs} config set --api-url ${peer.origin} --fingerprint FINGERPRINT" or SVC3_FINGERPRINT`,
+    `The certificate of ${peer.origin} ${flawOf(peer.problem)}. SHA-256 fingerprint of its public key: ${peer.fingerprint}`,
+    `If the server printed the same, run ${calledAs} config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`,
   )
 
 /** Who has a certificate of an authority now needs no pin. */
 const remedy = ({ calledAs, env }: Host, peer: Peer): string => {
-  if (env.SVC3_FINGERPRINT) return 'correct SVC3_FINGERPRINT, or take it away'
+  if (env.SVC3_FINGERPRINT) return 'correct or unset SVC3_FINGERPRINT'
   return isStranger(peer)
-    ? `accept it with "${calledAs} config set --api-url ${peer.origin} --fingerprint FINGERPRINT"`
-    : `trust the authority with "${calledAs} config set --api-url ${peer.origin} --fingerprint none"`
+    ? `run ${calledAs} config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`
+    : `run ${calledAs} config set --api-url ${peer.origin} --fingerprint none`
 }
 
 const changed = (host: Host, peer: Peer, expected: string): ConnectionError =>
   refused(
     peer,
-    `THE KEY OF ${peer.origin} HAS CHANGED, somebody may be listening in; nothing was sent. The accepted fingerprint of its public key (SHA-256) is ${expected}, now it is ${peer.fingerprint}${isStranger(peer) ? '' : ', for which an authority vouches'}`,
-    `ask whoever runs the server; if it is right, ${remedy(host, peer)}`,
+    `THE KEY OF ${peer.origin} HAS CHANGED: the connection may be intercepted. Nothing was sent. Accepted SHA-256 fingerprint: ${expected}, now: ${peer.fingerprint}${isStranger(peer) ? '' : ' (with a certificate of a trusted CA)'}`,
+    `Ask whoever runs the server. If the new key is right, ${remedy(host, peer)}`,
   )
 
 const foreign = ({ calledAs }: Host, peer: Stranger, file: string): ConnectionError =>
   refused(
     peer,
-    `the certificate of ${peer.origin} is not signed by an authority of ${file} (${peer.problem})`,
-    `check the address, or give another file with "${calledAs} config set --ca FILE"`,
+    `The certificate of ${peer.origin} is not signed by a CA in ${file} (${peer.problem})`,
+    `Check the address, or choose another file with ${calledAs} config set --ca FILE`,
   )

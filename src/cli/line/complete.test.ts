@@ -56,6 +56,10 @@ describe('completion', () => {
     'vm de': ['deploy', 'delete'],
     '-n svc-ios vm de': ['deploy', 'delete'],
     'vmc l': ['list'],
+    'vm l': ['list', 'logs'],
+    'vm ls': ['ls'],
+    'vm desc': ['describe'],
+    'vm rm ': ['ci-1', 'demo'],
     nonsense: [],
     'nonsense x': [],
     'vm list ': ['ci-1', 'demo'],
@@ -173,7 +177,7 @@ describe('completion scripts', () => {
     assert.equal(exitCode, 2)
     assert.match(
       stderr,
-      /"bsh" is not one of bash, zsh, fish, powershell; did you mean "bash"\?\nsvc3: usage: svc3 completion SHELL/,
+      /"bsh" is not one of bash, zsh, fish, powershell. Did you mean bash\?\nsvc3: Usage: svc3 completion SHELL/,
     )
   })
 })

@@ -12,6 +12,7 @@ import {
 } from '../command.ts'
 import { formats } from '../output/output.ts'
 import { isLeaf, type Located, locate } from './locate.ts'
+import { synonymsIn } from './synonyms.ts'
 
 export interface Candidate {
   readonly value: string
@@ -64,7 +65,7 @@ const byKind: Readonly<Record<string, Names>> = {
 const early: Options = {
   ...everywhere,
   ...namespaced,
-  output: { type: 'choice', short: 'o', choices: formats, description: 'Format of the answer' },
+  output: { type: 'choice', short: 'o', choices: formats, description: 'Output format' },
 }
 
 /** `before` are the words before the one that is typed; none of them is the program's name. */
@@ -85,7 +86,8 @@ export async function placeOf(table: CommandTable, before: readonly string[], cu
     return option ? { ...place, ...fitting(option, inline, current.slice(0, name.length + 1)) } : place
   if (current.startsWith('-')) return { ...place, words: optionWords(options, given) }
   // A group whose own word does something has other words as well.
-  const words = commandWords(isLeaf(found) ? ('commands' in found ? (found.commands as CommandTable) : {}) : found)
+  const inside = isLeaf(found) ? ('commands' in found ? (found.commands as CommandTable) : {}) : found
+  const words = commandWords(inside, current)
   const argument = command ? argumentAt(command.arguments, given.plain.length) : undefined
   if (argument?.names === 'commands') return { ...place, words: helpWords(table, given.plain) }
   if (argument) return { ...place, ...fitting(argument, current), without: argument.repeatable ? given.plain : [] }
@@ -180,10 +182,14 @@ const optionWords = (options: Options, { values }: Given): Candidate[] =>
     .filter(([name, option]) => !values.has(name) || (option.type === 'string' && option.repeatable))
     .map(([name, { description }]) => ({ value: `--${name}`, description }))
 
-const commandWords = (table: CommandTable): Candidate[] =>
-  Object.entries(table)
+/** Other words for a command are offered only when no command begins as what is typed: `ls` is no second `list`. */
+function commandWords(table: CommandTable, current = ''): Candidate[] {
+  const own = Object.entries(table)
     .filter(([, entry]) => !entry.hidden)
     .map(([value, { summary }]) => ({ value, description: summary }))
+  if (current === '' || own.some(({ value }) => value.startsWith(current))) return own
+  return synonymsIn(table).map(([value, command]) => ({ value, description: table[command]?.summary ?? '' }))
+}
 
 function helpWords(table: CommandTable, path: readonly string[]): Candidate[] {
   const found = path.length === 0 ? table : locatedOf(table, path)?.found

@@ -12,13 +12,27 @@ import {
   printed,
 } from '../command.ts'
 import { usageOf } from './parse.ts'
+import { synonymsIn } from './synonyms.ts'
 
 type Row = readonly [string, string]
 
+/** Of a usual terminal: a line that is longer would be broken within a word. */
+const lineLength = 80
+/** What is longer stands on a line of its own. */
+const longestLeft = 36
+
 const section = (title: string, rows: readonly Row[], least = 0): string[] => {
   if (rows.length === 0) return []
-  const width = Math.max(least, ...rows.map(([left]) => left.length))
-  return ['', `${title}:`, ...rows.map(([left, right]) => `  ${left.padEnd(width)}   ${right}`)]
+  const width = Math.max(least, ...rows.map(([left]) => left.length).filter((length) => length <= longestLeft))
+  return ['', `${title}:`, ...rows.flatMap(([left, right]) => rowLines(left, right, width))]
+}
+
+function rowLines(left: string, right: string, width: number): string[] {
+  const [first = '', ...rest] = wrapped(right, lineLength - width - 5)
+  const below = (text: string): string => `${' '.repeat(width + 5)}${text}`
+  return left.length > width
+    ? [`  ${left}`, ...[first, ...rest].map(below)]
+    : [`  ${left.padEnd(width)}   ${first}`.trimEnd(), ...rest.map(below)]
 }
 
 const text = (lines: readonly string[]): string => `${lines.join('\n')}\n`
@@ -27,15 +41,15 @@ export const programSummary = 'svc3 runs macOS virtual machines on a cluster of 
 
 /** All that somebody needs who has never seen this program, in the order in which they need it. */
 const steps: readonly Example[] = [
-  { line: 'svc3 login', does: 'Log in; beside "svc3 dev", which runs everything on this machine, you are already' },
-  { line: 'svc3 image list', does: 'What can be deployed' },
-  { line: 'svc3 vm deploy demo --image IMAGE', does: 'Deploy a VM called demo; answers when it runs' },
-  { line: 'svc3 vm list', does: 'Its address and its ports' },
-  { line: 'svc3 vm ssh demo', does: 'Work in it' },
-  { line: 'svc3 vm save demo my-image --wait', does: 'Keep what is on its disk, as an image of its own' },
-  { line: 'svc3 regcred add https://REGISTRY -u USER', does: 'Let the cluster into a registry; asks for the password' },
-  { line: 'svc3 vm push demo REGISTRY/TEAM/NAME:TAG --wait', does: 'Push its disk there (Apple silicon)' },
-  { line: 'svc3 vm delete demo', does: 'Delete it, with its disk' },
+  { line: 'svc3 login', does: 'Log in (not needed with svc3 dev)' },
+  { line: 'svc3 image list', does: 'List the images you can deploy' },
+  { line: 'svc3 vm deploy demo --image IMAGE', does: 'Deploy a VM named demo and wait until it runs' },
+  { line: 'svc3 vm list', does: 'Show its address and ports' },
+  { line: 'svc3 vm ssh demo', does: 'Open a shell in the VM' },
+  { line: 'svc3 vm save demo my-image --wait', does: 'Save its disk as a new image' },
+  { line: 'svc3 regcred add https://REGISTRY -u USER', does: 'Store registry credentials; asks for the password' },
+  { line: 'svc3 vm push demo REGISTRY/TEAM/NAME:TAG --wait', does: 'Push its disk to the registry (Apple silicon)' },
+  { line: 'svc3 vm delete demo', does: 'Delete the VM and its disk' },
 ]
 
 /** Those of them whose commands exist. */
@@ -52,9 +66,9 @@ const entryCalled = (table: CommandTable, alias: string): Entry | undefined =>
 /** How the commands stand together in help. One that is not named here stands with the last. */
 const sections: readonly (readonly [string, string])[] = [
   ['Virtual machines', 'vm vm-config image imagecache iso remote-image remote-iso'],
-  ['Access', 'login user namespace rolebinding serviceaccount registrycredential'],
-  ['The cluster', 'node events dev server agent'],
-  ['This program', 'config completion version help'],
+  ['Access', 'login logout whoami user namespace rolebinding serviceaccount registrycredential'],
+  ['Cluster', 'node events console dev server agent'],
+  ['This program', 'config completion migrate version help'],
 ]
 
 /** Help of the program. */
@@ -78,10 +92,10 @@ export function programHelp(calledAs: string, table: CommandTable): string {
     ...parts.flatMap(([title, rows]) => section(title, rows, width)),
     ...section('Options', [
       ...Object.entries(early).map(optionRow),
-      ['    --version', 'Show the versions of this program and of the server'],
+      ['    --version', 'Show client and server versions'],
     ]),
     '',
-    `"${calledAs} COMMAND --help" shows more about one of them, with examples.`,
+    `Run ${calledAs} COMMAND --help for options and examples.`,
   ])
 }
 
@@ -95,8 +109,17 @@ export function groupHelp(calledAs: string, path: readonly string[], table: Comm
     ...section('Commands', commandRows(table)),
     ...section('Options', [['-h, --help', everywhere.help.description]]),
     '',
-    `"${line} COMMAND --help" shows more about one of them, with examples.`,
+    ...shortWords(table),
+    `Run ${line} COMMAND --help for options and examples.`,
   ])
+}
+
+/** The other words that most people try. */
+const usual = ['ls', 'rm', 'describe']
+
+function shortWords(table: CommandTable): string[] {
+  const texts = synonymsIn(table).flatMap(([word, command]) => (usual.includes(word) ? [`${word} (${command})`] : []))
+  return texts.length === 0 ? [] : [`Also accepted: ${texts.join(', ')}.`]
 }
 
 const commandRows = (table: CommandTable): Row[] =>
@@ -117,7 +140,7 @@ export function commandHelp(calledAs: string, path: readonly string[], command: 
     '',
     `Usage: ${line}`,
     ...(others.length > 0 ? [`       ${[calledAs, ...path].join(' ')} COMMAND [OPTIONS]`] : []),
-    ...(command.description ? ['', ...command.description.split('\n').flatMap(wrapped)] : []),
+    ...(command.description ? ['', ...wrapped(command.description.replaceAll('\n', ' '))] : []),
     ...section('Commands', others),
     ...section('Arguments', args),
     ...section('Options', [...own, ...shared]),
@@ -127,12 +150,12 @@ export function commandHelp(calledAs: string, path: readonly string[], command: 
   ])
 }
 
-const lineLength = 120
-
-/** A line as several that are not too long to read. */
-function wrapped(line: string): string[] {
-  const end = line.length <= lineLength ? -1 : line.lastIndexOf(' ', lineLength)
-  return end <= 0 ? [line] : [line.slice(0, end), ...wrapped(line.slice(end + 1))]
+/** A text as lines of at most so many characters, broken between words. */
+function wrapped(text: string, length = lineLength): string[] {
+  if (text.length <= length) return [text]
+  const before = text.lastIndexOf(' ', length)
+  const end = before > 0 ? before : text.indexOf(' ', length)
+  return end <= 0 ? [text] : [text.slice(0, end), ...wrapped(text.slice(end + 1), length)]
 }
 
 export function optionRow([name, option]: readonly [string, Option]): Row {
@@ -149,6 +172,6 @@ function remark(option: Option): string {
   if (option.type === 'boolean') return ''
   if (option.type === 'string' && option.required) return ' (required)'
   const shown = option.type === 'string' ? (option.defaultText ?? option.default) : option.default
-  const repeat = option.type === 'string' && option.repeatable ? '; may be given several times' : ''
+  const repeat = option.type === 'string' && option.repeatable ? '; repeatable' : ''
   return shown === undefined ? repeat : ` (default ${shown})${repeat}`
 }

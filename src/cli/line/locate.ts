@@ -1,6 +1,7 @@
 // Finds the command that the first words name. Global options may come before and between these words.
 import type { CommandTable, Entry, Leaf } from '../command.ts'
-import { didYouMean } from './suggest.ts'
+import { didYouMean, nearest } from './suggest.ts'
+import { commandFor, commandMeant } from './synonyms.ts'
 import { UsageError } from './usage.ts'
 
 export interface Located {
@@ -47,8 +48,13 @@ export function locate(words: readonly string[], root: CommandTable): Located {
       }
       continue
     }
-    const entry = entryOf(table, word, path)
-    path.push(word)
+    // "vm help deploy" is "vm --help deploy".
+    if (word === 'help' && path.length > 0 && !Object.hasOwn(table, word)) {
+      options.unshift('--help')
+      continue
+    }
+    const [name, entry] = entryOf(root, table, word, path)
+    path.push(name)
     if (!('commands' in entry)) return { path, found: entry, rest: [...options, ...words.slice(index + 1)] }
     table = entry.commands
     own = isLeaf(entry) ? entry : undefined
@@ -74,18 +80,49 @@ function takesValue(word: string, path: readonly string[]): boolean {
   const [name, inline] = nameAndValue(word)
   const known = Object.hasOwn(early, name) ? early[name] : undefined
   if (known !== undefined) return known && inline === undefined
-  const where = path.length === 0 ? 'before a command' : `after "${path.join(' ')}"`
-  throw new UsageError(`unknown option ${name} ${where}${didYouMean(name, [...Object.keys(early), '--version'])}`)
+  const where = path.length === 0 ? 'before the command' : `after ${path.join(' ')}`
+  throw new UsageError(
+    `Unknown option ${name} ${where}${didYouMean(name, [...Object.keys(early), '--version'])}`,
+    helpHint(path),
+  )
 }
 
-function entryOf(table: CommandTable, word: string, path: readonly string[]): Entry {
+/** The entry that a word names, and the name for it in help: as it was typed, unless it is another word for a command. */
+function entryOf(
+  root: CommandTable,
+  table: CommandTable,
+  word: string,
+  path: readonly string[],
+): readonly [string, Entry] {
   const known = Object.entries(table).find(
     ([name, { aliases, hiddenAliases }]) => name === word || aliases?.includes(word) || hiddenAliases?.includes(word),
   )
-  if (known) return known[1]
+  if (known) return [word, known[1]]
+  const name = commandFor(word, table)
+  const entry = name === undefined ? undefined : table[name]
+  if (name !== undefined && entry) return [name, entry]
+  const what = path.length === 0 ? `Unknown command "${word}"` : `Unknown command "${word}" for svc3 ${path.join(' ')}`
+  const meant = meantBy(root, table, word)
+  throw new UsageError(`${what}${meant === undefined ? '' : `. Did you mean ${meant}?`}`, helpHint(path))
+}
+
+const helpHint = (path: readonly string[]): string => `Run ${['svc3', ...path].join(' ')} --help to see the commands`
+
+/** A word of this table that is near or means nearly the same, or the word in another group: there the first at the root. */
+function meantBy(root: CommandTable, table: CommandTable, word: string): string | undefined {
   const names = Object.entries(table).flatMap(([name, entry]) => (entry.hidden ? [] : [name, ...(entry.aliases ?? [])]))
-  const what = path.length === 0 ? `unknown command "${word}"` : `unknown command "${word}" of "${path.join(' ')}"`
-  throw new UsageError(`${what}${didYouMean(word, names)}`)
+  const here = (): string | undefined => commandMeant(word, table) ?? nearest(word, names)
+  return table === root ? (elsewhere(root, word) ?? here()) : (here() ?? elsewhere(root, word))
+}
+
+function elsewhere(root: CommandTable, word: string): string | undefined {
+  for (const [group, entry] of Object.entries(root)) {
+    if (!('commands' in entry) || entry.hidden) continue
+    const { commands } = entry
+    const there = Object.hasOwn(commands, word) ? word : (commandFor(word, commands) ?? commandMeant(word, commands))
+    if (there !== undefined) return `svc3 ${group} ${there}`
+  }
+  return undefined
 }
 
 export const asksForHelpEarly = (options: readonly string[]): boolean =>

@@ -84,24 +84,23 @@ function checkToken(token: Token, options: Options): string {
   if (option.type === 'boolean') {
     // Not repeated: what is glued to --password-stdin may be a password.
     if (value !== undefined && value !== 'true' && value !== 'false')
-      throw new UsageError(`${rawName} takes no value but true and false`)
+      throw new UsageError(`${rawName} takes only true or false`)
     return value ?? 'true'
   }
   const wanted = option.type === 'choice' ? option.choices.join('|') : option.value
-  if (value === undefined) throw new UsageError(`${rawName} needs a value: ${rawName} ${wanted}`)
+  if (value === undefined) throw new UsageError(`${rawName} requires a value: ${rawName} ${wanted}`)
   if (!inlineValue && value.length > 1 && value.startsWith('-')) {
-    const advice = `write --${name}=${wanted} when it begins with a dash`
-    throw new UsageError(`${rawName} needs a value, and what follows looks like an option; ${advice}`)
+    throw new UsageError(`${rawName} requires a value. If the value begins with a dash, write --${name}=${wanted}`)
   }
   return value
 }
 
 function unknownOption({ name, rawName }: Token, options: Options): string {
-  if (name.length === 1) return `unknown option ${rawName}`
+  if (name.length === 1) return `Unknown option ${rawName}`
   // A value that was glued to the name must not be shown when it may be a secret.
   const glued = Object.keys(options).find((known) => options[known]?.secret && name.startsWith(known))
-  if (glued) return `unknown option --${glued}…; write --${glued}=VALUE or --${glued} VALUE`
-  return `unknown option ${rawName}${didYouMean(
+  if (glued) return `Unknown option --${glued}…. Write --${glued}=VALUE or --${glued} VALUE`
+  return `Unknown option ${rawName}${didYouMean(
     rawName,
     Object.keys(options).map((known) => `--${known}`),
   )}`
@@ -111,17 +110,17 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
   const last = given?.at(-1)
   if (option.type === 'boolean') return last === 'true'
   if (option.type === 'string' && option.repeatable) return given ?? []
-  if (given && given.length > 1 && new Set(given).size > 1) throw new UsageError(`--${name} is given twice`)
+  if (given && given.length > 1 && new Set(given).size > 1) throw new UsageError(`--${name} specified twice`)
   if (last === undefined) {
-    if (option.type === 'string' && option.required) throw new UsageError(`--${name} ${option.value} is missing`)
+    if (option.type === 'string' && option.required) throw new UsageError(`Specify --${name} ${option.value}`)
     return option.default
   }
-  if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} is empty`)
+  if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} must not be empty`)
   if (option.type === 'integer') return integer(name, option.min, option.max, last)
   if (option.type === 'minutes') return minutes(name, option.max, last)
   if (option.type === 'choice' && !option.choices.includes(last)) {
     const known = option.choices.join(', ')
-    throw new UsageError(`--${name} "${last}" is not one of ${known}${didYouMean(last, option.choices)}`)
+    throw new UsageError(`Invalid --${name} "${last}": choose from ${known}${didYouMean(last, option.choices)}`)
   }
   return last
 }
@@ -129,15 +128,13 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
 function integer(name: string, min: number, max: number, text: string): number {
   const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
-  throw new UsageError(`--${name} "${text}" is not a whole number from ${min} to ${max}`)
+  throw new UsageError(`Invalid --${name} "${text}": specify a whole number from ${min} to ${max}`)
 }
 
 function minutes(name: string, max: number, text: string): number {
   const seconds = /^\d+$/.test(text) ? Number(text) * 60 : (parseDuration(text) ?? 0)
   if (seconds >= 1 && seconds <= max * 60) return seconds / 60
-  throw new UsageError(
-    `--${name} "${text}" is not a number of minutes from 1 to ${max}, nor a time such as 90s or 1h30m`,
-  )
+  throw new UsageError(`Invalid --${name} "${text}": specify minutes from 1 to ${max}, or a time such as 90s or 1h30m`)
 }
 
 function takeArguments(
@@ -149,7 +146,7 @@ function takeArguments(
   const words = takesRest ? before : [...before, ...afterDashes]
   // No name or address of ours begins so; an option that went astray may carry a secret, and is not repeated.
   if (words.some((word) => word.startsWith('-') && word !== '-')) {
-    throw new UsageError('an argument begins with a dash: options go before "--"')
+    throw new UsageError('An argument begins with a dash. Put options before "--"')
   }
   const rest = [...words]
   const values = Object.entries(command.arguments).map(([name, argument]): [string, Value] => {
@@ -157,8 +154,8 @@ function takeArguments(
     if (argument.repeatable && (rest.length > 0 || !argument.required)) return [name, rest.splice(0)]
     const word = rest.shift()
     if (word === undefined && argument.required)
-      throw new UsageError(`${argument.value} is missing: ${argument.description}`)
-    if (word === '') throw new UsageError(`${argument.value} is empty`)
+      throw new UsageError(`Specify ${argument.value}: ${argument.description}`)
+    if (word === '') throw new UsageError(`${argument.value} must not be empty`)
     return [name, word]
   })
   if (rest.length > 0) throw new UsageError(tooMany(command, rest))
@@ -172,8 +169,8 @@ function tooMany(command: Command, rest: readonly string[]): string {
   const allowed = argumentsText(command.arguments) || 'no arguments'
   // An unquoted password with blanks ends up here: it must not be shown.
   if (hasSecret)
-    return `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}); quote values with blanks`
-  return `unexpected argument "${rest[0]}" (expected ${allowed})`
+    return `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}). Quote values that contain spaces`
+  return `Unexpected argument "${rest[0]}" (expected ${allowed})`
 }
 
 const argumentText = ({ value, required, repeatable, afterDashes }: Argument): string => {

@@ -16,9 +16,15 @@ export async function showHelp(host: Host, table: CommandTable, { path, found }:
 export const showHelpFor = (host: Host, table: CommandTable, words: readonly string[]): Promise<void> =>
   showHelp(host, table, locate(words, table))
 
-/** Groups stand at the root of the table. */
-function summaryOf(table: CommandTable, [word]: readonly string[]): string {
-  if (word === undefined) return programSummary
-  const group = Object.entries(table).find(([name, entry]) => name === word || entry.aliases?.includes(word))
-  return group?.[1].summary ?? programSummary
+/** Of the group that the words name. */
+function summaryOf(table: CommandTable, path: readonly string[]): string {
+  let summary = programSummary
+  let inside: CommandTable = table
+  for (const word of path) {
+    const entry = Object.entries(inside).find(([name, { aliases }]) => name === word || aliases?.includes(word))?.[1]
+    if (!entry || !('commands' in entry)) break
+    summary = entry.summary
+    inside = entry.commands
+  }
+  return summary
 }

@@ -15,7 +15,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 
 export const didYouMean = (word: string, candidates: readonly string[]): string => {
   const found = nearest(word, candidates)
-  return found === undefined ? '' : `; did you mean "${found}"?`
+  return found === undefined ? '' : `. Did you mean ${found}?`
 }
 
 /** Damerau–Levenshtein (adjacent letters swapped count once): the usual slips of fingers. */

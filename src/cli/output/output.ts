@@ -6,12 +6,14 @@ export const formats = ['table', 'wide', 'json', 'yaml'] as const
 export type Format = (typeof formats)[number]
 
 /** A time stands in its wire form, a size in bytes; a terminal shows how long ago that was, and how much that is. */
-type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
+export type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
 
 export interface Column<T> {
   readonly header: string
   /** Only with `-o wide`. */
   readonly wide?: true
+  /** Only in the table on a terminal, which scripts do not read; `room`: only where nothing has to be cut for it. */
+  readonly terminal?: 'always' | 'room'
   /** Is shown whole where a terminal is narrow; `always`: nor is it left out. */
   readonly keep?: 'whole' | 'always'
   cell(item: T): Cell
@@ -37,26 +39,41 @@ export async function render<T>(items: readonly T[], columns: readonly Column<T>
   const { format, isTerminal, now } = how
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`
   if (format === 'yaml') return toYaml(items)
-  const shown = columns.filter((column) => format === 'wide' || !column.wide)
-  const rows = items.map((item) => shown.map((column) => cellText(column.cell(item), isTerminal ? now : undefined)))
-  const headers = shown.map((column) => column.header)
-  if (!isTerminal) return [headers, ...rows].map((row) => `${row.join('\t')}\n`).join('')
-  const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
-  const layout = layoutOf(widthsOf([headers, ...rows]), how.columns, limitsOf(shown, format))
+  const shown = shownOf(columns, how)
+  const textsOf = (each: readonly Column<T>[]): string[][] => [
+    each.map((column) => column.header),
+    ...items.map((item) => each.map((column) => cellText(column.cell(item), isTerminal ? now : undefined))),
+  ]
+  if (!isTerminal)
+    return textsOf(shown)
+      .map((row) => `${row.join('\t')}\n`)
+      .join('')
+  const { layoutOf, linesOf, widthsOf, withRoom } = await import('./table.ts')
+  const isSpare = shown.map(({ terminal }) => terminal === 'room')
+  const fitting = withRoom(widthsOf(textsOf(shown)), isSpare, how.columns)
+  const drawn = shown.filter((_, index) => fitting[index])
+  const [headers = [], ...rows] = textsOf(drawn)
+  const layout = layoutOf(widthsOf([headers, ...rows]), how.columns, limitsOf(drawn, format))
   return `${linesOf(headers, rows, layout, { color: how.color }).join('\n')}\n`
+}
+
+function shownOf<T>(columns: readonly Column<T>[], { format, isTerminal }: Rendering): readonly Column<T>[] {
+  if (format === 'wide') return columns.filter(({ terminal }) => terminal === undefined)
+  return columns.filter(({ wide, terminal }) => !wide && (terminal === undefined || isTerminal))
 }
 
 /** A table that grows: the text for one more item, under the header, which comes with the first. */
 export async function growingTable<T>(columns: readonly Column<T>[], how: Rendering): Promise<(item: T) => string> {
   const { format, isTerminal } = how
+  // A line stays as it is written: what it says has to be true later, too.
   const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
   const style = { color: how.color }
-  const shown = columns.filter((column) => format === 'wide' || !column.wide)
+  const shown = shownOf(columns, how).filter(({ terminal }) => terminal !== 'room')
   const headers = shown.map((column) => column.header)
   let widths = headers.map((header) => header.length)
   let isFirst = true
   return (item) => {
-    const row = shown.map((column) => cellText(column.cell(item), isTerminal ? how.now : undefined))
+    const row = shown.map((column) => cellText(column.cell(item), undefined))
     widths = widthsOf([row]).map((width, index) => Math.max(width, widths[index] ?? 0))
     const lines = isTerminal
       ? linesOf(headers, [row], layoutOf(widths, how.columns, limitsOf(shown, format)), style)
@@ -74,7 +91,7 @@ const limitsOf = (shown: readonly { readonly keep?: Limits['keeps'][number] }[],
 })
 
 /** `now` on a terminal only. */
-function cellText(cell: Cell, now: Date | undefined): string {
+export function cellText(cell: Cell, now: Date | undefined): string {
   if (cell === undefined) return now ? '-' : ''
   if (typeof cell !== 'object') return visible(String(cell))
   if ('bytes' in cell) return now ? roughSize(cell.bytes) : String(cell.bytes)

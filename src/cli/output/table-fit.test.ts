@@ -106,7 +106,7 @@ describe('vm list', () => {
     for (const width of [80, 100, 150, 220]) {
       const [header = '', row = ''] = await at(width, 'wide')
       for (const text of [vm.name, '192.168.100.217', 'Running']) assert.ok(row.includes(text), `${width}: ${row}`)
-      assert.equal(header.trim().split(/\s+/).length, vmColumns.length)
+      assert.equal(header.trim().split(/\s+/).length, vmColumns.filter(({ terminal }) => !terminal).length)
     }
     assert.ok((await at(80, 'wide'))[1]?.includes('ghcr.io/acme/ios/sonoma:latest'))
     assert.ok(widthOf((await at(150, 'wide'))[1] ?? '') <= 150)
@@ -114,12 +114,33 @@ describe('vm list', () => {
 
   it('vm list leaves columns out where it is narrow, the name and the status last', async () => {
     const headers = async (width: number) => (await at(width))[0]?.trim().split(/\s+/).join(' ')
-    assert.equal(await headers(80), 'NAME IP SSH VNC SCREENSHARE STATUS')
+    assert.equal(await headers(80), 'NAME IP SSH VNC SCREENSHARE STATUS POWER')
+    assert.equal(await headers(60), 'NAME IP STATUS POWER')
     assert.equal(await headers(52), 'NAME IP STATUS')
     assert.equal(await headers(40), 'NAME STATUS')
     assert.deepEqual(await at(40), ['NAME                         STATUS', 'ci-runner-ios-release-4711   Running'])
     const long = vmOf({ name: 'x'.repeat(63) })
     assert.deepEqual((await at(40, 'table', long))[1], `${'x'.repeat(29)}…   Running`)
+  })
+})
+
+describe('columns where there is room', () => {
+  const stopped = vmOf({ name: 'demo', powerState: 'stopped' })
+  const headers = async (columns: number | undefined, isTerminal = true) => {
+    const text = await render([stopped], vmColumns, { ...how(columns), isTerminal })
+    return text.split('\n')[0]?.trim().split(/\s+/).slice(5).join(' ')
+  }
+
+  it('vm list on a terminal shows the power state beside the status, and more where nothing is cut for it', async () => {
+    assert.equal(await headers(64), 'STATUS POWER')
+    assert.equal(await headers(80), 'STATUS POWER IMAGE NODE')
+    assert.equal(await headers(120), 'STATUS POWER IMAGE NODE AGE')
+    assert.equal(await headers(undefined), 'STATUS POWER')
+    assert.match(await render([stopped], vmColumns, how(80)), /Running {2,3}stopped/)
+  })
+
+  it('vm list in a pipe has the columns that scripts know, however wide the terminal is', async () => {
+    assert.equal(await headers(500, false), 'STATUS')
   })
 })
 

@@ -27,6 +27,23 @@ export const widthsOf = (rows: readonly Row[]): number[] =>
     return widths
   }, [])
 
+/** Which columns to draw: all but the spare ones, and of those as many as fit beside the others, from the left. */
+export function withRoom(
+  needed: readonly number[],
+  isSpare: readonly boolean[],
+  columns: number | undefined,
+): boolean[] {
+  const [, gap] = gaps
+  const others = needed.filter((_, index) => !isSpare[index])
+  let used = others.reduce((sum, width) => sum + width + gap.length, -gap.length)
+  return needed.map((width, index) => {
+    if (!isSpare[index]) return true
+    const isFitting = columns !== undefined && used + gap.length + width <= columns
+    if (isFitting) used += gap.length + width
+    return isFitting
+  })
+}
+
 interface Layout {
   readonly widths: readonly number[]
   readonly gap: string
@@ -126,7 +143,7 @@ const yellow = 33
 const red = 31
 const tones: readonly (readonly [RegExp, number])[] = [
   [/fail|error|not ready|unknown|lost/i, red],
-  [/pending|updating|waiting|cordoned|suspended|starting|stopping|\d %/i, yellow],
+  [/pending|updating|waiting|cordoned|suspended|stopped|starting|stopping|\d %/i, yellow],
   [/^(running|ready|success|succeeded|complete|completed|done)$/i, green],
 ]
 const toneOf = (text: string): number | undefined => tones.find(([form]) => form.test(text))?.[1]

@@ -1,4 +1,4 @@
-// Every command as data for docs/cli.md and the man pages. Not part of the program: `npm run generate` loads it.
+// Every command as data for docs/reference/cli and the man pages. Not part of the program: `npm run generate` loads it.
 
 import type { Command, CommandTable, Entry } from '../command.ts'
 import { commands } from '../commands/index.ts'
@@ -35,37 +35,37 @@ export interface Fact {
 }
 
 export const environment: readonly Fact[] = [
-  { name: 'SVC3_API_URL', text: 'Address of the service; goes before the context in use' },
-  { name: 'SVC3_TOKEN', text: 'Token to send; goes before a stored one' },
-  { name: 'SVC3_CONTEXT', text: 'Configured context to work with, as --context' },
-  { name: 'SVC3_DEFAULT_NAMESPACE', text: 'Namespace where none is named; ORKA_DEFAULT_NAMESPACE is its other name' },
+  { name: 'SVC3_API_URL', text: 'Address of the service' },
+  { name: 'SVC3_TOKEN', text: 'Token to send, instead of a stored one' },
+  { name: 'SVC3_CONTEXT', text: 'Configured context to use, as --context' },
+  { name: 'SVC3_DEFAULT_NAMESPACE', text: 'Default namespace; ORKA_DEFAULT_NAMESPACE works, too' },
   { name: 'SVC3_FINGERPRINT', text: 'Accept only a server whose public key has this fingerprint' },
-  { name: 'SVC3_DATA', text: 'Folder of the local service, as --data of "dev" and "server"' },
-  { name: 'SVC3_DEBUG', text: 'Anything: as --debug' },
-  { name: 'XDG_CONFIG_HOME', text: 'The configuration is svc3/config.json in it; ~/.config where it is not set' },
-  { name: 'XDG_CACHE_HOME', text: 'Completion keeps names in svc3/names.json in it for seconds; ~/.cache otherwise' },
-  { name: 'NO_COLOR', text: 'Anything: no colours' },
-  { name: 'FORCE_COLOR', text: 'Colours also on a terminal that calls itself dumb; 0: none. A pipe never gets any' },
+  { name: 'SVC3_DATA', text: 'Data folder of the local service, as --data' },
+  { name: 'SVC3_DEBUG', text: 'If set, as --debug' },
+  { name: 'XDG_CONFIG_HOME', text: 'Folder of svc3/config.json (default ~/.config)' },
+  { name: 'XDG_CACHE_HOME', text: 'Folder of svc3/names.json, a cache for completion (default ~/.cache)' },
+  { name: 'NO_COLOR', text: 'If set, no colours' },
+  { name: 'FORCE_COLOR', text: 'Colours on a dumb terminal, too; 0 for none. Pipes never get any' },
 ]
 
 export const exits: readonly Fact[] = [
   { name: '0', text: 'Done' },
   { name: '1', text: 'Failed' },
-  { name: '2', text: 'Wrong usage: nothing was sent' },
-  { name: '3', text: 'Not authenticated; the text contains "Unauthorized"' },
+  { name: '2', text: 'Wrong usage; nothing was sent' },
+  { name: '3', text: 'Not authenticated; the message contains "Unauthorized"' },
   { name: '4', text: 'Forbidden' },
-  { name: '5', text: 'Not found; the text contains "not found"' },
-  { name: '6', text: 'Conflict: it exists already, or is in a state that does not allow this' },
+  { name: '5', text: 'Not found; the message contains "not found"' },
+  { name: '6', text: 'Conflict: the name is taken, or the state does not allow it' },
   { name: '7', text: 'Timed out' },
-  { name: '130', text: 'Interrupted by Ctrl-C: the waiting ends, what was begun goes on' },
+  { name: '130', text: 'Interrupted by Ctrl-C; the operation continues on the server' },
 ]
 
 export const output: readonly string[] = [
-  'Standard output is the answer, standard error the conversation: progress, notes, warnings, errors.',
-  'On a terminal tables are aligned and cut to its width, and times read "2 h ago". In a pipe columns are separated by tabs, and times and sizes are exact.',
-  'With -o json the answer is an array, also of one record and of none, and nothing else is written to either stream.',
-  'With --watch there is one line for each change.',
+  'The answer goes to standard output; progress, notes, warnings and errors go to standard error.',
+  'On a terminal, tables are aligned and fit its width, and times read "2 h ago". In a pipe, columns are separated by tabs, and times and sizes are exact.',
+  '-o json prints an array, also for one record or none, and nothing else on either stream.',
+  '--watch prints every change.',
 ]
 
 export const precedence =
-  'The service is the one of --context, else of SVC3_API_URL, else of SVC3_CONTEXT, else of the context in use ("svc3 config set"), else the one that runs from the same checkout. The namespace is that of -n, else of SVC3_DEFAULT_NAMESPACE, else of the context, else svc-default.'
+  'svc3 uses the service of --context, else of SVC3_API_URL, SVC3_DATA, SVC3_CONTEXT, the current context (svc3 config use-context), else the one that runs from the same checkout. It uses the namespace of -n, else of SVC3_DEFAULT_NAMESPACE, the context, else svc-default.'

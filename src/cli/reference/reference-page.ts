@@ -1,15 +1,36 @@
-// Generates docs/cli.md: every command with its options and examples.
+// Generates docs/reference/cli: an index, and a page for each group of commands with options and examples.
 import { everywhere, type Options } from '../command.ts'
 import { optionRow } from '../line/help.ts'
 import { environment, exits, type Fact, output, type Page, precedence } from './pages.ts'
 
-export function referencePage(pages: readonly Page[]): string {
-  const commands = pages.filter(({ command }) => command)
-  const summaries = commands.map((page) => [link(page), inline(page.entry.summary)])
-  const parts = [
-    '# The command line',
-    'Made from the table of commands by `npm run generate`; `svc3 COMMAND --help` and `man svc3` say the same. The program\nis also installed as `orka3`.',
-    '## Answers',
+interface ReferencePage {
+  readonly file: string
+  readonly text: string
+}
+
+/** Files are named as below docs/reference/cli. */
+export function referencePages(pages: readonly Page[]): ReferencePage[] {
+  const tops = pages.filter(({ words }) => words.length === 1)
+  return [
+    { file: 'README.md', text: indexPage(pages) },
+    ...tops.map((top) => ({
+      file: `${top.words[0]}.md`,
+      text: groupPage(
+        top,
+        pages.filter(({ words }) => words[0] === top.words[0]),
+      ),
+    })),
+  ]
+}
+
+function indexPage(pages: readonly Page[]): string {
+  const summaries = runnable(pages).map((page) => [link(page, `${page.words[0]}.md`), inline(page.entry.summary)])
+  return joined([
+    '# Command line reference',
+    `${generated} \`svc3 COMMAND --help\` and \`man svc3\` say the same. The program is also installed as \`orka3\`.`,
+    '## Commands',
+    table(['Command', 'What it does'], summaries),
+    '## Output',
     output.map((line) => `- ${inline(line)}`).join('\n'),
     '## Which service, which namespace',
     inline(precedence),
@@ -18,27 +39,46 @@ export function referencePage(pages: readonly Page[]): string {
     '## Exit codes',
     table(['Code', 'Meaning'], exits.map(factRow)),
     '## Options of every command',
-    'An option without a value may be written with one: `--quiet=true`, or `--quiet=false`, which is as if it were left out. `-o=json`\nis `-o json`.',
     optionTable(everywhere),
-    '## Commands',
-    table(['Command', 'What it does'], summaries),
-    ...commands.flatMap(commandParts),
-  ]
-  return `${parts.join('\n\n')}\n`
+    'A flag may be written with a value: `--quiet=true`, or `--quiet=false`, which is the same as without it. `-o=json` is `-o json`.',
+  ])
 }
 
+function groupPage({ words: [word = ''], entry }: Page, own: readonly Page[]): string {
+  const commands = runnable(own)
+  const aliases = entry.aliases?.map((alias) => `\`svc3 ${alias}\``).join(', ')
+  const isGroup = commands.length > 1 || commands[0]?.words.length !== 1
+  return joined([
+    `# svc3 ${word}`,
+    `${inline(entry.summary)}.${aliases ? ` Also called ${aliases}.` : ''} ${generated} Options of every command are in the [index](README.md#options-of-every-command).`,
+    ...(isGroup
+      ? [
+          table(
+            ['Command', 'What it does'],
+            commands.map((page) => [link(page, ''), inline(page.entry.summary)]),
+          ),
+        ]
+      : []),
+    ...commands.flatMap((page) => commandParts(page, isGroup)),
+  ])
+}
+
+const generated = 'Generated from the table of commands by `npm run generate`.'
+const runnable = (pages: readonly Page[]): Page[] => pages.filter(({ command }) => command)
+const joined = (parts: readonly string[]): string => `${parts.join('\n\n')}\n`
 const factRow = ({ name, text }: Fact): readonly string[] => [`\`${name}\``, inline(text)]
 
-const link = ({ words }: Page): string => `[\`${words.join(' ')}\`](#svc3-${words.join('-')})`
+const link = ({ words }: Page, file: string): string => `[\`${words.join(' ')}\`](${file}#svc3-${words.join('-')})`
 
-function commandParts({ words, entry, command, usage }: Page): string[] {
+function commandParts({ words, entry, command, usage }: Page, isGroup: boolean): string[] {
   if (!command) return []
   const args = Object.values(command.arguments).map(({ value, description }) => [`\`${value}\``, inline(description)])
-  const aliases = entry.aliases?.map((alias) => `\`${alias}\``).join(', ')
+  const aliases = words.length > 1 ? entry.aliases?.map((alias) => `\`${alias}\``).join(', ') : undefined
   const examples = command.examples.map(({ line, does }) => `# ${does}\n${line}`).join('\n')
   return [
-    `### svc3 ${words.join(' ')}`,
-    `${inline(entry.summary)}.${aliases ? ` Also called ${aliases}.` : ''}`,
+    ...(isGroup
+      ? [`## svc3 ${words.join(' ')}`, `${inline(entry.summary)}.${aliases ? ` Also called ${aliases}.` : ''}`]
+      : []),
     `\`\`\`\n${usage}\n\`\`\``,
     ...(command.description ? [inline(command.description.replaceAll('\n', ' '))] : []),
     ...(args.length > 0 ? [table(['Argument', ''], args)] : []),

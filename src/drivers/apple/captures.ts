@@ -125,7 +125,5 @@ async function removeStrays(folder: string): Promise<void> {
 function explained(error: unknown): unknown {
   const isFull = error instanceof Error && /ENOSPC|EDQUOT|No space left|Disk quota/i.test(error.message)
   if (!isFull) return error
-  return new Error(
-    "the host's disk is full: the VM could not be captured and goes on as it was; make room, then try again",
-  )
+  return new Error("the host's disk is full; the VM was not captured and keeps running. Free space and try again")
 }

@@ -1,5 +1,5 @@
 // The driver for Apple silicon: each VM a `tart run` of its own that outlives the agent, on Apple's Virtualization
-// framework. tart is the operator's to install. How it works on a real Mac is in docs/drivers.md: "verified on".
+// framework. tart is the operator's to install. How it works on a real Mac is in docs/reference/drivers.md: "verified on".
 import path from 'node:path'
 import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { programLimit, trimLog } from '../logs.ts'

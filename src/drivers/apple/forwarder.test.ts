@@ -104,7 +104,7 @@ describe('ports of a VM on Apple silicon', () => {
     assert.equal(forwarder.isOpen, false)
     await assert.rejects(forwarder.open({ ip: '192.0.2.1', forwards: [], screen: 0 }), /cannot be opened on/)
     const twice = { protocol: 'tcp' as const, hostPort: free, guestPort: 1 }
-    await assert.rejects(forwarder.open({ ip, forwards: [twice, twice] }), /asked for twice/)
+    await assert.rejects(forwarder.open({ ip, forwards: [twice, twice] }), /requested twice/)
     await forwarder.open({ ip, forwards: forwards.slice(1) })
     assert.equal(forwarder.isOpen, true)
   })

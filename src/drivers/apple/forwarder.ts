@@ -79,7 +79,7 @@ function requireDistinct({ forwards, screen }: Doors): void {
     ...(screen === undefined ? [] : [`${screen}/tcp`]),
   ]
   const twice = all.find((one, index) => all.indexOf(one) < index)
-  if (twice !== undefined) throw new Error(`port ${twice} is asked for twice by one VM`)
+  if (twice !== undefined) throw new Error(`port ${twice} is requested twice by one VM`)
 }
 
 function openTcp(ip: string, port: number, serve: (client: net.Socket) => Promise<void>): Promise<Closable> {
@@ -137,7 +137,7 @@ async function toScreen(client: net.Socket, guest: Guest): Promise<void> {
 function connect(host: string, port: number): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     const socket = net.connect({ host, port, allowHalfOpen: true, noDelay: true })
-    const timer = setTimeout(() => socket.destroy(new Error(`no answer from ${host}:${port}`)), connectMs)
+    const timer = setTimeout(() => socket.destroy(new Error(`no response from ${host}:${port}`)), connectMs)
     socket.once('error', reject)
     socket.once('connect', () => {
       clearTimeout(timer)

@@ -76,7 +76,9 @@ export async function bringUp(tart: Tart, folder: string, run: Run, options: Bri
       await options.giveUp()
       throw again
     })
-    return { note: `booted from the disk, because what was suspended could not go on: ${(error as Error).message}` }
+    return {
+      note: `booted from the disk because the suspended state could not be resumed: ${(error as Error).message}`,
+    }
   }
 }
 

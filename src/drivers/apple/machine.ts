@@ -180,7 +180,7 @@ export async function growDisk(folder: string, bytes: number, tart: Tart): Promi
   const machine = await requireMachine(folder)
   const now = await diskBytes(folder)
   if (bytes === now) return
-  if (bytes < now) throw new Error(`the disk has ${now} bytes already and cannot shrink to ${bytes}`)
+  if (bytes < now) throw new Error(`the disk already has ${now} bytes and cannot shrink to ${bytes}`)
   const whole = Math.floor(bytes / gigabyte)
   if (whole * gigabyte > now) await tart.command(folder, ['set', machine.name, '--disk-size', String(whole)])
   await growFile(placeOf(folder, machine, 'disk'), bytes)

@@ -141,7 +141,7 @@ export class AppleVm {
   whileStopped<T>(work: () => Promise<T>): Promise<T> {
     return this.#alone(async () => {
       const { state } = await this.#settle()
-      if (state === 'running' || state === 'suspended') throw new Error('the VM runs: stop it first')
+      if (state === 'running' || state === 'suspended') throw new Error('the VM is running; stop it first')
       return work()
     })
   }
@@ -151,10 +151,10 @@ export class AppleVm {
       const { state } = await this.#settle()
       if (state === 'suspended') return
       const found = await this.#found()
-      if (!found) throw new Error('the VM does not run: it cannot be suspended')
+      if (!found) throw new Error('the VM is not running and cannot be suspended')
       const machine = await requireMachine(this.#folder)
       if (!isSuspendable(await readConfig(this.#folder, machine)))
-        throw new Error('tart suspends macOS only, and this VM runs another system: stop it instead')
+        throw new Error('tart suspends only macOS, and this VM runs another system; stop it instead')
       const { process: _, vnc: __, ...still } = found.run
       const isStill = await holdStill(this.#tart, this.#folder, found, 'suspend')
       await this.#allowance.giveBack(machine.name)
@@ -171,7 +171,7 @@ export class AppleVm {
       const { state } = await this.#settle()
       if (state === 'running') return
       const run = await readRun(this.#folder)
-      if (state !== 'suspended' || !run) throw new Error('the VM does not run: it cannot be resumed')
+      if (state !== 'suspended' || !run) throw new Error('the VM is not running and cannot be resumed')
       await this.#forwarder.open(run.doors)
       await this.#launch(run, AbortSignal.timeout(resumeMs))
     })
@@ -223,7 +223,7 @@ export class AppleVm {
     if (found) return writeRun(this.#folder, { ...run, process: found.process })
     await this.#reopen(run)
     await this.#launch(run, AbortSignal.timeout(resumeMs)).catch(async (error: unknown) => {
-      const problem = `it did not go on after it was captured: ${error instanceof Error ? error.message : error}`
+      const problem = `it did not resume after the capture: ${error instanceof Error ? error.message : error}`
       await writeRun(this.#folder, { ...run, problem })
     })
     failpoint('apple-went-on')

@@ -69,9 +69,9 @@ export async function planLaunch(
 type Memory = NonNullable<VmSpec['image']['memory']>
 
 function memoryFor({ file, description }: Memory, shape: Shape | undefined): Pick<Launch, 'memory' | 'note'> {
-  const problem = shape ? difference(description, shape) : 'it cannot be told what this host would make of it'
+  const problem = shape ? difference(description, shape) : 'the configuration of this host is not known'
   return problem === undefined ? { memory: file } : { note: coldNote(problem) }
 }
 
 export const coldNote = (problem: string): string =>
-  `booted from the disk, because the memory that was saved in the image cannot go on here: ${problem}`
+  `booted from the disk because the saved memory cannot be resumed here: ${problem}`

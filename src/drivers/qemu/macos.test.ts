@@ -171,9 +171,12 @@ describe('SMC key', () => {
 
 describe('node without what macOS needs', () => {
   it('a node without what macOS needs says what its operator has to do', async () => {
-    await assert.rejects(requireMacos(undefined), /does not run macOS guests: it is not set up for them.*agent\.json/)
+    await assert.rejects(
+      requireMacos(undefined),
+      /cannot run macOS guests: set a boot disk and an SMC key.*agent\.json/,
+    )
     const missing = { openCore: { file: '/nowhere/OpenCore.img', format: 'raw' } } as const
-    await assert.rejects(requireMacos(missing), /\/nowhere\/OpenCore\.img, cannot be read \(ENOENT\)/)
+    await assert.rejects(requireMacos(missing), /\/nowhere\/OpenCore\.img cannot be read \(ENOENT\)/)
     assert.deepEqual(await requireMacos({ smcKey }), { smcKey })
   })
 })

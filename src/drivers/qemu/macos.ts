@@ -86,28 +86,25 @@ export async function writeSmc(runtime: string, key: string | undefined): Promis
 
 export const removeSmc = (runtime: string): Promise<void> => fs.rm(smcFile(runtime), { force: true })
 
-const see = 'see docs/hosts-linux.md#macos-guests-on-an-intel-host'
+const see = 'see docs/operate/hosts-linux.md#macos-guests-on-an-intel-host'
 
 /** Why macOS for amd64 would hang at its first screen here. */
 export async function macosProblem(settings: MacosSettings | undefined): Promise<string | undefined> {
-  if (!settings)
-    return `it is not set up for them, by a boot disk and an SMC key under "macos" in its agent.json; ${see}`
+  if (!settings) return `set a boot disk and an SMC key under "macos" in agent.json; ${see}`
   const { openCore } = settings
   const code = openCore && (await fs.access(openCore.file, fs.constants.R_OK).then(() => undefined, codeOf))
-  return (
-    code && `its boot disk for them, ${openCore.file}, cannot be read (${code}): its operator puts it there; ${see}`
-  )
+  return code && `the boot disk ${openCore.file} cannot be read (${code}); ${see}`
 }
 
 const codeOf = ({ code }: NodeJS.ErrnoException): string => code ?? 'unknown'
 
 /** What is not to change by any setting: QEMU's machines are not Macs with Apple silicon. */
 export const appleSiliconOnly =
-  'macOS for Apple silicon runs on Macs only, by an agent that was started with --driver apple; see docs/hosts-macos.md'
+  'macOS for Apple silicon requires a Mac and an agent with --driver apple; see docs/operate/hosts-macos.md'
 
 /** Such a VM is not started. */
 export async function requireMacos(settings: MacosSettings | undefined): Promise<MacosSettings> {
   const problem = await macosProblem(settings)
-  if (!settings || problem !== undefined) throw new Error(`this node does not run macOS guests: ${problem}`)
+  if (!settings || problem !== undefined) throw new Error(`this node cannot run macOS guests: ${problem}`)
   return settings
 }

@@ -57,19 +57,19 @@ describe('shape of a QEMU VM', () => {
     const one = await shape(vmOf())
     const boot = { kind: 'kernel', kernel: path.join(root, 'other'), commandLine: 'quiet' } as const
     const others: readonly [RegExp, Promise<Record<string, string | number>>][] = [
-      [/number of cores was 2, here it is 3/, shape(vmOf({ cpu: 3 }))],
-      [/memory in MiB was 512, here it is 768/, shape(vmOf({ memoryMiB: 768 }))],
+      [/number of cores was 2 and is 3 here/, shape(vmOf({ cpu: 3 }))],
+      [/memory in MiB was 512 and is 768 here/, shape(vmOf({ memoryMiB: 768 }))],
       [
-        /architecture was amd64, here it is arm64/,
+        /architecture was amd64 and is arm64 here/,
         shape(vmOf({ architecture: 'arm64' })).then((s) => ({ ...s, version: one.version ?? '' })),
       ],
       [/list of devices/, shape(vmOf({ netBoost: false }))],
       [/list of devices/, shape(vmOf({ screen: { port: 5_901, width: 800, height: 600 } }))],
       [/kernel or firmware/, shape(vmOf({ image: { ...vmOf().image, boot } }))],
-      [/kind of network was user, here it is sealed/, shape(vmOf(), 'sealed')],
-      [/size of the disk in bytes was 1, here it is 2/, shape(vmOf(), 'user', 2)],
-      [/version of QEMU was .*, here it is 0/, Promise.resolve({ ...one, version: '0' })],
-      [/"odd" was unknown, here it is 1/, Promise.resolve({ ...one, odd: 1 })],
+      [/kind of network was user and is sealed here/, shape(vmOf(), 'sealed')],
+      [/size of the disk in bytes was 1 and is 2 here/, shape(vmOf(), 'user', 2)],
+      [/version of QEMU was .* and is 0 here/, Promise.resolve({ ...one, version: '0' })],
+      [/"odd" was unknown and is 1 here/, Promise.resolve({ ...one, odd: 1 })],
     ]
     for (const [words, other] of others) assert.match(difference(one, await other) ?? '', words)
   })

@@ -73,8 +73,8 @@ export function difference(saved: Shape, now: Shape): string | undefined {
   const show = (value: string | number | undefined) => String(value ?? 'unknown').slice(0, 200)
   const isLong = field === 'devices' || field === 'boot'
   return isLong
-    ? `its ${words[field]} is not the same`
-    : `its ${words[field] ?? `"${field.slice(0, 50)}"`} was ${show(saved[field])}, here it is ${show(now[field])}`
+    ? `the ${words[field]} differs`
+    : `the ${words[field] ?? `"${field.slice(0, 50)}"`} was ${show(saved[field])} and is ${show(now[field])} here`
 }
 
 const given = (command: readonly string[], flag: string): string => command[command.indexOf(flag) + 1] ?? ''

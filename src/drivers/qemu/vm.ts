@@ -142,7 +142,7 @@ export class QemuVm {
   /** Work on the disk of a VM that does not run. */
   whileStopped<T>(work: () => Promise<T>): Promise<T> {
     return exclusively(this.#folder, async () => {
-      if (await this.#found()) throw new Error('the VM runs: stop it first')
+      if (await this.#found()) throw new Error('the VM is running; stop it first')
       return work()
     })
   }
@@ -150,7 +150,7 @@ export class QemuVm {
   async setRunning(isRunning: boolean): Promise<void> {
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
-      if (!found) throw new Error(`the VM does not run: it cannot be ${isRunning ? 'resumed' : 'suspended'}`)
+      if (!found) throw new Error(`the VM is not running and cannot be ${isRunning ? 'resumed' : 'suspended'}`)
       await setRunning(await this.#control.connect(found.run.runtime), isRunning)
     })
     this.#notify()

@@ -12,8 +12,7 @@ export const fileSource = (file: fs.FileHandle, bytes: number): BlockSource => (
     const wanted = Math.max(0, Math.min(target.length, bytes - at))
     for (let done = 0; done < wanted; ) {
       const { bytesRead } = await file.read(target, done, wanted - done, at + done)
-      if (bytesRead === 0)
-        throw new Error('the disk became shorter while it was read: try again when nobody resizes it')
+      if (bytesRead === 0) throw new Error('The disk was resized during the read; try again')
       done += bytesRead
     }
     target.fill(0, wanted)

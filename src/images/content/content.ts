@@ -77,8 +77,8 @@ export interface ContentStore extends ContentSource {
 
 export class NoContentError extends Error {
   override readonly name: string = 'NoContentError'
-  constructor(digest: string, where = 'in this store: fetch it again from where the image came') {
-    super(`there is no content ${digest} ${where}`)
+  constructor(digest: string, where = 'in this store: fetch the image again') {
+    super(`No content ${digest} ${where}`)
   }
 }
 
@@ -95,7 +95,7 @@ export class ContentAwayError extends NoContentError {
 export class WrongContentError extends Error {
   override readonly name = 'WrongContentError'
   constructor(digest: string | undefined, problem: string) {
-    super(`what should be ${digest ?? 'new content'} ${problem}: it is damaged and must be fetched again`)
+    super(`${digest === undefined ? 'New content' : `Content ${digest}`} ${problem}: fetch it again`)
   }
 }
 

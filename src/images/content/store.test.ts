@@ -230,7 +230,7 @@ describe('the collector', () => {
     )
     await assert.rejects(
       collect(store, () => [digest], { graceMs: 0, now: later }),
-      /not usable/,
+      /Invalid image manifest/,
     )
     assert.equal(await store.has(digest), true)
     assert.deepEqual(await collect(store, () => [], { graceMs: 0, now: later }), { deleted: 1, freedBytes: 14 })

@@ -62,13 +62,13 @@ export async function openStore(folder: string): Promise<ContentFolder> {
       for (let at = start; at < Math.min(end, size); ) {
         const piece = Buffer.allocUnsafe(Math.min(pieceBytes, Math.min(end, size) - at))
         const { bytesRead } = await file.read(piece, 0, piece.length, at)
-        if (bytesRead === 0) throw new WrongContentError(digest, 'became shorter while it was read')
+        if (bytesRead === 0) throw new WrongContentError(digest, 'was resized during the read')
         hasher?.update(piece.subarray(0, bytesRead))
         yield piece.subarray(0, bytesRead)
         at += bytesRead
       }
       if (hasher && `sha256:${hasher.digest('hex')}` !== digest)
-        throw new WrongContentError(digest, 'is something else')
+        throw new WrongContentError(digest, 'does not match its digest')
     } finally {
       await file.close()
     }
@@ -85,7 +85,7 @@ export async function openStore(folder: string): Promise<ContentFolder> {
       const content = into && into.length >= size ? into.subarray(0, size) : Buffer.allocUnsafe(size)
       const { bytesRead } = await file.read(content, 0, size, 0)
       const isRight = bytesRead === size && (await digestOfBuffer(content)) === digest
-      if (!isRight) throw new WrongContentError(digest, 'is something else')
+      if (!isRight) throw new WrongContentError(digest, 'does not match its digest')
       return content
     } finally {
       await file.close()
@@ -186,7 +186,7 @@ export async function openStore(folder: string): Promise<ContentFolder> {
     async putExpected(expected, content, options = {}) {
       const isKnown = options.digest === expected.digest
       if (content instanceof Uint8Array && !isKnown && (await digestOfBuffer(content)) !== expected.digest)
-        throw new WrongContentError(expected.digest, 'is something else')
+        throw new WrongContentError(expected.digest, 'does not match its digest')
       if (!(await isKept(expected))) await write(content, expected, options)
     },
     size,

@@ -49,7 +49,7 @@ export async function writeWhole(target: string, write: (file: fs.FileHandle) =>
 export class DiskFullError extends Error {
   override readonly name = 'DiskFullError'
   constructor(folder: string, cause: unknown) {
-    super(`the disk of ${folder} is full, and nothing was kept of what was being written: free space and try again`, {
+    super(`The disk of ${folder} is full; free space and try again`, {
       cause,
     })
   }
@@ -61,7 +61,7 @@ export function explainFull(error: unknown, folder: string): unknown {
   const { code = '' } = (error ?? {}) as NodeJS.ErrnoException
   if (fullCodes.has(code)) return new DiskFullError(folder, error)
   if (code !== 'EFBIG') return error
-  return new Error(`the file system of ${folder} cannot hold a file as large as this disk: use another, such as XFS`)
+  return new Error(`The file system of ${folder} cannot hold a file of this size; use another one, such as XFS`)
 }
 
 /** For `.catch`: what is not there is this value; other failures are failures. */

@@ -79,7 +79,7 @@ describe('manifests', () => {
     'too many chunks': [{ layers: [{ chunks: Array.from({ length: 1_000 }, (_, at) => chunk(at, 1)) }], memory: { description: {}, state: { bytes: largestDiskBytes, chunks: Array.from({ length: 99_500 }, (_, at) => chunk(at, 1, { storedBytes: 1, digest })) } } }, /16777216|chunks/], // biome-ignore format: a row
     'a kernel with an extent outside': [{ boot: { kind: 'kernel', commandLine: '', kernel: { bytes: 1, chunks: [chunk(0, 2)] } } }, /outside/], // biome-ignore format: a row
     'a command line of two lines': [{ boot: { ...good.boot, commandLine: 'a\nb' } }, /commandLine/],
-    'an unknown field': [{ urls: ['http://169.254.169.254'] }, /not usable/],
+    'an unknown field': [{ urls: ['http://169.254.169.254'] }, /Invalid image manifest/],
     'another version': [{ formatVersion: 2 }, /formatVersion/],
     'a digest that is a path': [layer(chunk(0, 1, { digest: 'sha256:../../../../etc/passwd' })), /digest/],
     'a size that is not a number': [{ virtualSizeBytes: '1' }, /virtualSizeBytes/],

@@ -18,7 +18,7 @@ import {
 export class BadManifestError extends Error {
   override readonly name = 'BadManifestError'
   constructor(problem: string) {
-    super(`the image's manifest is not usable: ${problem}. Fetch or make the image again`)
+    super(`Invalid image manifest: ${problem}. Fetch or create the image again`)
   }
 }
 

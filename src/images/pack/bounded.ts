@@ -42,7 +42,7 @@ class TooMuchDataError extends Error {
   override readonly name = 'TooMuchDataError'
   constructor(bytes: number) {
     super(
-      `the disk has ${Math.ceil(bytes / 2 ** 30)} GiB of data, more than an image can list: delete files in the VM, have its file system trim what it does not use (fstrim), and try again`,
+      `The disk has ${Math.ceil(bytes / 2 ** 30)} GiB of data, more than an image can list: delete files in the VM, run fstrim, then try again`,
     )
   }
 }

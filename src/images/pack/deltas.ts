@@ -35,11 +35,11 @@ export async function packDelta(
   await using file = await fs.open(overlay, 'r')
   const header = await readQcow2Header(file)
   const { virtualSizeBytes, clusterBytes, backingFile } = header
-  if (clusterBytes !== blockBytes || backingFile === undefined) throw new BadDiskError('it is not an overlay of ours')
+  if (clusterBytes !== blockBytes || backingFile === undefined) throw new BadDiskError('it is not a svc3 overlay')
   if (virtualSizeBytes < parent.virtualSizeBytes) throw new BadDiskError('it is smaller than the image below it')
   const pieces: Piece[] = []
   for await (const { offset, length, kind, at } of clustersOf(file, header, options.signal)) {
-    if (kind === 'compressed') throw new BadDiskError('it has compressed clusters, which overlays of ours never have')
+    if (kind === 'compressed') throw new BadDiskError('it has compressed clusters, which a svc3 overlay never has')
     pieces.push({ offset, length, at: kind === 'zero' ? undefined : at })
   }
   const { size } = await file.stat()

@@ -88,7 +88,7 @@ export function asQcow2(manifest: Manifest, source: ContentSource): Readable {
 
 function checkRange(offset: number, length: number, bytes: number): void {
   if (offset < 0 || length < 0 || offset + length > bytes)
-    throw new RangeError(`bytes ${offset} to ${offset + length} are not within the ${bytes} that there are`)
+    throw new RangeError(`bytes ${offset} to ${offset + length} are outside the ${bytes} bytes`)
 }
 
 async function* readSegments(

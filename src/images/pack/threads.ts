@@ -97,10 +97,7 @@ function start(): Worker {
     next()
   }
   thread.on('error', lost)
-  thread.on(
-    'exit',
-    (code) => threads.has(thread) && lost(new Error(`a thread that packs chunks ended with ${code}; try again`)),
-  )
+  thread.on('exit', (code) => threads.has(thread) && lost(new Error(`A packing thread ended with ${code}; try again`)))
   return thread
 }
 
@@ -113,6 +110,6 @@ function endAll(): void {
 
 function findThread(): URL {
   const found = places.map((place) => new URL(place, import.meta.url)).find((url) => fs.existsSync(fileURLToPath(url)))
-  if (!found) throw new Error(`the thread that packs is missing beside ${import.meta.filename}: build svc3 again`)
+  if (!found) throw new Error(`No packing thread beside ${import.meta.filename}: build svc3 again`)
   return found
 }

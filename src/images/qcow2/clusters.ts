@@ -37,7 +37,7 @@ export async function* clustersOf(
     if (pointer.high === 0 && pointer.low === 0) continue
     signal?.throwIfAborted()
     const isOdd = (pointer.low & 0x1ff) !== 0 || (pointer.high & 0x7f00_0000) !== 0
-    if (isOdd) throw new BadDiskError('its first table has entries that mean nothing')
+    if (isOdd) throw new BadDiskError('its L1 table has invalid entries')
     const l2 = await readExactly(file, claim(pointer.offset), clusterBytes)
     const count = Math.min(perTable, diskClusters - index * perTable)
     for (let inner = 0; inner < count; inner += 1) {
@@ -71,19 +71,19 @@ function clusterOf(
 ): Cluster | undefined {
   const length = clusterBytes
   if (entry.high & compressedHigh) {
-    if (entry.high & copiedHigh) throw new BadDiskError('a compressed cluster of it is marked as written in place')
+    if (entry.high & copiedHigh) throw new BadDiskError('a compressed cluster is marked as written in place')
     // Bits: the place, then how many sectors more than one it takes.
     const placeBits = 62 - (Math.log2(clusterBytes) - 8)
     const value = ((BigInt(entry.high & 0x3fff_ffff) << 32n) | BigInt(entry.low)) & ((1n << 62n) - 1n)
     const at = Number(value & ((1n << BigInt(placeBits)) - 1n))
     const sectors = Number(value >> BigInt(placeBits)) + 1
-    if (at === 0 || at >= fileBytes) throw new BadDiskError('a compressed cluster lies outside of the file')
+    if (at === 0 || at >= fileBytes) throw new BadDiskError('a compressed cluster lies outside the file')
     const storedBytes = Math.min(sectors * 512 - (at % 512), fileBytes - at)
     return { offset, length, kind: 'compressed', at, storedBytes }
   }
   const isOdd = (entry.low & 0x1fe) !== 0 || (entry.high & 0x3f00_0000) !== 0
   const isZero = (entry.low & 1) !== 0
-  if (isOdd || (isZero && version === 2)) throw new BadDiskError('its second tables have entries that mean nothing')
+  if (isOdd || (isZero && version === 2)) throw new BadDiskError('its L2 tables have invalid entries')
   if (isZero) return { offset, length, kind: 'zero', at: 0, storedBytes: 0 }
   if (entry.offset === 0) return undefined
   return { offset, length, kind: 'data', at: claim(entry.offset), storedBytes: length }
@@ -99,11 +99,11 @@ function claims(fileBytes: number, clusterBytes: number): (offset: number) => nu
   const taken = new Uint8Array(Math.ceil(fileBytes / clusterBytes / 8))
   return (offset) => {
     if (offset === 0 || offset % clusterBytes !== 0 || offset >= fileBytes)
-      throw new BadDiskError('a table or cluster of it lies outside of the file')
+      throw new BadDiskError('a table or cluster lies outside the file')
     const cluster = offset / clusterBytes
     const mask = 1 << (cluster & 7)
     const byte = taken[cluster >> 3] ?? 0
-    if (byte & mask) throw new BadDiskError('two places of the disk claim the same bytes of the file')
+    if (byte & mask) throw new BadDiskError('two parts of the disk use the same bytes of the file')
     taken[cluster >> 3] = byte | mask
     return offset
   }
@@ -119,7 +119,7 @@ async function readExactly(file: fs.FileHandle, at: number, bytes: number): Prom
   const buffer = Buffer.alloc(bytes)
   for (let done = 0; done < bytes; ) {
     const { bytesRead } = await file.read(buffer, done, bytes - done, at + done)
-    if (bytesRead === 0) throw new BadDiskError('a table of it is cut off by the end of the file')
+    if (bytesRead === 0) throw new BadDiskError('a table ends after the end of the file')
     done += bytesRead
   }
   return buffer

@@ -10,7 +10,7 @@ export const qcow2Magic = 0x514649fb
 export class BadDiskError extends Error {
   override readonly name = 'BadDiskError'
   constructor(problem: string) {
-    super(`this disk cannot be taken: ${problem}`)
+    super(`Unusable disk: ${problem}`)
   }
 }
 
@@ -38,7 +38,7 @@ export interface Qcow2Header {
 const bit = { dirty: 1, corrupt: 2, externalData: 4, compressionType: 8, extendedL2: 16 } as const
 const refusedExtensions = new Map([
   [0x0537be77, 'it is encrypted: decrypt it first'],
-  [0x44415441, 'its data is in another file: convert it with qemu-img to one file'],
+  [0x44415441, 'its data is in another file: convert it to one file with qemu-img'],
 ])
 /** What QEMU itself takes at most. */
 const largestL1Bytes = 32 * 2 ** 20
@@ -59,37 +59,38 @@ function parseQcow2Header(head: Buffer, fileBytes: number): Qcow2Header {
   }
   if (head.length < smallestHeader || head.readUInt32BE(0) !== qcow2Magic) refuse('it is not a qcow2 file')
   const version = head.readUInt32BE(4)
-  if (version !== 2 && version !== 3) refuse(`it is qcow2 of version ${version}; 2 and 3 are known`)
-  if (version === 3 && head.length < 104) refuse('its header is cut short')
+  if (version !== 2 && version !== 3) refuse(`it has qcow2 version ${version}; use 2 or 3`)
+  if (version === 3 && head.length < 104) refuse('its header is incomplete')
 
   const clusterBits = head.readUInt32BE(20)
-  if (clusterBits < 12 || clusterBits > 21) refuse(`its clusters of 2^${clusterBits} bytes are not of 4 KiB to 2 MiB`)
+  if (clusterBits < 12 || clusterBits > 21) refuse(`its clusters of 2^${clusterBits} bytes are not 4 KiB to 2 MiB`)
   const clusterBytes = 2 ** clusterBits
   const virtualSizeBytes = large(head, 24)
   if (virtualSizeBytes > largestDiskBytes) refuse(`it declares a disk of ${virtualSizeBytes} bytes, more than 64 TiB`)
-  if (virtualSizeBytes === 0 || virtualSizeBytes % 512 !== 0) refuse('its size is not a number of sectors')
+  if (virtualSizeBytes === 0 || virtualSizeBytes % 512 !== 0) refuse('its size is not a multiple of the sector size')
   if (head.readUInt32BE(32) !== 0) refuse('it is encrypted: decrypt it first')
-  if (head.readUInt32BE(60) !== 0) refuse('it has snapshots inside: convert it with qemu-img to a file without')
+  if (head.readUInt32BE(60) !== 0)
+    refuse('it has internal snapshots: convert it to a file without snapshots with qemu-img')
 
   const incompatible = version === 3 ? large(head, 72) : 0
   if (incompatible & bit.corrupt) refuse('it is marked as corrupt: repair it with qemu-img check -r all')
-  if (incompatible & bit.externalData) refuse('its data is in another file: convert it with qemu-img to one file')
+  if (incompatible & bit.externalData) refuse('its data is in another file: convert it to one file with qemu-img')
   if (incompatible & bit.extendedL2) refuse('it has extended L2 entries: convert it without extended_l2')
-  if (incompatible > bit.dirty + bit.compressionType) refuse('it needs features that are not known here')
+  if (incompatible > bit.dirty + bit.compressionType) refuse('it needs unsupported features')
   const headerBytes = version === 3 ? head.readUInt32BE(100) : smallestHeader
   if (version === 3 && (headerBytes < 104 || headerBytes % 8 !== 0 || headerBytes > head.length))
-    refuse('its header has no sensible length')
+    refuse('its header has an invalid length')
   const compressionType = headerBytes > 104 ? head.readUInt8(104) : 0
-  if (compressionType > 1) refuse('its compression is not known here')
+  if (compressionType > 1) refuse('its compression is not supported')
   if ((compressionType !== 0) !== ((incompatible & bit.compressionType) !== 0)) refuse('its header contradicts itself')
   checkExtensions(head, headerBytes, refuse)
 
   const l1Entries = head.readUInt32BE(36)
   const l1Offset = large(head, 40)
   const neededEntries = Math.ceil(virtualSizeBytes / clusterBytes / (clusterBytes / 8))
-  if (l1Entries < neededEntries || l1Entries * 8 > largestL1Bytes) refuse('its first table does not fit its size')
+  if (l1Entries < neededEntries || l1Entries * 8 > largestL1Bytes) refuse('its L1 table does not match its size')
   if (l1Offset % clusterBytes !== 0 || l1Offset === 0 || l1Offset + l1Entries * 8 > fileBytes)
-    refuse('its first table lies outside of the file')
+    refuse('its L1 table lies outside the file')
 
   return {
     version,
@@ -104,8 +105,7 @@ function parseQcow2Header(head: Buffer, fileBytes: number): Qcow2Header {
 
 /** For files from elsewhere: whatever the name is, and whether it can be followed or not. */
 export function refuseBacking({ backingFile }: Qcow2Header): void {
-  if (backingFile !== undefined)
-    throw new BadDiskError('it has a backing file, which is not part of it: convert it with qemu-img to one file')
+  if (backingFile !== undefined) throw new BadDiskError('it has a backing file: convert it to one file with qemu-img')
 }
 
 function backingFileOf(head: Buffer, refuse: (problem: string) => never): string | undefined {
@@ -113,7 +113,7 @@ function backingFileOf(head: Buffer, refuse: (problem: string) => never): string
   const length = head.readUInt32BE(16)
   if (offset === 0 && length === 0) return undefined
   if (offset === 0 || length === 0 || length > 1_023 || offset + length > head.length)
-    refuse('the name of its backing file is not where it should be')
+    refuse('the name of its backing file is in the wrong place')
   return head.toString('utf8', offset, offset + length)
 }
 
@@ -125,7 +125,7 @@ function checkExtensions(head: Buffer, start: number, refuse: (problem: string) 
     const problem = refusedExtensions.get(type)
     if (problem !== undefined) refuse(problem)
     at += 8 + Math.ceil(length / 8) * 8
-    if (at > head.length) refuse('an extension of its header lies outside of it')
+    if (at > head.length) refuse('a header extension lies outside the header')
   }
 }
 

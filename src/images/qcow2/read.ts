@@ -19,7 +19,7 @@ export interface Allowance {
 }
 
 const pieceBytes = 4 * 2 ** 20
-const damaged = 'a compressed cluster of it is damaged'
+const damaged = 'a compressed cluster is damaged'
 
 export async function qcow2ToRaw(source: string, target: string, options: WorkOptions & Allowance): Promise<number> {
   const { signal, onProgress, parallel = defaultParallel, mostDataBytes } = options

@@ -57,8 +57,8 @@ export function encodeArtifact(image: Manifest): Artifact {
   // What they say stands in our own manifest too; more layers fit without.
   const bytes = described.length <= largestOciManifestBytes ? described : describe(image, encoded, config, false)
   if (bytes.length > largestOciManifestBytes)
-    throw new RegistryError('tooLarge', 'the image has more chunks than a registry can list', {
-      hint: 'make the disk smaller; about 380 GiB of data fit',
+    throw new RegistryError('tooLarge', 'The image has more chunks than a registry can list', {
+      hint: 'Reduce the disk to about 380 GiB of data',
     })
   const own = new Map([
     [digestOf(config), config],
@@ -106,7 +106,7 @@ function chunkLayers(image: Manifest, isAnnotated: boolean): Descriptor[] {
 export function manifestLayer(oci: OciManifest): Descriptor {
   const [first] = oci.layers
   const version = oci.annotations[annotation.formatVersion] ?? String(formatVersion)
-  if (!first || first.mediaType !== imageManifestType) throw bad('it is no image of a virtual machine')
+  if (!first || first.mediaType !== imageManifestType) throw bad('it is not a VM image')
   if (version !== String(formatVersion)) throw bad(`it has the format ${version.slice(0, 20)}, made by another svc3`)
   if (first.size > largestManifestBytes) throw bad(`its manifest has ${first.size} bytes`)
   return first

@@ -14,6 +14,8 @@ const faults = {
   unauthorized: false,
   forbidden: false,
   notFound: false,
+  /** The name of its host is unknown. */
+  unknownHost: false,
   tooLarge: false,
   /** Any other refusal. */
   refused: false,
@@ -46,7 +48,7 @@ export class RegistryError extends Error {
 
   constructor(fault: RegistryFault, problem: string, options: RegistryErrorOptions = {}) {
     const { hint = hints[fault], status, retryAfterMs, cause } = options
-    super(`${problem}: ${hint}`, cause === undefined ? {} : { cause })
+    super(`${problem}. ${hint}`, cause === undefined ? {} : { cause })
     this.fault = fault
     this.problem = problem
     this.hint = hint
@@ -60,17 +62,18 @@ export class RegistryError extends Error {
 }
 
 const hints: Readonly<Record<RegistryFault, string>> = {
-  address: 'use a registry with a public address, or ask an administrator to allow private ones',
-  insecure: 'use https, or store credentials for it with allowInsecure',
-  plain: 'use https, or store credentials for its http:// address with allowInsecure',
-  untrusted: 'give the authority that signed its certificate',
-  unauthorized: 'store the right user name and password with svc3 regcred add (--replace where there are some)',
-  forbidden: 'ask whoever runs the registry for the right to this repository',
-  notFound: 'check the name and the tag',
-  tooLarge: 'ask whoever runs the registry to allow larger uploads',
-  refused: 'the registry says why; correct that and try again',
-  invalid: 'tell whoever runs the registry, or push the image again',
-  session: 'try again',
-  rateLimited: 'try again later',
-  unavailable: 'try again when the registry can be reached',
+  address: 'Use a registry with a public address, or ask an administrator to allow private ones',
+  insecure: 'Use https, or store credentials with allowInsecure',
+  plain: 'Use https, or store credentials for its http:// address with allowInsecure',
+  untrusted: 'Specify the CA that signed its certificate',
+  unauthorized: 'Store the correct user name and password with svc3 regcred add --replace',
+  forbidden: 'Ask the operator of the registry for access to this repository',
+  notFound: 'Check the name and the tag',
+  unknownHost: 'Check the host name, and the DNS of the server',
+  tooLarge: 'Ask the operator of the registry to allow larger uploads',
+  refused: 'Correct what the registry reports, then try again',
+  invalid: 'Push the image again, or tell the operator of the registry',
+  session: 'Try again',
+  rateLimited: 'Try again later',
+  unavailable: 'Try again when the registry answers',
 }

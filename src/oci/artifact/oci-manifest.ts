@@ -72,7 +72,7 @@ export function parseOciManifest({ bytes, mediaType }: Pick<RawManifest, 'bytes'
 /** The manifests of an index. */
 export function parseIndex({ bytes }: Pick<RawManifest, 'bytes'>): readonly Platform[] {
   const value = parseObject(bytes)
-  if (value.schemaVersion !== 2 || !Array.isArray(value.manifests)) throw bad('it is no index of images')
+  if (value.schemaVersion !== 2 || !Array.isArray(value.manifests)) throw bad('it is not an image index')
   if (value.manifests.length > 1_000) throw bad(`it names ${value.manifests.length} manifests, more than 1000`)
   return value.manifests.map((each: unknown, index) => {
     const descriptor = descriptorOf(each, `entry ${index}`)
@@ -95,14 +95,15 @@ function parseObject(bytes: Buffer): Record<string, unknown> {
 }
 
 function descriptorOf(value: unknown, where: string): Descriptor {
-  if (typeof value !== 'object' || value === null) throw bad(`${where} is no descriptor`)
+  if (typeof value !== 'object' || value === null) throw bad(`${where} is not a descriptor`)
   const { mediaType, digest, size, urls, annotations } = value as Record<string, unknown>
   if (typeof mediaType !== 'string' || !mediaTypeForm.test(mediaType)) throw bad(`${where} has no media type`)
   if (typeof digest !== 'string' || !digestPattern.test(digest)) throw bad(`${where} has no sha256 digest`)
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0 || size > largestBlobBytes)
     throw bad(`${where} has the size ${shown(size)}`)
   // Content from anywhere but the registry, by an address that somebody wrote into the manifest.
-  if (urls !== undefined && !(Array.isArray(urls) && urls.length === 0)) throw bad(`${where} lies at foreign addresses`)
+  if (urls !== undefined && !(Array.isArray(urls) && urls.length === 0))
+    throw bad(`${where} refers to foreign addresses`)
   const kept = annotationsOf(annotations, where)
   return { mediaType, digest, size, ...(Object.keys(kept).length > 0 && { annotations: kept }) }
 }
@@ -110,13 +111,13 @@ function descriptorOf(value: unknown, where: string): Descriptor {
 function annotationsOf(value: unknown, where: string): Readonly<Record<string, string>> {
   if (value === undefined || value === null) return {}
   const isMap = typeof value === 'object' && Object.values(value).every((each) => typeof each === 'string')
-  if (!isMap) throw bad(`the annotations of ${where} are not texts`)
+  if (!isMap) throw bad(`the annotations of ${where} are not strings`)
   return value as Record<string, string>
 }
 
 export const bad = (problem: string): RegistryError =>
-  new RegistryError('invalid', `the image in the registry cannot be used: ${problem}`, {
-    hint: 'push it again, or use another image',
+  new RegistryError('invalid', `The image in the registry is unusable: ${problem}`, {
+    hint: 'Push it again, or use another image',
   })
 
 const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 80)

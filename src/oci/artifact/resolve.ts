@@ -19,7 +19,7 @@ export async function resolveManifest(
   const entries = parseIndex(found)
   const fitting = entries.length === 1 ? entries : entries.filter((entry) => entry.architecture === architecture)
   const [chosen] = fitting
-  if (!chosen) throw bad(`it is an index without an image for ${architecture ?? 'a certain architecture'}`)
+  if (!chosen) throw bad(`it is an index without an image for ${architecture ?? 'the architecture'}`)
   const manifest = await source.resolve(chosen.descriptor.digest, signal)
   if (isIndexType(manifest.mediaType)) throw bad('it is an index of indexes')
   return manifest

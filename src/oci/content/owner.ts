@@ -52,6 +52,4 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
 }
 
 const foreign = (repository: Repository, owner: string): ForeignImagesError =>
-  new ForeignImagesError(
-    `${repository.name} has the images of another cluster (${owner}), which this one would delete: choose another prefix`,
-  )
+  new ForeignImagesError(`${repository.name} has the images of another cluster (${owner}): choose another prefix`)

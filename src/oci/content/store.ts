@@ -52,6 +52,7 @@ const refusedForMs = 3_600_000
 /** Not of one request, but of all. */
 const troubles: ReadonlySet<RegistryFault> = new Set([
   'unavailable',
+  'unknownHost',
   'rateLimited',
   'unauthorized',
   'untrusted',
@@ -72,7 +73,7 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
   async function asked<T>(digest: string | undefined, work: () => Promise<T>): Promise<T> {
     try {
       const result = await work()
-      if (problem !== undefined) log.info('the registry with the images answers again')
+      if (problem !== undefined) log.info('the image registry answers again')
       problem = undefined
       return result
     } catch (error) {
@@ -83,7 +84,7 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
   }
 
   function inTrouble(error: RegistryError): void {
-    if (problem === undefined) log.warn('the registry with the images cannot be used', { problem: error.problem })
+    if (problem === undefined) log.warn('the image registry is unavailable', { problem: error.problem })
     problem = error.problem
   }
 
@@ -222,7 +223,7 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
   function notDeleted(error: unknown): boolean {
     if (!(error instanceof RegistryError) || !refusals.has(error.fault)) throw error
     refusedMs = now()
-    log.warn('the registry does not let us delete: what deleted images had stays there', { problem: error.problem })
+    log.warn('the registry refuses deletions: content of deleted images stays there', { problem: error.problem })
     return false
   }
 
@@ -307,7 +308,7 @@ function explained(error: RegistryError, digest: string | undefined): Error {
   if (error.fault === 'notFound' && digest !== undefined) return new NoContentError(digest)
   if (error.fault === 'invalid' && digest !== undefined) return new WrongContentError(digest, error.problem)
   const Kind = error.fault === 'tooLarge' ? ContentTooLargeError : ContentUnavailableError
-  return new Kind(`the registry with the images: ${error.problem}`, { cause: error })
+  return new Kind(`Image registry: ${error.problem}`, { cause: error })
 }
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer> {

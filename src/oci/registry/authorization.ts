@@ -67,7 +67,7 @@ export function createAuthorization(
       { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic },
       { ...options, origin: url.origin, mostRedirects: 0 },
     )
-    if (answer.status !== 200) throw await refusal(answer, 'asking for a token', redactor)
+    if (answer.status !== 200) throw await refusal(answer, 'Requesting a token', redactor)
     const token = tokenOf(await readBounded(answer, mostTokenBytes), url)
     const forget = redactor.add(token.value)
     const seconds = Math.max(token.seconds - earlySeconds, token.seconds / 2)
@@ -111,7 +111,7 @@ export function createAuthorization(
 
 /** Nor does the password go out in clear where the registry itself does not. */
 function realmOf(realm: string, { origin, allowInsecure }: SendOptions): URL {
-  if (!URL.canParse(realm)) throw new RegistryError('invalid', `${redactUrl(origin)} names no valid token service`)
+  if (!URL.canParse(realm)) throw new RegistryError('invalid', `${redactUrl(origin)} has no valid token service`)
   const url = new URL(realm)
   url.username = ''
   url.password = ''

@@ -79,5 +79,4 @@ function guardedLookup(policyOf: PolicyOf, lookup: net.LookupFunction): net.Look
     })
 }
 
-const refusedAddress = (host: string): RegistryError =>
-  new RegistryError('address', `"${host}" has no address that may be connected to from here`)
+const refusedAddress = (host: string): RegistryError => new RegistryError('address', `"${host}" has no allowed address`)

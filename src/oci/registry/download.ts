@@ -38,7 +38,8 @@ export async function* streamBlob(
     bytes = 0
   }
   if (bytes > 0) yield Buffer.concat(gathered, bytes)
-  if (hasher && `sha256:${hasher.digest('hex')}` !== blob.digest) throw wrong(blob, options, 'is something else')
+  if (hasher && `sha256:${hasher.digest('hex')}` !== blob.digest)
+    throw wrong(blob, options, 'does not match its digest')
 }
 
 /** All of it, checked. */
@@ -46,7 +47,7 @@ export async function readBlob(blob: Descriptor, options: DownloadOptions, into?
   const content = into?.length === blob.size ? into : Buffer.allocUnsafeSlow(blob.size)
   let at = 0
   for await (const piece of fetchFrom(0, blob, options)) at += piece.copy(content, at)
-  if ((await digestOfBuffer(content)) !== blob.digest) throw wrong(blob, options, 'is something else')
+  if ((await digestOfBuffer(content)) !== blob.digest) throw wrong(blob, options, 'does not match its digest')
   return content
 }
 
@@ -100,24 +101,20 @@ async function openAt(blob: Descriptor, at: number, options: DownloadOptions): P
   const url = new URL(`/v2/${repository}/blobs/${blob.digest}`, exchange.origin)
   const headers: Record<string, string> = { accept: '*/*', ...(at > 0 && { range: `bytes=${at}-${blob.size - 1}` }) }
   const answer = await exchange.ask({ method: 'GET', url, headers, signal }, [`repository:${repository}:pull`])
-  if (answer.status !== 200 && answer.status !== 206) throw await exchange.refuse(answer, `fetching from ${repository}`)
+  if (answer.status !== 200 && answer.status !== 206) throw await exchange.refuse(answer, `Fetching from ${repository}`)
   const [, start = '', whole = '*'] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(answer.headers['content-range'] ?? '') ?? []
   const begins = answer.status === 206 ? Number(start || -1) : 0
   const length = answer.status === 206 ? whole : (answer.headers['content-length'] ?? '*')
   const isWrong = length !== '*' && Number(length) !== blob.size
   if (isWrong || (begins !== at && begins !== 0)) {
     answer.body.destroy()
-    throw wrong(
-      blob,
-      options,
-      isWrong ? `has ${length} bytes, not ${blob.size}` : 'comes from another place than asked',
-    )
+    throw wrong(blob, options, isWrong ? `has ${length} bytes, not ${blob.size}` : 'has another range than requested')
   }
   return { answer, skipBytes: at - begins }
 }
 
 const brokenOff = ({ answer: { url } }: Opened): RegistryError =>
-  new RegistryError('unavailable', `${url.host} broke off a download`)
+  new RegistryError('unavailable', `${url.host} interrupted a download`)
 
 const wrong = ({ digest }: Descriptor, { repository }: DownloadOptions, problem: string): RegistryError =>
-  new RegistryError('invalid', `what ${repository} has as ${digest} ${problem}`)
+  new RegistryError('invalid', `Content ${digest} of ${repository} ${problem}`)

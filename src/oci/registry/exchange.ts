@@ -53,7 +53,7 @@ export function createExchange(options: RegistryOptions): Exchange {
     discard(answer)
     if (answer.status === 401 && isOurs(answer)) authorization.learn(answer, undefined)
     else if (answer.status === 404) throw notRegistry(url)
-    else if (isTransientStatus(answer.status)) throw await refusal(answer, 'asking who is there', redactor)
+    else if (isTransientStatus(answer.status)) throw await refusal(answer, 'Connecting', redactor)
     isMet = true
   }
 
@@ -94,4 +94,4 @@ export function createExchange(options: RegistryOptions): Exchange {
 }
 
 const notRegistry = (url: URL): RegistryError =>
-  new RegistryError('notFound', `${redactUrl(url)} is no OCI registry (404)`, { hint: 'check the address' })
+  new RegistryError('notFound', `${redactUrl(url)} is not an OCI registry (404)`, { hint: 'Check the address' })

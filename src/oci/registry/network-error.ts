@@ -3,25 +3,25 @@ import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import { redactUrl } from './redact.ts'
 
 const problems: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'no registry answers there',
-  EAI_AGAIN: 'the host name cannot be looked up now',
-  EHOSTUNREACH: 'the host cannot be reached',
-  ENETUNREACH: 'the network cannot be reached',
-  ETIMEDOUT: 'it is silent',
+  ECONNREFUSED: 'connection refused',
+  EAI_AGAIN: 'the host name lookup failed',
+  EHOSTUNREACH: 'the host is unreachable',
+  ENETUNREACH: 'the network is unreachable',
+  ETIMEDOUT: 'the connection timed out',
 }
 
 /** Code and words of OpenSSL → fault, where it is not that the registry is unavailable. */
 const finalFaults: readonly (readonly [RegExp, RegistryFault, string])[] = [
-  [/wrong.version.number|http.request|packet.length.too.long/i, 'plain', 'it does not speak TLS there'],
+  [/wrong.version.number|http.request|packet.length.too.long/i, 'plain', 'it does not use TLS on this port'],
   [/ALERT|\balert\b/, 'refused', 'it refuses the TLS connection'],
-  [/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|ALTNAME/, 'untrusted', 'its certificate is not trusted'],
-  [/^ENOTFOUND/, 'notFound', 'the host name is not known'],
-  [/^EPROTO|^ERR_SSL/, 'refused', 'it and we do not agree on TLS'],
-  [/^HPE_/, 'refused', 'it does not speak HTTP there'],
+  [/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|ALTNAME/, 'untrusted', 'the certificate is not trusted'],
+  [/^ENOTFOUND/, 'unknownHost', 'unknown host name'],
+  [/^EPROTO|^ERR_SSL/, 'refused', 'TLS negotiation failed'],
+  [/^HPE_/, 'refused', 'it does not use HTTP on this port'],
 ]
 
 export const isUnknownHost = (error: unknown): error is RegistryError =>
-  error instanceof RegistryError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ENOTFOUND'
+  error instanceof RegistryError && error.fault === 'unknownHost'
 
 export function networkError(url: URL, error: NodeJS.ErrnoException): RegistryError {
   if (error instanceof RegistryError) return error
@@ -32,7 +32,7 @@ export function networkError(url: URL, error: NodeJS.ErrnoException): RegistryEr
   const [, fault = 'unavailable', final] = finalFaults.find(([form]) => form.test(told)) ?? []
   const problem = final ?? problems[code] ?? 'the connection was lost'
   return new RegistryError(fault, `${redactUrl(url)}: ${problem}${code === '' ? '' : ` (${code})`}`, {
-    ...(fault === 'untrusted' && { hint: `give the authority that signed it (${url.host})` }),
+    ...(fault === 'untrusted' && { hint: `Specify the CA that signed the certificate of ${url.host}` }),
     cause: error,
   })
 }

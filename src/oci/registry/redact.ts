@@ -3,7 +3,7 @@
 /** Origin and path. User info, query (upload states, signatures) and fragment stay out. */
 export function redactUrl(url: URL | string): string {
   const text = String(url)
-  if (!URL.canParse(text)) return 'an address that cannot be read'
+  if (!URL.canParse(text)) return '(invalid address)'
   const { protocol, host, pathname } = new URL(text)
   return `${protocol}//${host}${pathname}`
 }

@@ -16,12 +16,12 @@ const faultsByStatus: Readonly<Record<number, RegistryFault>> = {
 }
 
 const words: Readonly<Partial<Record<RegistryFault, string>>> = {
-  unauthorized: 'does not let us in',
-  forbidden: 'does not allow this',
-  notFound: 'does not have this',
-  tooLarge: 'does not take uploads as large as this',
-  rateLimited: 'asks for fewer requests',
-  unavailable: 'is in trouble',
+  unauthorized: 'rejected the credentials',
+  forbidden: 'denied access',
+  notFound: 'does not have it',
+  tooLarge: 'does not accept uploads of this size',
+  rateLimited: 'limits the request rate',
+  unavailable: 'failed',
 }
 
 const mostErrorBytes = 16_384
@@ -30,7 +30,7 @@ export async function refusal(answer: Answer, doing: string, redactor: Redactor)
   const { status, headers, url } = answer
   const said = await readBounded(answer, mostErrorBytes).then(sayingOf, () => '')
   const fault = faultsByStatus[status] ?? (isTransientStatus(status) ? 'unavailable' : 'refused')
-  const itsWords = said === '' ? '' : `, saying "${redactor.words(said)}"`
+  const itsWords = said === '' ? '' : `: "${redactor.words(said)}"`
   const problem = `${doing}: ${redactUrl(url)} ${words[fault] ?? 'refused'} (${status}${itsWords})`
   return new RegistryError(fault, problem, {
     status,

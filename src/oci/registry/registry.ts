@@ -60,7 +60,7 @@ export function openRegistry(options: RegistryOptions): Registry {
       const url = new URL('/v2/', exchange.origin)
       const scopes = repository === undefined ? [] : [`repository:${repository}:pull`]
       const answer = await retrying(exchange.retry, signal, () => exchange.ask({ method: 'GET', url, signal }, scopes))
-      if (answer.status !== 200) throw await exchange.refuse(answer, 'asking who is there')
+      if (answer.status !== 200) throw await exchange.refuse(answer, 'Connecting')
       discard(answer)
     },
     repository: (name, repositoryOptions = {}) => openRepository(exchange, name, repositoryOptions),
@@ -86,7 +86,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
     const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${digest}`), signal }, push)
     discard(answer)
     if (answer.status === 404) return undefined
-    if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
+    if (answer.status !== 200) throw await exchange.refuse(answer, `Reading ${name}`)
     const length = answer.headers['content-length']
     return { length: length === undefined ? undefined : Number(length) }
   }
@@ -105,7 +105,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
       patiently(signal, async () => {
         const url = manifestAt(reference)
         const answer = await exchange.ask({ method: 'GET', url, headers: { accept: acceptedManifests }, signal }, pull)
-        if (answer.status !== 200) throw await exchange.refuse(answer, `looking for ${name} ${reference}`)
+        if (answer.status !== 200) throw await exchange.refuse(answer, `Looking for ${name} ${reference}`)
         const bytes = await readBounded(answer, largestOciManifestBytes)
         return checked(
           { digest: digestOf(bytes), mediaType: mediaTypeOf(answer.headers['content-type'], bytes), bytes },
@@ -123,7 +123,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
       const found = await patiently(signal, () => look(digest, signal))
       if (!found) return undefined
       if (found.length !== undefined && Number.isSafeInteger(found.length)) return found.length
-      throw new RegistryError('invalid', `${name} does not say how long ${digest} is`)
+      throw new RegistryError('invalid', `${name} does not report the size of ${digest}`)
     },
     remove: (digest, signal) =>
       patiently(signal, async () => {
@@ -131,7 +131,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
         const answer = await exchange.ask({ method: 'DELETE', url: manifestAt(digest), signal }, scopes)
         const isThere = answer.status !== 404
         if (isThere && (answer.status < 200 || answer.status > 299))
-          throw await exchange.refuse(answer, `deleting from ${name}`)
+          throw await exchange.refuse(answer, `Deleting from ${name}`)
         discard(answer)
         return isThere
       }),
@@ -167,7 +167,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
         discard(answer)
         const named = answer.headers['docker-content-digest']
         if (named !== undefined && named !== digest)
-          throw new RegistryError('invalid', `${name} keeps the manifest ${digest} as something else`)
+          throw new RegistryError('invalid', `${name} keeps the manifest ${digest} with another digest`)
         return digest
       }),
   }
@@ -208,6 +208,6 @@ function checked(
 ): RawManifest {
   const named = digestPattern.test(reference) ? reference : headers['docker-content-digest']
   if (named !== undefined && named !== manifest.digest)
-    throw new RegistryError('invalid', `${redactUrl(url)} is not what its digest says`)
+    throw new RegistryError('invalid', `${redactUrl(url)} does not match its digest`)
   return manifest
 }

@@ -71,7 +71,7 @@ export async function send(ask: Ask, options: SendOptions): Promise<Answer> {
 /** What a Location header means, without the user info that it may carry. */
 export function locationOf(location: string, base: URL): URL {
   if (!URL.canParse(location, base.href))
-    throw new RegistryError('invalid', `${redactUrl(base)} names no valid location`)
+    throw new RegistryError('invalid', `${redactUrl(base)} redirects to an invalid address`)
   const url = new URL(location, base)
   url.username = ''
   url.password = ''

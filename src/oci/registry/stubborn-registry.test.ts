@@ -178,7 +178,7 @@ describe('a registry', () => {
       callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
     }
     for (const host of ['docker.io', 'index.docker.io', 'registry-1.docker.io'])
-      await assert.rejects(repository({ server: `https://${host}`, lookup }).resolve('v1'), { fault: 'notFound' })
+      await assert.rejects(repository({ server: `https://${host}`, lookup }).resolve('v1'), { fault: 'unknownHost' })
     assert.deepEqual(asked, Array(3).fill('registry-1.docker.io'))
   })
 
@@ -212,7 +212,7 @@ describe('the way to a registry', () => {
     const never: net.LookupFunction = (_name, _options, callback) =>
       callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
     await assert.rejects(push(repository({ server: `http://registry.test:${bad.port}`, lookup: never })), {
-      fault: 'notFound',
+      fault: 'unknownHost',
     })
   })
 

@@ -25,13 +25,13 @@ export async function listTags({ exchange, repository, signal }: TagsOptions): P
   let next: URL | undefined = new URL(`/v2/${repository}/tags/list?n=${wantedOnPage}`, exchange.origin)
   while (next && tags.size < mostTags) {
     const url: URL = next
-    if (seen.has(url.href)) throw new RegistryError('invalid', `${name} leads from its tags back to where they began`)
+    if (seen.has(url.href)) throw new RegistryError('invalid', `${name} lists its tags in a loop`)
     if (seen.size === mostPages)
-      throw new RegistryError('invalid', `${name} spreads its tags over more than ${mostPages} pages`)
+      throw new RegistryError('invalid', `${name} lists its tags on more than ${mostPages} pages`)
     seen.add(url.href)
     const page = await retrying(exchange.retry, signal, async () => {
       const answer = await exchange.ask({ method: 'GET', url, signal }, [`repository:${repository}:pull`])
-      if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
+      if (answer.status !== 200) throw await exchange.refuse(answer, `Reading ${name}`)
       return { tags: tagsIn(await readBounded(answer, largestPageBytes), name), next: nextOf(answer, url) }
     })
     for (const tag of page.tags) tags.add(tag)
@@ -48,7 +48,7 @@ function tagsIn(bytes: Buffer, name: string): readonly string[] {
   } catch {
     // Said below.
   }
-  throw new RegistryError('invalid', `${name} does not say which tags it has`)
+  throw new RegistryError('invalid', `${name} sent no list of tags`)
 }
 
 /** `<where>; rel="next"`. It must lead on in the same list: any other place would be asked with our credentials. */
@@ -58,5 +58,5 @@ function nextOf({ headers }: Answer, from: URL): URL | undefined {
   if (where === undefined) return undefined
   const next = locationOf(where, from)
   if (next.origin === from.origin && next.pathname === from.pathname) return next
-  throw new RegistryError('invalid', `${redactUrl(from)} leads to somewhere else for the rest of its tags`)
+  throw new RegistryError('invalid', `${redactUrl(from)} redirects to another address for its tags`)
 }

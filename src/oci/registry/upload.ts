@@ -113,7 +113,7 @@ async function begin(url: URL, scopes: readonly string[], options: UploadOptions
   const { exchange, repository, signal } = options
   const answer = await exchange.ask({ method: 'POST', url, signal }, scopes)
   if (answer.status === 201 && url.searchParams.has('mount')) return void discard(answer)
-  if (answer.status !== 202) throw await exchange.refuse(answer, `starting an upload to ${repository}`)
+  if (answer.status !== 202) throw await exchange.refuse(answer, `Starting an upload to ${repository}`)
   return sessionOf(answer, 0)
 }
 
@@ -122,7 +122,7 @@ function sessionOf(answer: Answer, offset: number, before?: Session): Session {
   discard(answer)
   const { location } = answer.headers
   if (location === undefined && !before)
-    throw new RegistryError('invalid', `${redactUrl(answer.url)} names no place to upload to`)
+    throw new RegistryError('invalid', `${redactUrl(answer.url)} gave no upload address`)
   const asked = Number(answer.headers['oci-chunk-min-length'] ?? 0)
   return {
     location: location === undefined && before ? before.location : locationOf(location ?? '', answer.url),
@@ -183,12 +183,12 @@ async function sendLast(
   discard(answer)
   const named = answer.headers['docker-content-digest']
   if (named !== undefined && named !== blob.digest)
-    throw new RegistryError('invalid', `the registry keeps ${blob.digest} in ${repository} as something else`)
+    throw new RegistryError('invalid', `The registry stored ${blob.digest} in ${repository} with another digest`)
 }
 
 /** An upload that it does not know, and bytes that came out wrong on the way, are reasons to begin again. */
 async function failure(answer: Answer, { exchange, repository }: UploadOptions): Promise<RegistryError> {
-  const error = await exchange.refuse(answer, `uploading to ${repository}`)
+  const error = await exchange.refuse(answer, `Uploading to ${repository}`)
   if (error.message.includes('DIGEST_INVALID')) return new WrongArrival('session', error.message, { cause: error })
   const isSession = answer.status === 404 || answer.status === 416
   return isSession ? new RegistryError('session', error.message, { status: answer.status, cause: error }) : error
@@ -198,8 +198,8 @@ class WrongArrival extends RegistryError {}
 
 /** Once may be the network. */
 const damaged = ({ digest }: Descriptor, cause: unknown): RegistryError =>
-  new RegistryError('invalid', `what was sent as ${digest} arrived twice as something else`, {
-    hint: 'the image is damaged here: make it again',
+  new RegistryError('invalid', `Content ${digest} arrived twice with another digest`, {
+    hint: 'Create the image again: it is damaged here',
     cause,
   })
 

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 class BadLz4Error extends Error {
   override readonly name = 'BadLz4Error'
   constructor(problem: string) {
-    super(`the compressed layer cannot be read: ${problem}`)
+    super(`Cannot read the compressed layer: ${problem}`)
   }
 }
 
@@ -61,7 +61,7 @@ export async function* decodeAppleLz4(input: AsyncIterable<Buffer>, rawBytes: nu
     }
   }
   if (total !== rawBytes) throw new BadLz4Error(`it has ${total} bytes, not the ${rawBytes} declared`)
-  if (await reader.hasMore()) throw new BadLz4Error('it goes on after its end')
+  if (await reader.hasMore()) throw new BadLz4Error('it has data after its end')
 }
 
 /** Fills exactly from `start` to `end`; what lies before `start` may be referred to. */

@@ -71,7 +71,7 @@ describe("Apple's LZ4 framing", () => {
       [packed.subarray(0, 1_000), raw.length, /cut short/],
       [packed, raw.length - 1, /expands past its declared/],
       [packed, raw.length + 1, /has 200000 bytes, not the 200001/],
-      [Buffer.concat([packed, Buffer.from('x')]), raw.length, /goes on after its end/],
+      [Buffer.concat([packed, Buffer.from('x')]), raw.length, /data after its end/],
       [Buffer.concat([Buffer.from('bv42'), packed]), raw.length, /something else where a block/],
       [Buffer.concat([Buffer.from('bv4-'), Buffer.from([0, 0, 0, 255])]), 2 ** 40, /more than/],
       // A match that refers to before the beginning.
@@ -150,12 +150,12 @@ describe('an image in the format of tart', () => {
       }),
     })
     const cases: readonly (readonly [string, Partial<Parameters<typeof putTart>[2]>, RegExp])[] = [
-      ['digest', note('uncompressed-content-digest', `sha256:${'0'.repeat(64)}`), /not what was packed/],
+      ['digest', note('uncompressed-content-digest', `sha256:${'0'.repeat(64)}`), /does not match its digest/],
       ['smaller', note('uncompressed-size', String(mebi / 2)), /declared as|expands past/],
-      ['huge', note('uncompressed-size', '1125899906842624'), /does not say a possible size/],
-      ['none', note('uncompressed-size', 'x'), /does not say a possible size/],
+      ['huge', note('uncompressed-size', '1125899906842624'), /has an invalid size/],
+      ['none', note('uncompressed-size', 'x'), /has an invalid size/],
       ['arch', { config: { arch: 'riscv64' } }, /it is for "riscv64"/],
-      ['format', { config: { arch: 'arm64', diskFormat: 'asif' } }, /its disk is kept as "asif", and raw ones/],
+      ['format', { config: { arch: 'arm64', diskFormat: 'asif' } }, /its disk is kept as "asif" and only raw/],
       [
         'type',
         {
@@ -164,7 +164,7 @@ describe('an image in the format of tart', () => {
             bytes,
           }),
         },
-        /first version/,
+        /format version 1/,
       ],
     ]
     for (const [tag, change, message] of cases) {

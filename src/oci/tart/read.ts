@@ -126,18 +126,17 @@ function partsOf({ layers }: OciManifest): { config: Descriptor; nvram: Descript
   const known = new Set<string>(Object.values(tartTypes))
   const other = layers.find(({ mediaType }) => !known.has(mediaType))
   if (other) throw bad(`it has a layer of the type "${other.mediaType}"`)
-  if (ofType(tartTypes.oldDisk).length > 0)
-    throw bad('its disk is of the first version of that format, which is not read')
+  if (ofType(tartTypes.oldDisk).length > 0) throw bad('its disk format version 1 is not supported')
   const [config, ...configs] = ofType(tartTypes.config)
   const [nvram, ...nvrams] = ofType(tartTypes.nvram)
-  if (!config || configs.length > 0 || nvrams.length > 0) throw bad('it has not one config and at most one NVRAM')
+  if (!config || configs.length > 0 || nvrams.length > 0) throw bad('it must have one config and at most one NVRAM')
   if (config.size > largestConfigBytes) throw bad(`its config has ${config.size} bytes`)
   if (nvram && nvram.size > largestNvramBytes) throw bad(`its NVRAM has ${nvram.size} bytes`)
   let offset = 0
   const disk = ofType(tartTypes.disk).map((blob) => {
     const rawBytes = numberOf(blob.annotations?.[tartAnnotation.size])
     if (rawBytes === undefined || rawBytes === 0 || rawBytes > largestLayerBytes)
-      throw bad(`the layer ${blob.digest} does not say a possible size`)
+      throw bad(`the layer ${blob.digest} has an invalid size`)
     if (offset % blockBytes !== 0) throw bad(`a layer before ${blob.digest} is not of whole blocks`)
     offset += rawBytes
     return { blob, offset: offset - rawBytes, rawBytes, rawDigest: blob.annotations?.[tartAnnotation.digest] }
@@ -184,7 +183,7 @@ function platformOf(
   }
   // What is in the layers would be a file of macOS' own format, and not the disk.
   if (format !== 'raw')
-    throw bad(`its disk is kept as ${JSON.stringify(format).slice(0, 20)}, and raw ones are read only`)
+    throw bad(`its disk is kept as ${JSON.stringify(format).slice(0, 20)} and only raw is supported`)
   const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
   if (!architecture || (wanted !== undefined && wanted !== architecture))
     throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)
@@ -205,7 +204,7 @@ async function packDiskLayer(
     const pieces = [{ offset, length: wholeBlocks(rawBytes), at: 0 }]
     const { chunks } = await packLayer(pieces, reader.source, store, { signal, parallel: 2 })
     const digest = await reader.end()
-    if (rawDigest !== undefined && digest !== rawDigest) throw bad(`the layer ${blob.digest} is not what was packed`)
+    if (rawDigest !== undefined && digest !== rawDigest) throw bad(`the layer ${blob.digest} does not match its digest`)
     return chunks
   } finally {
     await stream.return(undefined)

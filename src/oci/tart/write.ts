@@ -52,7 +52,7 @@ async function encodeTart(
   const { machine } = image
   if (!machine?.nvram)
     throw new Error(
-      'this VM has no hardware model and NVRAM, as tart needs them: it did not come from an image of tart, nor runs on ' +
+      'This VM has no hardware model and NVRAM, which tart requires: it neither came from a tart image nor runs on ' +
         'a Mac; push it without --format tart',
     )
   const own = new Map<string, Buffer>()
@@ -118,7 +118,7 @@ async function bytesOf(
   mostBytes: number,
   signal: AbortSignal | undefined,
 ): Promise<Buffer> {
-  if (bytes > mostBytes) throw new Error(`a part of this VM has ${bytes} bytes, more than tart's format may carry`)
+  if (bytes > mostBytes) throw new Error(`A part of this VM has ${bytes} bytes, more than tart's format may carry`)
   const target = Buffer.alloc(bytes)
   await diskSource([{ chunks }], store, { signal }).read(target, 0)
   return target

@@ -103,13 +103,13 @@ describe('a login at the built-in provider', () => {
     assert.match(String(back.headers.location), /^http:\/\/127\.0\.0\.1:1\/console\/callback\?code=/)
     const done = await follow(back)
     assert.deepEqual([done.status, done.headers.location], [302, '/console/vms/svc-default/demo?tab=log'])
-    assert.match(String(done.headers['set-cookie']), /svc3_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict/)
-    assert.ok(!browser.cookies.has('svc3_console_login'))
+    assert.match(String(done.headers['set-cookie']), /svc3_console_1=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict/)
+    assert.ok(!browser.cookies.has('svc3_console_login_1'))
     const { user, renewable } = await session()
     assert.deepEqual([user, renewable], [{ kind: 'user', name: 'ada@example.com', admin: true }, true])
     assert.equal((await browser.call('GET', '/api/v1/namespaces')).status, 200)
     // The code is used up.
-    browser.cookies.delete('svc3_console')
+    browser.cookies.delete('svc3_console_1')
     assert.deepEqual((await follow(back)).headers.location, '/console/')
     assert.equal((await session()).user, null)
   })
@@ -149,7 +149,7 @@ describe('a login at the built-in provider', () => {
     assert.ok(entry)
     skewMs += 58 * 60_000
     const { browserSessions } = service.services
-    const id = browser.cookies.get('svc3_console') ?? ''
+    const id = browser.cookies.get('svc3_console_1') ?? ''
     const renewed = await browserSessions.renewed(id, async (refreshToken) => {
       assert.ok(refreshToken.length > 20)
       return { user: { kind: 'user', name: 'ada@example.com', admin: false }, refreshToken: 'next' }
@@ -222,7 +222,7 @@ describe('a login at the built-in provider', () => {
     assert.match(String(back.headers.location), /^http:\/\/127\.0\.0\.1:1\/tools\/console\/callback\?code=/)
     const done = await follow(back)
     assert.equal(done.headers.location, '/tools/console/images')
-    assert.match(String(done.headers['set-cookie']), /svc3_console=[\w-]{43}; Path=\/tools\//)
+    assert.match(String(done.headers['set-cookie']), /svc3_console_1=[\w-]{43}; Path=\/tools\//)
     assert.equal((await session()).user.name, 'ada@example.com')
   })
 })
@@ -273,7 +273,7 @@ describe('a login at an organisation’s own provider', () => {
     browser = openBrowser(service, own)
     const begun = await browser.call('GET', '/console/login', { headers: html })
     assert.equal(begun.headers.location, '/console/')
-    assert.match((await session()).problem, /does not answer/)
+    assert.match((await session()).problem, /is not responding/)
   })
 })
 

@@ -20,6 +20,7 @@ import {
   isSecure,
   sessionCookieText,
   sessionIdOf,
+  withPort,
 } from '../gate/browser-requests.ts'
 import type { Limits } from '../gate/limits.ts'
 
@@ -30,10 +31,10 @@ const problemSeconds = 120
 
 /** Reasons shown on the login page, by name: what a provider sends along is never shown. */
 const problems = {
-  late: 'The login has run out, or was begun in another browser. Log in again.',
-  refused: 'The identity provider refused the login. Log in again, or ask whoever runs it.',
-  unknown: 'The identity provider named nobody whom this service knows. The log of the service says why.',
-  silent: 'The identity provider does not answer. Try again in a moment, or paste a token.',
+  late: 'The login has expired or was started in another browser. Log in again.',
+  refused: 'The identity provider rejected the login. Log in again, or ask its administrator.',
+  unknown: 'This server does not know the user. Check the server log.',
+  silent: 'The identity provider is not responding. Try again, or use a token.',
 } as const
 type Problem = keyof typeof problems
 
@@ -59,7 +60,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
   const redirectUri = (): string => `${services.apiUrl()}${pathPrefix}/console/callback`
   const setCookie = (request: FastifyRequest, reply: FastifyReply, name: string, value: string, seconds: number) => {
     const options = { sameSite: 'Lax', path: root, maxAgeSeconds: seconds } as const
-    return reply.header('set-cookie', cookieText(name, value, isSecure(request, services), options))
+    return reply.header('set-cookie', cookieText(withPort(name, request), value, isSecure(request, services), options))
   }
   const fail = (request: FastifyRequest, reply: FastifyReply, problem: Problem): FastifyReply =>
     setCookie(request, reply, problemCookie, problem, problemSeconds).redirect(root)
@@ -85,7 +86,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
 
   app.get('/console/callback', { onRequest }, async (request, reply) => {
     const { state, code, error } = request.query as Readonly<Record<string, unknown>>
-    const begun = begunIn(cookieOf(request, loginCookie))
+    const begun = begunIn(cookieOf(request, withPort(loginCookie, request)))
     reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
     setCookie(request, reply, loginCookie, '', 0)
     if (!begun || typeof state !== 'string' || state !== begun.state) return fail(request, reply, 'late')
@@ -105,7 +106,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
   return {
     flow,
     takeProblem(request, reply) {
-      const problem = cookieOf(request, problemCookie)
+      const problem = cookieOf(request, withPort(problemCookie, request))
       if (problem === undefined) return undefined
       setCookie(request, reply, problemCookie, '', 0)
       return Object.hasOwn(problems, problem) ? problems[problem as Problem] : undefined

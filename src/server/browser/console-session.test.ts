@@ -137,12 +137,51 @@ describe('a session', () => {
   })
 
   it('a session begins with a ticket once', async () => {
-    const ticket = service.services.browserSessions.issueTicket({ kind: 'user', name: 'ada@example.com', admin: true })
+    const ada = { kind: 'user', name: 'ada@example.com', admin: true } as const
+    const { ticket } = await service.services.browserSessions.issueTicket(ada)
     assert.equal((await browser.call('POST', session, { body: { ticket } })).status, 201)
     assert.equal((await browser.call('GET', session)).body.user.name, 'ada@example.com')
     const again = await openBrowser(service).call('POST', session, { body: { ticket } })
     assert.equal(again.status, 401)
-    assert.match(again.body.hint, /get-token/)
+    assert.match(again.body.hint, /svc3 console/)
+  })
+
+  it('a session begins with the ticket of a token, within 5 minutes, and ends with the token', async () => {
+    const ticketFor = async (token: string | null) =>
+      service.call('POST', '/console/ticket', { token, headers: { host: 'console.test' } })
+    const { status, body } = await ticketFor(service.devToken)
+    assert.equal(status, 201)
+    const opened = await browser.call('POST', session, { body: { ticket: body.ticket } })
+    assert.equal(opened.body.user.name, 'dev@example.com')
+    assert.ok(Date.parse(opened.body.expiresAt) - service.clock.nowMs <= hour)
+    const late = (await ticketFor(service.devToken)).body.ticket
+    service.clock.nowMs += 300_001
+    assert.equal((await openBrowser(service).call('POST', session, { body: { ticket: late } })).status, 401)
+    for (const token of [null, 'nonsense']) assert.equal((await ticketFor(token)).status, 401)
+    const viaCookie = await browser.call('POST', '/console/ticket')
+    assert.equal(viaCookie.status, 401, 'a session must not renew itself')
+  })
+
+  it('a ticket is no session, and its record is no secret', async () => {
+    const { body } = await service.call('POST', '/console/ticket', { token: service.devToken })
+    browser.cookies.set('svc3_console', body.ticket.padEnd(43, 'x'))
+    assert.equal((await browser.call('GET', namespaces)).status, 401)
+    assert.ok(!JSON.stringify(await service.services.store.list('/browser-sessions/')).includes(body.ticket))
+  })
+
+  it('sessions of two servers on one host have cookies of different names', async () => {
+    const at = (origin: string) => openBrowser(service, origin)
+    for (const [origin, name] of [
+      ['http://127.0.0.1:8080', 'svc3_console_8080'],
+      ['http://127.0.0.1:8081', 'svc3_console_8081'],
+      ['http://[::1]:8081', 'svc3_console_8081'],
+      ['http://localhost', 'svc3_console'],
+    ] as const) {
+      const one = at(origin)
+      await logIn(one, service.devToken)
+      assert.deepEqual([...one.cookies.keys()], [name])
+      assert.equal((await one.call('GET', session)).body.user.name, 'dev@example.com')
+    }
   })
 })
 
@@ -158,7 +197,7 @@ describe('a request from another site', () => {
         from: 'https://evil.example',
       })
       assert.deepEqual([operation.id, answer.status], [operation.id, 403])
-      assert.match(answer.body.message, /another page/)
+      assert.match(answer.body.message, /a page of another site/)
     }
     assert.equal((await service.services.store.list('/none/')).rev, rev)
   })
@@ -195,7 +234,7 @@ describe('a request from another site', () => {
     const authorization = `Bearer ${service.devToken}`
     const answer = await browser.call('POST', namespaces, { body: { name: 'svc-made' }, headers: { authorization } })
     assert.equal(answer.status, 403)
-    assert.match(answer.body.hint, /administrators/)
+    assert.match(answer.body.hint, /administrator/)
     const bad = await browser.call('GET', namespaces, { headers: { authorization: 'Bearer nonsense' } })
     assert.equal(bad.status, 401)
   })

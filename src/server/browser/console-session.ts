@@ -1,10 +1,12 @@
-// /console/session: who the browser is logged in as, login with a token or a ticket, and logout.
+// /console/session: who the browser is logged in as, login with a token or a ticket, and logout. /console/ticket: a
+// ticket for the holder of a token, which `svc3 console` puts into a link.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { badRequest } from '../../api/errors.ts'
 import type { BrowserSession, Person } from '../../auth/login/browser-sessions.ts'
 import { displayName } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Horizon } from '../../store/horizon.ts'
+import { bearer, unauthorized } from '../gate/authenticate.ts'
 import { foreignRequest, sessionCookieText, sessionIdOf } from '../gate/browser-requests.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
 import type { ConsoleLogin, LoginServices } from './console-login.ts'
@@ -83,9 +85,22 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     return reply.code(204).header('set-cookie', sessionCookieText(request, services)).send()
   })
 
+  app.post('/console/ticket', async (request, reply) => {
+    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
+    const spent = services.limits.charge(request, undefined)
+    if (spent) throw spent
+    const token = bearer(request)
+    if (token === undefined) throw unauthorized()
+    return reply.code(201).send(await browserSessions.issueTicketFor(token))
+  })
+
   async function opened(body: unknown): Promise<string> {
     const { token, ticket } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
-    if (typeof ticket === 'string' && ticket.length <= 256) return browserSessions.openByTicket(ticket)
+    if (typeof ticket === 'string' && ticket.length <= 256) {
+      // Another server may have issued it a moment ago.
+      if (services.horizon) await caughtUpHere(services.horizon)
+      return browserSessions.openByTicket(ticket)
+    }
     if (typeof token === 'string' && token.length <= 16_384) return browserSessions.openByToken(token.trim())
     throw badRequest([{ field: 'token', reason: 'FieldValueRequired', message: 'token is missing' }], 'send a token')
   }

@@ -72,7 +72,7 @@ export function serveConsole(app: FastifyInstance, services: ConsoleServices): v
   // Somebody who opens the service's address in a browser gets the console.
   app.get('/', (request, reply) => {
     if (wantsPage(request)) return reply.redirect(root)
-    throw new ApiError('NotFound', 'path not found: there is no such operation', { hint: 'see /api/v1/swagger' })
+    throw new ApiError('NotFound', 'Path not found', { hint: 'See /api/v1/swagger' })
   })
 
   async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
@@ -112,7 +112,7 @@ function acceptsBrotli({ headers }: FastifyRequest): boolean {
 /** Most likely from an older build: the page was opened before the service was updated. */
 function sendMissing(name: string, reply: FastifyReply): never {
   reply.header('cache-control', 'no-store')
-  throw new ApiError('NotFound', `the console has no file "${name.slice(0, 100)}"`, { hint: 'load the page again' })
+  throw new ApiError('NotFound', `Console file ${name.slice(0, 100)} not found`, { hint: 'Reload the page' })
 }
 
 const notBuilt = `<!doctype html>

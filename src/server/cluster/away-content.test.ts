@@ -80,7 +80,7 @@ describe('a copy', () => {
 
       away = []
       const lost = await copy('another')
-      assert.deepEqual([lost.status, lost.body.hint], [409, 'delete it and upload it again'], lost.text)
+      assert.deepEqual([lost.status, lost.body.hint], [409, 'Upload it again'], lost.text)
       assert.ok(!isThere(), 'when it is lost')
 
       await restore()
@@ -126,7 +126,7 @@ describe('a VM', () => {
     away = []
     const lost = await deploy()
     assert.equal(lost.status, 409, lost.text)
-    assert.match(lost.body.message, /was replaced while it was being deployed/)
+    assert.match(lost.body.message, /was replaced during the deployment/)
     assert.deepEqual(left(), [0, 0], 'when it is lost')
 
     await older.restore()

@@ -60,10 +60,10 @@ export async function takePlace({ peers, collections, clock }: ForwardServices, 
   const record = { server: peers.servers.id, updatedAt: timestamp(clock.now()) }
   await uploadPlaces.change(uploadPlaces.key('', upload), (before) => {
     if (before && before.server !== record.server && peers.servers.find(before.server))
-      throw new ApiError('Conflict', `upload "${upload}" was begun on another server just now`, {
+      throw new ApiError('Conflict', `Upload ${upload} was just started on another server`, {
         kind: 'uploads',
         name: upload,
-        hint: 'begin it again: it goes on there',
+        hint: 'Start the upload again; it continues there',
       })
     return record
   })
@@ -93,7 +93,7 @@ export async function forwardRequest(
     sent = await peers?.calls.send(server.internalUrl, { method: request.method, path: raw.url ?? '', headers })
   } catch (error) {
     if (!(error instanceof ServerUnreachable)) throw error
-    log.warn('a request could not be passed on', { name: server.id, problem: error.message })
+    log.warn('a request could not be forwarded', { name: server.id, problem: error.message })
   }
   if (!sent) throw gone()
   const onward = sent
@@ -120,8 +120,8 @@ export async function forwardRequest(
 }
 
 const gone = (): ApiError =>
-  new ApiError('ServiceUnavailable', 'the server that has the bytes of this upload does not answer', {
+  new ApiError('ServiceUnavailable', 'The server that holds this upload is not responding', {
     kind: 'uploads',
     retryAfterSeconds: 5,
-    hint: 'try again; when it stays away, begin the upload again',
+    hint: 'Try again; if it stays away, start the upload over',
   })

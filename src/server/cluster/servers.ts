@@ -138,7 +138,7 @@ export class Servers {
       beganMs = this.#nowMs()
       const isOurs = record?.run === this.run
       if (record && !isOurs && this.#renewedMs !== Number.NEGATIVE_INFINITY)
-        this.#options.log.error('another process renews the record of this server: was its data folder copied?', {
+        this.#options.log.error('another process uses the identity of this server; was its data folder copied?', {
           name: this.id,
           address: record.internalUrl,
         })
@@ -187,7 +187,7 @@ export class Servers {
     for (const entry of servers.list()) {
       const quietMs = nowMs - (this.#movedMs.get(entry.key) ?? nowMs)
       if (entry.value.id === this.id || quietMs < forgetLeases * entry.value.leaseMs) continue
-      this.#options.log.info('a server that is gone is forgotten', { name: entry.value.id })
+      this.#options.log.info('removed a server that no longer responds', { name: entry.value.id })
       await servers.delete(entry).catch(ignoreLost)
     }
   }

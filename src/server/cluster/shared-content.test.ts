@@ -109,7 +109,7 @@ describe('content of several servers', () => {
     const there = await Promise.all(digests.map((digest) => shared.touch(digest)))
     assert.ok(there.every((each) => !each))
     assert.deepEqual(asked, ['50 of far'])
-    await assert.rejects(shared.read(digests[0] ?? '', 100), /there is no content/)
+    await assert.rejects(shared.read(digests[0] ?? '', 100), /No content/)
   })
 
   it('content of several servers that a server may have which cannot be asked is not lost: whoever needs it is told who has to come back', async () => {
@@ -144,7 +144,7 @@ describe('content of several servers', () => {
     assert.equal(await shared.size(missing), undefined)
     assert.equal(await openImageContents(shared).hold(missing), false)
     const lost = await shared.requireAll?.([missing]).then(() => undefined, refusalOf)
-    assert.deepEqual([lost?.code, lost?.options.hint], [409, 'delete it and upload it again'])
+    assert.deepEqual([lost?.code, lost?.options.hint], [409, 'Delete the image and upload it again'])
   })
 
   it('content of several servers is looked for without being brought, all of it in one question', async () => {
@@ -184,7 +184,7 @@ describe('content of several servers', () => {
     const now = (): number => Date.now() + 1_000
     await assert.rejects(
       collect(own, () => [missing], { graceMs: 0, now }),
-      /there is no content/,
+      /No content/,
     )
     await collect(own, () => present(shared, [manifest, missing]), { graceMs: 0, now })
     assert.equal(await own.size(stray), undefined)
@@ -284,11 +284,11 @@ describe('servers that have been there', () => {
 
     assert.match(
       await problem(forgetServer(store, 'three:8443')),
-      /no server "three:8443" .* known are two:8443, one:8443$/,
+      /^Server three:8443 not found; known servers: two:8443, one:8443$/,
     )
     await forgetServer(store, 'one:8443')
     await whileItRuns(forgetServer(store, 'https://two:8443'))
-    assert.match(await problem(whileItRuns(forgetServer(store, 'two:8443'))), /two:8443 is alive.*: stop it for good/)
+    assert.match(await problem(whileItRuns(forgetServer(store, 'two:8443'))), /two:8443 is alive.*Stop it for good/)
     await eventually(() => assert.deepEqual(knownIn(collections), ['runs']))
   })
 

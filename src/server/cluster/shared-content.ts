@@ -58,7 +58,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
           questions.delete(digest)
         }
       } catch (error) {
-        log.warn('a server could not be asked for content', { name: server.id, problem: String(error) })
+        log.warn('content could not be requested from a server', { name: server.id, problem: String(error) })
         unasked.push(hostOf(server))
       }
     }
@@ -78,7 +78,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
       await own.putExpected({ digest, bytes }, body)
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
-      log.warn('content could not be taken from another server', { name: digest, problem })
+      log.warn('content could not be copied from another server', { name: digest, problem })
       throw new ContentAwayError(
         digest,
         `here, and could not be taken from ${hostOf(server)}, which has it: ${problem}`,

@@ -56,7 +56,7 @@ export class StalenessGuard {
     this.#loop = startLoop({
       everyMs: lookEveryMs,
       run: () => this.look(),
-      failed: (error) => this.#options.log.error('this server could not find out what it sees', {}, error),
+      failed: (error) => this.#options.log.error('this server could not check whether it is up to date', {}, error),
     })
   }
 
@@ -103,13 +103,13 @@ export class StalenessGuard {
 
   #open(): void {
     if (!this.isStale) return
-    this.#options.log.info('this server sees the store again, and answers', {})
+    this.#options.log.info('this server is up to date again and serves requests', {})
     this.#lost = new AbortController()
   }
 
   #lose(): void {
     if (this.isStale) return
-    this.#options.log.warn('this server does not see what the others do: it answers nothing until it does', {})
+    this.#options.log.warn('this server lost its connection to the store and refuses requests until it is back', {})
     this.#lost.abort(staleRefusal())
   }
 }
@@ -117,8 +117,8 @@ export class StalenessGuard {
 export const staleRefusal = (meanwhile?: string): ApiError =>
   new ApiError(
     'ServiceUnavailable',
-    `this server has lost its way to the store, and others know more${meanwhile ? `; ${meanwhile}` : ''}`,
-    { retryAfterSeconds: 1, hint: 'repeat: through a load balancer, another server answers' },
+    `This server lost its connection to the store and may be out of date${meanwhile ? `; ${meanwhile}` : ''}`,
+    { retryAfterSeconds: 1, hint: 'Try again; behind a load balancer, another server answers' },
   )
 
 /** How this server is, and what others ask of it. */

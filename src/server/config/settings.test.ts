@@ -22,10 +22,10 @@ describe('auth settings', () => {
     [{ issuer: 'http://127.0.0.1.example.com', clientId: 'svc3' }, /auth\.issuer must be an https/],
     [{ issuer: 'https://id.example.com?x=1', clientId: 'svc3' }, /auth\.issuer must be an https/],
     [{ issuer: 'id.example.com', clientId: 'svc3' }, /auth\.issuer must be an https/],
-    [{ issuer: 'https://id.example.com' }, /auth\.clientId is missing/],
-    [{ clientId: 'svc3' }, /auth\.clientId is of no use/],
+    [{ issuer: 'https://id.example.com' }, /auth\.clientId is required/],
+    [{ clientId: 'svc3' }, /auth\.clientId requires auth\.issuer/],
     [{ adminGroups: 'platform' }, /auth\.adminGroups must be array/],
-    [{ adminGroup: ['platform'] }, /auth has no setting "adminGroup"/],
+    [{ adminGroup: ['platform'] }, /Unknown setting "auth.adminGroup"/],
   ]
   for (const [auth, problem] of refused) {
     it(`auth settings refuse ${JSON.stringify(auth)}`, () => {

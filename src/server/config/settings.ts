@@ -4,65 +4,108 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import * as t from 'typebox'
 import { defaultNamespace, publicAliases } from '../../rules/names.ts'
 
-const Settings = t.Object(
+export const settingsSchema = t.Object(
   {
     limits: t.Object(
       {
-        bodyBytes: t.Integer({ minimum: 1_024, maximum: 64 * 1_048_576, default: 1_048_576 }),
-        requestsPerMinute: t.Integer({ minimum: 1, default: 60_000, description: 'For each caller' }),
+        bodyBytes: t.Integer({
+          minimum: 1_024,
+          maximum: 64 * 1_048_576,
+          default: 1_048_576,
+          description: 'Largest request body, in bytes',
+        }),
+        requestsPerMinute: t.Integer({
+          minimum: 1,
+          default: 60_000,
+          description: 'Requests per caller with a valid token; all tokens of a caller count together',
+        }),
         anonymousPerMinute: t.Integer({
           minimum: 1,
           default: 600,
-          description: 'For each address without a good token',
+          description: 'Requests per address without a token that this server has verified',
         }),
-        headersSeconds: t.Integer({ minimum: 1, default: 10, description: 'For the headers of a request to arrive' }),
-        requestSeconds: t.Integer({ minimum: 1, default: 60, description: 'For a whole request to arrive' }),
-        uploadSilenceSeconds: t.Integer({ minimum: 1, default: 60, description: 'For the next byte of an upload' }),
-        watches: t.Integer({ minimum: 1, default: 2_000, description: 'Open at once' }),
-        watchesPerCaller: t.Integer({ minimum: 1, default: 500, description: 'Open at once by one caller' }),
+        headersSeconds: t.Integer({ minimum: 1, default: 10, description: 'Time for the headers to arrive' }),
+        requestSeconds: t.Integer({ minimum: 1, default: 60, description: 'Time for a whole request to arrive' }),
+        uploadSilenceSeconds: t.Integer({
+          minimum: 1,
+          default: 60,
+          description: 'Longest pause between two bytes of an image or ISO upload',
+        }),
+        watches: t.Integer({ minimum: 1, default: 2_000, description: 'Open watches in total' }),
+        watchesPerCaller: t.Integer({ minimum: 1, default: 500, description: 'Open watches per caller' }),
       },
       { additionalProperties: false, default: {} },
     ),
     shutdown: t.Object(
       {
         noticeSeconds: t.Optional(
-          t.Number({ minimum: 0, maximum: 300, description: 'Serve on for so long after readiness was withdrawn' }),
+          t.Number({
+            minimum: 0,
+            maximum: 300,
+            description:
+              'Time between failing `/readyz` and refusing connections, for load balancers. Default: 5 with `--store`, otherwise 0',
+          }),
         ),
         requestSeconds: t.Optional(
-          t.Number({ minimum: 0, maximum: 3_600, description: 'For requests under way to finish after that' }),
+          t.Number({
+            minimum: 0,
+            maximum: 3_600,
+            description: 'Time for open requests to finish after that. Default: 60 with `--store`, otherwise 10',
+          }),
         ),
       },
       { additionalProperties: false, default: {} },
     ),
     trustedProxies: t.Array(t.String({ minLength: 2, maxLength: 64 }), {
       default: [],
-      description: 'Addresses or networks of proxies whose X-Forwarded-For is believed',
+      description:
+        'Addresses or networks of proxies whose `X-Forwarded-For` is trusted. With `--plain-http --url`, this machine is trusted too',
     }),
     compat: t.Object(
-      { namespaceAliases: t.Record(t.String(), t.String(), { default: publicAliases }) },
+      {
+        namespaceAliases: t.Record(t.String(), t.String(), {
+          default: publicAliases,
+          description: 'Namespace prefixes that stand for another prefix. Replaces the default',
+        }),
+      },
       { additionalProperties: false, default: {} },
     ),
     auth: t.Object(
       {
-        issuer: t.Optional(t.String({ description: 'Identity provider; without one, the built-in one' })),
-        clientId: t.Optional(t.String({ minLength: 1, description: 'What the provider calls svc3' })),
-        emailClaim: t.String({ minLength: 1, default: 'email' }),
-        groupsClaim: t.String({ minLength: 1, default: 'groups' }),
+        issuer: t.Optional(
+          t.String({
+            description:
+              'OpenID Connect issuer, https, exactly as in its discovery document. Without it, the built-in provider is used',
+          }),
+        ),
+        clientId: t.Optional(
+          t.String({ minLength: 1, description: 'Client ID of svc3 at that provider; required with `auth.issuer`' }),
+        ),
+        emailClaim: t.String({
+          minLength: 1,
+          default: 'email',
+          description: 'Claim with the email address, in the ID token or userinfo',
+        }),
+        groupsClaim: t.String({
+          minLength: 1,
+          default: 'groups',
+          description: 'Claim with the groups, in the ID token or userinfo',
+        }),
         adminGroups: t.Array(t.String({ minLength: 1 }), {
           default: [],
-          description: 'Whose members are administrators',
+          description: 'Groups whose members are administrators',
         }),
       },
       { additionalProperties: false, default: {} },
     ),
     console: t.Object(
       {
-        enabled: t.Boolean({ default: true, description: 'Serve the web console' }),
+        enabled: t.Boolean({ default: true, description: 'Serve the web console at `/console`' }),
         pathPrefix: t.String({
           pattern: '^(/[A-Za-z0-9._~-]+)*$',
           maxLength: 256,
           default: '',
-          description: 'What a proxy has before our paths, such as `/svc3`',
+          description: 'Path prefix that a proxy adds, such as `/svc3`',
         }),
       },
       { additionalProperties: false, default: {} },
@@ -70,26 +113,40 @@ const Settings = t.Object(
     registries: t.Object(
       {
         allowPrivate: t.Optional(
-          t.Boolean({ description: 'Registries may have private addresses; in `svc3 dev` they may anyhow' }),
+          t.Boolean({
+            description: 'Allow registries with private addresses. Default: `true` in `svc3 dev`, otherwise `false`',
+          }),
         ),
         allowLoopback: t.Optional(
-          t.Boolean({ description: 'Registries may be on the host itself; in `svc3 dev` they may anyhow' }),
+          t.Boolean({
+            description: 'Allow registries on the hosts themselves. Default: `true` in `svc3 dev`, otherwise `false`',
+          }),
         ),
         ca: t.Record(t.String(), t.String(), {
           default: {},
-          description: 'By host and port: a file with the authority that signed the certificate, in PEM',
+          description: 'PEM file of the CA to trust for a registry: `{"registry.rack:5000": "/etc/svc3/rack-ca.pem"}`',
         }),
       },
       { additionalProperties: false, default: {} },
     ),
     legacy: t.Object(
       {
-        enabled: t.Optional(t.Boolean({ description: 'Answer paths of 2.4.x; `svc3 dev` does when it is left out' })),
-        namespace: t.String({ minLength: 1, maxLength: 63, default: defaultNamespace, description: 'Where they work' }),
+        enabled: t.Optional(
+          t.Boolean({
+            description:
+              'Answer the paths of the Orka 2.4.x API; off, they answer 410. Default: `true` in `svc3 dev`, otherwise `false`',
+          }),
+        ),
+        namespace: t.String({
+          minLength: 1,
+          maxLength: 63,
+          default: defaultNamespace,
+          description: 'Namespace in which the 2.4.x API works',
+        }),
         sunset: t.String({
           pattern: '^20\\d\\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$',
           default: '2027-11-15',
-          description: 'Until when, as their answers say',
+          description: 'Date in the `Sunset` header of its answers; nothing happens on that day',
         }),
       },
       { additionalProperties: false, default: {} },
@@ -97,36 +154,53 @@ const Settings = t.Object(
     remotes: t.Array(
       t.Object(
         {
-          name: t.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }),
-          url: t.String({ maxLength: 2_048, description: 'A folder with an index.json, or oci:// and a repository' }),
-          allowInsecure: t.Boolean({ default: false, description: 'Plain HTTP will do' }),
-          caFile: t.Optional(t.String({ minLength: 1, description: 'PEM; trusted for this remote, too' })),
+          name: t.String({
+            pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$',
+            description: 'Lowercase letters, digits and dashes. `NAME/ITEM` names an item of this remote',
+          }),
+          url: t.String({
+            maxLength: 2_048,
+            description: 'Folder of a web server with an `index.json`, or `oci://HOST/REPOSITORY`',
+          }),
+          allowInsecure: t.Boolean({ default: false, description: 'Allow plain HTTP' }),
+          caFile: t.Optional(
+            t.String({
+              minLength: 1,
+              description: 'PEM file of a CA to trust for this remote; relative to the data folder',
+            }),
+          ),
         },
         { additionalProperties: false },
       ),
-      { default: [], maxItems: 100, description: 'Where images and ISOs can be pulled from' },
+      { default: [], maxItems: 100, description: 'Where `svc3 remote-image` and `svc3 remote-iso` pull from' },
     ),
     images: t.Object(
       {
         address: t.Optional(
-          t.String({ maxLength: 512, description: 'Keep images in a registry: oci://REGISTRY/PREFIX, as --images' }),
+          t.String({
+            maxLength: 512,
+            description: 'Registry that keeps the images, as with `--images`: `oci://REGISTRY/PREFIX`',
+          }),
         ),
-        username: t.Optional(t.String({ minLength: 1, maxLength: 256, description: 'Who we are to it' })),
-        passwordFile: t.Optional(t.String({ minLength: 1, description: 'File with the password for it' })),
-        caFile: t.Optional(t.String({ minLength: 1, description: 'PEM; trusted for it, beside the usual ones' })),
+        username: t.Optional(t.String({ minLength: 1, maxLength: 256, description: 'User name for that registry' })),
+        passwordFile: t.Optional(t.String({ minLength: 1, description: 'File with the password for that registry' })),
+        caFile: t.Optional(t.String({ minLength: 1, description: 'PEM file of a CA to trust for that registry' })),
         cacheBytes: t.Integer({
           minimum: 64 * 1_048_576,
           default: 10 * 2 ** 30,
-          description: 'What a server keeps of it on its own disk',
+          description: 'Disk space for the local cache of that registry, in bytes',
         }),
       },
       { additionalProperties: false, default: {} },
     ),
-    logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
+    logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], {
+      default: 'info',
+      description: 'Lowest level to log',
+    }),
   },
   { additionalProperties: false },
 )
-export type Settings = t.Static<typeof Settings>
+export type Settings = t.Static<typeof settingsSchema>
 
 export class SettingsError extends Error {
   override readonly name = 'SettingsError'
@@ -138,18 +212,19 @@ let check: ValidateFunction<Settings> | undefined
 export function parseSettings(text: string | undefined, where = 'config.json'): Settings {
   const value: unknown = parseJson(text ?? '{}', where)
   // Our own schema is not validated against the meta-schema: that would be most of the work.
-  check ??= new Ajv({ allErrors: true, useDefaults: true, validateSchema: false }).compile<Settings>(Settings)
+  check ??= new Ajv({ allErrors: true, useDefaults: true, validateSchema: false }).compile<Settings>(settingsSchema)
   const problems = check(value)
     ? [...authProblems(value.auth), ...remoteProblems(value.remotes)]
     : (check.errors ?? []).map(problemOf)
   if (problems.length === 0) return value as Settings
-  throw new SettingsError(`${where} cannot be used: ${problems.join('; ')}`)
+  throw new SettingsError(`Invalid ${where}: ${problems.join('; ')}`)
 }
 
 function problemOf({ instancePath, message, params }: ErrorObject): string {
   const place = instancePath.slice(1).replaceAll('/', '.') || 'it'
   const { additionalProperty, allowedValues } = params
-  if (additionalProperty !== undefined) return `${place} has no setting "${additionalProperty}"`
+  if (additionalProperty !== undefined)
+    return `Unknown setting "${place === 'it' ? '' : `${place}.`}${additionalProperty}"`
   return `${place} ${message}${allowedValues === undefined ? '' : `: ${allowedValues.join(', ')}`}`
 }
 
@@ -157,14 +232,14 @@ const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
 /** A provider that is reached without TLS could be anybody; on this machine it cannot. */
 function authProblems({ issuer, clientId }: Settings['auth']): string[] {
-  if (issuer === undefined) return clientId === undefined ? [] : ['auth.clientId is of no use without auth.issuer']
+  if (issuer === undefined) return clientId === undefined ? [] : ['auth.clientId requires auth.issuer']
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && loopback.has(url.hostname))
   return [
     ...(url && isSafe && !url.search && !url.hash && !url.username
       ? []
-      : ['auth.issuer must be an https:// address without query']),
-    ...(clientId === undefined ? ['auth.clientId is missing: what the provider at auth.issuer calls svc3'] : []),
+      : ['auth.issuer must be an https:// address without a query']),
+    ...(clientId === undefined ? ['auth.clientId is required with auth.issuer'] : []),
   ]
 }
 
@@ -175,9 +250,9 @@ function remoteProblems(remotes: Settings['remotes']): string[] {
     const isKnown = isPlain || place?.protocol === 'https:' || (place?.protocol === 'oci:' && place.pathname.length > 1)
     const isFolder = isKnown && !place.search && !place.hash && !place.username
     return [
-      ...(isFolder ? [] : [`remotes.${index}.url must be an https:// or oci:// address without user and query`]),
-      ...(isPlain && !allowInsecure ? [`remotes.${index}.url is plain http, which needs "allowInsecure": true`] : []),
-      ...(remotes.findIndex((each) => each.name === name) === index ? [] : [`remotes has "${name}" twice`]),
+      ...(isFolder ? [] : [`remotes.${index}.url must be an https:// or oci:// address without user name and query`]),
+      ...(isPlain && !allowInsecure ? [`remotes.${index}.url uses plain HTTP: set "allowInsecure": true`] : []),
+      ...(remotes.findIndex((each) => each.name === name) === index ? [] : [`Duplicate remote "${name}"`]),
     ]
   })
 }
@@ -186,6 +261,6 @@ function parseJson(text: string, where: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new SettingsError(`${where} is not JSON: ${(error as Error).message}`)
+    throw new SettingsError(`Invalid JSON in ${where}: ${(error as Error).message}`)
   }
 }

@@ -1,11 +1,12 @@
 // Audit log: every change becomes an event with caller, operation, time, request and outcome. Written after the change
-// and before its answer, so that the caller finds it; a controller bounds the log.
-import { randomBytes } from 'node:crypto'
+// and before its answer, so that the caller finds it; a controller bounds the log. What happens without a caller is
+// recorded by controllers/record-events.ts.
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
-import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import type { Collections } from '../../store/records/collections.ts'
+import { newEvent } from '../../store/records/events.ts'
 
 interface Change {
   readonly operation: Operation
@@ -16,45 +17,59 @@ interface Change {
   readonly answer: unknown
 }
 
-/** Distinguishes the events of this process from others of the same millisecond. */
-const recorder = randomBytes(6).toString('hex')
-let count = 0
-
-/** In order of time and, within a millisecond, in the order in which this server recorded them. */
-function eventId(now: Date): string {
-  count += 1
-  return `${now.getTime().toString(36).padStart(9, '0')}-${count.toString(36).padStart(6, '0')}-${recorder}`
-}
-
 export async function recordChange(
   { collections, clock }: { readonly collections: Pick<Collections, 'events'>; readonly clock: Clock },
   change: Change,
 ): Promise<void> {
-  const { operation, principal, requestId, params } = change
+  const { operation, principal, requestId } = change
   if (!operation.involves) return
-  const now = clock.now()
-  const actor = principal ? displayName(principal) : 'anonymous'
-  const { id: reason, summary } = operation
   const name = namedBy(operation.involves, change)
-  const id = eventId(now)
-  await collections.events.create(namespaceOf(change), id, {
-    name: id,
+  // Hosts that are no node yet, and nodes that sign with their keys, come without a token.
+  const caller = principal ?? ({ kind: 'agent', name, uid: '' } as const)
+  const { reason, past } = wordsFor(operation, change)
+  const event = newEvent(clock.now(), {
     type: 'Normal',
-    reason: reason.charAt(0).toUpperCase() + reason.slice(1),
-    message: `${actor}: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}: ${name}${detailsOf(change)}`,
-    involved: { kind: operation.noun, name },
-    actor,
+    reason,
+    message: `${shortName(caller)} ${filled(past, name, change)}${detailsOf(change)}`,
+    involved: { kind: operation.involvesKind ?? operation.noun, name },
+    actor: displayName(caller),
     requestId,
     outcome: 'Succeeded',
-    at: timestamp(now),
     audience: operation.allow === 'admin' ? 'admin' : 'dev',
   })
+  await collections.events.create(namespaceOf(change), event.name, event)
+}
 
-  /** Events about a namespace are in it; those about the cluster, in the default one. */
-  function namespaceOf({ operation: { method, path } }: Change): string {
-    const isAboutItself = path.endsWith('{namespace}') && method === 'DELETE'
-    return (isAboutItself ? undefined : params.namespace) ?? defaultNamespace
-  }
+/** Events about a namespace are in it; those about the cluster, in the default one. */
+function namespaceOf({ operation: { method, path }, params, answer }: Change): string {
+  if (path.endsWith('{namespace}') && method === 'DELETE') return defaultNamespace
+  return params.namespace ?? textIn(answer, 'namespace') ?? defaultNamespace
+}
+
+/** `StopVm`, `stopped VM {name}`: an operation of several commands has a reason for each. */
+function wordsFor({ id, past = '' }: Operation, { body }: Change): { readonly reason: string; readonly past: string } {
+  const command = typeof past === 'string' ? undefined : (textIn(body, 'command') ?? '')
+  const reason = command === undefined ? id : id.replace(/^[a-z]+/, command)
+  const words = typeof past === 'string' ? past : (past[command ?? ''] ?? '')
+  return { reason: reason.charAt(0).toUpperCase() + reason.slice(1), past: words }
+}
+
+/** Users of the built-in provider without their domain: nobody else has it. */
+function shortName(principal: Principal): string {
+  if (principal.kind === 'serviceaccount') return `Service account ${principal.namespace}/${principal.name}`
+  if (principal.kind === 'agent') return `Node ${principal.name}`
+  return displayName(principal).replace(/@localhost$/, '')
+}
+
+const filled = (past: string, name: string, { params, body, answer }: Change): string =>
+  past.replaceAll(/\{(\w+)\}/g, (_, field: string) => {
+    if (field === 'name') return name
+    return (textIn(body, field) ?? params[field] ?? textIn(answer, field) ?? 'unknown').slice(0, 300)
+  })
+
+function textIn(value: unknown, field: string): string | undefined {
+  const found = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined
+  return typeof found === 'string' || typeof found === 'number' ? String(found) : undefined
 }
 
 function namedBy(path: string, { params, body, answer }: Change): string {

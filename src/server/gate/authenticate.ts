@@ -26,20 +26,20 @@ export interface GateServices extends ConsolePlace {
 }
 
 export const unauthorized = (): ApiError =>
-  new ApiError('Unauthorized', 'Unauthorized: the request carries no valid token', {
-    hint: 'send "Authorization: Bearer TOKEN"; svc3 user get-token prints one',
+  new ApiError('Unauthorized', 'Unauthorized: the token is missing, invalid or expired', {
+    hint: 'Send "Authorization: Bearer TOKEN"; run svc3 user get-token to get a token',
   })
 
 const forbidden = (operation: Operation, namespace: string): ApiError =>
   new ApiError(
     'Forbidden',
-    `Forbidden: you may not ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,
+    `Forbidden: you are not allowed to ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,
     {
       kind: operation.noun,
       hint:
         operation.allow === 'admin'
-          ? 'only cluster administrators may'
-          : `an administrator can let you into the namespace "${namespace}"`,
+          ? 'Ask a cluster administrator'
+          : `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject -n ${namespace}`,
     },
   )
 

@@ -21,10 +21,17 @@ export interface ConsolePlace {
 export const isSecure = (request: FastifyRequest, { apiUrl }: Pick<ConsolePlace, 'apiUrl'>): boolean =>
   request.protocol === 'https' || (apiUrl().startsWith('https:') && new URL(apiUrl()).host === request.host)
 
+/** Browsers do not tell ports of a host apart: two servers there need cookies of different names. */
+export function withPort(name: string, { host }: FastifyRequest): string {
+  const port = /:(\d+)$/.exec(host)?.[1]
+  return port === undefined ? name : `${name}_${port}`
+}
+
 /** Browsers refuse a cookie of such a name from anywhere but the host itself, over TLS. */
 function nameFor(request: FastifyRequest, services: ConsolePlace): string {
-  if (!isSecure(request, services)) return sessionCookie
-  return services.settings.console.pathPrefix === '' ? `__Host-${sessionCookie}` : `__Secure-${sessionCookie}`
+  const name = withPort(sessionCookie, request)
+  if (!isSecure(request, services)) return name
+  return services.settings.console.pathPrefix === '' ? `__Host-${name}` : `__Secure-${name}`
 }
 
 export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
@@ -85,8 +92,8 @@ export function foreignRequest(request: FastifyRequest, services: Pick<ConsolePl
     (safeMethods.has(method) || headers[consoleHeader] !== undefined)
   return isOwn
     ? undefined
-    : new ApiError('Forbidden', 'Forbidden: the request comes from another page than the console of this service', {
-        hint: `open the console itself; programs send "Authorization: Bearer TOKEN" in place of a cookie`,
+    : new ApiError('Forbidden', 'Forbidden: the request comes from a page of another site', {
+        hint: 'Open the console itself; programs send "Authorization: Bearer TOKEN"',
       })
 }
 

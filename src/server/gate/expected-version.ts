@@ -1,6 +1,6 @@
 // Optimistic concurrency: a change with `resourceVersion` in its body is made only while the record named by the path
 // still has that version. For every operation with that field and one of the path parameters below.
-import { ApiError } from '../../api/errors.ts'
+import { ApiError, recordName } from '../../api/errors.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
@@ -15,20 +15,20 @@ export interface VersionServices {
 }
 type Find = (services: VersionServices, params: Params) => Entry<unknown> | undefined
 
-/** Last name in a path → what records of it are called, and where they are. */
+/** Last name in a path → its kind, and where its records are. */
 const records: Readonly<Record<string, readonly [string, Find]>> = {
-  vm: ['vm', ({ collections }, { namespace = '', vm = '' }) => collections.vms.get(namespace, vm)],
-  image: ['image', ({ collections }, { image = '' }) => collections.images.get('', image)],
-  iso: ['iso', ({ collections }, { iso = '' }) => collections.isos.get('', iso)],
+  vm: ['vms', ({ collections }, { namespace = '', vm = '' }) => collections.vms.get(namespace, vm)],
+  image: ['images', ({ collections }, { image = '' }) => collections.images.get('', image)],
+  iso: ['isos', ({ collections }, { iso = '' }) => collections.isos.get('', iso)],
   name: [
-    'node',
+    'nodes',
     ({ collections }, { namespace, name = '' }) => {
       const entry = collections.nodes.get('', name)
       return entry?.value.namespace === namespace ? entry : undefined
     },
   ],
   role: [
-    'role binding',
+    'rolebindings',
     ({ collections, settings }, { namespace = '', role = '' }) =>
       collections.roleBindings.get(namespace, realNamespace(role, settings.compat.namespaceAliases)),
   ],
@@ -43,23 +43,23 @@ export function versionGuard(operation: Operation, services: VersionServices): G
   const record = records[param]
   const { properties = {} } = (operation.body ?? {}) as { properties?: object }
   if (!record || !('resourceVersion' in properties)) return unguarded
-  const [word, find] = record
+  const [kind, find] = record
   return (params, body, work) => {
     const { resourceVersion: rev } = (body ?? {}) as { resourceVersion?: string }
     if (rev === undefined) return work()
     const refusal = (): ApiError => {
       const now = find(services, params)?.rev
-      const what = now === undefined ? 'is not there any more' : `has changed: its resourceVersion is ${now}`
+      const what = now === undefined ? 'was deleted' : `changed: its resourceVersion is ${now}`
       const name = params[param] ?? ''
-      return new ApiError('Conflict', `${word} "${name}" ${what}`, {
+      return new ApiError('Conflict', `${recordName(kind, name)} ${what}`, {
         kind: operation.noun,
         name,
-        hint: 'read it again, and decide again',
+        hint: 'Read the latest version, then try again',
       })
     }
     const entry = find(services, params)
     // What is not there is the handler's to say; a role that nobody was given has no record, and is no mistake.
-    if (!entry && word !== 'role binding') return work()
+    if (!entry && kind !== 'rolebindings') return work()
     if (entry?.rev !== rev) return Promise.reject(refusal())
     return expecting({ key: entry.key, rev, refusal }, work)
   }

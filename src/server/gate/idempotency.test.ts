@@ -102,7 +102,7 @@ describe('Idempotency-Key', () => {
     const { answers } = service.services.collections
     Object.defineProperty(answers, 'create', { value: () => Promise.reject(new Error('disk full')) })
     assert.equal((await add('k12')).status, 201)
-    assert.ok(service.logLines.some((line) => line.includes('could not be kept')))
+    assert.ok(service.logLines.some((line) => line.includes('could not store an answer')))
   })
 
   it('Idempotency-Key keeps nothing from which a password could be guessed', async () => {

@@ -36,8 +36,8 @@ export function requestKeyOf(
 ): RequestKey | undefined {
   if (header === undefined || method !== 'POST') return undefined
   if (typeof header !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(header)) {
-    const message = 'Idempotency-Key is 1 to 255 visible ASCII characters'
-    throw badRequest([{ field: 'Idempotency-Key', reason: 'FieldValueInvalid', message }], 'a UUID is a good one')
+    const message = 'Idempotency-Key must be 1 to 255 visible ASCII characters'
+    throw badRequest([{ field: 'Idempotency-Key', reason: 'FieldValueInvalid', message }], 'Use a UUID')
   }
   const hash = (...parts: readonly string[]): string =>
     createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url')
@@ -104,12 +104,12 @@ export class Idempotency {
     } catch (error) {
       // The change is made and its record carries the stamp: the answer is sent all the same.
       if (!isFault(error, 'AlreadyExists'))
-        this.#services.log.warn('an answer could not be kept for repetitions', { problem: String(error) })
+        this.#services.log.warn('could not store an answer for retries', { problem: String(error) })
     }
   }
 }
 
 const reused = (): ApiError =>
-  new ApiError('Invalid', 'this Idempotency-Key was used for another request', {
-    hint: 'take a new key for each new request',
+  new ApiError('Invalid', 'This Idempotency-Key was used for another request', {
+    hint: 'Use a new key for each request',
   })

@@ -30,7 +30,7 @@ export function createLimits({ limits }: Pick<Settings, 'limits'>): Limits {
 }
 
 const tooMany = (seconds: number): ApiError =>
-  new ApiError('TooManyRequests', `too many requests: the next is taken in ${seconds} s`, {
+  new ApiError('TooManyRequests', `Too many requests; try again in ${seconds} s`, {
     retryAfterSeconds: seconds,
-    hint: 'wait as long as Retry-After says',
+    hint: 'Wait for the time in Retry-After',
   })

@@ -15,18 +15,17 @@ interface Starting {
   readonly clock: Clock
 }
 
-export const missingNamespace = (name: string): ApiError =>
-  notFound('namespaces', name, 'svc3 namespace list shows those that you may use')
+export const missingNamespace = (name: string): ApiError => notFound('namespaces', name)
 
 /** Refuses what does not exist or is being deleted. */
 export function checkNamespace({ collections }: Stored, name: string): void {
   const entry = collections.namespaces.get('', name)
   if (!entry) throw missingNamespace(name)
   if (!entry.value.isTerminating) return
-  throw new ApiError('Conflict', `namespace "${name}" is being deleted`, {
+  throw new ApiError('Conflict', `Namespace ${name} is being deleted`, {
     kind: 'namespaces',
     name,
-    hint: 'wait until it is gone',
+    hint: 'Wait until it is deleted, then try again',
   })
 }
 

@@ -32,8 +32,8 @@ export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
 export async function caughtUpHere(horizon: Horizon): Promise<void> {
   await horizon.current(patienceMs).catch((cause: unknown) => {
     if (!isFault(cause, 'Unavailable')) throw cause
-    const message = 'this server cannot tell whether you are logged in, because the store does not answer'
-    throw new ApiError('ServiceUnavailable', message, { hint: 'repeat in a second', retryAfterSeconds: 1, cause })
+    const message = 'Cannot verify the login: the store does not answer'
+    throw new ApiError('ServiceUnavailable', message, { hint: 'Try again in a second', retryAfterSeconds: 1, cause })
   })
 }
 
@@ -45,7 +45,7 @@ export async function seenHere(horizon: Horizon, rev: string): Promise<boolean> 
     return horizon.has(rev) || (await horizon.reached(rev, patienceMs))
   } catch (cause) {
     if (!isFault(cause, 'Unavailable')) throw cause
-    const message = 'this server has not caught up with what you have seen on another one; nothing was done'
-    throw new ApiError('ServiceUnavailable', message, { hint: 'repeat in a second', retryAfterSeconds: 1, cause })
+    const message = 'This server is behind the one that answered you last; nothing was changed'
+    throw new ApiError('ServiceUnavailable', message, { hint: 'Try again in a second', retryAfterSeconds: 1, cause })
   }
 }

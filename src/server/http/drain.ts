@@ -18,8 +18,8 @@ export function closeConnections(app: FastifyInstance, stopping: AbortSignal): v
 /** For what would not end by itself. */
 export function refuseWhenStopping(stopping: AbortSignal): void {
   if (!stopping.aborted) return
-  throw new ApiError('ServiceUnavailable', 'this server is shutting down and begins no streams any more', {
-    hint: 'repeat: where there are several servers, another one takes over',
+  throw new ApiError('ServiceUnavailable', 'This server is shutting down', {
+    hint: 'Try again; another server or the restarted one answers',
     retryAfterSeconds: 1,
   })
 }

@@ -190,7 +190,7 @@ describe('without plain HTTP', () => {
     assert.equal(headers.connection, 'close')
     const refusal = JSON.parse(text)
     assert.deepEqual([refusal.kind, refusal.code, refusal.reason], ['Status', 400, 'BadRequest'])
-    assert.match(refusal.hint, /^use https:\/\//)
+    assert.match(refusal.hint, /^Use https:\/\//)
     const post = await raw(port, `POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello`)
     assert.match(post, /^HTTP\/1\.1 400 .*https:/s)
   })

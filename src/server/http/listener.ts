@@ -174,7 +174,7 @@ class SecureSide {
         if (!socket.destroyed) server.emit('connection', socket)
       },
       (error: unknown) => {
-        this.#options.log.error('there is no certificate for HTTPS', {}, error)
+        this.#options.log.error('no certificate for HTTPS', {}, error)
         socket.destroy()
       },
     )
@@ -227,8 +227,8 @@ const nameOf = ({ remoteAddress, remotePort }: net.Socket): string => `${remoteA
 const contextOf = ({ certificate, key }: Served) => ({ cert: certificate, key })
 
 const refusePlain: http.RequestListener = (_request, response) => {
-  const refusal = new ApiError('BadRequest', 'this port serves HTTPS only, and the request came by plain HTTP', {
-    hint: 'use https:// in the address; a token that was sent with this request has crossed the network in clear',
+  const refusal = new ApiError('BadRequest', 'This port serves HTTPS only, and the request used plain HTTP', {
+    hint: 'Use https:// in the address, and replace the token that you sent: it crossed the network unencrypted',
   })
   const headers = { 'content-type': 'application/json; charset=utf-8', connection: 'close' }
   response.writeHead(400, headers).end(JSON.stringify(refusal.toStatus('')))

@@ -37,19 +37,24 @@ export interface State {
 export function createMetrics(version: string): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  new Gauge({ name: 'svc3_build_info', help: 'What runs here', labelNames: ['version', 'node'], registers: [registry] })
+  new Gauge({
+    name: 'svc3_build_info',
+    help: 'Version of svc3 and of Node',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  })
     .labels(version, process.version)
     .set(1)
   const requests = new Histogram({
     name: 'svc3_http_request_duration_seconds',
-    help: 'Time from request to answer, by route',
+    help: 'Time from request to response; route is the pattern, not the path',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600],
     registers: [registry],
   })
   const latencies = new Histogram({
     name: 'svc3_store_duration_seconds',
-    help: 'Time of an operation of the store, by outcome',
+    help: 'Duration of store operations; outcome is ok, a store fault, or error',
     labelNames: ['operation', 'outcome'],
     buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],
@@ -62,13 +67,13 @@ export function createMetrics(version: string): Metrics {
   })
   const legacy = new Counter({
     name: 'svc3_legacy_requests_total',
-    help: 'Requests to paths of the 2.4.x API, by endpoint',
+    help: 'Requests to the Orka 2.4.x API',
     labelNames: ['endpoint', 'status'],
     registers: [registry],
   })
   const watchGauge = new Gauge({
     name: 'svc3_http_watches',
-    help: 'Streams of changes open now',
+    help: 'Open watches',
     registers: [registry],
   })
 
@@ -101,13 +106,15 @@ function addState(registry: Registry, state: State): void {
     }
     new Gauge({ name, help, labelNames: [label], registers, collect })
   }
-  gauge('svc3_leading', 'Whether the controllers run on this server', () => Number(state.isLeading()))
-  gauge('svc3_store_up', 'Whether the store answers and takes changes', async () => Number(await state.isStoreWell()))
-  gauge('svc3_images_up', 'Whether the images could be reached when last needed', () => Number(state.areImagesWell()))
-  gauge('svc3_store_revision', 'Up to which revision this server has seen the store', () => state.revision())
-  gauge('svc3_certificate_not_after_seconds', 'When the certificate of the API ends', () => state.certificateEnd())
-  byLabel('svc3_nodes', 'Nodes of the cluster, by whether they are ready', 'ready', () => state.nodes())
-  byLabel('svc3_vms', 'VMs of the cluster, by power state', 'state', () => state.vms())
+  gauge('svc3_leading', '1 on the server that runs the controllers', () => Number(state.isLeading()))
+  gauge('svc3_store_up', '1 if the store accepts writes', async () => Number(await state.isStoreWell()))
+  gauge('svc3_images_up', '0 if the image registry failed when last used', () => Number(state.areImagesWell()))
+  gauge('svc3_store_revision', 'Last store revision seen by this server', () => state.revision())
+  gauge('svc3_certificate_not_after_seconds', 'Expiry of the API certificate, seconds since 1970', () =>
+    state.certificateEnd(),
+  )
+  byLabel('svc3_nodes', 'Nodes, by readiness', 'ready', () => state.nodes())
+  byLabel('svc3_vms', 'VMs, by power state', 'state', () => state.vms())
 }
 
 function countOpen(report: (open: number) => void): OpenWatches {

@@ -11,18 +11,18 @@ const everyRefusal: readonly Reason[] = ['BadRequest', 'TooManyRequests', 'Inter
 const refusalTexts: Readonly<Partial<Record<Reason, string>>> = {
   BadRequest: 'The request cannot be read; `details.causes` names every faulty field',
   Unauthorized: 'No valid token',
-  Forbidden: 'No right to the namespace or the operation',
-  NotFound: 'No such thing, or no such namespace',
-  AlreadyExists: 'It exists already',
-  Conflict: 'True now, may change; or the record changed meanwhile',
-  Expired: 'The asked-for version is not kept any more: list again',
-  Invalid: 'A value that can never be right',
-  RangeNotSatisfiable: '`Range` begins behind the end; `Content-Range` says where that is',
-  RequestEntityTooLarge: 'The body is larger than the service takes',
-  TooManyRequests: 'Wait as long as `Retry-After` says',
-  InternalError: 'A fault of the service; the request id leads to the cause in its log',
+  Forbidden: 'Not allowed in this namespace or for this operation',
+  NotFound: 'The record or the namespace does not exist',
+  AlreadyExists: 'A record with this name already exists',
+  Conflict: 'The current state does not allow it, or the record changed in the meantime',
+  Expired: 'The requested version has expired: list again',
+  Invalid: 'A value is invalid',
+  RangeNotSatisfiable: '`Range` starts after the end; `Content-Range` gives the size',
+  RequestEntityTooLarge: 'The body is too large',
+  TooManyRequests: 'Wait for the time in `Retry-After`',
+  InternalError: 'Internal error; the server log has the cause under the request ID',
   ServiceUnavailable:
-    'The store does not take changes now; wait as long as `Retry-After` says, and look before repeating',
+    'The service is unavailable; wait for the time in `Retry-After`, then check the record before you try again',
 }
 
 export function openApiDocument(version: string): Json {
@@ -40,7 +40,7 @@ export function openApiDocument(version: string): Json {
       version,
       summary: 'A cluster VM service for macOS virtual machines',
       description:
-        'Times are RFC 3339 in UTC. Lists are `{"items":[…]}` and take `limit`, `continue`, `labelSelector`, `fieldSelector` and `watch`. Refusals are `Status` objects. `Idempotency-Key` on a POST makes repeating it safe for 24 hours.',
+        'Times are RFC 3339 in UTC. Lists are `{"items":[…]}` and take `limit`, `continue`, `labelSelector`, `fieldSelector` and `watch`. Errors are `Status` objects. With an `Idempotency-Key`, a POST can be repeated safely for 24 hours.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'This server' }],
@@ -56,7 +56,7 @@ export function openApiDocument(version: string): Json {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'JWT',
-          description: '`svc3 user get-token` prints one',
+          description: 'Run `svc3 user get-token` to get a token',
         },
       },
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -88,13 +88,13 @@ const ifNoneMatch = {
   name: 'If-None-Match',
   in: 'header',
   schema: { type: 'string' },
-  description: 'The `ETag` of an earlier answer: 304 while nothing has changed',
+  description: '`ETag` of an earlier response; the answer is 304 if nothing changed',
 }
 const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
-  description: 'The same key within 24 hours gets the first answer',
+  description: 'A repeated request with the same key within 24 hours gets the first answer',
 }
 
 function parametersOf(operation: Operation, components: Map<string, Json>): Json[] {
@@ -125,8 +125,8 @@ const hasTag = ({ method, produces, isStream, isDownload, isUpgrade }: Operation
   method === 'GET' && !produces && !isStream && !isDownload && !isUpgrade
 
 const text = (description: string): Json => ({ description, schema: { type: 'string' } })
-const tagHeaders = { ETag: text('Stands for this content'), 'X-Request-Id': text('Names the request in the log') }
-const listHeaders = { ...tagHeaders, 'Resource-Version': text('Watch from here to miss nothing') }
+const tagHeaders = { ETag: text('Version of the content'), 'X-Request-Id': text('ID of the request in the server log') }
+const listHeaders = { ...tagHeaders, 'Resource-Version': text('Version to watch from') }
 
 function responsesOf(operation: Operation, status: Json, components: Map<string, Json>): Json {
   const example = operation.example.response
@@ -136,7 +136,7 @@ function responsesOf(operation: Operation, status: Json, components: Map<string,
       example,
     },
     ...(operation.item && {
-      'application/x-ndjson': { schema: { type: 'string', description: 'With `watch`: one change a line' } },
+      'application/x-ndjson': { schema: { type: 'string', description: 'With `watch`: one change per line' } },
     }),
   }
   const headers = operation.item ? listHeaders : hasTag(operation) ? tagHeaders : undefined
@@ -144,7 +144,7 @@ function responsesOf(operation: Operation, status: Json, components: Map<string,
     [operation.status]: { description: 'Done', ...(headers && { headers }), content },
   }
   for (const [code, description] of Object.entries(operation.also ?? {})) responses[code] = { description, content }
-  if (hasTag(operation)) responses[304] = { description: 'Nothing has changed since the `ETag` of the request' }
+  if (hasTag(operation)) responses[304] = { description: 'Nothing changed since the `ETag` of the request' }
   for (const reason of refusalsOf(operation)) {
     const code = codes[reason]
     const meaning = refusalTexts[reason] ?? reason

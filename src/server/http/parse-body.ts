@@ -4,10 +4,10 @@ import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 
 const notUtf8 = (): ApiError =>
-  new ApiError('BadRequest', 'the request body is not UTF-8', { hint: 'JSON is always sent as UTF-8' })
+  new ApiError('BadRequest', 'The request body is not UTF-8', { hint: 'Send JSON as UTF-8' })
 const illFormed = (): ApiError =>
-  new ApiError('BadRequest', 'the request body has half a character (a lone surrogate)', {
-    hint: 'check how the text was escaped',
+  new ApiError('BadRequest', 'The request body contains a lone surrogate (half a character)', {
+    hint: 'Check how the text was escaped',
   })
 
 export function parseBodies(app: FastifyInstance): void {

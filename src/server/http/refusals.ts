@@ -14,48 +14,42 @@ import { StoreError, type StoreFault } from '../../store/store.ts'
 const frameworkFaults: Readonly<Record<string, readonly [Reason, string, string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: [
     'RequestEntityTooLarge',
-    'the request body is too large',
-    'send less: 1 MiB is the limit unless the operator set another',
+    'The request body is too large',
+    'Send at most 1 MiB, or the limit that the operator set',
   ],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     'BadRequest',
-    'the request body is not as long as Content-Length says',
-    'send it again',
+    'The request body does not match its Content-Length',
+    'Send the request again',
   ],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     'UnsupportedMediaType',
-    'the request body is not JSON',
-    'send Content-Type: application/json',
+    'The request body is not JSON',
+    'Send Content-Type: application/json',
   ],
-  FST_ERR_BAD_URL: ['BadRequest', 'the path cannot be decoded', 'encode it as a URL'],
-  FST_ERR_MAX_PARAM_LENGTH: [
-    'NotFound',
-    'not found: a name in the path is too long for anything there is',
-    'check the path',
-  ],
+  FST_ERR_BAD_URL: ['BadRequest', 'The path is not a valid URL', 'Percent-encode special characters'],
+  FST_ERR_MAX_PARAM_LENGTH: ['NotFound', 'Path not found: a name in it is too long', 'Check the path'],
 }
 
+const unavailableHint = 'Try again in a few seconds; the cause is in the server log and under /readyz'
+
 const storeFaults: Readonly<Partial<Record<StoreFault, readonly [Reason, string, string]>>> = {
-  Conflict: ['Conflict', 'the record changed at the same time', 'read it again and repeat'],
-  AlreadyExists: ['AlreadyExists', 'a record of that name exists already', 'choose another name'],
-  NotFound: ['NotFound', 'the record was not found any more', 'list what is there'],
-  TooLarge: ['RequestEntityTooLarge', 'the record is too large to be stored', 'make it smaller'],
-  Unavailable: [
-    'ServiceUnavailable',
-    'the store does not take changes at the moment; nothing was changed',
-    'repeat in a few seconds; if it lasts, the operator finds the cause in the log and under /readyz',
-  ],
+  Conflict: ['Conflict', 'The record changed in the meantime', 'Read the latest version, then try again'],
+  AlreadyExists: ['AlreadyExists', 'A record with this name already exists', 'Choose another name'],
+  NotFound: ['NotFound', 'Record not found: it was deleted in the meantime', 'List the records and try again'],
+  TooLarge: ['RequestEntityTooLarge', 'The record is too large', 'Make it smaller'],
+  Unavailable: ['ServiceUnavailable', 'The store is unavailable; nothing was changed', unavailableHint],
   Unknown: [
     'ServiceUnavailable',
-    'the store stopped while it made this change, which may or may not be there',
-    'look what is there before repeating',
+    'The store stopped during this change, which may or may not have been saved',
+    'Check the record before you try again',
   ],
 }
 
 const outOfSpace: readonly [Reason, string, string] = [
   'ServiceUnavailable',
-  'the store has no space left for changes; nothing was changed',
-  'reading works; the operator finds the way out under /readyz and in docs/operating.md',
+  'The store is full; nothing was changed',
+  'Ask the operator to free space: see /readyz',
 ]
 
 /** `more`: what the noun's own rules find wrong with the same request. */
@@ -71,24 +65,24 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
       })
   }
   if (error instanceof ContentUnavailableError)
-    return new ApiError('ServiceUnavailable', 'the images of this service cannot be reached at the moment', {
-      hint: 'repeat in a few seconds; if it lasts, the operator finds the cause in the log and under /readyz',
+    return new ApiError('ServiceUnavailable', 'The image storage is unavailable', {
+      hint: unavailableHint,
       retryAfterSeconds: 5,
       cause: error,
     })
   if (error instanceof ContentAwayError)
-    return new ApiError('ServiceUnavailable', `some of it is not ${error.where}`, {
-      hint: 'repeat it when that server is back',
+    return new ApiError('ServiceUnavailable', `Some of its content is not ${error.where}`, {
+      hint: 'Try again when that server is back',
       retryAfterSeconds: 5,
       cause: error,
     })
   if (error instanceof NoContentError)
-    return new ApiError('Conflict', 'some of it is lost: its content is nowhere any more', {
-      hint: 'delete it and upload it again',
+    return new ApiError('Conflict', 'Some of its content is lost', {
+      hint: 'Delete the image and upload it again',
       cause: error,
     })
   if (error instanceof ContentTooLargeError)
-    return new ApiError('RequestEntityTooLarge', error.message, { hint: 'make it smaller', cause: error })
+    return new ApiError('RequestEntityTooLarge', error.message, { hint: 'Make it smaller', cause: error })
   const { code, validation, statusCode } = error as Partial<FastifyError>
   if (validation)
     return validationRefusal(validation, (error as { validationContext?: string }).validationContext ?? 'body', more)
@@ -96,9 +90,9 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
   if (row) return new ApiError(row[0], row[1], { hint: row[2] })
   // What is left of the framework's 4xx is about the body's text: a parser's message, with the place but not the text.
   if (statusCode === 400)
-    return new ApiError('BadRequest', 'the request body is not valid JSON', { hint: 'check it with a JSON tool' })
-  return new ApiError('InternalError', 'something went wrong in the service', {
-    hint: 'the request id leads to the cause in its log',
+    return new ApiError('BadRequest', 'The request body is not valid JSON', { hint: 'Check its syntax' })
+  return new ApiError('InternalError', 'Internal error', {
+    hint: 'Look for the request ID in the server log',
     cause: error,
   })
 }
@@ -114,9 +108,7 @@ function validationRefusal(violations: readonly Violation[], part: string, more:
   const causes = [...found, ...more.filter(({ field }) => !named.has(field))]
   const isUnreadable = part !== 'body' || violations.some((violation) => unreadable.has(violation.keyword))
   const hint =
-    part === 'body'
-      ? 'correct the fields named in details.causes'
-      : 'correct the query parameters named in details.causes'
+    part === 'body' ? 'Correct the fields in details.causes' : 'Correct the query parameters in details.causes'
   return isUnreadable ? badRequest(causes, hint) : invalid('', causes, hint)
 }
 
@@ -130,6 +122,33 @@ export function soundFields(body: Record<string, unknown>, error: unknown): Reco
 function causeOf({ instancePath, keyword, message, params }: Violation): Cause {
   const missing = keyword === 'required' ? String(params.missingProperty) : undefined
   const field = [...instancePath.split('/').slice(1), ...(missing ? [missing] : [])].join('.') || 'body'
-  if (missing) return { field, reason: 'FieldValueRequired', message: `${field} is missing` }
-  return { field, reason: 'FieldValueInvalid', message: `${field} ${message ?? 'is not valid'}` }
+  if (missing) return { field, reason: 'FieldValueRequired', message: `${field} is required` }
+  const must = musts[keyword]?.(params) ?? message ?? 'is not valid'
+  return { field, reason: 'FieldValueInvalid', message: `${field} ${must}` }
+}
+
+const types: Readonly<Record<string, string>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  integer: 'a whole number',
+  number: 'a number',
+  object: 'an object',
+  string: 'a string',
+}
+const characters = (count: unknown): string => (count === 1 ? '1 character' : `${count} characters`)
+
+/** Rule of a schema → what the value must be. */
+const musts: Readonly<Record<string, (params: Violation['params']) => string>> = {
+  enum: ({ allowedValues }) => `must be one of ${(allowedValues as readonly unknown[]).join(', ')}`,
+  maxItems: ({ limit }) => `must have at most ${limit} entries`,
+  maxLength: ({ limit }) => `must have at most ${characters(limit)}`,
+  maximum: ({ limit }) => `must be at most ${limit}`,
+  minItems: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'entry' : 'entries'}`,
+  minLength: ({ limit }) => (limit === 1 ? 'must not be empty' : `must have at least ${characters(limit)}`),
+  minimum: ({ limit }) => `must be at least ${limit}`,
+  type: ({ type }) =>
+    `must be ${[type]
+      .flat()
+      .map((name) => types[String(name)] ?? name)
+      .join(' or ')}`,
 }

@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
+import { readBootPath } from '../../images/boot-path.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import { temporaryName } from '../../images/content/temporary-files.ts'
 import { resolveLayers } from '../../images/format/extents.ts'
@@ -14,6 +15,7 @@ import { asQcow2, nextData, type Readable, readRange } from '../../images/pack/r
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
 import { eachAtOnce, type Progress } from '../../platform/parallel.ts'
+import { bootWarning } from '../../rules/boot-warning.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 
 export type Firmware = 'bios' | 'uefi'
@@ -35,7 +37,8 @@ const touchesAtOnce = 16
 const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
 
 /** What a record says about its content. */
-export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> & Pick<ImageRecord, 'os'>
+export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> &
+  Pick<ImageRecord, 'os' | 'warning'>
 
 export interface ImageContents {
   /** Some of it may be on another server. */
@@ -103,7 +106,9 @@ export function openImageContents(store: ContentStore): ImageContents {
         const { bavail, bsize } = await fs.statfs(folder)
         const allowed = { mostDataBytes: bavail * bsize, signal, onProgress: part(progress, 0, 50) }
         const { format } = await normaliseDisk(file, disk, allowed).catch(withoutProgram)
-        return await pack(disk, options, format === 'raw' ? 0 : 50)
+        const warning = bootWarning(options, await readBootPath(disk))
+        const packed = await pack(disk, options, format === 'raw' ? 0 : 50)
+        return { ...packed, ...(warning !== undefined && { warning }) }
       } finally {
         await fs.rm(disk, { force: true })
       }
@@ -151,5 +156,5 @@ export function storedBytes(manifest: Manifest): number {
 /** Where the server lacks the program for a compression, that is what is wrong with the disk here. */
 function withoutProgram(error: NodeJS.ErrnoException): never {
   if (error.code !== 'ENOENT' || !error.syscall?.startsWith('spawn')) throw error
-  throw new BadDiskError(`the server has no program "${error.path}" to decompress it: send it uncompressed`)
+  throw new BadDiskError(`The server has no program "${error.path}" to decompress the file: upload it uncompressed`)
 }

@@ -75,12 +75,12 @@ export function refusalOf(error: unknown, noun: string, ending: AbortSignal): un
     return invalid(
       noun,
       [{ field: 'image', reason: 'FieldValueInvalid', message: error.message }],
-      'convert it to a plain raw or qcow2 disk, and upload that',
+      'Convert it to a raw or qcow2 disk, then upload that',
     )
   if (error instanceof DiskFullError) return diskFull(error)
   if (!ending.aborted) return error
-  return new ApiError('ServiceUnavailable', 'the server stopped before the upload was taken in; nothing was kept', {
-    hint: 'send it again when the server is back',
+  return new ApiError('ServiceUnavailable', 'The server stopped before the upload was complete; nothing was kept', {
+    hint: 'Upload it again when the server is back',
     retryAfterSeconds: 5,
   })
 }

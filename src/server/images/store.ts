@@ -1,6 +1,15 @@
 // Records of images and ISOs: a collection for each, over the same content. A record becomes Ready by one
 // compare-and-set after all content that it names is stored, so it is never half there.
-import { ApiError, type Cause, invalid, notFound, type Status, success } from '../../api/errors.ts'
+import {
+  ApiError,
+  alreadyExists,
+  type Cause,
+  invalid,
+  notFound,
+  recordName,
+  type Status,
+  success,
+} from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -104,6 +113,7 @@ export class ImageStore {
     ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
     state: value.state ?? 'Ready',
     ...progressOf(value),
+    ...(value.warning !== undefined && { warning: value.warning }),
     owner: value.owner,
     source: value.source ?? 'built-in',
     sourceType: value.sourceType ?? 'local',
@@ -126,21 +136,21 @@ export class ImageStore {
   }
 
   existing(name: string): Entry<ImageRecord> {
-    const { collection, noun, command } = this.#parts
+    const { collection, noun } = this.#parts
     const entry = collection.get('', name)
     if (entry) return entry
-    throw notFound(noun, name.slice(0, 200), `svc3 ${command} list shows what is there`)
+    throw notFound(noun, name)
   }
 
   nameProblems(name: string, field = 'name'): Cause[] {
     if (isImageName(name)) return []
-    const message = `${field} "${name.slice(0, 100)}" is no name for an ${this.#parts.word}: ${imageNameRule}`
+    const message = `${field} "${name.slice(0, 100)}" is invalid: ${imageNameRule}`
     return [{ field, reason: 'FieldValueInvalid', message }]
   }
 
   /** Throws what can never be right, and a name that is taken by another request than this one. */
   refuse(causes: readonly Cause[], name: string, requestKey: string | undefined): void {
-    if (causes.length > 0) throw invalid(this.#parts.noun, causes, 'correct the fields named in details.causes')
+    if (causes.length > 0) throw invalid(this.#parts.noun, causes, 'Correct the fields in details.causes')
     const found = this.#parts.collection.get('', name)
     if (found && !isOf(found, requestKey)) throw this.#taken(found.value)
   }
@@ -171,16 +181,12 @@ export class ImageStore {
   }
 
   async copy(from: string, to: { name: string; description: string | undefined }, asked: Asked): Promise<Made> {
-    const { collection, contents, word, noun } = this.#parts
+    const { collection, contents, noun } = this.#parts
     this.refuse(this.nameProblems(to.name), to.name, asked.requestKey)
     const source = this.existing(from).value
     if (!isReady(source))
-      throw new ApiError('Conflict', `${word} "${from}" is ${source.state}, and cannot be copied`, {
-        kind: noun,
-        name: from,
-        hint: 'wait until it is Ready',
-      })
-    const { architecture, os, sizeBytes, recipe, content, spaceUsedBytes } = source
+      throw this.#conflict(from, `is ${source.state} and cannot be copied`, 'Wait until it is Ready')
+    const { architecture, os, sizeBytes, recipe, content, spaceUsedBytes, warning } = source
     const made = await this.create(
       {
         name: to.name,
@@ -191,6 +197,7 @@ export class ImageStore {
         ...(recipe !== undefined && { recipe }),
         ...(content !== undefined && { content }),
         ...(spaceUsedBytes !== undefined && { spaceUsedBytes }),
+        ...(warning !== undefined && { warning }),
         source: source.name,
         sourceType: 'local',
         ...(noun === 'images' && { parent: { image: source.name, version: source.version ?? 1 } }),
@@ -209,7 +216,7 @@ export class ImageStore {
       })
     if (isHeld || (await hold(content))) return made
     await takeBack()
-    throw this.#conflict(from, 'was deleted meanwhile, or some of it is lost', 'delete it and upload it again')
+    throw this.#conflict(from, 'was deleted in the meantime, or some of its content is lost', 'Upload it again')
   }
 
   describe(name: string, description: string, now: Date): Promise<Entry<ImageRecord>> {
@@ -217,7 +224,7 @@ export class ImageStore {
   }
 
   async remove(name: string): Promise<Status> {
-    const { collection, uses, noun, word } = this.#parts
+    const { collection, uses, noun } = this.#parts
     this.existing(name)
     // A VM that another server has just written uses it, too.
     await this.#parts.caughtUp?.()
@@ -225,26 +232,26 @@ export class ImageStore {
       const entry = this.existing(name)
       const users = uses.of(name)
       if (users.length > 0)
-        throw this.#conflict(name, `is used by ${listed(users)}`, 'delete those VMs first: svc3 vm delete')
+        throw this.#conflict(name, `is used by ${listed(users)}`, 'Delete these VMs first: svc3 vm delete')
       // A pull and a save end when their record does; a commit would leave a VM that is being written into nothing.
       const isEnded = entry.value.pull !== undefined || entry.value.capture?.kind === 'save'
       if (entry.value.state === 'Updating' && !isEnded)
-        throw this.#conflict(name, 'is being written', 'wait until it is Ready, or Failed')
+        throw this.#conflict(name, 'is being written', 'Wait until it is Ready or Failed')
       return null
     })
-    return success(`${word} "${name}" deleted`, { kind: noun, name })
+    return success(`${recordName(noun, name)} deleted`, { kind: noun, name })
   }
 
   async download(name: string, format: 'raw' | 'qcow2' = 'raw'): Promise<Download> {
     const { contents } = this.#parts
     const { value } = this.existing(name)
     const { content, sizeBytes } = value
-    if (!isReady(value)) throw this.#conflict(name, `is ${value.state}`, 'wait until it is Ready')
+    if (!isReady(value)) throw this.#conflict(name, `is ${value.state}`, 'Wait until it is Ready')
     if (content === undefined)
       throw this.#conflict(
         name,
-        'is made by the nodes themselves, and is not on the server',
-        'save a VM of it as an image of its own, and download that',
+        'is built on the nodes and has no file on the server',
+        'Save a VM of it as a new image, then download that',
       )
     const requireAll = (): Promise<void> => contents.requireDisk(content)
     if (format === 'qcow2') {
@@ -263,7 +270,8 @@ export class ImageStore {
     const { name, createdAt } = entry.value
     return this.#parts.collection.change(entry.key, () => {
       const { value } = this.existing(name)
-      if (value.createdAt !== createdAt) throw this.#conflict(name, 'was replaced meanwhile', 'reload and retry')
+      if (value.createdAt !== createdAt)
+        throw this.#conflict(name, 'was replaced in the meantime', 'Reload and try again')
       return next(value)
     })
   }
@@ -276,18 +284,17 @@ export class ImageStore {
   }
 
   #conflict(name: string, what: string, hint: string): ApiError {
-    const { noun, word } = this.#parts
-    return new ApiError('Conflict', `${word} "${name}" ${what}`, { kind: noun, name, hint })
+    const { noun } = this.#parts
+    return new ApiError('Conflict', `${recordName(noun, name)} ${what}`, { kind: noun, name, hint })
   }
 
   #taken({ name, state }: ImageRecord): ApiError {
     const { noun, word } = this.#parts
-    const how = state === 'Updating' ? ', and is being written' : ' already'
-    return new ApiError('AlreadyExists', `${word} "${name}" exists${how}`, {
-      kind: noun,
-      name,
-      hint: 'choose another name, or delete it first',
-    })
+    const isWritten = state === 'Updating'
+    const hint = isWritten
+      ? `Another request is writing it; choose another name`
+      : `Choose another name, or delete the ${word} first`
+    return alreadyExists(noun, name, { hint })
   }
 }
 

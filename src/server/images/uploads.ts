@@ -81,20 +81,20 @@ export function problemsOf({ type, firmware, os, description }: UploadFields): C
   return [
     ...(type === undefined || architectures.some((each) => each === type)
       ? []
-      : [problem('type', 'type is arm64 or amd64')]),
+      : [problem('type', 'type must be arm64 or amd64')]),
     ...(firmware === undefined || firmwares.includes(firmware)
       ? []
-      : [problem('firmware', 'firmware is bios or uefi')]),
-    ...(firmware === 'bios' && type === 'arm64' ? [problem('firmware', 'arm64 disks are booted by uefi only')] : []),
-    ...(os === undefined || guestSystems.includes(os) ? [] : [problem('os', 'os is macos, linux or other')]),
-    ...(firmware === 'bios' && os === 'macos' ? [problem('firmware', 'macOS is booted by uefi only')] : []),
+      : [problem('firmware', 'firmware must be bios or uefi')]),
+    ...(firmware === 'bios' && type === 'arm64' ? [problem('firmware', 'firmware must be uefi for arm64 disks')] : []),
+    ...(os === undefined || guestSystems.includes(os) ? [] : [problem('os', 'os must be macos, linux or other')]),
+    ...(firmware === 'bios' && os === 'macos' ? [problem('firmware', 'firmware must be uefi for macOS')] : []),
     ...((description ?? '').length <= 1_024
       ? []
-      : [problem('description', 'description has more than 1024 characters')]),
+      : [problem('description', 'description must have at most 1024 characters')]),
   ]
 }
 
 const nameless = (): ApiError => {
-  const message = 'name is missing: what the upload is to be called'
-  return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'add ?name=NAME to the address')
+  const message = 'name is required: the name of the new image or ISO'
+  return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'Add ?name=NAME to the address')
 }

@@ -67,6 +67,6 @@ function formFields(text: string): Fields {
 }
 
 const unreadable = (why: string): ApiError =>
-  new ApiError('BadRequest', `the request body cannot be read: ${why}`, {
-    hint: 'send JSON with Content-Type: application/json',
+  new ApiError('BadRequest', `The request body cannot be read: ${why}`, {
+    hint: 'Send JSON with Content-Type: application/json',
   })

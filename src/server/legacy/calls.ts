@@ -39,8 +39,8 @@ const setCertificate: LegacyHandler = async (context) => {
 /** Without the built-in provider nobody here knows a password. */
 const logIn: LegacyHandler = async ({ fields, request, services: { localIssuer, tokens } }) => {
   if (!localIssuer)
-    throw new ApiError('Gone', 'POST /token: passwords are known to the identity provider alone', {
-      hint: 'svc3 user get-token prints the token of a user, svc3 serviceaccount token that of a service account',
+    throw new ApiError('Gone', 'POST /token: only the identity provider knows passwords', {
+      hint: 'Get a token with svc3 user get-token or svc3 serviceaccount token',
     })
   const { email, password } = readFields(fields, { email: text, password: text }, ['email', 'password'])
   const user = await localIssuer.authenticate(email, password, request.ip)

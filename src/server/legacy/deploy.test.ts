@@ -42,13 +42,13 @@ async function refused(status: number, words: RegExp, body: { orka_vm_name: stri
 describe('a deployment that fits nowhere', () => {
   it('a deployment that fits nowhere is refused with what each node lacks, and leaves nothing', async () => {
     await create('tagged', { tag: 'nowhere', tag_required: true })
-    await refused(409, /fits on no node: node "macpro-1" does not have the tag "nowhere"/, { orka_vm_name: 'tagged' })
-    await create('gpu', { gpu_passthrough: true, vnc_console: false })
-    await refused(409, /node "macpro-1" has no free GPU/, { orka_vm_name: 'gpu' })
+    await refused(422, /^Node macpro-1 does not have tag nowhere$/, { orka_vm_name: 'tagged' })
+    await create('gpu', { gpu_passthrough: true })
+    await refused(422, /^Node macpro-1 has no GPU$/, { orka_vm_name: 'gpu' })
     await create('first')
     const ports = { orka_vm_name: 'first', reserved_ports: ['8000:80'] }
     assert.equal((await service.call('POST', '/resources/vm/deploy', { body: ports })).status, 200)
-    await refused(409, /node "macpro-1" does not have port 8000 free/, ports)
+    await refused(409, /fits on no node now\. Node macpro-1 does not have port 8000 free/, ports)
     // All or none: the first of the three would fit.
     await refused(409, /does not have port 9000 free/, { ...ports, reserved_ports: ['9000:80'], replicas: 3 })
   })
@@ -56,12 +56,24 @@ describe('a deployment that fits nowhere', () => {
   it('a deployment that fits nowhere says so in the words that clients look for where it is about cores', async () => {
     await create('five', { orka_cpu_core: 5 })
     await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'five', replicas: 3 })
+    await create('large', { orka_cpu_core: 64 })
+    await refused(409, /^Requested CPU is not available in the cluster$/, { orka_vm_name: 'large' })
+  })
+
+  it('a deployment that fits nowhere says so where it is about the architecture, and not about cores', async () => {
     await create('arm', { orka_base_image: 'sonoma' })
-    await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'arm' })
+    await refused(422, /arm64/, { orka_vm_name: 'arm' })
+    await refused(422, /macpro-1.*arm64/, { orka_vm_name: 'arm', orka_node_name: 'macpro-1' })
+  })
+
+  it('a deployment with an attached disk is refused, on deploy as on create', async () => {
+    await create('plain')
+    for (const disk of [{ attach_disk: true }, { attached_disk: 'data.img' }])
+      await refused(400, /attached disks no longer exist/, { orka_vm_name: 'plain', ...disk })
   })
 
   it('a deployment that fits nowhere is 404 for a node that is not there', async () => {
-    await refused(404, /^nodes "macpro-9" not found$/, { orka_vm_name: 'five', orka_node_name: 'macpro-9' })
+    await refused(404, /^Node macpro-9 not found$/, { orka_vm_name: 'five', orka_node_name: 'macpro-9' })
   })
 })
 

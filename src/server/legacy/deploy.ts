@@ -1,12 +1,12 @@
 // Configurations and deployments in the API of 2.4.x, which deploys a configuration by its name.
 import { ApiError, badRequest, notFound } from '../../api/errors.ts'
-import { listNodes, type Node } from '../../api/nodes/nodes.ts'
+import { listNodes } from '../../api/nodes/nodes.ts'
 import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vms/vm-configs.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms/vms.ts'
 import { isVmName } from '../../rules/names.ts'
 import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
 import { flag, integer, metadata, number, readFields, text, texts } from './fields.ts'
-import { configLabel, deployment, ioBoostOf, shownConfig } from './shapes.ts'
+import { boostsOf, configLabel, createHelp, deployHelp, deployment, shownConfig } from './shapes.ts'
 
 /** Of both: they have the same meaning and the same name in 3.0. */
 const shared = {
@@ -19,14 +19,25 @@ const shared = {
   scheduler: text,
 }
 
+/** Refused, not dropped: a job that writes to a second disk would fail later, and not say why. */
+const disks = { attach_disk: flag, attached_disk: text }
+
+function refuseDisks(read: {
+  readonly attach_disk?: boolean | undefined
+  readonly attached_disk?: string | undefined
+}) {
+  const field = read.attached_disk !== undefined ? 'attached_disk' : 'attach_disk'
+  if (read[field]) throw problem(field, `${field}: attached disks no longer exist`)
+}
+
 const createFields = {
   ...shared,
+  ...disks,
   orka_vm_name: text,
   orka_base_image: text,
   orka_image: text,
   orka_cpu_core: integer,
   vcpu_count: integer,
-  attached_disk: text,
   io_boost: flag,
   net_boost: flag,
   memory: number,
@@ -34,6 +45,7 @@ const createFields = {
 
 const deployFields = {
   ...shared,
+  ...disks,
   orka_vm_name: text,
   orka_node_name: text,
   replicas: integer,
@@ -61,7 +73,7 @@ const withoutUnset = <T extends object>(body: T): Given<T> =>
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Given<T>
 
 const problem = (field: string, message: string): ApiError =>
-  badRequest([{ field, reason: 'FieldValueInvalid', message }], `correct ${field}`)
+  badRequest([{ field, reason: 'FieldValueInvalid', message }], `Correct ${field}`)
 
 const create: LegacyHandler = async (context) => {
   const read = readFields(context.fields, createFields, ['orka_vm_name'])
@@ -69,7 +81,7 @@ const create: LegacyHandler = async (context) => {
   if (name.length > maxNameLength)
     throw problem('orka_vm_name', `orka_vm_name has more than ${maxNameLength} characters`)
   if (base === undefined && image === undefined) throw problem('orka_base_image', 'orka_base_image is missing')
-  if (read.attached_disk !== undefined) throw problem('attached_disk', 'attached_disk: attached disks no longer exist')
+  refuseDisks(read)
   await context.run(createVmConfig, {
     body: withoutUnset({
       name,
@@ -81,7 +93,7 @@ const create: LegacyHandler = async (context) => {
       ...shapeOf(read),
     }),
   })
-  return { status: 201, message: 'Successfully Created' }
+  return { status: 201, message: 'Successfully Created', help: createHelp({ name }, undefined) }
 }
 
 /** Without the boost a VM has the old disk devices, which only Intel-based ones can have. */
@@ -94,13 +106,13 @@ const noConfigurations = 'No VM configurations exist'
 
 const configs: LegacyHandler = (context) => {
   const all = context.list(listVmConfigs)
-  const shown = { configs: all.map(shownConfig) }
-  return all.length > 0 ? shown : { status: 404, ...shown, errors: [{ message: noConfigurations }] }
+  return { configs: all.map(shownConfig), ...(all.length === 0 && { message: noConfigurations }) }
 }
 
-const config: LegacyHandler = async (context) => {
-  const name = context.params.vmconfig ?? ''
-  return { configs: [shownConfig(await configCalled(context, name))] }
+/** Of none an empty list: clients look at it and not at the status. */
+const config: LegacyHandler = (context) => {
+  const found = context.list(listVmConfigs).filter(({ name }) => name === context.params.vmconfig)
+  return { configs: found.map(shownConfig) }
 }
 
 async function configCalled(context: LegacyContext, name: string): Promise<VmConfig> {
@@ -109,7 +121,7 @@ async function configCalled(context: LegacyContext, name: string): Promise<VmCon
   } catch (error) {
     if (!(error instanceof ApiError) || error.options.kind !== 'vmconfigs') throw error
     const what = `${noConfigurations} with the name "${name.slice(0, 100)}": it was not found`
-    throw new ApiError('NotFound', what, { ...error.options, hint: 'POST /resources/vm/create makes one' })
+    throw new ApiError('NotFound', what, { ...error.options, hint: 'Create one: POST /resources/vm/create' })
   }
 }
 
@@ -117,27 +129,31 @@ async function configCalled(context: LegacyContext, name: string): Promise<VmCon
 function checkRoom(context: LegacyContext, { cpu, type }: VmConfig, nodeName: string | undefined): void {
   const nodes = context.list(listNodes)
   if (nodeName !== undefined && !nodes.some(({ name }) => name === nodeName))
-    throw notFound('nodes', nodeName.slice(0, 200), 'GET /resources/node/list shows what is there')
-  const isCandidate = (node: Node): boolean =>
-    node.architecture === type && node.phase === 'READY' && !node.cordoned && (nodeName ?? node.name) === node.name
-  const candidates = nodes.filter(isCandidate)
-  if (candidates.length > 0 && candidates.every(({ allocatableCpu }) => allocatableCpu < cpu))
-    throw noRoom('Requested CPU is not available in the cluster')
+    throw notFound('nodes', nodeName, { hint: 'Call GET /resources/node/list to see all nodes' })
+  const ofType = nodes.filter(({ name, architecture }) => (nodeName ?? name) === name && architecture === type)
+  // The deployment tells that, and not in the words that clients take for "wait until one is free".
+  if (ofType.length === 0) return
+  const candidates = ofType.filter(({ phase, cordoned }) => phase === 'READY' && !cordoned)
+  if (candidates.length > 0 && candidates.every(({ allocatableCpu }) => allocatableCpu < cpu)) throw noRoom(noCpu)
   if (candidates.every(({ availableCpu }) => availableCpu < cpu)) throw noRoom(noNode)
 }
 
+const noCpu = 'Requested CPU is not available in the cluster'
 const noNode = 'No available nodes with sufficient CPU.'
 const noRoom = (message: string): ApiError =>
-  new ApiError('Conflict', message, { kind: 'vms', hint: 'GET /resources/node/list shows what nodes have free' })
+  new ApiError('Conflict', message, { kind: 'vms', hint: 'Call GET /resources/node/list to see free capacity' })
 
-/** Of what the scheduler said: a node is short of cores, and none lacks only something else. */
-const isAboutCpu = (message: string): boolean =>
-  /cores free/.test(message) && !/memory free|free GPU|its port|free port|its limit/.test(message)
+/** In the words of 2.4.x where cores are short: now, or whatever becomes free. */
+function aboutCores(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.options.causes?.[0]?.field !== 'orka_cpu_core') return error
+  return noRoom(error.reason === 'Invalid' ? noCpu : noNode)
+}
 
 const deploy: LegacyHandler = async (context) => {
   const read = readFields(context.fields, deployFields, ['orka_vm_name'])
   const { orka_vm_name: name, orka_node_name: node, reserved_ports: ports, vm_metadata: values } = read
   const replicas = read.replicas || 1
+  refuseDisks(read)
   if (replicas > maxReplicas) throw problem('replicas', `replicas is more than ${maxReplicas}`)
   const from = await configCalled(context, name)
   checkRoom(context, from, node ?? from.node)
@@ -156,14 +172,14 @@ const deploy: LegacyHandler = async (context) => {
   } catch (error) {
     // All or none: who asked for three has no use for the ids of one.
     for (const { name: vm } of deployed) await context.run(deleteVm, { params: { vm } }).catch(() => undefined)
-    throw error instanceof ApiError && isAboutCpu(error.message) ? noRoom(noNode) : error
+    throw aboutCores(error)
   }
   const [first] = deployed as [Vm]
-  const answers = deployed.map((vm) => deployment(vm, ioBoostOf(context.services, vm)))
-  const message = 'Successfully deployed VM'
+  const answers = deployed.map((vm) => deployment(vm, boostsOf(context.services, vm)))
   return {
-    message,
-    ...deployment(first, ioBoostOf(context.services, first)),
+    message: replicas > 1 ? `${replicas} of ${replicas} VMs deployed successfully.` : 'Successfully deployed VM',
+    help: deployHelp(first),
+    ...answers[0],
     ...(replicas > 1 && { replicas: answers }),
   }
 }

@@ -26,7 +26,7 @@ export const envelopeOf = ({ status: _, message = '', ...fields }: LegacyAnswer)
 })
 
 /** `details.causes` is in answers of 3.0 alone; here the message names the fields. */
-const hintOf = (hint: string): string => (hint.includes('details.causes') ? 'correct these fields' : hint)
+const hintOf = (hint: string): string => (hint.includes('details.causes') ? 'Correct these fields' : hint)
 
 export const refusalEnvelope = ({ message, options: { hint } }: ApiError, help: object = {}): Envelope => ({
   message: '',

@@ -104,6 +104,6 @@ export function readFields<const S extends Readers, const Required extends keyof
       return [name, undefined] as const
     }
   })
-  if (causes.length > 0) throw badRequest(causes, 'correct these fields')
+  if (causes.length > 0) throw badRequest(causes, 'Correct these fields')
   return Object.fromEntries(entries) as Read<S, Required>
 }

@@ -39,14 +39,14 @@ async function ready({ word, waits, key }: Kind, name: string, { services, reply
     entry?.value.state === 'Updating' ? undefined : (entry?.value ?? null)
   const record = await waits.until(key(name), look, signal).catch(() => {
     throw new ApiError('Timeout', `${word} "${name}" is still being made`, {
-      hint: `it goes on: svc3 ${word} list ${name} shows how far it is`,
+      hint: `It continues. Run svc3 ${word} list ${name} to see its progress`,
     })
   })
   // A commit that failed leaves the image as it was, with the reason.
   if (record && record.state !== 'Failed' && record.errorMessage === undefined) return
-  const why = record?.errorMessage ?? 'it was deleted meanwhile'
+  const why = record?.errorMessage ?? 'it was deleted in the meantime'
   throw new ApiError('InternalError', `${word} "${name}" could not be made: ${why}`, {
-    hint: `svc3 ${word} list ${name} -o wide shows how it stands`,
+    hint: `Run svc3 ${word} list ${name} -o wide to see its status`,
   })
 }
 

@@ -58,7 +58,7 @@ async function ok(method: string, url: string, options?: CallOptions, status = 2
   const answer = await service.call(method, url, options)
   assert.equal(answer.status, status, answer.text)
   assert.deepEqual(answer.body.errors, [])
-  assert.deepEqual(answer.body.help, {})
+  if (!/vm\/(create|deploy)$/.test(url)) assert.deepEqual(answer.body.help, {})
   return answer.body
 }
 async function refused(status: number, text: RegExp, method: string, url: string, options?: CallOptions) {
@@ -92,7 +92,7 @@ describe('logging in', () => {
     const slowed = answers.filter(({ status }) => status === 429)
     assert.deepEqual(answers.map(({ status }) => status).toSorted(), [401, 401, 401, 401, 401, 429])
     for (const { body, status } of answers)
-      assert.match(body.errors[0].message, status === 401 ? /password is wrong/ : /Too many wrong passwords/)
+      assert.match(body.errors[0].message, status === 401 ? /Wrong email or password/ : /Too many wrong passwords/)
     assert.ok(Number(slowed[0]?.headers['retry-after']) >= 1)
     await refused(400, /password is missing/, 'POST', '/token', { token: null, body: { email: 'a@b.c' } })
   })
@@ -107,9 +107,9 @@ describe('VM lifecycle', () => {
   let id: string
 
   it('the legacy API begins without VM configurations', async () => {
-    const answer = await refused(404, /^No VM configurations exist$/, 'GET', '/resources/vm/configs')
-    assert.deepEqual(answer.body.configs, [])
-    await refused(404, /No VM configurations exist/, 'GET', '/resources/vm/configs/none')
+    const answer = await ok('GET', '/resources/vm/configs')
+    assert.deepEqual([answer.configs, answer.message], [[], 'No VM configurations exist'])
+    assert.deepEqual((await ok('GET', '/resources/vm/configs/none')).configs, [])
     await refused(404, /No VM configurations exist/, 'POST', '/resources/vm/deploy', { body: { orka_vm_name: 'none' } })
   })
 
@@ -118,9 +118,10 @@ describe('VM lifecycle', () => {
       orka_vm_name: name, orka_base_image: 'ventura', orka_image: name, orka_cpu_core: 6, vcpu_count: 6,
       iso_image: 'None', attached_disk: 'None', vnc_console: true, memory: 0.0, tag: '', tag_required: false,
     } // biome-ignore format: as clients write it
-    const created = await ok('POST', '/resources/vm/create', { body }, 201)
-    assert.equal(created.message, 'Successfully Created')
-    await refused(409, /exists already/, 'POST', '/resources/vm/create', { body })
+    const created = await service.call('POST', '/resources/vm/create', { body })
+    assert.deepEqual([created.status, created.body.message], [201, 'Successfully Created'])
+    assert.equal(created.body.help.required_request_data_for_deploy.orka_vm_name, name)
+    await refused(409, /already exists/, 'POST', '/resources/vm/create', { body })
     const { configs } = await ok('GET', `/resources/vm/configs/${name}`)
     assert.deepEqual(configs, (await ok('GET', '/resources/vm/configs')).configs)
     assert.deepEqual(configs, [
@@ -138,7 +139,7 @@ describe('VM lifecycle', () => {
     await refused(400, /more than 38/, 'POST', '/resources/vm/create', {
       body: { orka_vm_name: long, orka_base_image: 'ventura' },
     })
-    await refused(404, /"none" not found/, 'POST', '/resources/vm/create', {
+    await refused(404, /Image none not found/, 'POST', '/resources/vm/create', {
       body: { orka_vm_name: 'x', orka_base_image: 'none' },
     })
     const both = { body: { orka_cpu_core: 'six', vnc_console: 'perhaps' } }
@@ -156,14 +157,17 @@ describe('VM lifecycle', () => {
 
   it('the legacy API deploys a VM configuration', async () => {
     const body = `orka_vm_name=${name}&reserved_ports[]=8000:80&vm_metadata=${encodeURIComponent('{"items":[{"key":"k","value":"v"}]}')}`
-    const deployed = await ok('POST', '/resources/vm/deploy', { body, headers: form })
+    const { status, body: deployed } = await service.call('POST', '/resources/vm/deploy', { body, headers: form })
+    assert.equal(status, 200)
     id = deployed.vm_id
+    // The name that the Python SDK reads.
+    assert.equal(deployed.help.data_for_virtual_machine_exec_tasks.orka_vm_name, name)
     assert.deepEqual(
-      { ...deployed, vm_id: '' },
+      { ...deployed, vm_id: '', help: {} },
       {
         message: 'Successfully deployed VM', help: {}, errors: [], ram: '6.4G', vcpu: '6', host_cpu: '6', ip: '127.0.0.1',
         ssh_port: '8822', screen_share_port: '5900', vnc_port: '5999', vm_id: '', port_warnings: [], io_boost: true,
-        use_saved_state: false, gpu_passthrough: false,
+        net_boost: true, use_saved_state: false, gpu_passthrough: false,
       }, // biome-ignore format: a record
     )
   })
@@ -177,13 +181,16 @@ describe('VM lifecycle', () => {
       {
         owner: 'admin@example.com', virtual_machine_name: name, virtual_machine_id: id, node_location: 'macpro-1',
         node_status: 'UP', virtual_machine_ip: '127.0.0.1', vnc_port: '5999', screen_sharing_port: '5900',
-        ssh_port: '8822', cpu: 6, vcpu: 6, gpu: 'N/A', RAM: '6.4G', base_image: 'ventura', image: 'ventura',
-        configuration_template: 'default', vm_status: 'running', io_boost: true, use_saved_state: false,
-        reserved_ports: [{ host_port: '8000', guest_port: '80', protocol: 'tcp' }],
-        creation_timestamp: '2026-11-15T09:00:00Z', tag: '', tag_required: false, replicas: 1,
+        ssh_port: '8822', cpu: 6, vcpu: 6, gpu: 'N/A', RAM: '6.4G', base_image: 'ventura', image: name,
+        configuration_template: 'default', vm_status: 'running', io_boost: true, net_boost: true, use_saved_state: false,
+        reserved_ports: [
+          { host_port: 5999, guest_port: 5999, protocol: 'TCP' }, { host_port: 5900, guest_port: 5900, protocol: 'TCP' },
+          { host_port: 8822, guest_port: 22, protocol: 'TCP' }, { host_port: 8000, guest_port: 80, protocol: 'TCP' },
+        ],
+        creation_timestamp: '2026-11-15T09:00:00Z', creationTimestamp: '2026-11-15T09:00:00Z', tag: '', tag_required: false, replicas: 1,
       }, // biome-ignore format: a record
     ])
-    await refused(404, /not found/, 'GET', '/resources/vm/status/none')
+    assert.deepEqual((await ok('GET', '/resources/vm/status/none')).virtual_machine_resources, [])
   })
 
   it('the legacy API starts and stops a VM by name and by id', async () => {
@@ -303,18 +310,19 @@ describe('VM lifecycle', () => {
     assert.equal(JSON.parse(payload).message, 'Successfully deleted VM')
     const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/list', { body: '{"ignored": true}' })
     assert.equal(all[0].status.length, 1)
-    await refused(404, /^No VMs with that name are currently deployed$/, 'DELETE', '/resources/vm/delete', {
+    await refused(500, /^No VMs with that name are currently deployed$/, 'DELETE', '/resources/vm/delete', {
       body: { orka_vm_name: id },
     })
   })
 
   it('the legacy API deploys replicas, all or none', async () => {
-    const { replicas } = await ok(
+    const { message, replicas } = await ok(
       'POST',
       '/resources/vm/create',
       { body: { orka_vm_name: 'small', orka_base_image: 'ventura', orka_cpu_core: 2 } },
       201,
     ).then(() => ok('POST', '/resources/vm/deploy', { body: { orka_vm_name: 'small', replicas: 3 } }))
+    assert.equal(message, '3 of 3 VMs deployed successfully.')
     assert.equal(new Set(replicas.map((each: { vm_id: string }) => each.vm_id)).size, 3)
     const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/status/small')
     assert.equal(all[0].status.length, 3)
@@ -338,7 +346,7 @@ describe('VM lifecycle', () => {
   it('the legacy API records events, as the requests of 3.0 do', async () => {
     const { body } = await service.call('GET', '/api/v1/namespaces/svc-default/events')
     const reasons = new Set(body.items.map((event: { reason: string }) => event.reason))
-    for (const reason of ['CreateVmConfig', 'DeployVm', 'ExecVm', 'DeleteVm', 'DeleteVmConfig'])
+    for (const reason of ['CreateVmConfig', 'DeployVm', 'StopVm', 'StartVm', 'DeleteVm', 'DeleteVmConfig'])
       assert.ok(reasons.has(reason), reason)
   })
 })

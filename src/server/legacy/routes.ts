@@ -6,8 +6,7 @@ import type { Operation } from '../../api/operation.ts'
 import { uploadCertificate } from '../../api/service/certificates.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { reasonFor } from '../../legacy/advice.ts'
-import { callsAt, type Found } from '../../legacy/find.ts'
-import { legacyRows } from '../../legacy/map.ts'
+import { callsAt, type Found, legacyCalls as founds } from '../../legacy/find.ts'
 import type { Log } from '../../platform/log.ts'
 import { realNamespace } from '../../rules/names.ts'
 import type { Settings } from '../config/settings.ts'
@@ -29,7 +28,6 @@ const json = 'application/json; charset=utf-8'
 const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const
 const unknownEndpoint = '(unknown path)'
 
-const founds: readonly Found[] = legacyRows.flatMap((row) => row.calls.map((call) => ({ row, call })))
 const nameOf = ({ call: { method, path } }: Found): string => `${method} ${path}`
 /** Also for what differs in its query only, which is no path of its own here. */
 const routeOf = (path: string): string => (path.split('?')[0] ?? '').replaceAll(/\{(\w+)\}/g, ':$1')
@@ -166,7 +164,7 @@ function mustBeNamed(params: Readonly<Record<string, string>>): void {
     reason: 'FieldValueRequired',
     message: `{${name}} in the path is empty`,
   }))
-  if (causes.length > 0) throw badRequest(causes, 'svc3 migrate map shows what the path looks like')
+  if (causes.length > 0) throw badRequest(causes, 'Run svc3 migrate map to see the path')
 }
 
 /** Parameters of the replacements, by what the client called them. */
@@ -195,14 +193,14 @@ function refuseUnknown(services: LegacyServices, request: FastifyRequest, reply:
   const possible = [...new Set(calls.map(({ call }) => call.method))].filter((method) => method !== request.method)
   const [status, message] =
     services.settings.legacy.enabled !== true
-      ? [410, `the gateway for 2.4.x clients is switched off here: ${request.method} ${path} is not answered`]
+      ? [410, `The gateway for 2.4.x clients is switched off here: ${request.method} ${path} is not answered`]
       : possible.length > 0
         ? [405, `${request.method} is not possible here, but ${possible.join(', ')} is`]
         : [404, `not found: 2.4.x had no ${request.method} ${path.slice(0, 200)}`]
   if (status === 405) reply.header('allow', possible.join(', '))
   const help = {
     documentation: pageOf(services, undefined),
-    hint: 'svc3 migrate map shows every call and what replaces it',
+    hint: 'Run svc3 migrate map to see every call and its replacement',
   }
   return send(reply, status, { message: '', help, errors: [{ message }] })
 }
@@ -238,7 +236,7 @@ export function refuseStray(
   markDeprecated(reply, undefined, { sunset, namespace, page: pageOf(services, undefined) })
   reply.header('x-request-id', request.id)
   if (services.settings.legacy.enabled === true) return sendRefusal(services, refusal, request, reply)
-  const off = new ApiError('Gone', 'the gateway for 2.4.x clients is switched off here', { hint: 'svc3 migrate map' })
+  const off = new ApiError('Gone', 'The gateway for 2.4.x clients is switched off here', { hint: 'svc3 migrate map' })
   return sendRefusal(services, off, request, reply)
 }
 

@@ -15,9 +15,13 @@ export const configNameOf = ({ name, labels }: Pick<Vm, 'name' | 'labels'>): str
 /** Whether a configuration or what is deployed has the boost: everything has but what has the old disk devices. */
 const hasIoBoost = (shape: { readonly legacyIO: boolean } | undefined): boolean => shape?.legacyIO !== true
 
+type Boosts = ReturnType<typeof boostsOf>
+
 /** Of a VM: its configuration may be another by now. */
-export const ioBoostOf = ({ collections }: { readonly collections: Collections }, { namespace, name }: Vm): boolean =>
-  hasIoBoost(collections.vms.get(namespace, name)?.value.shape)
+export function boostsOf({ collections }: { readonly collections: Collections }, { namespace, name }: Vm) {
+  const shape = collections.vms.get(namespace, name)?.value.shape
+  return { io_boost: hasIoBoost(shape), net_boost: shape?.netBoost ?? true }
+}
 
 const portText = (port: number | undefined): string => (port === undefined ? 'N/A' : String(port))
 
@@ -36,11 +40,22 @@ const placing = (config: VmConfig | undefined) => ({
   tag_required: config?.tagRequired ?? false,
 })
 
+/** Clients read SSH, screen and screen sharing out of this list, as integers, beside the ports that were reserved. */
+const openPorts = ({ vnc, screenshare, ssh, reservedPorts }: Vm) =>
+  [
+    { host: vnc, guest: 5_999, protocol: 'tcp' },
+    { host: screenshare, guest: 5_900, protocol: 'tcp' },
+    { host: ssh, guest: 22, protocol: 'tcp' },
+    ...reservedPorts.map(({ nodePort, vmPort, protocol }) => ({ host: nodePort, guest: vmPort, protocol })),
+  ].flatMap(({ host, guest, protocol }) =>
+    host === undefined ? [] : [{ host_port: host, guest_port: guest, protocol: protocol.toUpperCase() }],
+  )
+
 export function deployedVm(
   vm: Vm,
-  facts: { config: VmConfig | undefined; node: Node | undefined; replicas: number; ioBoost: boolean },
+  facts: { config: VmConfig | undefined; node: Node | undefined; replicas: number; boosts: Boosts },
 ) {
-  const { config, node, replicas, ioBoost } = facts
+  const { config, node, replicas, boosts } = facts
   return {
     owner: vm.owner,
     virtual_machine_name: configNameOf(vm),
@@ -56,16 +71,13 @@ export function deployedVm(
     gpu: vm.gpuPassthrough ? '1' : 'N/A',
     RAM: memoryText(vm.memory),
     base_image: vm.image,
-    image: vm.image,
+    image: configNameOf(vm),
     vm_status: vm.powerState,
-    io_boost: ioBoost,
+    ...boosts,
     use_saved_state: false,
-    reserved_ports: vm.reservedPorts.map(({ nodePort, vmPort, protocol }) => ({
-      host_port: String(nodePort),
-      guest_port: String(vmPort),
-      protocol,
-    })),
+    reserved_ports: openPorts(vm),
     creation_timestamp: vm.deployDate,
+    creationTimestamp: vm.deployDate,
     ...placing(config),
     replicas,
   }
@@ -77,9 +89,11 @@ export const notDeployedVm = (config: VmConfig) => ({
   owner: config.owner,
   cpu: config.cpu,
   vcpu: config.cpu,
+  RAM: config.memory === 0 ? 'automatic' : `${config.memory}G`,
   base_image: config.image,
-  image: config.image,
+  image: config.name,
   io_boost: hasIoBoost(config),
+  net_boost: config.netBoost,
   use_saved_state: false,
   gpu_passthrough: config.gpuPassthrough,
   ...placing(config),
@@ -105,8 +119,23 @@ export const shownConfig = (config: VmConfig) => ({
   memory: config.memory === 0 ? 'automatic' : config.memory,
 })
 
+/** What to do next, as clients of 2.4.x read it: one takes the name of its VM from here. */
+export const createHelp = ({ name }: Pick<VmConfig, 'name'>, node: string | undefined) => ({
+  deploy_virtual_machine: 'To deploy this VM, use POST /resources/vm/deploy',
+  required_request_data_for_deploy: { orka_vm_name: name, orka_node_name: node ?? '' },
+})
+
+export const deployHelp = (vm: Vm) => ({
+  start_virtual_machine: 'To start this VM, use POST /resources/vm/exec/start',
+  stop_virtual_machine: 'To stop this VM, use POST /resources/vm/exec/stop',
+  resume_virtual_machine: 'To resume this VM, use POST /resources/vm/exec/resume',
+  suspend_virtual_machine: 'To suspend this VM, use POST /resources/vm/exec/suspend',
+  data_for_virtual_machine_exec_tasks: { orka_vm_name: configNameOf(vm) },
+  virtual_machine_vnc: vm.vnc === undefined ? 'N/A' : `Connect by VNC to ${vm.ip}:${vm.vnc}`,
+})
+
 /** What a deployment answers. */
-export const deployment = (vm: Vm, ioBoost: boolean) => ({
+export const deployment = (vm: Vm, boosts: Boosts) => ({
   ram: memoryText(vm.memory),
   vcpu: String(vm.cpu),
   host_cpu: String(vm.cpu),
@@ -116,7 +145,7 @@ export const deployment = (vm: Vm, ioBoost: boolean) => ({
   vnc_port: portText(vm.vnc),
   vm_id: vm.uid,
   port_warnings: vm.portWarnings === undefined ? [] : [vm.portWarnings],
-  io_boost: ioBoost,
+  ...boosts,
   use_saved_state: false,
   gpu_passthrough: vm.gpuPassthrough,
 })

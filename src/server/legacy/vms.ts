@@ -7,7 +7,7 @@ import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
 import type { LegacyAnswer } from './envelope.ts'
 import { readFields, text } from './fields.ts'
 import { markMade } from './headers.ts'
-import { configNameOf, deployedVm, ioBoostOf, notDeployedVm } from './shapes.ts'
+import { boostsOf, configNameOf, deployedVm, notDeployedVm } from './shapes.ts'
 
 const oneVm = { orka_vm_name: text, orka_node_name: text }
 
@@ -20,10 +20,11 @@ function vmsCalled(context: LegacyContext, name: string, node?: string): Vm[] {
   return exact ? [exact] : all.filter((vm) => isCalled(vm, name))
 }
 
+const noneDeployedText = 'No VMs with that name are currently deployed'
 const noneDeployed = (): ApiError =>
-  new ApiError('NotFound', 'No VMs with that name are currently deployed', {
+  new ApiError('NotFound', noneDeployedText, {
     kind: 'vms',
-    hint: 'GET /resources/vm/list shows what is there',
+    hint: 'Call GET /resources/vm/list to see all VMs',
   })
 
 /** The one VM of a name or an id. */
@@ -34,7 +35,7 @@ export function oneVmCalled(context: LegacyContext, name: string): Vm {
   const ids = [vm, ...others].map(({ uid }) => uid)
   throw new ApiError('Conflict', `${ids.length} VMs go by the name "${name}": use the id of one, ${ids.join(', ')}`, {
     kind: 'vms',
-    hint: 'GET /resources/vm/status shows their ids',
+    hint: 'Call GET /resources/vm/status to see their ids',
   })
 }
 
@@ -61,7 +62,7 @@ function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) =>
       config,
       node: nodes.get(vm.node ?? ''),
       replicas: all.length,
-      ioBoost: ioBoostOf(context.services, vm),
+      boosts: boostsOf(context.services, vm),
     })
     return vms.length === 0
       ? []
@@ -93,15 +94,8 @@ const status: LegacyHandler = (context) => {
   const found = resources(context, (_owner, vm) => vm === undefined || ids.has(vm.uid)).filter(
     (each) => 'status' in each || each.virtual_machine_name === name,
   )
-  if (found.length > 0) return { virtual_machine_resources: found }
-  throw new ApiError(
-    'NotFound',
-    `VM "${name.slice(0, 100)}" not found: no VM and no configuration has that name or id`,
-    {
-      kind: 'vms',
-      hint: 'GET /resources/vm/list shows what is there',
-    },
-  )
+  // Of none it answers so: clients look at the list and not at the status.
+  return { virtual_machine_resources: found }
 }
 
 async function removeAll(context: LegacyContext, vms: readonly Vm[]): Promise<void> {
@@ -111,7 +105,8 @@ async function removeAll(context: LegacyContext, vms: readonly Vm[]): Promise<vo
 const remove: LegacyHandler = async (context) => {
   const { orka_vm_name: name, orka_node_name: node } = readFields(context.fields, oneVm, ['orka_vm_name'])
   const vms = vmsCalled(context, name, node)
-  if (vms.length === 0) throw noneDeployed()
+  // 2.4.x answered 500, and a client that deletes to be sure looks for this text in an error of the server.
+  if (vms.length === 0) return { status: 500, errors: [{ message: noneDeployedText }] }
   await removeAll(context, vms)
   return { message: 'Successfully deleted VM' }
 }

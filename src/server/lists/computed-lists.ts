@@ -32,8 +32,8 @@ export function computedList(
 /** Without it a client would take the list for a stream that has ended. */
 function refuseWatch({ watch }: { readonly watch?: unknown }): void {
   if (watch === undefined || watch === 'false') return
-  const message = 'watch: this list cannot be watched, because it is made anew for every answer'
-  throw badRequest([{ field: 'watch', reason: 'FieldValueInvalid', message }], 'list it again, with If-None-Match')
+  const message = 'watch: this list cannot be watched'
+  throw badRequest([{ field: 'watch', reason: 'FieldValueInvalid', message }], 'List it again with If-None-Match')
 }
 
 /** Identifies an item of a list. */
@@ -44,7 +44,7 @@ function after(items: readonly Item[], token: string | undefined): readonly Item
   if (token === undefined) return items
   const index = items.findIndex((item) => tokenOf(item) === token)
   if (index !== -1) return items.slice(index + 1)
-  throw new ApiError('Expired', 'continue: the item that the page before ended with is not there any more', {
-    hint: 'list from the start, without continue',
+  throw new ApiError('Expired', 'The last item of the previous page no longer exists', {
+    hint: 'List from the start, without continue',
   })
 }

@@ -267,7 +267,7 @@ describe('watch', () => {
       const answer = await service.call('GET', `${path}?watch=true&resourceVersion=${rev}`)
       assert.equal(answer.status, 410, answer.text)
       assert.equal(answer.body.reason, 'Expired')
-      assert.match(answer.body.hint, /list again/)
+      assert.match(answer.body.hint, /List again/)
     }
   })
 

@@ -70,7 +70,8 @@ export class Lists {
       if (parsed?.ok) tests.push(parsed.test)
       else if (parsed) causes.push({ field, reason: 'FieldValueInvalid', message: `${field}: ${parsed.problem}` })
     }
-    if (causes.length > 0) throw badRequest(causes, 'write for example owner=me@example.com, several joined by commas')
+    if (causes.length > 0)
+      throw badRequest(causes, 'Use owner=me@example.com, for example; separate several with commas')
     return tests.length === 0 ? undefined : (item) => tests.every((test) => test(item))
   }
 
@@ -131,7 +132,7 @@ function decodeContinue(token: string, prefix: string): string {
   const cause = {
     field: 'continue',
     reason: 'FieldValueInvalid',
-    message: 'continue is not a value that a page of this list carried',
+    message: 'continue is not a value from a page of this list',
   }
-  throw badRequest([cause], 'list from the start, without continue')
+  throw badRequest([cause], 'List from the start, without continue')
 }

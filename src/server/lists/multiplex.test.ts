@@ -167,7 +167,7 @@ describe('a connection of watches', () => {
     // The connection, and the last of them.
     await eventually(() => assert.equal(watches.open, 2))
     connection.say({ watch: 1, path: '/api/v1/namespaces' })
-    assert.match((await connection.next(1, 'ERROR')).object.message, /under way/)
+    assert.match((await connection.next(1, 'ERROR')).object.message, /already open/)
   })
 
   it('a connection of watches works under a prefix', async () => {

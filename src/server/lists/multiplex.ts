@@ -160,7 +160,7 @@ const selectors = ['resourceVersion', 'labelSelector', 'fieldSelector'] as const
 
 function parsed(message: unknown): WatchMessage {
   const bad = (): ApiError =>
-    new ApiError('BadRequest', 'the message is not one of this connection', {
+    new ApiError('BadRequest', 'Unknown message on this connection', {
       hint: 'send {"watch":1,"path":"/api/v1/…"} or {"unwatch":1}',
     })
   const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
@@ -183,13 +183,13 @@ function json(message: unknown): unknown {
 }
 
 const taken = (watch: number): ApiError =>
-  new ApiError('BadRequest', `watch ${watch} is under way`, { hint: 'choose another number' })
+  new ApiError('BadRequest', `Watch ${watch} is already open`, { hint: 'Choose another number' })
 
 const tooMany = (): ApiError =>
-  new ApiError('TooManyRequests', `${maxWatches} watches are open on this connection`, { hint: 'end some' })
+  new ApiError('TooManyRequests', `This connection already has ${maxWatches} watches`, { hint: 'End some of them' })
 
 const tooSlow = (): ApiError =>
-  new ApiError('Expired', 'the changes came faster than they were read', { hint: 'list again, and watch from there' })
+  new ApiError('Expired', 'Changes arrived faster than they were read', { hint: 'List again and watch from there' })
 
 const changed = (): ApiError =>
-  new ApiError('Expired', 'what you may see of this list has changed', { hint: 'list again, and watch from there' })
+  new ApiError('Expired', 'Your access to this list has changed', { hint: 'List again and watch from there' })

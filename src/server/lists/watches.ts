@@ -120,7 +120,7 @@ async function checkedRevision(text: string, known: Rev, horizon: Horizon | unde
       {
         field: 'resourceVersion',
         reason: 'FieldValueInvalid',
-        message: 'resourceVersion is not a version that this service gave out',
+        message: 'resourceVersion is not a version of this service',
       },
     ])
   }
@@ -135,6 +135,6 @@ function asExpired(error: unknown): never {
 }
 
 const expired = (): ApiError =>
-  new ApiError('Expired', 'the changes after that resourceVersion are not kept any more', {
-    hint: 'list again, and watch from the version of that answer',
+  new ApiError('Expired', 'Changes after that resourceVersion are no longer kept', {
+    hint: 'List again and watch from the version of that response',
   })

@@ -50,7 +50,11 @@ export class NodeAuthority {
       const certificate = await signNode(authority, node, { notBefore, notAfter })
       return { certificate, authority: authority.certificate }
     } catch (error) {
-      log.error('a node gets no certificate, and no content from other nodes', { node: node.name }, error)
+      log.error(
+        'could not issue a node certificate; the node fetches no content from other nodes',
+        { node: node.name },
+        error,
+      )
       return undefined
     }
   }
@@ -95,7 +99,7 @@ export class NodeAuthority {
       return this.current()
     }
     const reason = `valid until ${timestamp(validity.notAfter)}`
-    if (before) log.info('renewed the certificate that vouches for nodes, with the same key', { reason })
+    if (before) log.info('renewed the certificate authority for nodes, with the same key', { reason })
     return pair
   }
 

@@ -5,6 +5,7 @@ import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import { machineOf } from '../../api/vms/vm-shape.ts'
 import type { Secrets } from '../../auth/secrets.ts'
 import type { Log } from '../../platform/log.ts'
+import { guestFacts } from '../../rules/guest-metadata.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { VmCapture, VmRecord } from '../../store/records/fleet-records.ts'
 import { isDeleted, isFailedDeployment } from '../../store/records/vms.ts'
@@ -154,6 +155,7 @@ function desiredOf(
     ...(record.isCold && { isCold: true }),
     ...(record.captures && { captures: record.captures.map(desiredCapture) }),
     metadata: { ...secret.metadata },
+    facts: guestFacts({ uid, name, node: place.node, image: shape.image, cpu: shape.cpu, memoryMiB: place.memoryMiB }),
     ...(secret.userdata !== undefined && { userdata: secret.userdata }),
     ...(grow?.generation === desired.generation && { growth: { user: grow.user, password: grow.password } }),
   }

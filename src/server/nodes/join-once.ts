@@ -9,7 +9,9 @@ import type { UsedRecord } from '../../store/records/server-records.ts'
 import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
 
 export const badJoinToken = (what: string): ApiError =>
-  new ApiError('Unauthorized', `Unauthorized: the join token ${what}`, { hint: 'svc3 node join-token makes a new one' })
+  new ApiError('Unauthorized', `Unauthorized: the join token ${what}`, {
+    hint: 'Create a new one: svc3 node join-token',
+  })
 
 /** Returns what to call when the node exists. Refuses a second key. */
 export async function joinOnce(
@@ -36,7 +38,7 @@ export async function joinOnce(
   const isOurs = entry?.value.publicKey === publicKey
   const isThere = nodes.get('', name)?.value.publicKey === publicKey
   // A removed node does not come back with the same token.
-  if (!entry || !isOurs || (entry.value.isDone && !isThere)) throw badJoinToken('has been used')
+  if (!entry || !isOurs || (entry.value.isDone && !isThere)) throw badJoinToken('was already used')
   const taken = entry
   return async () => {
     if (!taken.value.isDone) await used.update(taken, { ...taken.value, isDone: true }).catch(ignoreLost)

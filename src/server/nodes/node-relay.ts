@@ -51,7 +51,7 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
       return (await calls.call(holder, tellNode, { node, message })).isTold || 'gone'
     } catch (error) {
       if (!(error instanceof ServerUnreachable || error instanceof ServerRefused)) throw error
-      log.warn('a server that holds the stream of a node does not answer', { node, problem: error.message })
+      log.warn('the server that a node is connected to is not responding', { node, problem: error.message })
       return 'gone'
     }
   }
@@ -84,10 +84,11 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
       for (const [holder, nodes] of byServer)
         if (holder) await calls.call(holder, noteSeenNodes, { nodes }).catch(notTold)
     },
-    failed: (error) => log.error('what was heard of nodes could not be passed on', {}, error),
+    failed: (error) => log.error('node heartbeats could not be forwarded', {}, error),
   })
   // The next time will do: a node speaks every ten seconds, and is waited for four times as long.
-  const notTold = (error: unknown): void => log.debug('a server was not told of nodes', { problem: String(error) })
+  const notTold = (error: unknown): void =>
+    log.debug('node heartbeats could not be forwarded to a server', { problem: String(error) })
 
   return {
     prefix: `${id}.`,
@@ -104,11 +105,11 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
       const holder = fleet.isOpen(node) ? undefined : presence.holderOf(node)
       if (!holder) return false
       await calls.call(holder, passGrowth, { uid, ...growth }).catch((cause: unknown) => {
-        throw new ApiError('ServiceUnavailable', `the server that node "${node}" is connected to does not answer`, {
+        throw new ApiError('ServiceUnavailable', `The server that node ${node} is connected to is not responding`, {
           kind: 'nodes',
           name: node,
           retryAfterSeconds: 5,
-          hint: 'try again: the node comes to another server by itself',
+          hint: 'Try again; the node connects to another server',
           cause,
         })
       })

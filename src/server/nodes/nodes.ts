@@ -63,11 +63,11 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
     fleet.subscribe((name, _, isSilent) => {
       const node = isSilent ? nodes.get('', name)?.value : undefined
       if (!node) return
-      log.info('a node does not answer', { node: name })
+      log.info('node is not responding', { node: name })
       const state = { isReady: false, at: timestamp(clock.now()), isOpen: (each: string) => presence.isOpen(each) }
       // What the store does not take now, the leader writes.
       void markNode(collections, node, state).catch((error: unknown) =>
-        log.debug('a silent node is still ready in its record', { node: name, problem: String(error) }),
+        log.debug('a node that is not responding could not be marked', { node: name, problem: String(error) }),
       )
     }),
     // Removed by whichever server: its stream ends here.

@@ -164,7 +164,10 @@ export class SharedPresence implements Presence {
     if (entry?.value.session !== session) return
     // One that cannot be removed now is found by `settle`.
     void this.#remove(entry).catch((error: unknown) =>
-      this.#options.log.debug('a stream that ended is still written down', { node, problem: String(error) }),
+      this.#options.log.debug('a closed node stream could not be removed from the store', {
+        node,
+        problem: String(error),
+      }),
     )
   }
 

@@ -30,13 +30,34 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
   const { diskGb: wantedGb, ...desired } = record.desired
   const hasGivenUp = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
   const kept = hasGivenUp ? { ...record, desired } : record
-  const next = { ...kept, observed, conditions: record.conditions.filter(({ type }) => type !== 'NodeReady') }
+  const stay = record.conditions.filter(({ type }) => type !== 'NodeReady')
+  const next = { ...kept, observed, conditions: withBooted(stay, report, now) }
   if (!portsTaken || portsTaken.length === 0) return next
-  const message = `port ${portsTaken.join(', ')} is taken by another program on node "${record.place?.node ?? ''}"`
+  const message = `Port ${portsTaken.join(', ')} is in use by another program on node ${record.place?.node ?? ''}`
   const others = next.conditions.filter(({ type }) => type !== 'PortsFree')
   const known = record.conditions.find((each) => each.type === 'PortsFree' && each.message === message)
   const condition = { type: 'PortsFree', status: 'False', reason: 'PortTaken', message, at: timestamp(now) } as const
   return { ...next, conditions: [...others, known ?? condition] }
+}
+
+/** Known while it runs; a VM that starts again is not asked yet. */
+function withBooted(
+  conditions: VmRecord['conditions'],
+  { power, booted }: VmReport,
+  now: Date,
+): VmRecord['conditions'] {
+  const known = conditions.find(({ type }) => type === 'Booted')
+  const others = conditions.filter(({ type }) => type !== 'Booted')
+  if (power !== 'running' && power !== 'suspended') return others
+  if (booted === undefined || known?.status === (booted ? 'True' : 'False')) return conditions
+  const found = booted
+    ? ({ status: 'True', reason: 'SshAnswers', message: 'SSH answers in the guest' } as const)
+    : ({
+        status: 'False',
+        reason: 'NoSshAnswer',
+        message: 'No SSH answer 5 min after the start: the guest did not boot, or runs no SSH server',
+      } as const)
+  return [...others, { type: 'Booted', ...found, at: timestamp(now) }]
 }
 
 /** A deployment that failed while somebody waits for it leaves nothing behind: the same write begins its end. */
@@ -46,6 +67,6 @@ function settleDeployment(record: VmRecord): VmRecord {
   if (!isFailed || awaitedUntil === undefined || isDeleted(record)) return record
   return {
     ...withDesired(record, { power: 'deleted', action: 'delete' }),
-    failure: observed.problem ?? 'it could not be started',
+    failure: observed.problem ?? 'Could not be started',
   }
 }

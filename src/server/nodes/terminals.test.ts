@@ -130,7 +130,7 @@ describe('a terminal', () => {
     await eventually(() => assert.deepEqual(sizes.at(-1), { cols: 80, rows: 24 }))
     terminal.socket.send(Buffer.from('exit\r'))
     await terminal.closed
-    assert.deepEqual(terminal.told.at(-1), { type: 'closed', message: 'the shell ended with code 3' })
+    assert.deepEqual(terminal.told.at(-1), { type: 'closed', message: 'The shell ended with code 3' })
     assert.ok(service.logLines.every((line) => !line.includes('hunter2')))
     assert.ok(!JSON.stringify(await service.services.store.list('/')).includes('hunter2'))
   })
@@ -138,16 +138,16 @@ describe('a terminal', () => {
   it('a terminal says what is wrong with a login, lets one try again, and does not let one guess for ever', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send('nonsense')
-    await eventually(() => assert.match(terminal.told[0]?.message ?? '', /not one of a terminal/))
+    await eventually(() => assert.match(terminal.told[0]?.message ?? '', /Unknown terminal message/))
     for (let tries = 1; tries <= 3; tries++) {
       terminal.socket.send(login(`wrong${tries}`))
       await answerDial(() => assert.fail('a shell for a wrong password'))
       await eventually(() => assert.equal(terminal.told.filter(({ type }) => type === 'refused').length, tries + 1))
-      assert.match(terminal.told[tries]?.message ?? '', /refuses the user "admin"/)
-      assert.match(terminal.told[tries]?.hint ?? '', /inside of the VM/)
+      assert.match(terminal.told[tries]?.message ?? '', /refused user "admin"/)
+      assert.match(terminal.told[tries]?.hint ?? '', /inside the VM/)
     }
     await terminal.closed
-    assert.match(terminal.told.at(-1)?.message ?? '', /too many/)
+    assert.match(terminal.told.at(-1)?.message ?? '', /Too many/)
   })
 
   it('a terminal says that the guest does not answer', async () => {
@@ -157,10 +157,10 @@ describe('a terminal', () => {
     const path = `/api/v1/agent/tunnels/${tunnel}`
     const agentSide = await dialTunnel({ baseUrl: url, path, token: node.token, signal })
     agentSide.end()
-    await eventually(() => assert.match(terminal.told[0]?.message ?? '', /does not answer/))
+    await eventually(() => assert.match(terminal.told[0]?.message ?? '', /is not responding/))
     node.disconnect()
     terminal.socket.send(login())
-    await eventually(() => assert.match(terminal.told[1]?.message ?? '', /node "node-1" .* does not answer/))
+    await eventually(() => assert.match(terminal.told[1]?.message ?? '', /Node node-1 .* is not responding/))
   })
 
   it('a terminal does not grow the server when the browser does not read', async () => {

@@ -34,7 +34,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
   const refuse = (message: string, hint: string): void => {
     refusals += 1
     say({ type: 'refused', message, hint })
-    if (refusals >= maxRefusals) finish('too many logins were refused: open the terminal again')
+    if (refusals >= maxRefusals) finish('Too many failed logins; open the terminal again')
   }
   const finish = (message: string): void => {
     say({ type: 'closed', message })
@@ -65,8 +65,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
       return
     }
     const request = parsed(message)
-    if (!request)
-      return say({ type: 'refused', message: 'the message is not one of a terminal', hint: 'see the API document' })
+    if (!request) return say({ type: 'refused', message: 'Unknown terminal message', hint: 'See the API reference' })
     if (request.type === 'resize') guest?.shell.setWindow(request.rows, request.columns, 0, 0)
     else if (!guest && !isOpening) void open(request)
   })
@@ -87,11 +86,11 @@ function carry(socket: Duplex, shell: ClientChannel, finish: (message: string) =
       shell.stderr.resume()
     })
   }
-  let ending = 'the connection to the guest was closed'
+  let ending = 'The connection to the guest was closed'
   shell.on('data', output)
   shell.stderr.on('data', output)
   shell.on('exit', (code: number | null, signal?: string) => {
-    ending = code === null ? `the shell was ended by ${signal ?? 'a signal'}` : `the shell ended with code ${code}`
+    ending = code === null ? `The shell was ended by ${signal ?? 'a signal'}` : `The shell ended with code ${code}`
   })
   shell.on('close', () => finish(ending))
 }
@@ -115,7 +114,7 @@ async function logIn(
     ),
   )
   ssh.on('error', reject)
-  ssh.on('close', () => reject(new Error('the guest closed the connection')))
+  ssh.on('close', () => reject(new Error('The guest closed the connection')))
   ssh.on('keyboard-interactive', (_name, _text, _language, prompts, answer) => answer(prompts.map(() => password)))
   ssh.connect({
     sock: tunnel,
@@ -151,16 +150,13 @@ function hangUp({ ssh, tunnel }: Guest): void {
 }
 
 function explained(error: unknown, user: string, vm: string): [message: string, hint: string] {
-  if (error instanceof ApiError) return [error.message, error.options.hint ?? 'try again']
+  if (error instanceof ApiError) return [error.message, error.options.hint ?? 'Try again']
   const { level, message } = error as Error & { level?: string }
   if (level === 'client-authentication')
-    return [
-      `the guest refuses the user "${user}" with this password`,
-      'it is an account inside of the VM that is asked for, not yours here',
-    ]
+    return [`The guest refused user "${user}" or the password`, 'Use an account inside the VM, not your svc3 login']
   return [
-    `SSH of vm "${vm}" does not answer: ${message}`,
-    'it may still be booting: the screen shows how far it is; a guest without an SSH server has no terminal',
+    `SSH on VM ${vm} is not responding: ${message}`,
+    'The VM may still be booting; see its screen. A terminal requires an SSH server in the guest',
   ]
 }
 

@@ -40,18 +40,18 @@ export class Tunnels {
   async dial(vm: VmRecord, port: string): Promise<Duplex> {
     const to = targets.find((each) => each === port)
     if (!to)
-      throw new ApiError('Invalid', `port "${port}" is not ${targets.join(', ')}`, { kind: 'vms', name: vm.name })
+      throw new ApiError('Invalid', `Unknown port "${port}"; use ${targets.join(', ')}`, { kind: 'vms', name: vm.name })
     if (to === 'vnc' && vm.place && vm.place.vnc === undefined)
-      throw new ApiError('Conflict', `vm "${vm.name}" was deployed without a screen (vncConsole: false)`, {
+      throw new ApiError('Conflict', `VM ${vm.name} was deployed without a screen (vncConsole: false)`, {
         kind: 'vms',
         name: vm.name,
-        hint: 'deploy it with one',
+        hint: 'Deploy it with vncConsole: true',
       })
     if (vm.place && mute.has(vm.observed.power))
-      throw new ApiError('Conflict', `vm "${vm.name}" is ${vm.observed.power}: nobody answers there`, {
+      throw new ApiError('Conflict', `VM ${vm.name} is ${vm.observed.power} and cannot be reached`, {
         kind: 'vms',
         name: vm.name,
-        hint: 'svc3 vm list shows it',
+        hint: 'Check it: svc3 vm list',
       })
     return this.#dial(vm, { to })
   }
@@ -72,7 +72,8 @@ export class Tunnels {
   /** The agent connects for a tunnel that it was asked to open. */
   answer(node: string, tunnel: string): Accept {
     const waiting = this.#waiting.get(tunnel)
-    if (waiting?.node !== node) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')
+    if (waiting?.node !== node)
+      throw notFound('tunnels', tunnel.slice(0, 64), { hint: 'The tunnel expired or never existed' })
     this.#waiting.delete(tunnel)
     // One that is not opened after all is waited for no longer than one that does not come.
     return { take: waiting.take, drop: () => undefined }
@@ -82,9 +83,12 @@ export class Tunnels {
     const node = vm.place?.node
     const about = { kind: 'vms', name: vm.name }
     if (!node)
-      throw new ApiError('Conflict', `vm "${vm.name}" is on no node yet`, { ...about, hint: 'wait until it runs' })
+      throw new ApiError('Conflict', `VM ${vm.name} is not on a node yet`, {
+        ...about,
+        hint: 'Wait until it is running',
+      })
     if (this.#waiting.size >= maxWaiting)
-      throw new ApiError('TooManyRequests', 'too many connections are being opened', { retryAfterSeconds: 2 })
+      throw new ApiError('TooManyRequests', 'Too many connections are being opened', { retryAfterSeconds: 2 })
     const tunnel = this.#nodes.prefix + randomBytes(16).toString('hex')
     return new Promise((resolve, reject) => {
       const give = (error: ApiError): void => {
@@ -93,10 +97,10 @@ export class Tunnels {
         reject(error)
       }
       const unavailable = (): ApiError =>
-        new ApiError('ServiceUnavailable', `node "${node}" of vm "${vm.name}" does not answer`, {
+        new ApiError('ServiceUnavailable', `Node ${node} of VM ${vm.name} is not responding`, {
           ...about,
           retryAfterSeconds: 5,
-          hint: 'svc3 node list shows how it is',
+          hint: 'Check the node: svc3 node list',
         })
       const timer = setTimeout(() => give(unavailable()), answerMs)
       const take: Accept['take'] = (stream) => {

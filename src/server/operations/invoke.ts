@@ -100,7 +100,7 @@ export class Operations {
       await recordChange(this.#services, { operation, requestId, ...call, answer })
     } catch (error) {
       const fields = { requestId, operation: operation.id, actor: call.principal?.name ?? '' }
-      this.#services.log.error('a change could not be recorded as an event', fields, error)
+      this.#services.log.error('failed to record an event', fields, error)
     }
   }
 
@@ -155,13 +155,13 @@ export function listAt(path: string): { operation: ListOperation; params: Record
     const params = names.map((name, index) => [name, decoded(match[index + 1] as string)])
     return { operation, params: Object.fromEntries(params) }
   }
-  throw new ApiError('NotFound', 'path not found: there is no such list', { hint: 'see /api/v1/swagger' })
+  throw new ApiError('NotFound', 'Path not found: no such list', { hint: 'See /api/v1/swagger' })
 }
 
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch {
-    throw new ApiError('BadRequest', 'the path cannot be decoded', { hint: 'encode it as a URL' })
+    throw new ApiError('BadRequest', 'The path is not a valid URL', { hint: 'Percent-encode special characters' })
   }
 }

@@ -41,7 +41,7 @@ export async function downloadTo(file: string, wanted: Wanted, options: Download
     await complete(handle, file, wanted, options)
     if ((await digestOf(file, options.signal)) === wanted.sha256) break
     await handle.truncate(0)
-    if (isLast) throw new RemoteError('what came is not what the remote says it is: its sha256 is another', false)
+    if (isLast) throw new RemoteError('The downloaded file does not match the SHA-256 checksum of the remote', false)
   }
   await handle.sync()
 }
@@ -59,7 +59,8 @@ async function complete(
     try {
       await checkRoom(path.dirname(file), bytes - size)
       await append(handle, await open(size, signal), bytes, progress)
-      if ((await handle.stat()).size < bytes) throw new RemoteError('the remote ended before the file did', true)
+      if ((await handle.stat()).size < bytes)
+        throw new RemoteError('The remote closed the connection before the end of the file', true)
     } catch (error) {
       signal.throwIfAborted()
       tries = (await handle.stat()).size > size ? 1 : tries + 1
@@ -81,7 +82,7 @@ async function append(
   await handle.truncate(start)
   try {
     for await (const piece of pieces) {
-      if (at + piece.length > bytes) throw new RemoteError('the file is longer than the remote says', false)
+      if (at + piece.length > bytes) throw new RemoteError('The file is larger than the remote announced', false)
       await writeSparse(handle, piece, at)
       at += piece.length
       progress(at)

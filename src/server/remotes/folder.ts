@@ -2,6 +2,7 @@
 import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
 import { architectures } from '../../api/architecture.ts'
+import { recordName } from '../../api/errors.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 import { downloadTo } from './download.ts'
@@ -41,7 +42,7 @@ export function openFolder(place: Place): RemoteSource {
       return parseIndex(await textOf(answer), place)
     } catch (error) {
       signal.throwIfAborted()
-      if (limit.aborted) throw new RemoteError(`remote "${place.name}" took more than ${indexMs / 1_000} s`, true)
+      if (limit.aborted) throw new RemoteError(`Remote ${place.name} took more than ${indexMs / 1_000} s`, true)
       throw reasonOf(error, place.name, url)
     }
   }
@@ -53,7 +54,10 @@ export function openFolder(place: Place): RemoteSource {
       const urlOfFile = async (signal: AbortSignal): Promise<URL> => {
         const listed = (await read(signal)).find((each) => each.kind === kind && each.name === name)
         if (listed?.sha256 === sha256 && listed.size === bytes) return new URL(listed.file, place.url)
-        throw new RemoteError(`${kind} "${name}" of remote "${place.name}" is not what it was: pull it again`, false)
+        throw new RemoteError(
+          `${recordName(`${kind}s`, name)} of remote ${place.name} changed during the pull: pull it again`,
+          false,
+        )
       }
       await downloadTo(work.file, { bytes, sha256 }, {
         signal: work.signal,
@@ -64,7 +68,7 @@ export function openFolder(place: Place): RemoteSource {
           const answer = await getFrom(place, await urlOfFile(signal), { headers, signal })
           const from = Number(/^bytes (\d+)-/.exec(answer.headers['content-range'] ?? '')?.[1])
           if (answer.statusCode === 206 && from !== start)
-            throw new RemoteError(`remote "${place.name}" answers with other bytes than were asked for`, false)
+            throw new RemoteError(`Remote ${place.name} sent another range than requested`, false)
           return { start: answer.statusCode === 206 ? start : 0, pieces: answer }
         },
       }) // biome-ignore format: what, then how
@@ -87,7 +91,7 @@ const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: L
 /** One invalid entry fails the whole index: its author should see the error, not a guess. */
 export function parseIndex(text: string, { name, url }: Pick<Place, 'name' | 'url'>): readonly Listed[] {
   const refuse = (what: string): never => {
-    throw new RemoteError(`index.json of remote "${name}" ${what}`, false)
+    throw new RemoteError(`index.json of remote ${name} ${what}`, false)
   }
   let value: unknown
   try {
@@ -97,16 +101,16 @@ export function parseIndex(text: string, { name, url }: Pick<Place, 'name' | 'ur
   }
   if (!shape.Check(value)) {
     const [first] = shape.Errors(value)
-    return refuse(`is not an index: ${first?.instancePath || 'the whole'} ${first?.message ?? ''}`)
+    return refuse(`is invalid: ${first?.instancePath || 'it'} ${first?.message ?? ''}`)
   }
   const seen = new Set<string>()
   for (const { kind, name: item, file } of value.items) {
-    if (!isImageName(item)) refuse(`has an ${kind} with a name that is none: "${item}"`)
-    if (seen.has(`${kind} ${item}`)) refuse(`has ${kind} "${item}" twice`)
+    if (!isImageName(item)) refuse(`has an invalid ${kind} name: "${item}"`)
+    if (seen.has(`${kind} ${item}`)) refuse(`lists ${kind} ${item} twice`)
     seen.add(`${kind} ${item}`)
     const place = URL.canParse(file, url.href) ? new URL(file, url) : undefined
     if (place?.origin !== url.origin || !place.pathname.startsWith(url.pathname) || place.username !== '')
-      refuse(`has ${kind} "${item}" with a file outside of its folder`)
+      refuse(`lists ${kind} ${item} outside its folder`)
   }
   return value.items
 }
@@ -116,7 +120,7 @@ async function textOf(pieces: AsyncIterable<Buffer>): Promise<string> {
   let bytes = 0
   for await (const piece of pieces) {
     bytes += piece.length
-    if (bytes > largestIndexBytes) throw new RemoteError('its index.json is larger than 4 MiB', false)
+    if (bytes > largestIndexBytes) throw new RemoteError('index.json of the remote is larger than 4 MiB', false)
     kept.push(piece)
   }
   return Buffer.concat(kept).toString('utf8')

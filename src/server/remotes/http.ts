@@ -52,29 +52,26 @@ export async function getFrom(place: Place, url: URL, asked: Asked): Promise<Inc
     answer.destroy()
     if (!redirects.has(statusCode) || headers.location === undefined)
       throw new RemoteError(
-        `remote "${place.name}" answered ${statusCode} for ${shown(next)}`,
+        `Remote ${place.name} answered ${statusCode} for ${shown(next)}`,
         isTransientStatus(statusCode),
       )
     if (!URL.canParse(headers.location, next.href))
-      throw new RemoteError(`remote "${place.name}" leads to an address that is none`, false)
+      throw new RemoteError(`Remote ${place.name} redirects to an invalid address`, false)
     next = new URL(headers.location, next)
   }
-  throw new RemoteError(`remote "${place.name}" leads on more than ${mostRedirects} times`, false)
+  throw new RemoteError(`Remote ${place.name} redirects more than ${mostRedirects} times`, false)
 }
 
 function ask(place: Place, url: URL, own: Set<AddressKind>, { headers, signal }: Asked): Promise<IncomingMessage> {
   const { name, allowInsecure, authorities } = place
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowInsecure))
-    throw new RemoteError(`remote "${name}" leads to ${shown(url)}, which is not https`, false)
+    throw new RemoteError(`Remote ${name} redirects to ${shown(url)}, which is not https`, false)
   const isOwn = url.origin === place.url.origin
   const judge = (address: string): RemoteError | undefined => {
     const kind = addressKind(address)
     if (isOwn) own.add(kind)
     if (isOwn || mayLeadTo(kind, own)) return undefined
-    return new RemoteError(
-      `remote "${name}" leads to ${shown(url)}, a ${kind} address, and is not followed there`,
-      false,
-    )
+    return new RemoteError(`Remote ${name} redirects to ${shown(url)}, a ${kind} address, which is not allowed`, false)
   }
   // A literal address is never looked up.
   const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -91,7 +88,7 @@ function ask(place: Place, url: URL, own: Set<AddressKind>, { headers, signal }:
     ...(authorities && { ca: [...authorities] }),
   })
   request.setTimeout(silenceMs, () =>
-    request.destroy(new RemoteError(`remote "${name}" was silent for ${silenceMs / 1_000} s`, true)),
+    request.destroy(new RemoteError(`Remote ${name} sent nothing for ${silenceMs / 1_000} s`, true)),
   )
   request.on('response', resolve)
   request.on('error', (error) => reject(signal.aborted ? signal.reason : reasonOf(error, name, url)))
@@ -116,8 +113,8 @@ export function reasonOf(error: unknown, name: string, url: URL): RemoteError {
   if (error instanceof RemoteError) return error
   const { code = 'failed' } = error as NodeJS.ErrnoException
   const isUntrusted = /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)
-  const what = isUntrusted ? 'its certificate is not trusted' : 'it cannot be reached'
-  return new RemoteError(`remote "${name}" at ${url.host}: ${what} (${code})`, !isUntrusted, error)
+  const what = isUntrusted ? 'the certificate is not trusted' : 'the connection failed'
+  return new RemoteError(`Remote ${name} at ${url.host}: ${what} (${code})`, !isUntrusted, error)
 }
 
 /** Without what may be a secret in it. */

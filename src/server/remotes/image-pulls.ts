@@ -63,7 +63,7 @@ export async function listOffers(services: OfferServices, kind: RemoteKind): Pro
   const [first] = unavailable
   if (first && offers.length === 0)
     throw new ApiError('ServiceUnavailable', first.message, {
-      hint: 'try again later, or ask whoever runs the server',
+      hint: 'Try again later, or ask the operator of the server',
       retryAfterSeconds: 10,
     })
   const items = offers.map(({ name, item: { bytes, type } }) => ({ name, size: diskSize(bytes), type }))
@@ -109,7 +109,7 @@ async function remotePullOf({ remotes, ending }: OfferServices, kind: RemoteKind
 }
 
 const nameless = (name: string): ApiError => {
-  const message = `"${name.slice(0, 100)}" can be no name here: say what it is to be called`
+  const message = `"${name.slice(0, 100)}" is not a valid name here: specify name`
   return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'send {"name": "NAME"}')
 }
 
@@ -156,7 +156,7 @@ export function createPulls(services: PullServices): ImagePulls {
 
     function fromRemote({ remote, item: name, bytes, sha256 }: RemotePull): Intake['take'] {
       const source = remotes.source(remote)
-      if (!source) throw new RemoteError(`remote "${remote}" is not in the configuration any more`, false)
+      if (!source) throw new RemoteError(`Remote "${remote}" is no longer in config.json`, false)
       const item: RemoteItem = { kind, name, type: entry.value.architecture, bytes, sha256 }
       return (options) =>
         source.fetch(item, {
@@ -228,7 +228,7 @@ function ifGone(error: unknown): void {
 function reasonOf(error: unknown): string {
   const isTheirs = error instanceof RemoteError || error instanceof RegistryError || error instanceof WrongContentError
   if (isTheirs) return error.message
-  if (error instanceof DiskFullError) return 'the disk of the server is full; nothing was kept'
+  if (error instanceof DiskFullError) return 'The disk of the server is full; nothing was kept'
   if (error instanceof BadDiskError || error instanceof ApiError) return error.message
-  return 'the server failed while it took it in: its log says more'
+  return 'The server failed during the pull; see the server log'
 }

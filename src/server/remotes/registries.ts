@@ -117,7 +117,7 @@ export async function loginFor(
 
 const readAuthority = (file: string, registry: string): Promise<string> =>
   fs.readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    const message = `the authority for the registry ${registry}, ${file}, cannot be read (${error.code})`
-    const hint = 'correct registries.ca in config.json, or let the service read the file'
+    const message = `Cannot read the CA certificate ${file} of registry ${registry} (${error.code})`
+    const hint = 'Correct registries.ca in config.json, or make the file readable'
     throw new ApiError('Conflict', message, { kind: 'registrycredentials', name: registry, hint, cause: error })
   })

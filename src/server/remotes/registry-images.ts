@@ -62,9 +62,9 @@ export async function findRegistryImage(
     if (!late.aborted) throw error
     throw new ApiError(
       'ServiceUnavailable',
-      `${about(reference)}: its registry did not answer within ${waitMs / 1_000} s`,
+      `${about(reference)}: the registry did not answer within ${waitMs / 1_000} s`,
       {
-        hint: 'try again when the registry can be reached',
+        hint: 'Try again when the registry answers',
         retryAfterSeconds,
       },
     )
@@ -79,6 +79,7 @@ const reasons: Readonly<Record<RegistryFault, Reason>> = {
   insecure: 'Invalid',
   plain: 'Invalid',
   invalid: 'Invalid',
+  unknownHost: 'Invalid',
   tooLarge: 'Invalid',
   notFound: 'NotFound',
   untrusted: 'Conflict',
@@ -101,11 +102,11 @@ function refusalOf(
   const options = { kind: 'images', name: reference.text.slice(0, 200) }
   if (!hasStored && wantsCredentials.has(fault)) {
     const missing = noCredentials(reference, namespace)
-    const message = `${about(reference)}: the registry wants credentials, and ${missing.problem}`
+    const message = `${about(reference)}: the registry requires credentials. ${missing.problem}`
     return new ApiError('Conflict', message, { ...options, hint: missing.hint })
   }
   if (!hasStored && fault === 'plain') return withoutTls(reference, namespace, options)
-  const refused = fault === 'unauthorized' ? ` with the credentials of the namespace "${namespace}"` : ''
+  const refused = fault === 'unauthorized' ? ` with the credentials of ${namespace}` : ''
   const message = `${about(reference)}${refused}: ${fault === 'notFound' ? `not found: ${problem}` : problem}`
   const reason = reasons[fault]
   return new ApiError(reason, message, {
@@ -119,8 +120,8 @@ function refusalOf(
 /** Plain HTTP is for registries that an administrator has allowed it for, by the credentials for them. */
 function withoutTls(reference: ImageReference, namespace: string, options: ErrorOptions): ApiError {
   const { problem, hint } = noCredentials(reference, namespace, { isPlain: true })
-  const message = `${about(reference)}: the registry does not speak https, and ${problem} that allow plain http`
+  const message = `${about(reference)}: the registry does not use HTTPS. ${problem} that allow plain HTTP`
   return new ApiError('Conflict', message, { ...options, hint })
 }
 
-const about = ({ text }: ImageReference): string => `image "${text}"`
+const about = ({ text }: ImageReference): string => `Image ${text}`

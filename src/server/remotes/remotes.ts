@@ -85,10 +85,9 @@ export class Remotes {
     const found = offers.find((offer) => offer.name === name || `${offer.remote}/${offer.item.name}` === name)
     if (found) return found
     const [first] = unavailable
-    const hint = `svc3 remote-${kind} list shows what there is`
-    if (!first) throw notFound(`remote-${kind}s`, name.slice(0, 200), hint)
-    throw new ApiError('ServiceUnavailable', `${first.message}: whether it has "${name.slice(0, 200)}" is not known`, {
-      hint: 'try again later, or ask whoever runs the server',
+    if (!first) throw notFound(`remote-${kind}s`, name)
+    throw new ApiError('ServiceUnavailable', `Cannot look for "${name.slice(0, 200)}": ${first.message}`, {
+      hint: 'Try again later, or ask the operator of the server',
       retryAfterSeconds: 10,
     })
   }
@@ -110,7 +109,7 @@ async function readAuthorities(remote: string, file: string): Promise<readonly s
     return [...tls.getCACertificates('default'), await fs.readFile(file, 'utf8')]
   } catch (error) {
     throw new SettingsError(
-      `config.json cannot be used: caFile of remote "${remote}" cannot be read: ${(error as Error).message}`,
+      `Invalid config.json: caFile of remote "${remote}" cannot be read: ${(error as Error).message}`,
     )
   }
 }

@@ -33,7 +33,7 @@ export function openRepository(place: Place): RemoteSource {
       return await work()
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error
-      throw new RemoteError(`remote "${remote}": ${error.message}`, error.isTransient, error)
+      throw new RemoteError(`Remote "${remote}": ${error.message}`, error.isTransient, error)
     } finally {
       registry.close()
     }
@@ -57,7 +57,7 @@ export function openRepository(place: Place): RemoteSource {
         return items.toSorted((one, other) => (one.name < other.name ? -1 : 1))
       }).catch((error: unknown) => {
         signal.throwIfAborted()
-        if (limit.aborted) throw new RemoteError(`remote "${remote}" took more than ${listMs / 1_000} s`, true)
+        if (limit.aborted) throw new RemoteError(`Remote "${remote}" took more than ${listMs / 1_000} s`, true)
         throw error
       })
     },

@@ -70,31 +70,26 @@ export function checkPair({ certPath, keyPath }: CertificateUpload, now: Date): 
   const chain = attempt(() => readChain(certPath, now))
   const pair = key && chain && attempt(() => match(chain, key))
   if (pair) return pair
-  throw invalid(
-    'certificates',
-    causes,
-    'send the files as they came from the authority: certPath=@tls.crt keyPath=@tls.key',
-  )
+  throw invalid('certificates', causes, 'Send the files as the CA issued them: certPath=@tls.crt keyPath=@tls.key')
 }
 
 function readKey(text: string): KeyObject {
   const blocks = text.match(keyBlock) ?? []
   const [block] = blocks
   if (/ENCRYPTED/.test(text))
-    throw new Fault('keyPath', 'the private key has a passphrase: take it off first (openssl pkey -in tls.key)')
+    throw new Fault('keyPath', 'The private key has a passphrase: remove it first (openssl pkey -in tls.key)')
   if (blocks.length === 0 && /BEGIN CERTIFICATE/.test(text))
-    throw new Fault('keyPath', 'this is a certificate, not a private key: the two parts seem to be swapped')
+    throw new Fault('keyPath', 'This is a certificate, not a private key: certPath and keyPath seem swapped')
   if (block === undefined || blocks.length > 1)
-    throw new Fault('keyPath', `expected one private key in PEM, found ${blocks.length}`)
+    throw new Fault('keyPath', `Expected one private key in PEM, found ${blocks.length}`)
   const key = parseKey(block)
   const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {}
   const kind = key.asymmetricKeyType ?? ''
   if (kind === 'rsa' && modulusLength < 2048)
-    throw new Fault('keyPath', `an RSA key of ${modulusLength} bits is too weak: at least 2048 are needed`)
+    throw new Fault('keyPath', `The RSA key has ${modulusLength} bits: use at least 2048`)
   if (kind === 'ec' && !curves.has(namedCurve))
-    throw new Fault('keyPath', `the curve ${namedCurve} is not supported: use P-256, P-384 or P-521`)
-  if (kind !== 'rsa' && kind !== 'ec')
-    throw new Fault('keyPath', `keys of the type ${kind} are not supported: use RSA or ECDSA`)
+    throw new Fault('keyPath', `Curve ${namedCurve} is not supported: use P-256, P-384 or P-521`)
+  if (kind !== 'rsa' && kind !== 'ec') throw new Fault('keyPath', `Key type ${kind} is not supported: use RSA or ECDSA`)
   return key
 }
 
@@ -105,16 +100,16 @@ function parseKey(block: string): KeyObject {
     return createPrivateKey(block)
   } catch {
     // Without the cause: a parser's message may quote what it read.
-    throw new Fault('keyPath', 'the private key cannot be read: it is damaged, or not PEM')
+    throw new Fault('keyPath', 'Cannot read the private key: it is damaged or not PEM')
   }
 }
 
 function readChain(text: string, now: Date): readonly X509Certificate[] {
   const blocks = text.match(certificateBlock) ?? []
   if (/PRIVATE KEY/.test(text))
-    throw new Fault('certPath', 'this holds a private key: send only certificates here, and the key as keyPath')
+    throw new Fault('certPath', 'This contains a private key: send only certificates here, and the key as keyPath')
   if (blocks.length === 0 || blocks.length > maxChain)
-    throw new Fault('certPath', `expected 1 to ${maxChain} certificates in PEM, found ${blocks.length}`)
+    throw new Fault('certPath', `Expected 1 to ${maxChain} certificates in PEM, found ${blocks.length}`)
   const chain = blocks.map(parseCertificate)
   for (const [index, { validFromDate, validToDate }] of chain.entries()) {
     if (now > validToDate) throw new Fault('certPath', `${nth(index)} expired at ${timestamp(validToDate)}`)
@@ -124,7 +119,7 @@ function readChain(text: string, now: Date): readonly X509Certificate[] {
   return chain
 }
 
-const nth = (index: number): string => (index === 0 ? 'the certificate' : `certificate ${index + 1} of the chain`)
+const nth = (index: number): string => (index === 0 ? 'The certificate' : `Certificate ${index + 1} of the chain`)
 
 function parseCertificate(block: string, index: number): X509Certificate {
   try {
@@ -139,15 +134,15 @@ function match(chain: readonly X509Certificate[], key: KeyObject): Pair {
   if (!leaf?.checkPrivateKey(key)) {
     const isLater = chain.some((each) => each.checkPrivateKey(key))
     if (isLater)
-      throw new Fault('certPath', 'the certificate of the server must come first, before those that signed it')
-    throw new Fault('keyPath', 'the private key does not belong to the certificate')
+      throw new Fault('certPath', 'The server certificate must come first, before the certificates that signed it')
+    throw new Fault('keyPath', 'The private key does not match the certificate')
   }
   for (const [index, each] of chain.entries()) {
     const signer = chain[index + 1]
     if (signer && !(each.checkIssued(signer) && each.verify(signer.publicKey)))
       throw new Fault(
         'certPath',
-        `${nth(index)} was not signed by the one after it: order them from the server upwards`,
+        `${nth(index)} is not signed by the next one: order the chain from the server to the root`,
       )
   }
   checkUse(leaf)
@@ -157,7 +152,7 @@ function match(chain: readonly X509Certificate[], key: KeyObject): Pair {
   try {
     tls.createSecureContext({ cert: pair.certificate, key: pair.key })
   } catch (error) {
-    throw new Fault('certPath', `TLS cannot use it (${(error as NodeJS.ErrnoException).code ?? 'no reason given'})`)
+    throw new Fault('certPath', `Unusable for TLS (${(error as NodeJS.ErrnoException).code ?? 'no reason given'})`)
   }
   return pair
 }
@@ -170,12 +165,12 @@ function checkUse({ keyUsage, subjectAltName = '' }: X509Certificate): void {
   if (keyUsage !== undefined && !keyUsage.includes(serverAuth))
     throw new Fault(
       'certPath',
-      'the certificate is not for servers: its extended key usage lacks serverAuth (TLS Web Server Authentication)',
+      'The certificate is not for servers: its extended key usage lacks serverAuth (TLS Web Server Authentication)',
     )
   if (!/(?:^|, )(?:DNS|IP Address):/.test(subjectAltName))
     throw new Fault(
       'certPath',
-      'the certificate names no host: it needs a subject alternative name with the DNS names or IP addresses of the service',
+      'The certificate has no subject alternative name: add the DNS names or IP addresses of the service',
     )
 }
 
@@ -187,7 +182,7 @@ function checkSignatures(chain: readonly X509Certificate[]): void {
     if (weak)
       throw new Fault(
         'certPath',
-        `${nth(index)} is signed by ${signatureAlgorithm}, which can be forged: have it signed with SHA-256 or better`,
+        `${nth(index)} is signed by ${signatureAlgorithm}, which is insecure: use SHA-256 or better`,
       )
   }
 }

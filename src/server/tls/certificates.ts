@@ -67,10 +67,10 @@ export class Certificates {
     const now = clock.now()
     if (Date.parse(notAfter) - now.getTime() > renewBeforeMs) return
     if (entry.value.origin === 'uploaded')
-      return log.warn('the uploaded certificate ends soon: upload a new one', { reason: `valid until ${notAfter}` })
+      return log.warn('the uploaded certificate expires soon: upload a new one', { reason: `valid until ${notAfter}` })
     const pair = await selfSigned(names, now, this.#open(entry).key)
     const { facts } = await this.#write(pair, 'made', 'svc3', (current) => current?.rev === entry.rev)
-    log.info('renewed the certificate of the API, with the same key', { reason: `valid until ${facts.notAfter}` })
+    log.info('renewed the API certificate with the same key', { reason: `valid until ${facts.notAfter}` })
   }
 
   #entry(): Entry<CertificateRecord> | undefined {
@@ -118,7 +118,7 @@ export class Certificates {
       const served = this.#open(entry)
       for (const listener of this.#listeners) listener(served)
     } catch (error) {
-      this.#options.log.error('the new certificate cannot be served, the old one goes on', {}, error)
+      this.#options.log.error('cannot use the new certificate, keeping the old one', {}, error)
     }
   }
 }

@@ -67,10 +67,10 @@ export async function sendDownload(
   const range = isAsked ? parseRange(headers.range, bytes) : undefined
   if (range === 'unsatisfiable') {
     reply.header('content-range', `bytes */${bytes}`)
-    throw new ApiError('RangeNotSatisfiable', `"${name}" has ${bytes} bytes, and the range begins behind them`, {
+    throw new ApiError('RangeNotSatisfiable', `The range starts after the end of ${name} (${bytes} bytes)`, {
       kind: operation.noun,
       name,
-      hint: 'you may have all of it already',
+      hint: 'The download may already be complete',
     })
   }
   const { start, end } = range ?? { start: 0, end: bytes }

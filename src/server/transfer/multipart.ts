@@ -44,7 +44,7 @@ export function readForm(operation: Operation, totalBytes: number): preValidatio
     if (request.body === undefined && !request.isMultipart()) throw notAForm()
     try {
       // More than this is not even read to its end.
-      if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw tooLong('the form', totalBytes)
+      if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw tooLong('The form', totalBytes)
       request.body = await within(request, totalBytes, readParts(request, names, limits, readText))
     } catch (error) {
       const refusal = refusalOfForm(error, partBytes)
@@ -85,7 +85,7 @@ function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>
     let bytes = 0
     request.raw.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > totalBytes) reject(tooLong('the form', totalBytes))
+      if (bytes > totalBytes) reject(tooLong('The form', totalBytes))
     })
     work.then(resolve, reject)
   })
@@ -97,31 +97,31 @@ export function refusalOfForm(error: unknown, partBytes: number): ApiError {
   const { code, part } = error as { code?: string; part?: { fieldname?: string } }
   if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLong(part?.fieldname ?? 'a part', partBytes)
   if (code === 'FST_PARTS_LIMIT')
-    return new ApiError('RequestEntityTooLarge', 'the form has too many parts', {
-      hint: 'send only those that the operation names',
+    return new ApiError('RequestEntityTooLarge', 'The form has too many parts', {
+      hint: 'Send only the parts of this operation',
     })
-  return new ApiError('BadRequest', 'the multipart body cannot be read', {
-    hint: 'send it again, for example with curl -F',
+  return new ApiError('BadRequest', 'Cannot read the multipart body', {
+    hint: 'Send a form, for example with curl -F',
   })
 }
 
 export const tooLong = (field: string, bytes: number): ApiError => {
-  const message = `${field} is longer than ${bytes} bytes`
+  const message = `${field} must have at most ${bytes} bytes`
   return new ApiError('RequestEntityTooLarge', message, {
     causes: [{ field, reason: 'FieldValueInvalid', message }],
-    hint: 'is it the right file?',
+    hint: 'Check that it is the right file',
   })
 }
 
 export const twice = (field: string): ApiError => {
-  const message = `${field} is there twice`
+  const message = `${field} appears twice`
   return new ApiError('BadRequest', message, {
     causes: [{ field, reason: 'FieldValueDuplicate', message }],
-    hint: 'send it once',
+    hint: 'Send it once',
   })
 }
 
 const notAForm = (): ApiError =>
-  new ApiError('BadRequest', 'the request body is not multipart/form-data', {
-    hint: 'send a form, for example with curl -F',
+  new ApiError('BadRequest', 'The request body is not multipart/form-data', {
+    hint: 'Send a form, for example with curl -F',
   })

@@ -94,7 +94,7 @@ export class PartialUploads {
     let at = offset
     try {
       for await (const piece of pieces) {
-        if (at + piece.length > size) throw new RangeError('more bytes than were announced')
+        if (at + piece.length > size) throw new RangeError('more bytes than announced')
         await writeSparse(handle, piece, at)
         at += piece.length
         if (at > size / 2) failpoint('upload.half')

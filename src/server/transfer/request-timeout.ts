@@ -37,7 +37,7 @@ function watch(app: FastifyInstance, { raw }: FastifyRequest, seconds: number, i
     seen = socket.bytesRead
     if (hasMoved) return void timer.refresh()
     // As Node says it when its own limit is reached.
-    const late = Object.assign(new Error('the request did not arrive in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
+    const late = Object.assign(new Error('The request did not arrive in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
     app.server.emit('clientError', late, socket)
   }
   const timer = setTimeout(look, seconds * 1_000).unref()

@@ -84,8 +84,8 @@ export function checkRoom(caller: string, { metrics, settings }: Pick<StreamServ
   const { limits } = settings
   const isFull = watches.open >= limits.watches || watches.openOf(caller) >= limits.watchesPerCaller
   if (!isFull) return
-  throw new ApiError('TooManyRequests', 'too many watches are open on this server', {
+  throw new ApiError('TooManyRequests', 'Too many open watches on this server', {
     retryAfterSeconds: 10,
-    hint: 'close some, or watch fewer lists',
+    hint: 'Close some, or watch fewer lists',
   })
 }

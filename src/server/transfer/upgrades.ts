@@ -35,7 +35,7 @@ const pingMs = 30_000
 const framesAhead = 4
 /** Close codes for browsers: the login ended, or the permission. */
 const lostCodes = { login: 4401, role: 4403 } as const
-const lostTexts = { login: 'the login has ended', role: 'the right to this has ended' } as const
+const lostTexts = { login: 'The login has expired', role: 'The permission was revoked' } as const
 const goodbyeMs = 1_000
 
 /** Upgrades of the listening server become requests of the app. */
@@ -54,8 +54,8 @@ export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.Inc
 }
 
 const needsUpgrade = (): ApiError =>
-  new ApiError('BadRequest', 'this operation is a WebSocket, and the request is a plain one', {
-    hint: 'svc3 vm ssh, svc3 vm vnc and the console use it',
+  new ApiError('BadRequest', 'This operation requires a WebSocket', {
+    hint: 'Use svc3 vm ssh, svc3 vm vnc or the console',
   })
 
 /** The connection is the handler's from here on: as long as its caller may have it. */
@@ -97,7 +97,7 @@ export function dialServer(socket: Duplex, path: string, token: string): Promise
     open.once('open', () => resolve(streamOf(open, false)))
     open.once('unexpected-response', (_request, { statusCode }) => {
       open.terminate()
-      reject(new Error(`the other server answered ${statusCode}`))
+      reject(new Error(`The other server answered ${statusCode}`))
     })
     open.on('error', reject)
   })

@@ -132,7 +132,7 @@ export function openUpload(
       try {
         const bytes = Number(request.headers['content-length'] ?? 0)
         if (bytes === 0) throw nothing(part)
-        if (bytes > mostBytes) throw tooLong('the upload', mostBytes)
+        if (bytes > mostBytes) throw tooLong('The upload', mostBytes)
         await checkLength(request, folder)
         if (isExpecting(request)) reply.raw.writeContinue()
         return await take({ bytes, pieces: request.raw })
@@ -174,10 +174,10 @@ async function receiveForm(
     }
   }
   if (received) return received
-  const message = `the form has no file in its part "${partName}"`
+  const message = `The form has no file in part ${partName}`
   throw badRequest(
     [{ field: partName, reason: 'FieldValueRequired', message }],
-    `send it, for example with curl -F ${partName}=@FILE`,
+    `Send it, for example with curl -F ${partName}=@FILE`,
   )
 }
 
@@ -200,13 +200,13 @@ async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<num
 /** What surely does not fit is refused before it is sent. */
 async function checkLength({ headers }: FastifyRequest, folder: string): Promise<void> {
   const bytes = Number(headers['content-length'] ?? 0)
-  if (bytes > largestDiskBytes) throw tooLong('the upload', largestDiskBytes)
+  if (bytes > largestDiskBytes) throw tooLong('The upload', largestDiskBytes)
   const { bavail, bsize } = await fs.statfs(folder)
   if (bytes <= bavail * bsize) return
   throw new ApiError(
     'RequestEntityTooLarge',
-    `the upload has ${roughSize(bytes)}, and the disk of the server has ${roughSize(bavail * bsize)} free`,
-    { hint: 'delete images that nobody needs, or ask whoever runs the server for space' },
+    `The upload needs ${roughSize(bytes)}, and the disk of the server has ${roughSize(bavail * bsize)} free`,
+    { hint: 'Delete unused images, or ask the operator of the server for space' },
   )
 }
 
@@ -227,20 +227,20 @@ function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
   if (explained instanceof DiskFullError) return diskFull(explained)
   const isCutOff = (raw.destroyed || raw.errored) && !raw.complete
   if (isCutOff)
-    return new ApiError('BadRequest', 'the upload ended before all of it was there', {
-      hint: 'send it again',
+    return new ApiError('BadRequest', 'The upload ended early', {
+      hint: 'Upload it again',
     })
   return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error
 }
 
 /** Fails at once instead of retrying: whoever waits can do something about it. */
 export const diskFull = (cause: unknown): ApiError =>
-  new ApiError('RequestEntityTooLarge', 'the disk of the server is full; nothing was kept', {
-    hint: 'delete images that nobody needs, or ask whoever runs the server for space; then send it again',
+  new ApiError('RequestEntityTooLarge', 'The disk of the server is full; nothing was kept', {
+    hint: 'Delete unused images, or ask the operator of the server for space; then upload it again',
     cause,
   })
 
 const nothing = (part: string): ApiError => {
-  const message = 'the upload is empty'
-  return badRequest([{ field: part, reason: 'FieldValueRequired', message }], 'is it the right file?')
+  const message = 'The upload is empty'
+  return badRequest([{ field: part, reason: 'FieldValueRequired', message }], 'Check that it is the right file')
 }

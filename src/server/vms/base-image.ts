@@ -41,12 +41,12 @@ export async function assertStill(services: BaseImageServices, { key, value }: E
   const isThere = isSame || (image !== undefined && (await isHeld(imageContent)))
   if (isThere && !isLocked) return
   await forgetVm(collections, key, uid)
-  if (!image) throw notFound('images', shape.image.slice(0, 200), 'svc3 image list shows what is there')
-  const what = isLocked ? 'is being committed to' : 'was replaced while it was being deployed'
-  throw new ApiError('Conflict', `image "${shape.image}" ${what}`, {
+  if (!image) throw notFound('images', shape.image)
+  const what = isLocked ? 'has a commit in progress' : 'was replaced during the deployment'
+  throw new ApiError('Conflict', `Image ${shape.image} ${what}`, {
     kind: 'images',
     name: shape.image,
-    hint: `deploy again when it is Ready: svc3 image list ${shape.image}`,
+    hint: `Deploy again when it is Ready: svc3 image list ${shape.image}`,
   })
 
   async function isHeld(digest: string | undefined): Promise<boolean> {

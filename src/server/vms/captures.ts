@@ -112,10 +112,10 @@ export async function commitVm(services: CaptureServices, images: ImageStore, co
 }
 
 const notOurs = ({ name, shape }: VmRecord): ApiError =>
-  new ApiError('Invalid', `vm "${name}" was deployed from "${shape.image}", which is no image of this cluster`, {
+  new ApiError('Invalid', `VM ${name} was deployed from ${shape.image}, which is not an image of this cluster`, {
     kind: 'vms',
     name,
-    hint: `push it to a registry: svc3 vm push ${name} IMAGE; or save it as a new image: svc3 vm save ${name} IMAGE`,
+    hint: `Push it to a registry: svc3 vm push ${name} IMAGE; or save it as a new image: svc3 vm save ${name} IMAGE`,
   })
 
 const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
@@ -163,10 +163,10 @@ async function assertAlone({ store, collections }: CaptureServices, { uid, shape
     .filter((other) => other.uid !== uid && other.shape.image === shape.image)
     .map(({ namespace, name }) => `${namespace}/${name}`)
   if (others.length === 0) return
-  throw new ApiError('Conflict', `image "${shape.image}" is used by ${listed(others)} as well`, {
+  throw new ApiError('Conflict', `Image ${shape.image} is also used by ${listed(others)}`, {
     kind: 'images',
     name: shape.image,
-    hint: 'delete those VMs first, or save this one as a new image: svc3 vm save',
+    hint: 'Delete those VMs first, or save this one as a new image: svc3 vm save',
   })
 }
 
@@ -187,12 +187,16 @@ export async function attach(
     return { ...next, captures: [...captures, { ...capture, ...(base !== undefined && { base }) }] }
   })
   if (attached) return
-  throw new ApiError('Conflict', `vm "${name}" was deleted meanwhile`, { kind: 'vms', name, hint: 'deploy another' })
+  throw new ApiError('Conflict', `VM ${name} was deleted in the meantime`, {
+    kind: 'vms',
+    name,
+    hint: 'Deploy another VM',
+  })
 }
 
 const beingWritten = ({ name, state, capture }: ImageRecord): ApiError =>
   new ApiError(
     'Conflict',
-    capture ? `vm "${capture.vm.name}" is being committed to image "${name}"` : `image "${name}" is ${state}`,
-    { kind: 'images', name, hint: `wait until it is Ready: svc3 image list ${name}` },
+    capture ? `VM ${capture.vm.name} is being committed to image ${name}` : `Image ${name} is ${state}`,
+    { kind: 'images', name, hint: `Wait until it is Ready: svc3 image list ${name}` },
   )

@@ -18,7 +18,9 @@ export function deploymentProblems(body: VmDeployment): Cause[] {
     ...(nameProblem ? [cause('name', `name "${name?.slice(0, 100)}" ${nameProblem}`)] : []),
     ...parseReservedPorts(body.reservedPorts ?? '').causes,
     ...metadataOf(body).problems,
-    ...(ttl && parseTtl(ttl) === undefined ? [cause('ttl', `ttl "${ttl}" is not a duration such as 2h or 30m`)] : []),
+    ...(ttl && parseTtl(ttl) === undefined
+      ? [cause('ttl', `ttl "${ttl}" is not a duration; use 2h or 30m, for example`)]
+      : []),
     ...(userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(userdata.replaceAll(/\s/g, ''))
       ? [cause('userdata', 'userdata is not base64')]
       : []),
@@ -27,11 +29,18 @@ export function deploymentProblems(body: VmDeployment): Cause[] {
 }
 
 export const configNameProblems = (name: string): Cause[] =>
-  isVmConfigName(name) ? [] : [cause('name', `"${name.slice(0, 100)}" is not a name for a configuration`)]
+  isVmConfigName(name)
+    ? []
+    : [
+        cause(
+          'name',
+          `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
+        ),
+      ]
 
 /** For refusals of other fields: without what depends on the image, or on a configuration that was not read. */
 export function checkDeployment(body: Partial<VmDeployment>): Cause[] {
-  const fromConfig = new Set(body.vmConfig ? ['tagRequired', 'gpuPassthrough'] : [])
+  const fromConfig = new Set(body.vmConfig ? ['tagRequired'] : [])
   return [...shapeChecks(body).filter(({ field }) => !fromConfig.has(field)), ...deploymentProblems(body)]
 }
 
@@ -46,6 +55,6 @@ const shapeChecks = (body: Partial<VmDeployment>): Cause[] =>
 function labelProblems(labels: Readonly<Record<string, string>>): Cause[] {
   const names = Object.keys(labels)
   const bad = names.filter((name) => !/^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/.test(name))
-  const problems = bad.map((name) => cause('labels', `"${name.slice(0, 50)}" cannot be the name of a label`))
+  const problems = bad.map((name) => cause('labels', `invalid label name "${name.slice(0, 50)}"`))
   return names.length > 64 ? [cause('labels', 'at most 64 labels'), ...problems] : problems
 }

@@ -2,23 +2,27 @@
 // state, so the VM comes up even if the server restarts.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Architecture } from '../../api/architecture.ts'
-import { ApiError, invalid, notFound } from '../../api/errors.ts'
+import { ApiError, alreadyExists, invalid, notFound } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
+import type { Condition } from '../../api/vms/vms.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { parseTtl, timeLeft } from '../../rules/durations.ts'
 import { isImageReference } from '../../rules/image-reference.ts'
 import { defaultNamespace, nameSuffix } from '../../rules/names.ts'
 import { takesVms } from '../../rules/ownership.ts'
+import { type Demand, demandOf, neverFits } from '../../rules/placement.ts'
+import { impossible } from '../../rules/placement-reasons.ts'
 import { parseReservedPorts } from '../../rules/ports.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import {
   type ImageRecord,
   isDeployable,
+  type NodeRecord,
   type VmConfigRecord,
   type VmRecord,
 } from '../../store/records/fleet-records.ts'
-import { removeVm } from '../../store/records/vms.ts'
+import { lateDeployment, removeVm } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost, isFault, StoreError } from '../../store/store.ts'
 import { createInside } from '../gate/namespace.ts'
 import type { VmSecret } from '../nodes/desired.ts'
@@ -32,8 +36,6 @@ import { metadataOf } from './metadata.ts'
 import { shapeOf, shapeProblems } from './shape.ts'
 
 const kind = 'vms'
-/** Also by the controller that ends what nobody waits for any more. */
-const tooLate = 'its deployment took too long'
 const defaultTimeoutMinutes = 10
 
 interface Records {
@@ -66,10 +68,10 @@ export function planVm(
   const { namespace, body } = request
   const space = services.collections.namespaces.get('', namespace)
   if (space && !takesVms(space.value))
-    throw new ApiError('Invalid', `namespace "${namespace}" is kept for other workloads and takes no VMs`, {
+    throw new ApiError('Invalid', `Namespace ${namespace} is reserved for other workloads`, {
       kind: 'namespaces',
       name: namespace,
-      hint: 'deploy into another namespace: svc3 namespace list',
+      hint: 'Deploy into another namespace: svc3 namespace list',
     })
   const { shape, os } = checkedShape(services, namespace, body)
   const { record, secret } = recordOf(request, shape)
@@ -83,6 +85,7 @@ export async function createVm(services: DeployServices, request: Request): Prom
   const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
   if (requestKey !== undefined && earlier?.value.requestKey === requestKey) return earlier
   const pinned = await contentOf(services, namespace, record.shape)
+  assertPossible(services.collections.nodes, namespace, demandOf({ ...record, ...pinned }))
   for (let attempt = 1; ; attempt++) {
     const name = nameFor(body, requestKey, attempt)
     try {
@@ -99,10 +102,20 @@ export async function createVm(services: DeployServices, request: Request): Prom
   }
 }
 
+/** Refuses at once what would wait forever: no node could hold it even when empty. */
+export function assertPossible(nodes: Collections['nodes'], namespace: string, demand: Demand): void {
+  const never = neverFits(demand, nodesIn(nodes, namespace))
+  if (never) throw impossible(never, demand, namespace)
+}
+
+function* nodesIn(nodes: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
+  for (const { value } of nodes.list()) if (value.namespace === namespace) yield value
+}
+
 /** Its record exists: an error about a store that does not answer must not look as if nothing was created. */
 const asWritten = (error: unknown): never => {
   if (!isFault(error, 'Unavailable')) throw error
-  throw new StoreError('Unknown', 'the record was written, and its image could not be looked at again', {
+  throw new StoreError('Unknown', 'The VM was created, but its image could not be checked again', {
     cause: error,
   })
 }
@@ -136,26 +149,25 @@ function checkedShape(
   body: VmDeployment,
 ): { readonly shape: VmShape; readonly os: ImageRecord['os'] } {
   const config = body.vmConfig ? configFor(collections.vmConfigs, namespace, body.vmConfig) : undefined
-  if (body.vmConfig && !config)
-    throw notFound('vmconfigs', body.vmConfig, `svc3 vm-config list -n ${namespace} shows what is there`)
+  if (body.vmConfig && !config) throw notFound('vmconfigs', body.vmConfig, { namespace })
   const imageName = body.image || config?.shape.image
   if (!imageName) {
-    const message = 'image or vmConfig is missing: one of them says what to deploy'
+    const message = 'Specify image or vmConfig'
     throw new ApiError('BadRequest', message, {
       causes: [{ field: 'image', reason: 'FieldValueRequired', message }],
-      hint: 'svc3 image list and svc3 vm-config list show what there is',
+      hint: 'Run svc3 image list or svc3 vm-config list to see what you can deploy',
     })
   }
   const image = findImage(collections.images, imageName)
-  if (image.record) assertReady(image.record, 'images', 'image')
+  if (image.record) assertReady(image.record, 'image')
   const shape = shapeOf(body, image, config?.shape)
   if (shape.iso !== undefined) {
     const iso = collections.isos.get('', shape.iso)?.value
-    if (!iso) throw notFound('isos', shape.iso.slice(0, 200), 'svc3 iso list shows what is there')
-    assertReady(iso, 'isos', 'iso')
+    if (!iso) throw notFound('isos', shape.iso)
+    assertReady(iso, 'iso')
   }
   if (shape.node !== undefined && collections.nodes.get('', shape.node)?.value.namespace !== namespace)
-    throw notFound('nodes', shape.node.slice(0, 200), `svc3 node list -n ${namespace} shows what is there`)
+    throw notFound('nodes', shape.node, { namespace })
   return { shape, os: image.record?.os }
 }
 
@@ -163,12 +175,13 @@ function checkedShape(
 const configFor = (configs: Collections['vmConfigs'], namespace: string, name: string): VmConfigRecord | undefined =>
   (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
 
-function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
+function assertReady(record: ImageRecord, word: 'image' | 'iso'): void {
   if (isDeployable(record)) return
-  throw new ApiError('Conflict', `${word} "${record.name}" is ${record.state}, and cannot be deployed`, {
-    kind,
+  const what = word === 'image' ? 'Image' : 'ISO'
+  throw new ApiError('Conflict', `${what} ${record.name} is ${record.state} and cannot be deployed yet`, {
+    kind: `${word}s`,
     name: record.name,
-    hint: `svc3 ${word} list ${record.name} -o wide shows how it stands`,
+    hint: `Run svc3 ${word} list ${record.name} -o wide to see its progress`,
   })
 }
 
@@ -199,7 +212,7 @@ export function findImage(images: Collections['images'], name: string): NamedIma
   if (isImageReference(name)) return { name: referenceOf(name, 'pull').text, architecture: 'arm64', record: undefined }
   const record = images.get('', name)?.value
   if (record) return { name: record.name, architecture: record.architecture, record }
-  throw notFound('images', name.slice(0, 200), 'svc3 image list shows what is there')
+  throw notFound('images', name)
 }
 
 function recordOf(
@@ -207,7 +220,7 @@ function recordOf(
   shape: VmShape,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
   const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
-  if (causes.length > 0) throw invalid(kind, causes, 'correct the fields named in details.causes')
+  if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
 
   const { metadata } = metadataOf(body)
   const keys = Object.keys(metadata)
@@ -242,11 +255,7 @@ function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string 
 }
 
 export const exists = (name: string, namespace: string): ApiError =>
-  new ApiError('AlreadyExists', `vm "${name}" exists already in namespace "${namespace}"`, {
-    kind,
-    name,
-    hint: 'choose another name, or delete it first',
-  })
+  alreadyExists(kind, name, { namespace, hint: 'Choose another name, or delete the VM first' })
 
 /** Waits until the VM runs. One that fails or is late is gone, with everything it had, when this throws. */
 export async function awaitDeployment(
@@ -260,7 +269,7 @@ export async function awaitDeployment(
   const about = { kind, name }
   const late = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1))
   let failure: string | undefined
-  let unfit: string | undefined
+  let unfit: Condition | undefined
   const isGone = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
   try {
     const running = await services.waits.until(
@@ -283,48 +292,49 @@ export async function awaitDeployment(
     const entry = services.collections.vms.at(key)
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
     if (entry && !isGone(entry) && !entry.value.observed.hasRun)
-      await removeVm(services.collections, entry, unfit ?? tooLate)
+      await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
     if (unfit !== undefined) throw error
     if (!late.aborted) throw late504(name, `while its client waited${why}`)
     throw late504(name, `within ${timeLeft(timeoutMs / 1_000)}${why}`)
   }
-  if (failure === tooLate) throw late504(name, 'in time')
+  if (failure === lateDeployment) throw late504(name, 'in time')
   if (failure !== undefined) {
-    // An agent's word is a sentence about the VM.
-    const what = failure.startsWith('it ') ? failure.slice(3) : `could not be deployed: ${failure}`
-    throw new ApiError('InternalError', `vm "${name}" ${what}`, {
+    // An agent says it in a sentence about the VM.
+    const what = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
+    throw new ApiError('InternalError', `VM ${name} ${what}`, {
       ...about,
-      hint: 'nothing of it is left; svc3 node list shows how the nodes are',
+      hint: 'The VM was removed. Run svc3 node list to check the nodes',
     })
   }
-  throw new ApiError('Conflict', `vm "${name}" was deleted from namespace "${namespace}" while it was deployed`, {
+  throw new ApiError('Conflict', `VM ${name} in ${namespace} was deleted during its deployment`, {
     ...about,
-    hint: 'deploy it again',
+    hint: 'Deploy it again',
   })
 }
 
 const late504 = (name: string, when: string): ApiError =>
-  new ApiError('Timeout', `vm "${name}" was not deployed ${when}`, {
+  new ApiError('Timeout', `VM ${name} was not deployed ${when}`, {
     kind,
     name,
-    hint: 'nothing of it is left; svc3 node list shows what nodes have free, --timeout gives it more time',
+    hint: 'The VM was removed. Run svc3 node list to see free capacity, or set a longer --timeout',
   })
 
 /** What the scheduler said of a VM that has no node. */
-const unfitFor = ({ place, conditions }: VmRecord): string | undefined =>
-  place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')?.message
+const unfitFor = ({ place, conditions }: VmRecord): Condition | undefined =>
+  place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
 
-const fitsNowhere = (name: string, why: string): ApiError =>
-  new ApiError('Conflict', `vm "${name}" fits on no node: ${why}`, {
+const fitsNowhere = (name: string, { message, reason }: Condition): ApiError =>
+  new ApiError('Conflict', `VM ${name} fits on no node now. ${message}`, {
     kind,
     name,
-    hint: 'nothing of it is left; svc3 node list shows what nodes have',
+    ...(reason === 'NoFreeCores' && { causes: [{ field: 'cpu', reason: 'FieldValueNotSupported', message }] }),
+    hint: 'The VM was removed. Run svc3 node list to see free capacity',
   })
 
 /** Why a VM is not running yet, as far as is known. */
 function reasonsOf({ conditions, observed }: VmRecord): string {
   const scheduled = conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
-  if (scheduled) return `: ${scheduled.message}`
+  if (scheduled) return `. ${scheduled.message}`
   return observed.operation ? `: ${observed.operation.phase}` : ''
 }

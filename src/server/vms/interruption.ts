@@ -14,13 +14,13 @@ export const interruptionsOf = ({ ending, staleness }: InterruptionServices): Ab
 
 export function throwIfInterrupted({ ending, staleness }: InterruptionServices, name: string): void {
   if (ending.aborted) throw restarting(name)
-  if (staleness?.isStale) throw staleRefusal(`vm "${name}" goes on meanwhile`)
+  if (staleness?.isStale) throw staleRefusal(`VM ${name} continues`)
 }
 
 const restarting = (name: string): ApiError =>
-  new ApiError('ServiceUnavailable', `the service is restarting; vm "${name}" goes on meanwhile`, {
+  new ApiError('ServiceUnavailable', `The service is restarting; VM ${name} continues`, {
     kind: 'vms',
     name,
     retryAfterSeconds: 2,
-    hint: 'ask again: svc3 vm list',
+    hint: 'Try again, or check the VM: svc3 vm list',
   })

@@ -1,8 +1,8 @@
 // Metadata for a guest: four formats that clients send, normalized into one map.
 import type { Cause } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
+import { isMetadataKey, isReservedMetadataKey, metadataKeyRule } from '../../rules/guest-metadata.ts'
 
-const keyForm = /^[A-Za-z0-9_.-]{1,128}$/
 const maxKeys = 256
 const maxBytes = 256 * 1_024
 
@@ -14,8 +14,9 @@ export function metadataOf(body: VmDeployment): { metadata: Record<string, strin
   const metadata: Record<string, string> = Object.create(null)
   const problems: string[] = []
   for (const [key, value] of pairs) {
-    if (keyForm.test(key) && key !== '__proto__') metadata[key] = String(value)
-    else problems.push(`"${key.slice(0, 50)}" cannot be a key: use letters, digits and _ . -`)
+    if (isReservedMetadataKey(key)) problems.push(`${key} is set by the service and cannot be overridden`)
+    else if (isMetadataKey(key)) metadata[key] = String(value)
+    else problems.push(`invalid key "${key.slice(0, 50)}": ${metadataKeyRule}`)
   }
   const bytes = Object.entries(metadata).reduce((sum, [key, value]) => sum + key.length + Buffer.byteLength(value), 0)
   if (Object.keys(metadata).length > maxKeys) problems.push(`at most ${maxKeys} keys`)

@@ -15,8 +15,8 @@ export function assertMay(action: VmAction, record: VmRecord): void {
 }
 
 const neverRan = (name: string): ApiError =>
-  new ApiError('Conflict', `vm "${name}" could not be deployed, and has nothing of its node any more`, {
+  new ApiError('Conflict', `VM ${name} failed to deploy and is no longer on a node`, {
     kind: 'vms',
     name,
-    hint: 'delete it, and deploy another one',
+    hint: 'Delete it and deploy another VM',
   })

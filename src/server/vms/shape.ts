@@ -37,6 +37,10 @@ export function shapeOf(
   const alwaysSent = (value: boolean | undefined, old: boolean): boolean =>
     value === undefined || (from !== undefined && value === false) ? old : value
   const { node, tag } = { ...base, ...given }
+  const isArm = image.architecture === 'arm64'
+  const machine = machineOf({ ...base, ...given })
+  // Guests on Apple silicon always have the GPU: there is nothing to pass through.
+  const gpuPassthrough = machine.gpuPassthrough && !isArm
   return {
     image: image.name,
     architecture: image.architecture,
@@ -46,10 +50,12 @@ export function shapeOf(
     ...(tag !== undefined && { tag }),
     tagRequired: asked.tagRequired ?? base.tagRequired,
     scheduler: (asked.scheduler || base.scheduler) as VmShape['scheduler'],
-    vncConsole: asked.vncConsole ?? base.vncConsole,
-    ...machineOf({ ...base, ...given }),
+    ...machine,
+    gpuPassthrough,
+    // The screen goes to the GPU: clients of the original send the one flag alone.
+    vncConsole: gpuPassthrough ? false : (asked.vncConsole ?? base.vncConsole),
     // Jenkins sends netBoost: false with every deployment, also for arm64, where it has no meaning.
-    netBoost: image.architecture === 'arm64' ? true : alwaysSent(asked.netBoost, base.netBoost),
+    netBoost: isArm ? true : alwaysSent(asked.netBoost, base.netBoost),
     legacyIO: alwaysSent(asked.legacyIO, base.legacyIO),
     display: {
       width: asked.displayWidth || base.display.width,
@@ -67,28 +73,26 @@ export function shapeProblems(shape: VmShape): Cause[] {
   const intelOnly = (field: string, isSet: boolean): Problem => [
     field,
     isArm && isSet,
-    `${field} is for Intel-based VMs only, and the image "${shape.image}" is arm64`,
+    `${field} is for Intel-based VMs only; image ${shape.image} is arm64`,
   ]
   const problems: readonly Problem[] = [
     ['scheduler', !schedulers.includes(shape.scheduler), `scheduler must be ${schedulers.join(' or ')}`],
-    ['tag', shape.tag !== undefined && !isTag(shape.tag), `tag "${shape.tag}" is not a tag`],
-    ['tagRequired', shape.tagRequired && shape.tag === undefined, 'tagRequired needs a tag'],
-    ['memory', shape.memoryMiB !== 0 && shape.memoryMiB < 64, 'memory is less than 0.1 GiB'],
+    ['tag', shape.tag !== undefined && !isTag(shape.tag), `tag "${shape.tag}" is not valid`],
+    ['tagRequired', shape.tagRequired && shape.tag === undefined, 'tagRequired requires a tag'],
+    ['memory', shape.memoryMiB !== 0 && shape.memoryMiB < 64, 'memory must be at least 0.1 GiB'],
     [
       'systemSerial',
       shape.systemSerial !== undefined && !/^[A-Za-z0-9._+/-]{1,64}$/.test(shape.systemSerial),
-      'systemSerial may have letters, digits and . _ + / - only',
+      'systemSerial must consist of letters, digits and . _ + / -',
     ],
     intelOnly('legacyIO', shape.legacyIO),
     intelOnly('iso', shape.iso !== undefined),
     [
       'systemSerial',
       isArm && shape.systemSerial !== undefined && shape.systemSerial !== randomSerial,
-      `systemSerial of one's choice is for Intel-based VMs only, and the image "${shape.image}" is arm64; ` +
-        `"${randomSerial}" gives a new one`,
+      `a custom systemSerial is for Intel-based VMs only; image ${shape.image} is arm64. ` +
+        `Use "${randomSerial}" for a new one`,
     ],
-    intelOnly('gpuPassthrough', shape.gpuPassthrough),
-    ['gpuPassthrough', shape.gpuPassthrough && shape.vncConsole, 'gpuPassthrough needs vncConsole: false'],
   ]
   return problems
     .filter(([, isWrong]) => isWrong)

@@ -17,45 +17,49 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
   const nowGb = vm.observed.diskGb
   const isArm = vm.shape.architecture === 'arm64'
   const problems: readonly (readonly [field: string, isWrong: boolean, message: string])[] = [
-    ['size', !Number.isInteger(size), `size ${size} is not a whole number of GB`],
-    ['size', size < 1, `size ${size} is not more than 0`],
-    ['size', size > largestGb, `size ${size} is more than ${largestGb} GB`],
+    ['size', !Number.isInteger(size), `size must be a whole number of GB, not ${size}`],
+    ['size', size < 1, `size must be at least 1 GB`],
+    ['size', size > largestGb, `size must be at most ${largestGb} GB`],
     [
       'size',
       nowGb !== undefined && size <= nowGb,
-      `the disk of vm "${vm.name}" has ${nowGb} GB, and ${size} is not more: disks only grow`,
+      `The disk of VM ${vm.name} is already ${nowGb} GB; choose a larger size`,
     ],
+    ['user', isArm && user !== undefined, 'user is for Intel-based VMs only; this VM grows its file system without it'],
     [
-      'user',
-      isArm && user !== undefined,
-      'user is for Intel-based VMs only: this one needs nothing more after it has grown',
+      'password',
+      !isArm && (user === undefined) !== (password === undefined),
+      'user and password must be given together',
     ],
-    ['password', !isArm && (user === undefined) !== (password === undefined), 'user and password go together'],
   ]
   const causes = problems
     .filter(([, isWrong]) => isWrong)
     .map(([field, , message]): Cause => ({ field, reason: 'FieldValueInvalid', message }))
   const isAboutSize = causes.some(({ field }) => field === 'size')
-  const hint = isAboutSize ? 'give a whole number of GB that is larger than now' : 'leave them out, or give both'
+  const hint = isAboutSize ? 'Choose a whole number of GB larger than the current size' : 'Give both, or neither'
   if (causes.length > 0) throw invalid(kind, causes, hint)
   if (nowGb === undefined)
-    throw new ApiError('Conflict', `the size of the disk of vm "${vm.name}" is not known yet`, {
+    throw new ApiError('Conflict', `The disk size of VM ${vm.name} is not known yet`, {
       kind,
       name: vm.name,
-      hint: 'wait until its node has reported it',
+      hint: 'Try again when its node has reported it',
     })
   const freeGb = node?.report?.diskFreeGb
   if (freeGb === undefined || size - nowGb <= freeGb) return
-  const message = `node "${node?.name}" has ${freeGb} GB free, and growing the disk of vm "${vm.name}" to ${size} GB may need ${size - nowGb}`
-  throw new ApiError('Conflict', message, { kind, name: vm.name, hint: 'free space on the node, or ask for less' })
+  const message = `Node ${node?.name} has ${freeGb} GB free; growing the disk of VM ${vm.name} to ${size} GB needs up to ${size - nowGb} GB`
+  throw new ApiError('Conflict', message, {
+    kind,
+    name: vm.name,
+    hint: 'Free space on the node, or choose a smaller size',
+  })
 }
 
 /** Intel without credentials: the disk has grown, and the rest is done by hand. */
 export function resizeNote(vm: Vm, hadLogin: boolean): Vm {
   if (vm.architecture === 'arm64' || hadLogin || vm.warning !== undefined) return vm
-  return { ...vm, warning: `the disk has ${vm.diskGb} GB now; ${byHand}` }
+  return { ...vm, warning: `The disk is now ${vm.diskGb} GB. ${byHand}` }
 }
 
 const byHand =
-  'grow the partition in the guest: on macOS "diskutil repairDisk disk0" and "diskutil apfs resizeContainer disk0s2 0", ' +
+  'Grow the partition in the guest: on macOS "diskutil repairDisk disk0" and "diskutil apfs resizeContainer disk0s2 0", ' +
   'on Linux "growpart /dev/vda 1" and "resize2fs /dev/vda1"'

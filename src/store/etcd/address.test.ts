@@ -36,7 +36,7 @@ test('certificates and passwords for etcd are read from their files, each time a
   assert.deepEqual(await endpoint?.tls?.(), { ca: 'two', servername: 'etcd.test' })
   assert.deepEqual(await options.credentials?.(), { user: 'svc3', password: 'second' })
   fs.rmSync(password)
-  await assert.rejects(async () => options.credentials?.(), /cannot be read.*password/)
+  await assert.rejects(async () => options.credentials?.(), /Cannot read a file.*password/)
 })
 
 test('a password for etcd without TLS is warned of, but not on this machine', () => {
@@ -44,24 +44,24 @@ test('a password for etcd without TLS is warned of, but not on this machine', ()
   parse('//127.0.0.1,localhost,[::1]?user=a&password-file=b', notices)
   assert.deepEqual(notices, [])
   parse('//127.0.0.1,10.0.0.1?user=a&password-file=b', notices)
-  assert.match(notices.join(), /in clear/)
+  assert.match(notices.join(), /unencrypted/)
 })
 
 test('what means nothing in an etcd address is refused, without repeating a password', () => {
   const cases: readonly (readonly [string, RegExp])[] = [
-    ['', /no host/],
-    ['//', /no host/],
-    ['a:1', /no host/],
-    ['//a,,b', /no host/],
-    ['//a b', /no host/],
+    ['', /(no|not a) host/],
+    ['//', /(no|not a) host/],
+    ['a:1', /(no|not a) host/],
+    ['//a,,b', /(no|not a) host/],
+    ['//a b', /(no|not a) host/],
     ['//svc3:hunter2@a', /password-file=/],
     ['//a/pre fix', /prefix/],
     ['//a?cert=x', /cert and key/],
     ['//a?key=x', /cert and key/],
     ['//a?user=x', /user and password-file/],
-    ['//a?password=hunter2', /no "password"/],
+    ['//a?password=hunter2', /unknown option "password"/],
     ['//a?tls=maybe', /tls/],
-    ['//a?tls=false&ca=x', /without TLS/],
+    ['//a?tls=false&ca=x', /require TLS/],
     ['//a?keep=5', /keep/],
     ['//a?ca=x&ca=y', /one value/],
     ['//a?ca=', /one value/],

@@ -12,18 +12,18 @@ const defaultPort = 2379
 const known: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'tls', 'server-name', 'user', 'password-file', 'keep'])
 
 const wrong = (problem: string): StoreError =>
-  new StoreError('Unavailable', `the address of the store cannot be used: ${problem}; it has the form ${form}`)
+  new StoreError('Unavailable', `Invalid store address: ${problem}; use the form ${form}`)
 
 /** `place` is what follows `etcd:`. */
 export function parseEtcdAddress(place: string, notice: (text: string) => void): EtcdOptions {
   const found = /^\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(place)
-  if (!found) throw wrong('it names no host')
+  if (!found) throw wrong('it has no host')
   const [, hosts = '', path = '', search = ''] = found
   // Checked before anything is repeated in a message.
-  if (hosts.includes('@')) throw wrong('user and password do not belong into it: use user= and password-file=')
+  if (hosts.includes('@')) throw wrong('remove user and password: use user= and password-file=')
   const query = new URLSearchParams(search)
   for (const name of new Set(query.keys())) {
-    if (!known.has(name)) throw wrong(`there is no "${name}"`)
+    if (!known.has(name)) throw wrong(`unknown option "${name}"`)
     if (query.getAll(name).length > 1 || query.get(name) === '') throw wrong(`"${name}" needs one value`)
   }
   const file = (name: string): string | undefined => query.get(name) ?? undefined
@@ -34,17 +34,15 @@ export function parseEtcdAddress(place: string, notice: (text: string) => void):
     file('user'),
     file('password-file'),
   ]
-  if ((cert === undefined) !== (key === undefined)) throw wrong('cert and key come together')
-  if ((user === undefined) !== (passwordFile === undefined)) throw wrong('user and password-file come together')
+  if ((cert === undefined) !== (key === undefined)) throw wrong('cert and key must be used together')
+  if ((user === undefined) !== (passwordFile === undefined)) throw wrong('user and password-file must be used together')
   const tls = query.get('tls') ?? String(ca !== undefined || cert !== undefined)
-  if (tls !== 'true' && tls !== 'false') throw wrong('tls is true or false')
-  if (tls === 'false' && (ca ?? cert) !== undefined) throw wrong('certificates are of no use without TLS')
+  if (tls !== 'true' && tls !== 'false') throw wrong('tls must be true or false')
+  if (tls === 'false' && (ca ?? cert) !== undefined) throw wrong('certificates require TLS')
   const isTls = tls === 'true'
   const urls = hosts.split(',').map((host) => memberUrl(host, isTls))
   if (user !== undefined && !isTls && !urls.every(isLoopback))
-    notice(
-      'the password of etcd is sent in clear over the network: give the members certificates, and the address ca=FILE',
-    )
+    notice('The etcd password is sent unencrypted: give the members certificates, and add ca=FILE to the store address')
   const secure = { ca, cert, key, serverName: file('server-name') }
   return {
     endpoints: urls.map((url) => ({ url, ...(isTls && { tls: () => readTls(secure) }) })),
@@ -59,7 +57,7 @@ export function parseEtcdAddress(place: string, notice: (text: string) => void):
 function memberUrl(host: string, isTls: boolean): string {
   const url = `${isTls ? 'https' : 'http'}://${host}`
   const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (!parsed || parsed.host === '') throw wrong(`"${host}" is no host`)
+  if (!parsed || parsed.host === '') throw wrong(`"${host}" is not a host`)
   // URL leaves out the port that its scheme has by default.
   const port = /:(\d+)$/.exec(host)?.[1] ?? defaultPort
   return `${parsed.protocol}//${parsed.hostname}:${port}`
@@ -70,13 +68,13 @@ const isLoopback = (url: string): boolean => /^(127\.|\[::1\]$|localhost$)/.test
 function prefixOf(path: string): string {
   const prefix = path.replace(/\/$/, '') || defaultPrefix
   if (/^[\w.-]+(\/[\w.-]+)*$/.test(prefix)) return prefix
-  throw wrong(`the prefix "${prefix}" has other characters than letters, digits and ._-`)
+  throw wrong(`the prefix "${prefix}" may have only letters, digits and ._-`)
 }
 
 function keepOf(text: string): number {
   if (text === 'all') return 0
   if (/^[1-9]\d{2,8}$/.test(text)) return Number(text)
-  throw wrong('keep is how many revisions are kept (100 or more), or "all" where somebody else compacts')
+  throw wrong('keep must be a number of revisions (100 or more), or "all" if another program compacts')
 }
 
 interface TlsFiles {
@@ -102,7 +100,7 @@ async function readFile(file: string): Promise<string> {
     return await fs.readFile(file, 'utf8')
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new StoreError('Unavailable', `a file that the address of the store names cannot be read: ${reason}`, {
+    throw new StoreError('Unavailable', `Cannot read a file of the store address: ${reason}`, {
       cause,
     })
   }

@@ -36,10 +36,7 @@ export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienc
 
 /** Such a program over an SQL database shows changes late, and in another order than it numbers them. */
 const notEtcd = (): StoreError =>
-  new StoreError(
-    'Unavailable',
-    'what answers there is not etcd, but a program that stands in for it, such as kine: use etcd, or sqlite: on one machine',
-  )
+  new StoreError('Unavailable', 'This is not etcd but a replacement such as kine: use etcd, or sqlite: on one machine')
 
 export const isOutOfRange = (error: unknown): boolean => error instanceof EtcdFailure && error.code === grpc.outOfRange
 

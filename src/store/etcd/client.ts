@@ -85,7 +85,7 @@ export class EtcdClient {
     const untilMs = performance.now() + (options.patienceMs ?? this.#options.patienceMs)
     if (options.isUrgent) return this.#try(method, body, options, untilMs)
     if (!this.#slots.tryAcquire() && !(await this.#slots.acquire(untilMs)))
-      throw new EtcdFailure('too many calls are waiting for it', grpc.unavailable, false)
+      throw new EtcdFailure('too many pending calls', grpc.unavailable, false)
     try {
       return await this.#try(method, body, options, untilMs)
     } finally {
@@ -129,7 +129,7 @@ export class EtcdClient {
     try {
       const connection = await this.#members.connect(performance.now() + this.#options.patienceMs)
       const stream = connection.stream(method, await this.#metadata(connection), listener)
-      if (!stream) throw new CallFailure('unsent', `${connection.url} is gone`)
+      if (!stream) throw new CallFailure('unsent', `${connection.url} closed the connection`)
       return { connection, stream }
     } catch (error) {
       if (error instanceof CallFailure) throw new EtcdFailure(error.message, error.code, false)

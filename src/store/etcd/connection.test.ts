@@ -85,7 +85,7 @@ describe('silent peers', () => {
       for (const failed of [await failure, await watched]) {
         assert.ok(failed instanceof CallFailure)
         assert.equal(failed.kind, 'unclear')
-        assert.match(failed.message, /nothing was heard from it for \d+ ms$/)
+        assert.match(failed.message, /no answer for \d+ ms$/)
       }
     })
 

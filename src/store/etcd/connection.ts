@@ -83,7 +83,7 @@ export class Connection {
         session.destroy()
         reject(new CallFailure('unsent', `${url}: ${reasonOf(error)}`))
       }
-      const timer = setTimeout(() => fail(new Error('no connection within a second')), connectMs)
+      const timer = setTimeout(() => fail(new Error('no connection within 1 s')), connectMs)
       session.once('error', fail)
       session.once('close', fail)
       session.once('connect', () => {
@@ -234,7 +234,7 @@ export class Connection {
       // Our own event loop may have been busy: what has arrived is read before this is judged.
       setImmediate(() => {
         if (this.#heardMs > nowMs || !this.isUsable) return
-        this.#reason = `nothing was heard from it for ${Math.round(performance.now() - this.#heardMs)} ms`
+        this.#reason = `no answer for ${Math.round(performance.now() - this.#heardMs)} ms`
         this.#session.destroy()
       })
     }, pongMs).unref()
@@ -276,7 +276,7 @@ function unframer(deliver: (body: Buffer) => void): (chunk: Buffer) => void {
     let bytes = held.length === 1 ? chunk : Buffer.concat(held)
     while (bytes.length >= 5) {
       const length = bytes.readUInt32BE(1)
-      if (bytes[0] !== 0 || length > maxMessageBytes) throw new Error('it sent something that is not its protocol')
+      if (bytes[0] !== 0 || length > maxMessageBytes) throw new Error('it sent invalid data')
       neededBytes = 5 + length
       if (bytes.length < neededBytes) break
       deliver(bytes.subarray(5, neededBytes))

@@ -88,7 +88,7 @@ describe('lost answers', () => {
     await rejectsWith(
       'Unknown',
       losing('requests', () => store.create('/b', 1)),
-      /look before/,
+      /check before/,
     )
     assert.equal(await store.get('/b'), undefined)
     await store.close()

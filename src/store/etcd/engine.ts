@@ -143,7 +143,7 @@ class EtcdStore implements Store {
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
         if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
         // An earlier try may have won, and somebody changed or removed it since.
-        if (perhapsBefore) throw unknown(key, 'somebody else has written it since')
+        if (perhapsBefore) throw unknown(key, 'another writer changed it')
         throw this.#lost(key, expect, found)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
@@ -166,7 +166,7 @@ class EtcdStore implements Store {
         return this.#layout.rev(header.revision)
       }
       // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
-      if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it is gone now')
+      if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it was deleted')
       throw this.#lost(key, expect, found)
     })
   }
@@ -197,7 +197,7 @@ class EtcdStore implements Store {
         if (alarm) return { ok: false, message: alarmAdvice[alarm] }
         const { trouble } = this.#follower
         const members = this.#options.endpoints.map(({ url }) => new URL(url).host).join(', ')
-        return { ok: true, message: `etcd at ${members}${trouble ? `; its watch is being renewed: ${trouble}` : ''}` }
+        return { ok: true, message: `etcd at ${members}${trouble ? `; renewing its watch: ${trouble}` : ''}` }
       })
     } catch (error) {
       if (error instanceof StoreError) return { ok: false, message: error.message }
@@ -307,7 +307,7 @@ class EtcdStore implements Store {
     // Others may write to the same cluster: their revisions are seen only when a later one is ours.
     await this.#calls.sync().catch(() => undefined)
     if ((await this.#follower.reached(wanted, catchUpMs, signal)) || signal.aborted || this.#closing) return
-    throw new StoreError('Unavailable', `etcd's watch has not reached revision ${after} yet: try again`)
+    throw new StoreError('Unavailable', `The etcd watch has not reached revision ${after} yet: try again`)
   }
 
   /** Keeps an eye on who leads, on the member in use, and on etcd's history. */
@@ -319,7 +319,7 @@ class EtcdStore implements Store {
   }
 
   #fail(why: string): void {
-    const error = new StoreError('Unavailable', `the data in etcd is not what it was (${why}): restart svc3`)
+    const error = new StoreError('Unavailable', `The data in etcd was replaced (${why}): restart svc3`)
     this.#failure.resolve(error)
     this.#feed.end(error)
   }

@@ -18,7 +18,7 @@ export function storeFault(error: unknown, what: string, isWrite: boolean): unkn
 export const unknown = (what: string, reason: string, cause?: unknown): StoreError =>
   new StoreError(
     'Unknown',
-    `"${what}" may have been written, because etcd's answer was lost (${reason}): look before you try again`,
+    `"${what}" may have been written: the answer of etcd was lost (${reason}); check before you try again`,
     { cause },
   )
 
@@ -39,7 +39,7 @@ const rows: readonly Row[] = [
   [
     (_, message) => /request is too large|larger than max/.test(message),
     'TooLarge',
-    (_, what) => `etcd takes no request as large as the one for "${what}": raise its --max-request-bytes`,
+    (_, what) => `etcd refuses the size of the request for "${what}": raise its --max-request-bytes`,
   ],
   [
     (code) => code === grpc.permissionDenied,
@@ -56,10 +56,10 @@ const rows: readonly Row[] = [
 const lost: Row = [
   () => true,
   'Unavailable',
-  (message) => `etcd does not answer, or most of its members are down (${message}): it goes on once they are back`,
+  (message) => `etcd does not answer, or most of its members are down (${message}); svc3 continues when they are back`,
 ]
 
 export const alarmAdvice = {
   NOSPACE: 'etcd has used up its quota of space: compact and defragment it, then run "etcdctl alarm disarm"',
-  CORRUPT: 'etcd says that the data of a member is corrupt: replace that member',
+  CORRUPT: 'etcd reports corrupt data of a member: replace that member',
 } as const

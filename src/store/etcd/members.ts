@@ -171,13 +171,13 @@ export class Members {
       const { header, version } = decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs))
       this.#clusterId ??= header.clusterId
       if (header.clusterId !== this.#clusterId)
-        throw new Error(`${endpoint.url} belongs to another cluster than the other members: name members of one only`)
+        throw new Error(`${endpoint.url} belongs to another cluster: name members of one cluster only`)
       if (isOlder(version, oldest))
         throw new Error(`${endpoint.url} is etcd ${version}: svc3 needs ${oldest.slice(0, 2).join('.')} or later`)
       if (isOlder(version, recommended) && this.#warnedVersion !== version) {
         this.#warnedVersion = version
         this.#notice(
-          `etcd ${version} at ${endpoint.url} has known faults in watches: upgrade it to ${recommended.join('.')} or later`,
+          `etcd ${version} at ${endpoint.url} has known bugs in watches: upgrade it to ${recommended.join('.')} or later`,
         )
       }
       return connection

@@ -101,5 +101,5 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
   clearTimeout(help)
   if (isGap || end.kind === 'compacted') throw compacted(after)
   if (reached > from) return { changes, rev: layout.rev(Math.min(reached, ceiling)) }
-  throw new StoreError('Unavailable', `the changes after revision ${after} could not be read from etcd: try again`)
+  throw new StoreError('Unavailable', `The changes after revision ${after} cannot be read from etcd; try again`)
 }

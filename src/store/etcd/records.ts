@@ -66,10 +66,10 @@ export class Layout {
     const { format, startRev } = JSON.parse(value.toString()) as Meta
     if (format !== dataFormat) {
       const advice = formerFormats.includes(format)
-        ? 'which was in use before the first release: make a backup with the svc3 that wrote it (svc3 server backup), ' +
+        ? 'used before the first release: create a backup with the svc3 that wrote it (svc3 server backup), ' +
           'and restore that into an empty prefix with this one (svc3 server restore)'
         : `this program knows ${dataFormat}: run the newer svc3 that wrote it, or restore a backup from before the upgrade`
-      throw new StoreError('Newer', `the data below /${this.#prefix}/ in etcd has format ${format}, ${advice}`)
+      throw new StoreError('Newer', `The data below /${this.#prefix}/ in etcd has format ${format}, ${advice}`)
     }
     this.#offset = modRevision - startRev
   }
@@ -94,7 +94,7 @@ export class Layout {
   /** Undefined for what somebody else put there: it is passed over, with a notice. */
   entry(kv: KeyValue): Entry | undefined {
     const envelope = unseal(kv.value)
-    if (!envelope) this.#notice(`etcd's key "${kv.key}" has a value that svc3 did not write: it is passed over`)
+    if (!envelope) this.#notice(`etcd's key "${kv.key}" has a value that svc3 did not write; ignored`)
     const key = kv.key.slice(this.#data.length)
     return envelope && { key, value: envelope.value, rev: this.rev(kv.modRevision) }
   }

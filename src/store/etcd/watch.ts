@@ -66,5 +66,5 @@ export async function readWatch(
 /** A token that has expired makes a watch "not permitted": the next try logs in anew. */
 function canceledBy(client: EtcdClient, reason: string): WatchEnd {
   if (/permission denied|auth token/.test(reason)) client.forgetLogin()
-  return { kind: 'failed', text: `etcd ended the watch: ${reason || 'it did not say why'}` }
+  return { kind: 'failed', text: `etcd ended the watch: ${reason || 'no reason given'}` }
 }

@@ -158,6 +158,8 @@ export interface BrowserSessionRecord {
   readonly endsAt: string
   /** A server asks the provider to let it go on; in ms. */
   readonly renewingUntil?: number
+  /** Only of a ticket: when the session ends, at the latest, that it is exchanged for. */
+  readonly sessionEndsAt?: string
   /** What it is renewed with, or nothing; bound to all of the above. */
   readonly sealed: string
 }

@@ -1,5 +1,6 @@
 // Events in the store: those of one moment share a record, because each change waits until its event is on disk and a
 // record costs as much as the change itself. Whoever reads sees them one by one, as if each had a record of its own.
+import { randomBytes } from 'node:crypto'
 import type { KindStore } from '../collection.ts'
 import { type Change, type Entry, isFault, type Json, type Rev, type Store } from '../store.ts'
 
@@ -19,6 +20,17 @@ export interface EventRecord {
   readonly earlier?: readonly EventRecord[]
   /** In memory only: the event in whose record it is, and with which it goes. */
   readonly heldBy?: string
+}
+
+/** Distinguishes the events of this process from others of the same millisecond. */
+const recorder = randomBytes(6).toString('hex')
+let count = 0
+
+/** In order of time and, within a millisecond, in the order in which this server recorded them. */
+export function newEvent(now: Date, event: Omit<EventRecord, 'name' | 'at' | 'earlier' | 'heldBy'>): EventRecord {
+  count += 1
+  const name = `${now.getTime().toString(36).padStart(9, '0')}-${count.toString(36).padStart(6, '0')}-${recorder}`
+  return { name, ...event, at: `${now.toISOString().slice(0, 19)}Z` }
 }
 
 /** An event takes less than two kilobytes, a record up to a thousand. */

@@ -180,6 +180,8 @@ export interface ImageRecord {
   readonly progress?: { readonly percent: number; readonly bytes: number; readonly phase?: string }
   /** Why it is Failed. */
   readonly errorMessage?: string
+  /** Why its disk will not boot, by its partitions when it was taken in. */
+  readonly warning?: string
   /** Absent: it came with svc3. */
   readonly source?: string
   readonly sourceType?: Image['sourceType']

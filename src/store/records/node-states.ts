@@ -21,7 +21,7 @@ export async function markNode(
     const key = collections.vms.key(vm.namespace, vm.name)
     await changeVm(collections, key, uid, (record) => {
       if (isOpen(name) || record.conditions.some(({ type }) => type === 'NodeReady')) return undefined
-      const message = `node "${name}" does not answer since ${at}`
+      const message = `Node ${name} has not responded since ${at}`
       const condition = { type: 'NodeReady', status: 'False', reason: 'NodeLost', message, at } as const
       const power = record.observed.hasRun ? 'unknown' : record.observed.power
       return { ...record, observed: { ...record.observed, power }, conditions: [...record.conditions, condition] }

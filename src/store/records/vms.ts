@@ -26,6 +26,10 @@ export const withDesired = (record: VmRecord, desired: Partial<VmDesired> & Pick
   desired: { ...record.desired, requestKey: undefined, ...desired, generation: record.desired.generation + 1 },
 })
 
+/** Why a VM is removed when nobody asked for it. */
+export const lateDeployment = 'The deployment took too long'
+export const ttlEnded = 'The TTL ended'
+
 export const isDeleted = ({ desired }: VmRecord): boolean => desired.power === 'deleted'
 
 /** A deployment that failed for good and that nobody waited for: it is shown, and nothing of it is on a node. */

@@ -69,7 +69,7 @@ test('SQLite data of a newer program is refused, and left as it is', async (t) =
   db.exec('PRAGMA user_version = 7')
   db.close()
   const before = fs.readFileSync(path.join(folder, 'svc3.db'))
-  await refused('Newer', /schema version 7.*knows up to 1.*newer svc3/, folder)
+  await refused('Newer', /schema version 7.*supports up to 1.*newer svc3/, folder)
   assert.deepEqual(fs.readFileSync(path.join(folder, 'svc3.db')), before)
 })
 

@@ -36,11 +36,7 @@ const threadPlaces = ['./sqlite-thread.ts', './sqlite-thread.mjs', '../sqlite-th
 function findThread(): URL {
   const places = threadPlaces.map((place) => new URL(place, import.meta.url))
   const found = places.find((place) => fs.existsSync(fileURLToPath(place)))
-  if (!found)
-    throw new StoreError(
-      'Unavailable',
-      `the store's thread is missing beside ${import.meta.filename}: build svc3 again`,
-    )
+  if (!found) throw new StoreError('Unavailable', `No store thread beside ${import.meta.filename}: build svc3 again`)
   return found
 }
 
@@ -53,7 +49,7 @@ export async function openSqlite(folder: string, options: SqliteOptions = {}): P
   // Without the options that this process was started with: some (--input-type) are meant for its main file alone.
   const worker = new Worker(options.thread ?? findThread(), { name: 'svc3-store', workerData, execArgv: [] })
   const opening = await firstMessage(worker).catch((cause: unknown) => {
-    throw new StoreError('Unavailable', `the store's thread for ${folder} could not start: ${String(cause)}`, { cause })
+    throw new StoreError('Unavailable', `The store thread for ${folder} could not start: ${String(cause)}`, { cause })
   })
   if (opening[0] === 'opened') return new SqliteStore(worker, folder, opening[1], options)
   await worker.terminate()
@@ -91,7 +87,7 @@ async function prepareFiles(folder: string, file: string): Promise<void> {
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new StoreError('Unavailable', `the data folder ${folder} cannot be used: ${reason}`, { cause })
+    throw new StoreError('Unavailable', `The data folder ${folder} cannot be used: ${reason}`, { cause })
   }
 }
 
@@ -264,7 +260,7 @@ class SqliteStore implements Store {
 
   #nextSent(): Waiting {
     const waiting = this.#sent[0]?.[this.#sentOffset++]
-    if (!waiting) throw new Error('the thread of the store answered what nobody asked')
+    if (!waiting) throw new Error('The store thread sent an unexpected answer')
     if (this.#sentOffset === this.#sent[0]?.length) {
       this.#sent.shift()
       this.#sentOffset = 0
@@ -274,12 +270,12 @@ class SqliteStore implements Store {
 
   #die(cause: Error): void {
     if (this.#death) return
-    const message = `the store's thread for ${this.#folder} has died (${cause.message}): restart svc3`
+    const message = `The store thread for ${this.#folder} has died (${cause.message}): restart svc3`
     this.#death = new StoreError('Unavailable', message, { cause })
     const sent = this.#sent.flat().slice(this.#sentOffset)
     for (const { request, reject } of sent) {
       const isWrite = writes.has(request[0])
-      const perhaps = `${message}, then look whether "${request[1]}" was written`
+      const perhaps = `${message}, then check whether "${request[1]}" was written`
       reject(new StoreError(isWrite ? 'Unknown' : 'Unavailable', isWrite ? perhaps : message, { cause }))
     }
     for (const { reject } of this.#unsent) reject(this.#death)
@@ -312,5 +308,4 @@ function expectAnswer<K extends Answer[0]>(kind: K, answer: Answer): Extract<Ans
   return answer as Extract<Answer, { readonly 0: K }>
 }
 
-const otherKind = (answer: Answer): Error =>
-  new Error(`the thread of the store gave an answer of another kind: ${answer[0]}`)
+const otherKind = (answer: Answer): Error => new Error(`The store thread sent another kind of answer: ${answer[0]}`)

@@ -48,21 +48,21 @@ export function refusal(error: unknown, { file, folder }: Place): Opening {
     [code.busy]: [
       'refused',
       'Locked',
-      `the data folder ${folder} is in use by another svc3: stop that one first, or choose another folder`,
+      `The data folder ${folder} is in use by another svc3: stop it first, or choose another folder`,
     ],
     [code.notADatabase]: ['refused', 'Unavailable', `${file} is not a database: move it away, or restore a backup`],
     [code.corrupt]: [
       'refused',
       'Unavailable',
-      `the database ${file} is damaged (${messageOf(error)}): restore a backup`,
+      `The database ${file} is damaged (${messageOf(error)}): restore a backup`,
     ],
     [code.full]: ['refused', 'Unavailable', `disk full: ${file} cannot be opened until there is space in ${folder}`],
-    [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check who owns it, and its mode`],
+    [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check its owner and mode`],
     [code.cantOpen]: [
       'refused',
       'Unavailable',
-      `${file} cannot be opened: check that it is a file, who owns it, and its mode`,
+      `${file} cannot be opened: check that it is a file, its owner and its mode`,
     ],
   }
-  return reasons[primary] ?? ['refused', 'Unavailable', `the database ${file} cannot be opened: ${messageOf(error)}`]
+  return reasons[primary] ?? ['refused', 'Unavailable', `The database ${file} cannot be opened: ${messageOf(error)}`]
 }

@@ -35,7 +35,7 @@ function openDatabase(): DatabaseSync {
     throw new Refusal(
       'refused',
       'Newer',
-      `the data in ${folder} has schema version ${version}, this program knows up to ${schemaVersion}: ` +
+      `The data in ${folder} has schema version ${version}, and this program supports up to ${schemaVersion}: ` +
         'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
     )
   // Counts for a new file only: twice SQLite's usual size, so that fewer pages are written for values of a kilobyte.
@@ -187,7 +187,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
       if (db.isTransaction) db.exec('ROLLBACK')
       trouble = isDiskFull(error)
         ? `disk full: nothing was written; make space in ${folder}, then try again`
-        : `the database in ${folder} could not be written, nothing was applied: ${messageOf(error)}`
+        : `The database in ${folder} could not be written, nothing was applied: ${messageOf(error)}`
       return ['failed', 'Unavailable', trouble]
     }
   }

@@ -8,11 +8,9 @@ import path from 'node:path'
 import { Client } from 'ssh2'
 import { buildTiny, tinyFolder } from '../../../packages/tiny-guests/build.ts'
 import { exec } from '../../../src/platform/exec.ts'
+import { isAllTested } from '../tools/all-tested.ts'
 
 export type Architecture = 'amd64' | 'arm64'
-
-/** In test/long. What guests do in the README's tour as well is left to it otherwise: a boot without KVM takes seconds. */
-export const isAllTested = Boolean(process.env.SVC3_TEST_ALL)
 
 /** Of arm64 the README's tour and vms.test.ts go from deploy to save, commit, push and pull; all of it is in test/long. */
 export const testedArchitectures: readonly Architecture[] = isAllTested ? ['amd64', 'arm64'] : ['amd64']

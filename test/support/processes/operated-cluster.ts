@@ -1,4 +1,4 @@
-// Three members of etcd and three servers on hosts of their own, as docs/operating.md sets them up: certificates, flags and
+// Three members of etcd and three servers on hosts of their own, as docs/operate/several-servers.md sets them up: certificates, flags and
 // environment are read from that page, with other addresses in them.
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
@@ -33,9 +33,9 @@ const written = (n: number): string => `10.0.0.${11 + n}`
 
 /** The blocks of code of a step. */
 export function blocksBelow(page: string, heading: string): string[] {
-  const [, step = ''] = page.split(`\n### ${heading}\n`)
-  const blocks = [...(step.split('\n### ')[0]?.matchAll(/```\w*\n([\s\S]*?)```/g) ?? [])].map(([, block = '']) => block)
-  if (blocks.length === 0) throw new Error(`docs/operating.md has no block below "${heading}"`)
+  const [, step = ''] = page.split(`\n## ${heading}\n`)
+  const blocks = [...(step.split('\n## ')[0]?.matchAll(/```\w*\n([\s\S]*?)```/g) ?? [])].map(([, block = '']) => block)
+  if (blocks.length === 0) throw new Error(`docs/operate/several-servers.md has no block below "${heading}"`)
   return blocks
 }
 const blockBelow = (page: string, heading: string): string => blocksBelow(page, heading)[0] ?? ''
@@ -51,7 +51,7 @@ export async function setUpCluster(
   hosts: readonly TestHost[],
   publicUrl: string,
 ): Promise<OperatedCluster> {
-  const page = await fs.readFile(path.join(root, 'docs/operating.md'), 'utf8')
+  const page = await fs.readFile(path.join(root, 'docs/operate/several-servers.md'), 'utf8')
   const etc = path.join(folder, 'etc')
   await fs.mkdir(etc)
   /** With the addresses of these hosts, and below our own folder. */

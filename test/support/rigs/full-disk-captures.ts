@@ -28,7 +28,7 @@ const mount = (folder: string, ...options: string[]): void =>
     await writeAsGuest(rig.vmFolder('a'), [{ offset: 0, bytes }])
     bytes.copy(rig.disks.get('a') ?? Buffer.alloc(0), 0)
     const { problem } = await rig.server.outcome(rig.capture('a').id)
-    assert.match(problem ?? '', /could not be saved on node "node": .* is full/)
+    assert.match(problem ?? '', /Could not be saved on node node: .* is full/)
     await eventually(async () => assert.deepEqual(await rig.left(), []))
     const blobs = (await fs.readdir(path.join(content, 'blobs'), { recursive: true, withFileTypes: true })).filter(
       (each) => each.isFile(),
@@ -65,7 +65,7 @@ const mount = (folder: string, ...options: string[]): void =>
   const refused = await send(randomBytes(8 * mebi))
   Object.assign(fs, { statfs })
   assert.equal(refused.status, 413, refused.text)
-  assert.match(refused.body.message, /the disk of the server is full/)
+  assert.match(refused.body.message, /The disk of the server is full/)
   const surely = await send(randomBytes(8 * mebi))
   assert.equal(surely.status, 413, surely.text)
   assert.deepEqual(await fs.readdir(path.join(service.services.content.folder, 'unfinished')), [])

@@ -66,7 +66,7 @@ export async function startLogin(args: readonly string[], env: Record<string, st
 
 /** The form of the built-in provider. */
 export async function fillLogin(page: Page, email: string, password: string): Promise<void> {
-  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Log in' }).click()
 }

@@ -153,7 +153,7 @@ const exampleIdentity: Identity = {
   clientId: 'svc3-cli',
   async verify(idToken) {
     if (idToken === exchangeToken.example.body.idToken) return { kind: 'user', name: 'ada@example.com', admin: false }
-    throw new ApiError('Unauthorized', 'Unauthorized: the identity provider’s token is not valid here', {
+    throw new ApiError('Unauthorized', 'Unauthorized: the token of the identity provider is invalid', {
       hint: 'log in',
     })
   },

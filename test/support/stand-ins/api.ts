@@ -71,14 +71,14 @@ function answer(service: FakeService, { method, path, headers, body }: Seen): [n
   if (method === 'GET' && service.pages.has(path)) return [200, service.pages.get(path)]
   if (`${method} ${path}` === 'GET /api/v1/namespaces') return [200, { items: [] }]
   const [namespace = '', ...rest] = path.slice(base.length).split('/')
-  if (namespace === 'svc-missing') throw notFound('namespaces', namespace, 'list the namespaces')
+  if (namespace === 'svc-missing') throw notFound('namespaces', namespace, { hint: 'List the namespaces' })
   if (namespace === 'svc-closed') throw new ApiError('Forbidden', 'only administrators manage registry credentials')
   const route = `${method} ${rest.join('/')}`
   if (route === 'GET secrets/registrycredentials') {
     const items = [...service.stored].filter(([key]) => key.startsWith(`${namespace} `)).map((entry) => entry[1])
     return [200, { items }]
   }
-  if (method === 'GET') throw new ApiError('NotFound', 'path not found: there is no such operation')
+  if (method === 'GET') throw new ApiError('NotFound', 'Path not found')
   const input = JSON.parse(body) as RegistryCredentialInput
   const key = `${namespace} ${input.server}`
   const present = service.stored.get(key)
@@ -90,7 +90,7 @@ function answer(service: FakeService, { method, path, headers, body }: Seen): [n
     service.passwords.set(input.server, input.password)
     return [present ? 200 : 201, record]
   }
-  if (!present) throw notFound('registrycredentials', input.server, 'list them')
+  if (!present) throw notFound('registrycredentials', input.server, { hint: 'List them' })
   service.stored.delete(key)
   return [200, success('removed', { kind: 'registrycredentials', name: input.server })]
 }

@@ -26,7 +26,7 @@ export async function startTunnelService(token = 'test-token-1234'): Promise<Tun
   const server = createServer((request, response) => {
     const name = request.url?.slice(prefix.length) ?? ''
     if (name === service.vm.name) return send(response, 200, service.vm)
-    send(response, 404, notFound('vms', name, 'svc3 vm list shows what is there').toStatus('request-1'))
+    send(response, 404, notFound('vms', name).toStatus('request-1'))
   })
   server.on('upgrade', (request, socket, head) => {
     const url = new URL(request.url ?? '', 'http://x')
@@ -39,7 +39,7 @@ export async function startTunnelService(token = 'test-token-1234'): Promise<Tun
       ? new ApiError('Unauthorized', 'Unauthorized: bad token')
       : isThere
         ? service.refuse?.(count)
-        : notFound('vms', url.pathname.split('/').at(-2) ?? '', 'svc3 vm list shows what is there')
+        : notFound('vms', url.pathname.split('/').at(-2) ?? '')
     if (!refusal) return sockets.handleUpgrade(request, socket, head, (ws) => service.guest(ws, port, count))
     const body = JSON.stringify(refusal.toStatus('request-1'))
     socket.end(

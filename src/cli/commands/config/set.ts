@@ -5,30 +5,35 @@ import { checkUrl, fieldsOf, readConfig, textOf } from '../../connect/connection
 import { UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
-  description: 'Changes the context in use, or with --context another one, which is then in use.',
+  description: 'Changes the current context. With --context, creates or changes that one and switches to it.',
   arguments: {},
   options: {
-    'api-url': { type: 'string', short: 'a', value: 'URL', description: 'Address of the service' },
-    namespace: { type: 'string', short: 'n', value: 'NAMESPACE', description: 'Namespace where none is named' },
-    context: { type: 'string', value: 'NAME', defaultText: 'the one in use', description: 'Context to change and use' },
+    'api-url': { type: 'string', short: 'a', value: 'URL', description: 'Address of the server' },
+    namespace: { type: 'string', short: 'n', value: 'NAMESPACE', description: 'Default namespace' },
+    context: {
+      type: 'string',
+      value: 'NAME',
+      defaultText: 'the current one',
+      description: 'Context to change and switch to',
+    },
     ca: {
       type: 'string',
       value: 'FILE',
-      description: 'PEM file of the authorities that may vouch for the service ("none": those of the system)',
+      description: 'PEM file of the CAs to trust (none: the CAs of the system)',
     },
     fingerprint: {
       type: 'string',
       value: 'SHA256',
-      description: 'Accept the server whose public key has this fingerprint, and no other ("none": forget it)',
+      description: 'Trust only a server key with this fingerprint (none: forget it)',
     },
   },
   examples: [
-    { line: 'svc3 config set --api-url https://svc3.example.com', does: 'Work with that server from now on' },
-    { line: 'svc3 config set --ca ca.pem', does: 'Its certificate comes from an authority of your own' },
+    { line: 'svc3 config set --api-url https://svc3.example.com', does: 'Use this server from now on' },
+    { line: 'svc3 config set --ca ca.pem', does: 'Trust your own CA' },
   ],
   async run({ host, done }, { options }) {
     if (Object.values({ ...options, quiet: undefined }).every((value) => typeof value !== 'string'))
-      throw new UsageError('there is nothing to set', 'name at least one option')
+      throw new UsageError('Nothing to set', 'Specify at least one option')
     const { config = {} } = readConfig(host)
     const given = options['api-url'] === undefined ? undefined : checkUrl(options['api-url'], '--api-url')
     const name = options.context ?? textOf(config.currentContext) ?? (given && new URL(given).host)
@@ -36,8 +41,8 @@ export const command = defineCommand({
     const apiUrl = given ?? known
     if (name === undefined || apiUrl === undefined)
       throw new UsageError(
-        '--api-url URL is missing: no address is known yet',
-        'for example --api-url https://svc3.example.com',
+        'Specify --api-url: no server is configured yet',
+        'For example --api-url https://svc3.example.com',
       )
     const ca = options.ca === undefined ? {} : { ca: await checkedAuthorities(host.workingDir, options.ca) }
     const namespace = options.namespace === undefined ? {} : { namespace: options.namespace }
@@ -49,11 +54,11 @@ export const command = defineCommand({
     const fingerprint =
       options.fingerprint && !isForgotten ? checkFingerprint(options.fingerprint, '--fingerprint') : undefined
     if (fingerprint && !apiUrl.startsWith('https:'))
-      throw new UsageError(`--fingerprint is of no use with ${apiUrl}, which is not https`)
+      throw new UsageError(`--fingerprint needs https, and the address is ${apiUrl}`)
     const { editContext } = await import('../../connect/config.ts')
     await editContext(host, name, { apiUrl, ...namespace, ...ca, ...login }, { makeCurrent: true })
     if (fingerprint || isForgotten) await pin(host, new URL(apiUrl).origin, fingerprint)
-    await done(`Context ${name} is in use, with ${apiUrl}.`, { context: name, apiUrl })
+    await done(`Using context ${name} (${apiUrl}).`, { context: name, apiUrl })
     return 0
   },
 })

@@ -13,10 +13,10 @@ interface Shown {
 }
 
 export const command = defineCommand({
-  description: 'Shows everything but tokens.',
+  description: 'Shows the contexts and the current one. Tokens are not shown.',
   arguments: {},
   options: { ...printed },
-  examples: [{ line: 'svc3 config view', does: 'The contexts, and which is in use' }],
+  examples: [{ line: 'svc3 config view', does: 'List the contexts' }],
   async run(context) {
     const { config = {} } = readConfig(context.host)
     const current = textOf(config.currentContext)
@@ -28,9 +28,9 @@ export const command = defineCommand({
       const [namespace, ca] = [textOf(fields.namespace) ?? '', textOf(fields.ca) ?? '']
       return { name, current: name === current, apiUrl, namespace, ca, fingerprint }
     })
-    for (const name of ['SVC3_API_URL', 'SVC3_CONTEXT'])
-      if (context.host.env[name]) context.note(`${name} is set and goes before the context in use`)
-    await context.print(items, columns, 'nothing is configured; "config set --api-url URL" does that')
+    for (const name of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])
+      if (context.host.env[name]) context.note(`${name} is set and overrides the current context`)
+    await context.print(items, columns, 'No contexts. Create one with svc3 config set --api-url URL')
     return 0
   },
 })

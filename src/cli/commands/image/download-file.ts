@@ -34,7 +34,7 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   const { name, format = 'raw' } = choice
   const file = path.resolve(host.workingDir, choice.file ?? fileName(name, format))
   if (!choice.force && (await fs.stat(file).catch(() => undefined)))
-    throw new Failure(`${file} is there already`, 'give another one with --file, or replace it with --force')
+    throw new Failure(`${file} already exists`, 'Choose another name with --file, or replace it with --force')
   const { client, namespace } = await context.connect()
   const image = await kind.get(client, { namespace, name, signal })
   const suffix = format === 'raw' ? '' : `-${format}`
@@ -69,13 +69,13 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
     meter?.end()
     const { size } = await handle.stat()
     if (size === 0) await fs.rm(part, { force: true })
-    if (signal.aborted) throw new Interrupted('interrupted', 'the same command goes on from here')
-    if (size > 0) context.note(`what has come is in ${part}: the same command goes on from there`)
+    if (signal.aborted) throw new Interrupted('interrupted', 'Run the same command to resume')
+    if (size > 0) context.note(`Partial download kept in ${part}. Run the same command to resume`)
     throw error
   } finally {
     meter?.end()
   }
-  await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} is saved as ${file}.`, image)
+  await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} saved as ${file}.`, image)
   return 0
 }
 
@@ -102,7 +102,7 @@ async function ask(from: From, first: number): Promise<TransportResponse> {
     signal,
   })
   if (answer.header('etag') === tag) return answer
-  throw new Failure(`${kind.word} "${image.name}" changed while it was downloaded`, 'download it again')
+  throw new Failure(`${kind.word} ${image.name} changed during the download`, 'Download it again')
 }
 
 /** Where the answer begins, and how long the whole is. */
@@ -111,7 +111,7 @@ function placeOf(answer: TransportResponse, asked: number): { start: number; tot
   if (answer.status === 206 && Number(first) === asked) return { start: asked, totalBytes: Number(total) }
   const length = answer.header('content-length')
   if (answer.status === 200 && length !== undefined) return { start: 0, totalBytes: Number(length) }
-  throw new Failure('the service answered with another part than was asked for', 'remove the .part file and try again')
+  throw new Failure('The server sent another part than requested', 'Delete the .part file and try again')
 }
 
 type Handle = Awaited<ReturnType<typeof import('node:fs/promises').open>>
@@ -121,8 +121,8 @@ async function openPart(part: string): Promise<Handle> {
     return await promises.open(part, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   } catch (error) {
     throw new Failure(
-      `cannot write ${part} (${(error as NodeJS.ErrnoException).code})`,
-      'choose another place with --file',
+      `Cannot write ${part} (${(error as NodeJS.ErrnoException).code})`,
+      'Choose another path with --file',
     )
   }
 }
@@ -145,12 +145,12 @@ async function save(answer: TransportResponse, handle: Handle, start: number, me
   } finally {
     await handle.truncate(at)
   }
-  const lost = (what: string) => new ConnectionError('lost', '', what, 'try again')
-  if (at - start !== length) throw lost(`a part of the download ended after ${at - start} of ${length} bytes`)
+  const lost = (what: string) => new ConnectionError('lost', '', what, 'Try again')
+  if (at - start !== length) throw lost(`The download ended after ${at - start} of ${length} bytes`)
   const digest = /^sha-256=:(.*):$/.exec(answer.header('content-digest') ?? '')?.[1]
   if (digest === undefined || digest === hash.digest('base64')) return at
   await handle.truncate(start)
-  throw lost('a part of the download is not what the service sent')
+  throw lost('The downloaded data is corrupt')
 }
 
 /** What the service says is nothing but zeros is not fetched: the file has a hole there. Returns how far it is then. */

@@ -4,6 +4,7 @@ import * as api from '../../../api/images/images.ts'
 import type { Operation } from '../../../api/operation.ts'
 import type { Client, ListOperation } from '../../../client/client.ts'
 import type { Column } from '../../output/output.ts'
+import type { Field } from '../../output/record.ts'
 
 export interface ImageKind {
   /** In messages, and as the name of the path's parameter. */
@@ -44,8 +45,29 @@ export const columns: readonly Column<Image>[] = [
   { header: 'SIZE', cell: (image) => image.size },
   { header: 'TYPE', cell: (image) => image.type },
   { header: 'STATE', keep: 'always', cell: (image) => image.state },
+  { header: 'UPDATED', terminal: 'room', cell: (image) => ({ time: image.lastUpdatedTimestamp }) },
   { header: 'STORAGE-SIZE', wide: true, cell: (image) => image.spaceUsed },
   { header: 'SOURCE', wide: true, cell: (image) => image.source },
   { header: 'OWNER', wide: true, cell: (image) => image.owner },
   { header: 'ERROR', wide: true, cell: (image) => image.errorMessage },
+]
+
+/** Of ISOs, too. */
+export const fields: readonly Field<Image>[] = [
+  { label: 'Name', value: (image) => image.name },
+  { label: 'Description', value: (image) => image.description },
+  { label: 'State', value: (image) => image.state },
+  { label: 'Progress', value: ({ progress }) => progress && `${progress.percent} %` },
+  { label: 'Error', value: (image) => image.errorMessage },
+  { label: 'Architecture', value: (image) => image.type },
+  { label: 'OS', value: (image) => image.os },
+  { label: 'Disk size', value: (image) => image.size },
+  { label: 'Storage size', value: (image) => image.spaceUsed },
+  { label: 'Version', value: (image) => image.version },
+  { label: 'Source', value: (image) => image.source },
+  { label: 'Made from', value: ({ parent }) => parent?.image },
+  { label: 'Owner', value: (image) => image.owner },
+  { label: 'Updated', value: (image) => ({ time: image.lastUpdatedTimestamp }) },
+  { label: 'Used by', value: (image) => image.usedBy },
+  { label: 'Checksum', value: (image) => image.checksum },
 ]

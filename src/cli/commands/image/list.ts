@@ -6,12 +6,12 @@ import { printChosen } from '../../print-chosen.ts'
 import { columns, imageKind } from './kind.ts'
 
 export const command = defineCommand({
-  description: 'Images belong to the cluster: every namespace sees the same ones.',
+  description: 'Images belong to the cluster and are the same in every namespace.',
   arguments: { names: { value: 'NAME', description: 'only these images', names: 'images', repeatable: true } },
   options: { ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 image list', does: 'What can be deployed' },
-    { line: 'svc3 image list tiny-arm64 -o wide', does: 'One image, with where it comes from' },
+    { line: 'svc3 image list', does: 'List all images' },
+    { line: 'svc3 image list tiny-arm64 -o wide', does: 'Show one image with its source' },
   ],
   async run(context, { args: { names } }) {
     const { client, namespace } = await context.connect()
@@ -24,7 +24,6 @@ export const command = defineCommand({
       // Behind the others, which scripts know by their places.
       columns: [...columns, { header: 'OS', wide: true, cell: (image) => image.os }],
       none: 'No images in the cluster.',
-      listCommand: 'image list',
     })
     // The column is for scripts, too, and has nothing but the state.
     for (const { name, progress, errorMessage } of items)

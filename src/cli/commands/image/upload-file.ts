@@ -33,7 +33,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
   const { host, signal } = context
   const { description, type, firmware, os } = choice
   const file = path.resolve(host.workingDir, choice.file)
-  const name = checkName(choice.name ?? nameOfFile(file), kind.word, 'give another one with --name')
+  const name = checkName(choice.name ?? nameOfFile(file), kind.word, 'Choose another name with --name')
   await using source = await openSource(file)
   const { client, namespace } = await context.connect()
   const body = {
@@ -47,7 +47,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     ...(os !== undefined && { os }),
   }
   const begun = await client.call(beginUpload, { params: { namespace }, body, signal })
-  if (begun.offset > 0) context.note(`going on after ${roughSize(begun.offset)} of ${roughSize(begun.size)}`)
+  if (begun.offset > 0) context.note(`Resuming after ${roughSize(begun.offset)} of ${roughSize(begun.size)}`)
   const params = { namespace, upload: begun.id }
   const meter = startMeter(context, `${kind.word} ${name}`, source.bytes, begun.offset)
   const over = new AbortController()
@@ -56,10 +56,11 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     if (context.isTalking) void follow(client, kind, { namespace, name }, meter, over.signal).catch(() => undefined)
     const image = await finish(client, params, await source.digest(), signal)
     meter.end()
-    await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} is uploaded.`, image)
+    await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} uploaded.`, image)
+    if (image.warning !== undefined) context.note(image.warning)
     return 0
   } catch (error) {
-    if (signal.aborted) throw new Interrupted('interrupted', 'the same command goes on from here, for a day')
+    if (signal.aborted) throw new Interrupted('interrupted', 'Run the same command within a day to resume')
     throw error
   } finally {
     over.abort()
@@ -141,6 +142,6 @@ async function follow(
   for await (const { type, object } of watch(client, kind.list, input as never, { signal })) {
     const { progress } = object as Partial<Image>
     if (type !== 'BOOKMARK' && progress && !signal.aborted)
-      meter.show({ text: 'the service takes it in', percent: progress.percent })
+      meter.show({ text: 'processing on the server', percent: progress.percent })
   }
 }

@@ -18,13 +18,13 @@ const pieceBytes = 2 ** 20
 
 export async function openSource(file: string): Promise<Source> {
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
-    throw new Failure(`cannot read ${file} (${error.code})`, 'check the name of the file')
+    throw new Failure(`Cannot read ${file} (${error.code})`, 'Check the name of the file')
   })
   const stat = await handle.stat({ bigint: true })
   const bytes = Number(stat.size)
   if (!stat.isFile() || bytes === 0) {
     await handle.close()
-    throw new Failure(`${file} is ${stat.isFile() ? 'empty' : 'not a file'}`, 'give the file of a disk')
+    throw new Failure(`${file} is ${stat.isFile() ? 'empty' : 'not a file'}`, 'Specify the file of a disk')
   }
   const hash = crypto.createHash('sha256')
   let hashed = 0
@@ -34,7 +34,7 @@ export async function openSource(file: string): Promise<Source> {
     for (let at = offset; at < bytes; ) {
       const piece = Buffer.allocUnsafe(Math.min(pieceBytes, bytes - at))
       const { bytesRead } = await handle.read(piece, 0, piece.length, at)
-      if (bytesRead === 0) throw new Failure(`${file} became shorter while it was sent`, 'send it again')
+      if (bytesRead === 0) throw new Failure(`${file} became shorter during the upload`, 'Upload it again')
       const got = piece.subarray(0, bytesRead)
       if (at <= hashed && at + bytesRead > hashed) {
         hash.update(got.subarray(hashed - at))

@@ -7,19 +7,19 @@ import { imageArgument, isRefused, resultColumns, selectionOf, selectionOptions 
 
 export const command = defineCommand({
   description:
-    'Nodes fetch it in the background and keep it until it is removed, also when it changes; then deployments start at\nonce.',
+    'Nodes fetch the image in the background and keep it, up to date, until it is removed. Deployments then start\nat once.',
   arguments: imageArgument,
   options: {
     ...selectionOptions,
-    wait: { type: 'boolean', description: 'Answer when they have it' },
+    wait: { type: 'boolean', description: 'Wait until the nodes have it' },
     ...waiting,
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 imagecache add sonoma --all --wait', does: 'On all nodes, and wait for them' },
-    { line: 'svc3 ic add sonoma --nodes mini-arm-13,mini-arm-14', does: 'On two nodes' },
-    { line: 'svc3 ic add sonoma --tags ios', does: 'On nodes with a tag' },
+    { line: 'svc3 imagecache add sonoma --all --wait', does: 'Cache on all nodes and wait' },
+    { line: 'svc3 ic add sonoma --nodes mini-arm-13,mini-arm-14', does: 'Cache on two nodes' },
+    { line: 'svc3 ic add sonoma --tags ios', does: 'Cache on nodes with a tag' },
   ],
   async run(context, { args: { image }, options }) {
     const body = selectionOf(options)
@@ -34,10 +34,10 @@ export const command = defineCommand({
       const failed = copies.find(({ state }) => state === 'Failed')
       if (failed)
         throw new Failure(
-          `node ${failed.node} does not have image ${image}: ${failed.errorMessage ?? 'it failed'}`,
-          `its agent goes on trying; "${context.host.calledAs} imagecache info ${image}" shows all nodes`,
+          `Node ${failed.node} could not fetch image ${image}: ${failed.errorMessage ?? 'failed'}`,
+          `The agent keeps trying. Run ${context.host.calledAs} imagecache info ${image} to see all nodes`,
         )
-      context.note(`image ${image} is on ${copies.map(({ node }) => node).join(', ') || 'no node'}`)
+      context.note(`Image ${image} is on ${copies.map(({ node }) => node).join(', ') || 'no node'}`)
     }
     return refused.length > 0 ? 1 : 0
   },

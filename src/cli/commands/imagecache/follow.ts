@@ -18,7 +18,7 @@ export async function untilCached(
   { image, nodes, timeoutMs }: Awaited,
 ): Promise<CachedCopy[]> {
   const { watch } = await import('../../../client/watch.ts')
-  const lookAgain = `"${context.host.calledAs} imagecache info ${image}" shows how far it is`
+  const lookAgain = `run ${context.host.calledAs} imagecache info ${image} to see the progress`
   const late = AbortSignal.timeout(timeoutMs)
   const over = new AbortController()
   const signal = AbortSignal.any([context.signal, late, over.signal])
@@ -39,8 +39,8 @@ export async function untilCached(
     show.end()
     over.abort()
   }
-  if (context.signal.aborted) throw new Interrupted('interrupted', `it goes on being fetched; ${lookAgain}`)
-  throw new TimedOut(`image ${image} is not on all nodes yet`, `it goes on being fetched; ${lookAgain}`)
+  if (context.signal.aborted) throw new Interrupted('interrupted', `Nodes continue to fetch it; ${lookAgain}`)
+  throw new TimedOut(`Image ${image} is not on all nodes yet`, `Nodes continue to fetch it; ${lookAgain}`)
 }
 
 type Shown = ((open: readonly CachedCopy[]) => void) & { end(): void }
@@ -52,7 +52,7 @@ function linePerNode(board: Board, image: string): Shown {
     for (const { node, state, progress } of open) {
       const line = lines.get(node) ?? board.item(`node ${node}`)
       lines.set(node, line)
-      const text = state === 'Pending' ? `waits for image ${image}` : `fetching image ${image}`
+      const text = state === 'Pending' ? `waiting for image ${image}` : `fetching image ${image}`
       line.show({ text, ...(progress && { percent: progress.percent }) })
     }
     for (const [node, line] of lines) {

@@ -17,15 +17,15 @@ export const command = defineCommand({
   arguments: imageArgument,
   options: { ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 imagecache info sonoma', does: 'Which nodes have it, and how far the others are' },
-    { line: 'svc3 ic info sonoma -o json', does: 'The same, for programs' },
+    { line: 'svc3 imagecache info sonoma', does: 'Show which nodes have the image, and the progress of others' },
+    { line: 'svc3 ic info sonoma -o json', does: 'The same for a program' },
   ],
   async run(context, { args: { image } }) {
     const { client, namespace } = await context.connect()
     const found = await client.call(getCachedImage, { params: { namespace, image }, signal: context.signal })
     for (const { node, errorMessage } of found.nodes)
       if (errorMessage !== undefined) context.note(visible(`node ${node}: ${errorMessage}`))
-    await context.print(found.nodes, columns, `No node of namespace ${namespace} has a copy of image ${image}.`)
+    await context.print(found.nodes, columns, `No node in namespace ${namespace} has image ${image}.`)
     return 0
   },
 })

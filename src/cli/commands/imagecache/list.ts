@@ -24,24 +24,23 @@ const columns: readonly Column<CachedImage>[] = [
 ]
 
 export const command = defineCommand({
-  description: 'Those of which a node has a copy, or is to have one.',
+  description: 'Lists images that a node has or fetches.',
   arguments: { names: { value: 'IMAGE', description: 'only these images', repeatable: true } },
   options: { ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 imagecache list', does: 'Which nodes have which images' },
-    { line: 'svc3 ic list -o wide', does: 'The same, with those that were added and those that failed' },
+    { line: 'svc3 imagecache list', does: 'Show which nodes have which images' },
+    { line: 'svc3 ic list -o wide', does: 'Include added and failed nodes' },
   ],
   async run(context, { args: { names } }) {
     const { client, namespace } = await context.connect()
     const { items } = await client.call(listCachedImages, { params: { namespace }, signal: context.signal })
     return printChosen(context, {
-      kind: 'images',
+      kind: 'cached-images',
       items,
       nameOf: ({ name }) => name,
       wanted: names,
       columns,
-      none: `No node of namespace ${namespace} has a copy of an image.`,
-      listCommand: 'imagecache list',
+      none: `No node in namespace ${namespace} has an image.`,
     })
   },
 })

@@ -7,7 +7,7 @@ import type { Column } from '../../output/output.ts'
 export const imageArgument = { image: { value: 'IMAGE', description: 'name of the image', required: true } } as const
 
 export const selectionOptions = {
-  nodes: { type: 'string', value: 'NODE,…', repeatable: true, description: 'These nodes' },
+  nodes: { type: 'string', value: 'NODE,…', repeatable: true, description: 'Names of nodes' },
   tags: { type: 'string', value: 'TAG,…', repeatable: true, description: 'Nodes with any of these tags' },
   all: { type: 'boolean', description: 'All nodes of the namespace' },
 } as const satisfies Options
@@ -21,7 +21,7 @@ interface Selected {
 export function selectionOf({ nodes, tags, all }: Selected): NodeSelection {
   const [names, labels] = [listed(nodes), listed(tags)]
   if (names.length + labels.length === 0 && !all)
-    throw new UsageError('no nodes are named', 'name them with --nodes a,b or --tags t, or take --all')
+    throw new UsageError('No nodes specified', 'Use --nodes a,b or --tags t or --all')
   return { ...(names.length > 0 && { nodes: names }), ...(labels.length > 0 && { tags: labels }), ...(all && { all }) }
 }
 

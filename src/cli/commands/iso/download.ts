@@ -5,12 +5,12 @@ import { saved } from '../image/options.ts'
 import { isoKind } from './kind.ts'
 
 export const command = defineCommand({
-  description: 'Cut off, the same command goes on where it was.',
+  description: 'If interrupted, run the same command to resume.',
   arguments: { name: { value: 'NAME', description: 'ISO to download', names: 'isos', required: true } },
   options: { ...saved, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 iso download ventura.iso', does: 'Into this folder' },
-    { line: 'svc3 iso download ventura.iso -f /tmp/disc.iso', does: 'Somewhere else' },
+    { line: 'svc3 iso download ventura.iso', does: 'Save to the current folder' },
+    { line: 'svc3 iso download ventura.iso -f /tmp/disc.iso', does: 'Save to another path' },
   ],
   run: (context, { args: { name }, options: { file, force } }) => downloadFile(context, isoKind, { name, file, force }),
 })

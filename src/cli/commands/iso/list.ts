@@ -6,12 +6,12 @@ import { columns } from '../image/kind.ts'
 import { isoKind } from './kind.ts'
 
 export const command = defineCommand({
-  description: 'ISOs belong to the cluster: every namespace sees the same ones.',
+  description: 'ISOs belong to the cluster and are the same in every namespace.',
   arguments: { names: { value: 'NAME', description: 'only these ISOs', names: 'isos', repeatable: true } },
   options: { ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 iso list', does: 'All of them' },
-    { line: 'svc3 iso list ventura.iso -o wide', does: 'One ISO, with where it comes from' },
+    { line: 'svc3 iso list', does: 'List all ISOs' },
+    { line: 'svc3 iso list ventura.iso -o wide', does: 'Show one ISO with its source' },
   ],
   async run(context, { args: { names } }) {
     const { client, namespace } = await context.connect()
@@ -22,7 +22,6 @@ export const command = defineCommand({
       wanted: names,
       columns,
       none: 'No ISOs in the cluster.',
-      listCommand: 'iso list',
     })
   },
 })

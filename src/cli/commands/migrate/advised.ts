@@ -8,6 +8,7 @@ import {
   requestText,
 } from '../../../legacy/advice.ts'
 import type { Found } from '../../../legacy/find.ts'
+import type { Confidence } from '../../../legacy/scan/finding.ts'
 import type { Column } from '../../output/output.ts'
 
 export interface Advised {
@@ -29,6 +30,7 @@ export interface Scanned extends Advised {
   readonly column: number
   /** As it stands there. */
   readonly text: string
+  readonly confidence: Confidence
   /** In a log: how often. */
   readonly count?: number
 }

@@ -9,6 +9,8 @@ import { notFound } from '../../../api/errors.ts'
 export interface ScannedFile {
   /** As it was named, or from there. */
   readonly name: string
+  /** Whether it can be read a second time. */
+  readonly isRepeatable: boolean
   chunks(): AsyncIterable<Uint8Array>
 }
 
@@ -24,7 +26,7 @@ export async function* filesUnder(
   for (const given of paths) {
     const whole = path.resolve(workingDir, given)
     const stat = await fs.stat(whole).catch(() => undefined)
-    if (!stat) throw notFound('files', given, 'check the path, and whether you may read it')
+    if (!stat) throw notFound('files', given, { hint: 'Check the path and its permissions' })
     if (stat.isDirectory()) yield* inFolder(given, whole, signal)
     else yield file(given, whole, signal)
   }
@@ -45,6 +47,7 @@ function file(name: string, whole: string, signal: AbortSignal): ScannedFile {
   const isPacked = name.endsWith('.gz')
   return {
     name: isPacked ? name.slice(0, -3) : name,
+    isRepeatable: true,
     chunks: () => {
       const bytes = createReadStream(whole, { highWaterMark: chunkBytes, signal })
       if (!isPacked) return bytes

@@ -7,25 +7,27 @@ import { UsageError } from '../../line/usage.ts'
 import { advised, advisedColumns } from './advised.ts'
 
 export const command = defineCommand({
-  description: 'What replaces each call of the 2.4.x API, or why nothing does. Asks no server.',
+  description: 'Prints what replaces each call of the 2.4.x API, or why nothing does. Does not contact a server.',
   arguments: {
-    method: { value: 'METHOD', description: 'of one call' },
-    path: { value: 'PATH', description: 'of one call, as it is sent or as the table has it; a URL will do' },
+    method: { value: 'METHOD', description: 'method of one call' },
+    path: { value: 'PATH', description: 'path of one call, or its URL' },
   },
   options: { ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 migrate map', does: 'The whole table' },
-    { line: 'svc3 migrate map POST /resources/vm/deploy', does: 'One call, with an example of what replaces it' },
+    { line: 'svc3 migrate map', does: 'Show all calls' },
+    { line: 'svc3 migrate map POST /resources/vm/deploy', does: 'Show what replaces one call, with an example' },
   ],
   async run(context, { args: { method, path }, options: { namespace } }) {
     const all = legacyRows.flatMap((row) => row.calls.map((call) => ({ row, call })))
     const place = pathIn(path ?? '') ?? pathIn(method ?? '')
     if (method !== undefined && place === undefined)
-      throw new UsageError('PATH is missing', 'for example svc3 migrate map POST /resources/vm/deploy')
+      throw new UsageError('Specify PATH', 'Run, for example, svc3 migrate map POST /resources/vm/deploy')
     const isAsked = path === undefined ? () => true : (verb: string) => verb === method?.toUpperCase()
     const found = place === undefined ? all : callsAt(place).filter(({ call }) => isAsked(call.method))
     if (found.length === 0)
-      throw notFound('calls of 2.4.x', [method, path].filter(Boolean).join(' '), '"svc3 migrate map" shows all of them')
+      throw notFound('2.4.x call', [method, path].filter(Boolean).join(' '), {
+        hint: 'Run svc3 migrate map to see all calls',
+      })
     await context.print(
       found.map((each) => advised(each, namespace)),
       advisedColumns,

@@ -10,7 +10,7 @@ export function sarifOf(findings: readonly Scanned[], version: string): unknown 
     .map((row) => ({
       id: row.anchor,
       shortDescription: {
-        text: `${row.calls.map(({ method, path }) => `${method} ${path}`).join(', ')} is of the 2.4.x API`,
+        text: `${row.calls.map(({ method, path }) => `${method} ${path}`).join(', ')} is a call of the 2.4.x API`,
       },
       help: { text: reasonFor(row) ?? row.operations.map(({ method, path }) => `use ${method} ${path}`).join(' and ') },
       defaultConfiguration: { level: levelOf(row.fate === 'replaced') },
@@ -23,7 +23,8 @@ export function sarifOf(findings: readonly Scanned[], version: string): unknown 
         tool: { driver: { name: 'svc3 migrate scan', version, rules } },
         results: findings.map((finding) => ({
           ruleId: finding.documentation.split('#')[1],
-          level: levelOf(finding.isReplaced),
+          level: finding.confidence === 'possible' ? 'note' : levelOf(finding.isReplaced),
+          properties: { confidence: finding.confidence },
           message: { text: messageOf(finding) },
           locations: [
             {

@@ -1,7 +1,8 @@
 // svc3 migrate scan
-import type { Finding, ScanOptions } from '../../../legacy/finding.ts'
-import { kindOf, textFindings } from '../../../legacy/scan.ts'
-import { logFindings } from '../../../legacy/scan-log.ts'
+import type { Finding, ScanOptions } from '../../../legacy/scan/finding.ts'
+import { kindOf } from '../../../legacy/scan/kinds.ts'
+import { logFindings } from '../../../legacy/scan/log.ts'
+import { Scan } from '../../../legacy/scan/scan.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
 import type { Column } from '../../output/output.ts'
 import { type Advised, advised, replacementText, type Scanned } from './advised.ts'
@@ -15,7 +16,7 @@ interface Summary extends Advised {
 const columns: readonly Column<Scanned>[] = [
   { header: 'PLACE', cell: ({ file, line }) => `${file}:${line}` },
   { header: 'CALLS', cell: ({ count }) => count ?? 1 },
-  { header: 'CALL', cell: ({ call }) => call },
+  { header: 'CALL', cell: ({ call, confidence }) => (confidence === 'certain' ? call : `${call} (${confidence})`) },
   { header: 'REPLACEMENT', cell: replacementText },
   { header: 'COMMAND', cell: ({ commands }) => commands.join('; ') || undefined },
 ]
@@ -28,39 +29,46 @@ const summaryColumns: readonly Column<Summary>[] = [
 ]
 
 /** What is larger and no program is read like a log. */
-const largestTextBytes = 8 * 2 ** 20
+const largestTextBytes = 4 * 2 ** 20
 const startBytes = 65_536
 const formats = ['table', 'json', 'sarif'] as const
 
 export const command = defineCommand({
   description:
-    'Looks into programs, scripts, pipelines, Postman collections and access logs (also .gz).\n' +
-    'Ends with 1 when it found any, so that a pipeline can fail on it. Asks no server.',
+    'Reads programs, scripts, pipelines, Postman collections, OpenAPI documents and access logs (also .gz).\n' +
+    'Exits with 1 if it finds any call, so that a pipeline can fail. Does not contact a server.\n' +
+    'A finding is certain, likely or possible; --strict leaves out all but the certain ones.',
   arguments: {
-    paths: { value: 'PATH', description: 'files and folders; - is standard input', required: true, repeatable: true },
+    paths: {
+      value: 'PATH',
+      description: 'files and folders; - reads standard input',
+      required: true,
+      repeatable: true,
+    },
   },
   options: {
     'base-url': {
       type: 'string',
       value: 'URL',
-      description: 'Where 2.4.x answers: leaves out calls that go elsewhere',
+      description: 'Address of the 2.4.x service; skips calls to others',
     },
-    summary: { type: 'boolean', description: 'Only the sums, one line for each endpoint' },
+    summary: { type: 'boolean', description: 'Print only totals, one line per endpoint' },
+    strict: { type: 'boolean', description: 'Leave out findings that are not certain' },
     output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Format of the answer' },
-    format: { type: 'choice', choices: formats, description: 'The same as --output' },
+    format: { type: 'choice', choices: formats, description: 'Same as --output' },
     ...namespaced,
   },
   examples: [
-    { line: 'svc3 migrate scan scripts/ .gitlab-ci.yml', does: 'Every call, and what replaces it' },
-    { line: 'svc3 migrate scan /var/log/nginx --summary', does: 'How often which endpoint is called' },
-    { line: 'svc3 migrate scan . -o sarif > legacy.sarif', does: 'For the code host of a project' },
+    { line: 'svc3 migrate scan scripts/ .gitlab-ci.yml', does: 'List all calls and their replacements' },
+    { line: 'svc3 migrate scan /var/log/nginx --summary', does: 'Count the calls per endpoint' },
+    { line: 'svc3 migrate scan . --strict -o sarif > legacy.sarif', does: 'Certain calls, for a code host' },
   ],
   async run(context, { args: { paths }, options }) {
     const { 'base-url': baseUrl, namespace } = options
     const format = options.format ?? options.output
-    const findings: Scanned[] = []
-    for await (const file of filesOf(paths, context))
-      for (const finding of await findingsIn(file, { baseUrl })) findings.push(scanned(file.name, finding, namespace))
+    const all = await findingsIn(filesOf(paths, context), { baseUrl })
+    const shown = options.strict ? all.filter(({ confidence }) => confidence === 'certain') : all
+    const findings = shown.map((finding) => scanned(finding, namespace))
     await report(context, findings, { format, isSummary: options.summary })
     return findings.length === 0 ? 0 : 1
   },
@@ -68,12 +76,38 @@ export const command = defineCommand({
 
 async function* filesOf(paths: readonly string[], { host, signal }: Context): AsyncGenerator<ScannedFile> {
   for (const path of paths)
-    if (path === '-') yield { name: 'standard input', chunks: () => host.stdin.chunks(signal) }
+    if (path === '-') yield { name: 'standard input', isRepeatable: false, chunks: () => host.stdin.chunks(signal) }
     else yield* filesUnder([path], host.workingDir, signal)
 }
 
-/** A log is never held as a whole. */
-async function findingsIn({ name, chunks }: ScannedFile, options: ScanOptions): Promise<Finding[]> {
+/** Logs are read once, as they come; other files twice, because what one names another may use. */
+async function findingsIn(files: AsyncIterable<ScannedFile>, options: ScanOptions): Promise<Finding[]> {
+  const scan = new Scan(options)
+  const order = new Map<string, number>()
+  const texts: { readonly name: string; readonly text: () => Promise<string | undefined> }[] = []
+  const found: Finding[] = []
+  for await (const file of files) {
+    order.set(file.name, order.size)
+    const content = await contentOf(file, options)
+    if (content === undefined) continue
+    if (typeof content !== 'string') found.push(...content)
+    else {
+      scan.survey(file.name, content)
+      // What cannot be read again is kept.
+      const again = async () => {
+        const text = await contentOf(file, options)
+        return typeof text === 'string' ? text : undefined
+      }
+      texts.push({ name: file.name, text: file.isRepeatable ? again : async () => content })
+    }
+  }
+  for (const { name, text } of texts) scan.read(name, (await text()) ?? '')
+  found.push(...scan.findings())
+  return found.toSorted((a, b) => (order.get(a.file) ?? 0) - (order.get(b.file) ?? 0))
+}
+
+/** The text of a file, or what a log has: that is never held as a whole. */
+async function contentOf({ name, chunks }: ScannedFile, options: ScanOptions): Promise<string | Finding[] | undefined> {
   const first: Uint8Array[] = []
   let bytes = 0
   const rest = chunks()[Symbol.asyncIterator]()
@@ -88,26 +122,26 @@ async function findingsIn({ name, chunks }: ScannedFile, options: ScanOptions): 
       const kind = kindOf(name, Buffer.from(next.value.subarray(0, startBytes)).toString())
       if (kind === 'binary') {
         await rest.return?.()
-        return []
+        return undefined
       }
-      if (kind === 'log') return logFindings(more(), options)
+      if (kind === 'log') return logFindings(name, more(), options)
     }
-    if (bytes > largestTextBytes) return logFindings(more(), options)
+    if (bytes > largestTextBytes) return logFindings(name, more(), options)
   }
-  const text = Buffer.concat(first).toString()
-  const kind = kindOf(name, text.slice(0, startBytes))
-  return kind === 'binary' || kind === 'log' ? [] : textFindings(kind, text, options)
+  return Buffer.concat(first).toString()
 }
 
-const scanned = (file: string, finding: Finding, namespace: string | undefined): Scanned => {
-  const { line, column, text, count } = finding
-  return { file, line, column, text, ...(count !== undefined && { count }), ...advised(finding, namespace) }
+const scanned = (finding: Finding, namespace: string | undefined): Scanned => {
+  const { file, line, column, text, confidence, count } = finding
+  return { file, line, column, text, confidence, ...(count !== undefined && { count }), ...advised(finding, namespace) }
 }
 
 function summaryOf(findings: readonly Scanned[]): Summary[] {
   return [...Map.groupBy(findings, ({ call }) => call).values()]
     .map((group) => {
-      const [{ file: _, line: __, column: ___, text: ____, count: _____, ...first }] = group as [Scanned]
+      const [{ file: _, line: __, column: ___, text: ____, confidence: _____, count: ______, ...first }] = group as [
+        Scanned,
+      ]
       const calls = group.reduce((sum, { count = 1 }) => sum + count, 0)
       return { ...first, calls, files: new Set(group.map(({ file }) => file)).size }
     })
@@ -129,7 +163,11 @@ async function report(
   if (!isSummary) context.host.stdout.write('\n')
   await context.print(summary, summaryColumns, none)
   const gone = summary.filter(({ isReplaced }) => !isReplaced).length
-  const rest =
-    gone === 0 ? 'all of them have a replacement' : `${gone} of them ${gone === 1 ? 'has' : 'have'} no replacement`
+  const rest = gone === 0 ? 'all have a replacement' : `${gone} ${gone === 1 ? 'has' : 'have'} no replacement`
+  const unsure = findings.filter(({ confidence }) => confidence !== 'certain').length
+  if (unsure > 0)
+    context.note(
+      `${unsure} of ${findings.length} findings ${unsure === 1 ? 'is' : 'are'} not certain; --strict leaves ${unsure === 1 ? 'it' : 'them'} out`,
+    )
   context.note(`${summary.length} endpoint${summary.length === 1 ? '' : 's'} of the 2.4.x API; ${rest}`)
 }

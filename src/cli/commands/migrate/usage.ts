@@ -14,19 +14,18 @@ const columns: readonly Column<LegacyUsage>[] = [
 ]
 
 export const command = defineCommand({
-  description:
-    'Whose programs call paths of 2.4.x, and how often. When nothing is left, the gateway can be switched off.',
+  description: 'Shows who calls the 2.4.x API, and how often. When the list is empty, you can switch the gateway off.',
   arguments: {},
   options: { ...printed },
   examples: [
-    { line: 'svc3 migrate usage', does: 'Who calls what, the most frequent first' },
+    { line: 'svc3 migrate usage', does: 'List callers, the most frequent first' },
     { line: 'svc3 migrate usage -o json', does: 'The same for a program' },
   ],
   async run(context) {
     const { client } = await context.connect()
     const { enabled, items } = await client.call(getLegacyUsage, { signal: context.signal })
-    await context.print(items, columns, 'Nobody has called a path of the 2.4.x API.')
-    if (!enabled) context.note('the gateway is off: every one of these calls is answered with 410')
+    await context.print(items, columns, 'No calls of the 2.4.x API.')
+    if (!enabled) context.note('The gateway is off: these calls get 410')
     return 0
   },
 })

@@ -6,20 +6,20 @@ import { UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
   arguments: {
-    name: { value: 'NAME', description: 'begins with svc-; lowercase letters, digits, dashes', required: true },
+    name: { value: 'NAME', description: 'name, starting with svc-; lowercase letters, digits, dashes', required: true },
   },
   options: {
-    'enable-custom-pods': { type: 'boolean', description: 'Keep it for other workloads: VMs are refused there' },
+    'enable-custom-pods': { type: 'boolean', description: 'Reserve it for other workloads; VMs are refused' },
     ...waiting,
     ...connected,
     ...printed,
   },
-  examples: [{ line: 'svc3 namespace create svc-ios', does: 'A namespace for a team' }],
+  examples: [{ line: 'svc3 namespace create svc-ios', does: 'Create a namespace for a team' }],
   async run(context, { args: { name }, options }) {
     if (!isNamespaceName(realNamespace(name)))
       throw new UsageError(
-        `"${name}" is not a name for a namespace`,
-        'begin with svc-, then lowercase letters, digits and dashes, at most 63 in all, the last one a letter or digit',
+        `Invalid namespace name "${name}"`,
+        'Start with svc-, use lowercase letters, digits and dashes, end with a letter or digit; at most 63 characters',
       )
     const { client } = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
     const enableCustomPods = options['enable-custom-pods']

@@ -13,7 +13,7 @@ const columns: readonly Column<Namespace>[] = [
 export const command = defineCommand({
   arguments: { names: { value: 'NAME', description: 'only these namespaces', names: 'namespaces', repeatable: true } },
   options: { ...connected, ...printed },
-  examples: [{ line: 'svc3 namespace list', does: 'The namespaces that you may use' }],
+  examples: [{ line: 'svc3 namespace list', does: 'List your namespaces' }],
   async run(context, { args: { names } }) {
     const { client } = await context.connect()
     return printChosen(context, {
@@ -22,8 +22,7 @@ export const command = defineCommand({
       nameOf: (item) => item.name,
       wanted: names,
       columns,
-      none: 'No namespace is open to you.',
-      listCommand: 'namespace list',
+      none: 'You have access to no namespace.',
     })
   },
 })

@@ -1,23 +1,28 @@
 // svc3 node delete
 import { deleteNode } from '../../../api/nodes/nodes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
+import { confirmed } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
-  description: 'Its agent is refused from then on. Refused while VMs are on it: "node drain" empties it.',
+  description: 'Removes a node from the cluster and rejects its agent. Refused while it has VMs; drain it first.',
   arguments: {
     nodes: { value: 'NODE', description: 'nodes to remove', required: true, repeatable: true },
   },
-  options: { ...namespaced, ...printed },
-  examples: [{ line: 'svc3 node delete mini-arm-13', does: 'Remove a host that was taken away' }],
-  async run(context, { args: { nodes } }) {
-    const { client, namespace } = await context.connect()
+  options: { ...confirmed, ...namespaced, ...printed },
+  examples: [{ line: 'svc3 node delete mini-arm-13', does: 'Remove a host' }],
+  async run(context, { args: { nodes }, options: { yes } }) {
+    const { client, namespace, again } = await context.connect()
     return deleteEach(context, {
       names: nodes,
       kind: 'node',
-      lookAgain: `node list -n ${namespace}`,
+      nouns: ['node', 'nodes'],
+      yes,
+      question: (hosts, { length }) =>
+        `Remove ${hosts} from the cluster? ${length === 1 ? 'It needs a join token' : 'They need join tokens'} to come back.`,
+      lookAgain: `node list${again}`,
       remove: (name) => client.call(deleteNode, { params: { namespace, name }, signal: context.signal }),
-      sentence: (name) => `Node ${name} is removed from the cluster.`,
+      sentence: (name) => `Node ${name} removed from the cluster.`,
     })
   },
 })

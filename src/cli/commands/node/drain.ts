@@ -3,45 +3,59 @@ import { ApiError } from '../../../api/errors.ts'
 import { drainNode, listNodes, type Node } from '../../../api/nodes/nodes.ts'
 import { timeLeft } from '../../../rules/durations.ts'
 import { type Context, defineCommand, millisecondsOf, namespaced, printed, type Session } from '../../command.ts'
+import { confirmed, confirmLoss, namesText } from '../../confirm.ts'
 import { Interrupted } from '../../line/usage.ts'
 import { startProgress } from '../../output/progress.ts'
 import { nodeArgument } from './node-argument.ts'
 
 export const command = defineCommand({
   description:
-    'No new VMs come onto it. Those on it cannot move: they are left to end by themselves, or deleted with --delete-vms.',
+    'Places no new VMs on the node. VMs cannot move: they keep running until deleted, or --delete-vms deletes them.',
   arguments: nodeArgument,
   options: {
-    'delete-vms': { type: 'boolean', description: 'Delete the VMs on it, with their disks' },
-    wait: { type: 'boolean', description: 'Answer when it is empty' },
+    'delete-vms': { type: 'boolean', description: 'Delete its VMs and their disks' },
+    ...confirmed,
+    wait: { type: 'boolean', description: 'Wait until it is empty' },
     timeout: {
       type: 'minutes',
       short: 't',
       value: 'MINUTES',
       max: 100_000,
-      description: 'With --wait: give up after so long, in minutes or as 1h30m; never when left out',
+      description: 'With --wait: how long to wait, in minutes or as 1h30m (default: no limit)',
     },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 node drain mini-arm-13 --wait', does: 'Wait until its VMs have ended' },
-    { line: 'svc3 node drain mini-arm-13 --delete-vms --wait', does: 'Empty it now' },
+    { line: 'svc3 node drain mini-arm-13 --wait', does: 'Wait until its VMs are deleted' },
+    { line: 'svc3 node drain mini-arm-13 --delete-vms --wait', does: 'Delete its VMs now' },
   ],
   async run(context, { args: { node: name }, options }) {
     const { signal } = context
     const session = await context.connect()
     const params = { namespace: session.namespace, name }
     const body = { ...(options['delete-vms'] && { deleteVms: true }) }
+    if (options['delete-vms'] && !options.yes) await confirmDeletes(context, session, name)
     const drained = await session.client.call(drainNode, { params, body, signal })
     const node =
       options.wait && drained.vms.length > 0 ? await untilEmpty(context, session, name, options.timeout) : drained
     const { vms } = node
-    if (vms.length > 0) context.note(`still on it: ${vms.join(', ')}`)
-    await context.done(`Node ${name} takes no new VMs${vms.length === 0 ? ', and none is on it' : ''}.`, node)
+    if (vms.length > 0) context.note(`Still on it: ${vms.join(', ')}`)
+    await context.done(`Node ${name} ${vms.length === 0 ? 'drained' : 'cordoned'}.`, node)
     return 0
   },
 })
+
+const confirmDeletes = (context: Context, { client, namespace }: Session, name: string): Promise<void> =>
+  confirmLoss(context, {
+    yes: false,
+    question: async () => {
+      const input = { params: { namespace }, query: { fieldSelector: `name=${name}` }, signal: context.signal }
+      const vms = (await client.listAll(listNodes, input)).flatMap((node) => node.vms)
+      return vms.length === 0 ? undefined : `Delete ${namesText(['VM', 'VMs'], vms)} on node ${name}, with all disks?`
+    },
+    refused: 'Nothing deleted',
+  })
 
 async function untilEmpty(
   context: Context,
@@ -61,7 +75,7 @@ async function untilEmpty(
     for await (const { type, object } of watch(client, listNodes, input, { signal: over.signal })) {
       if (type === 'BOOKMARK') continue
       if (type === 'DELETED' || object.vms.length === 0) return object
-      progress.show({ text: `waits for ${object.vms.join(', ')}` })
+      progress.show({ text: `waiting for ${object.vms.join(', ')}` })
     }
   } finally {
     clearTimeout(timer)
@@ -69,7 +83,7 @@ async function untilEmpty(
     context.signal.removeEventListener('abort', stop)
     over.abort()
   }
-  const hint = `it goes on being emptied; "${context.host.calledAs} node list ${name}" shows it`
+  const hint = `The drain continues. Run ${context.host.calledAs} node list ${name} to see the node`
   if (context.signal.aborted) throw new Interrupted('interrupted', hint)
-  throw new ApiError('Timeout', `VMs are still on node ${name} after ${timeLeft((minutes ?? 0) * 60)}`, { hint })
+  throw new ApiError('Timeout', `Node ${name} still has VMs after ${timeLeft((minutes ?? 0) * 60)}`, { hint })
 }

@@ -6,28 +6,28 @@ import { UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
   description:
-    'Prints one string with which a host joins as a node of a namespace, and nothing else: the addresses of the servers,\n' +
-    'the key they are known by, and a secret that is good once. On the host, "svc3 agent --join-token-stdin" reads it.',
+    'Prints a string with which a host joins a namespace as a node, and nothing else: the addresses of the servers,\n' +
+    'the fingerprint of their key, and a secret that works once. On the host, svc3 agent --join-token-stdin reads it.',
   arguments: {},
   options: {
     duration: {
       type: 'string',
       value: 'DURATION',
-      defaultText: 'an hour',
-      description: 'How long hosts may use it, such as 30m or 7d',
+      defaultText: '1 hour',
+      description: 'Lifetime, for example 30m or 7d',
     },
-    reusable: { type: 'boolean', description: 'Several hosts may join by it until it ends' },
+    reusable: { type: 'boolean', description: 'Let several hosts join with it until it expires' },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 node join-token -n svc-ios', does: 'For a host of a team, within the next hour' },
-    { line: 'svc3 node join-token --reusable --duration 1d', does: 'For as many hosts as are installed today' },
-    { line: 'svc3 node join-token --duration 7d -o json', does: 'For a week, with its end' },
+    { line: 'svc3 node join-token -n svc-ios', does: 'Join a host to the namespace of a team within an hour' },
+    { line: 'svc3 node join-token --reusable --duration 1d', does: 'Join any number of hosts today' },
+    { line: 'svc3 node join-token --duration 7d -o json', does: 'Valid for a week; show when it expires' },
   ],
   async run(context, { options: { duration, reusable } }) {
     if (duration !== undefined && !parseDuration(duration))
-      throw new UsageError(`"${duration}" is not a duration`, 'write for example 30m or 7d')
+      throw new UsageError(`Invalid duration "${duration}"`, 'For example 30m or 7d')
     const { client, namespace } = await context.connect()
     const issued = await client.call(createJoinToken, {
       params: { namespace },

@@ -16,5 +16,8 @@ export const tagArguments = {
 
 export function checkTag(tag: string): string {
   if (isTag(tag)) return tag
-  throw new UsageError(`"${tag}" is not a tag`, `${tagArguments.tag.description}; a letter or digit at both ends`)
+  throw new UsageError(
+    `Invalid tag "${tag}"`,
+    `${tagArguments.tag.description}, starting and ending with a letter or digit`,
+  )
 }

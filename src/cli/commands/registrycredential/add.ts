@@ -6,7 +6,7 @@ import { UsageError } from '../../line/usage.ts'
 import { checkServer, serverArgument } from './server.ts'
 
 export const command = defineCommand({
-  description: 'The password is read from standard input or asked for; it is never shown again.',
+  description: 'Reads the password from standard input or asks for it. Passwords are never shown.',
   arguments: { server: serverArgument },
   options: {
     username: {
@@ -21,33 +21,33 @@ export const command = defineCommand({
       short: 'p',
       value: 'PASSWORD',
       secret: true,
-      description: 'Password at the registry; others can see it in the list of processes',
+      description: 'Password at the registry (visible to other users; prefer --password-stdin)',
     },
     'password-stdin': { type: 'boolean', description: 'Read the password from standard input' },
-    'allow-insecure': { type: 'boolean', description: 'Allow a registry that is reached by HTTP' },
-    replace: { type: 'boolean', description: 'Overwrite what is stored for the same registry' },
+    'allow-insecure': { type: 'boolean', description: 'Allow a registry without TLS' },
+    replace: { type: 'boolean', description: 'Replace existing credentials' },
     ...namespaced,
     ...printed,
   },
   examples: [
     {
       line: 'svc3 regcred add https://ghcr.io --username ci-bot --password-stdin < token.txt',
-      does: 'The password from a file',
+      does: 'Read the password from a file',
     },
     {
       line: 'printf %s "$TOKEN" | svc3 regcred add https://ghcr.io -u ci-bot --password-stdin --replace',
-      does: 'A new password for credentials that are stored already',
+      does: 'Replace the password of existing credentials',
     },
     {
       line: 'svc3 regcred add http://10.0.0.7:5000 -u ci-bot --allow-insecure -n svc-ios',
-      does: 'A registry without TLS, in another namespace; asks for the password',
+      does: 'Add a registry without TLS in another namespace; asks for the password',
     },
   ],
   async run(context, { args, options }) {
     const { server, scheme } = checkServer(args.server)
     const allowInsecure = options['allow-insecure']
     if (scheme === 'http' && !allowInsecure) {
-      throw new UsageError(`the registry ${server} uses HTTP`, 'use https, or add --allow-insecure')
+      throw new UsageError(`Registry ${server} uses HTTP`, 'Use https, or add --allow-insecure')
     }
     const password = await choosePassword(context, {
       given: options.password,

@@ -9,9 +9,12 @@ export const command = defineCommand({
   arguments: { servers: { value: 'SERVER', description: 'only these registries', repeatable: true } },
   options: { ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 regcred list', does: 'The credentials of the default namespace' },
-    { line: 'svc3 regcred list https://ghcr.io -o wide', does: 'One registry, with who stored it and when' },
-    { line: 'svc3 regcred list -n svc-ios -o json', does: 'Another namespace, for a program' },
+    { line: 'svc3 regcred list', does: 'List the credentials of the default namespace' },
+    {
+      line: 'svc3 regcred list https://ghcr.io -o wide',
+      does: 'Show who stored the credentials of a registry, and when',
+    },
+    { line: 'svc3 regcred list -n svc-ios -o json', does: 'List another namespace for a program' },
   ],
   async run(context, { args }) {
     const wanted = args.servers.map((text) => checkServer(text).server)
@@ -23,7 +26,7 @@ export const command = defineCommand({
       wanted,
       columns,
       none: `No registry credentials in namespace ${namespace}.`,
-      listCommand: `regcred list -n ${namespace}`,
+      namespace,
     })
   },
 })

@@ -1,18 +1,21 @@
 // svc3 regcred remove
 import { removeRegistryCredential } from '../../../api/access/registry-credentials.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
+import { confirmed, confirmLoss } from '../../confirm.ts'
 import { checkServer, serverArgument } from './server.ts'
 
 export const command = defineCommand({
   arguments: { server: serverArgument },
-  options: { ...namespaced, ...printed },
+  options: { ...confirmed, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 regcred remove https://ghcr.io', does: 'Forget the credentials of the default namespace' },
-    { line: 'svc3 regcred remove http://10.0.0.7:5000 -n svc-ios', does: 'Those of another namespace' },
+    { line: 'svc3 regcred remove https://ghcr.io', does: 'Remove credentials from the default namespace' },
+    { line: 'svc3 regcred remove http://10.0.0.7:5000 -n svc-ios', does: 'Remove credentials from another namespace' },
   ],
-  async run(context, { args }) {
+  async run(context, { args, options: { yes } }) {
     const { server } = checkServer(args.server)
     const { client, namespace } = await context.connect()
+    const question = (): string => `Remove the credentials for ${server} from ${namespace}?`
+    await confirmLoss(context, { yes, question, refused: 'Nothing removed' })
     const status = await client.call(removeRegistryCredential, {
       params: { namespace },
       body: { server },

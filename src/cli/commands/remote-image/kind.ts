@@ -43,7 +43,8 @@ export const remoteImages: Remote = {
       { params: { namespace, remoteimage: remote }, body },
       {
         timeoutMs,
-        lookAgain: 'image list',
+        what: 'the pull',
+        next: 'To follow it: svc3 image list',
       },
     ),
 }

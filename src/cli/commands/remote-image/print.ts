@@ -9,12 +9,11 @@ export async function printRemote(context: Context, remote: Remote, wanted: read
   const { items, unavailable = [] } = await remote.list(client, namespace, context.signal)
   for (const { message } of unavailable) context.note(message)
   return printChosen(context, {
-    kind: `remote${remote.kind.noun}`,
+    kind: `remote-${remote.kind.noun}`,
     items,
     nameOf: ({ name }) => name,
     wanted,
     columns,
-    none: 'No remote has any: the settings of the server name the remotes.',
-    listCommand: `remote-${remote.kind.word} list`,
+    none: 'No remotes configured, or they are empty. Configure remotes in config.json of the server.',
   })
 }

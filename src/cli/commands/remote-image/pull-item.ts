@@ -10,7 +10,7 @@ import { checkName } from '../image/options.ts'
 import type { Remote } from './kind.ts'
 
 export const waiting = {
-  wait: { type: 'boolean', description: 'Until it is there, showing how far it is' },
+  wait: { type: 'boolean', description: 'Wait until pulled, and show the progress' },
   ...waitingLonger,
 } as const satisfies Options
 
@@ -33,25 +33,25 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   const word = kind.word === 'iso' ? 'ISO' : 'Image'
   const look = `${host.calledAs} ${kind.word} list ${begun.name}`
   if (!choice.wait) {
-    await context.done(`${word} ${begun.name} is being pulled; "${look}" shows how far it is.`, begun)
+    await context.done(`Pulling ${kind.word} ${begun.name}. Run ${look} to see the progress.`, begun)
     return 0
   }
   const late = AbortSignal.timeout(choice.timeoutMs)
   const ended = await follow(context, { client, kind, namespace, begun, late }).catch((error: unknown) => {
-    if (signal.aborted) throw new Interrupted('interrupted', `the pull goes on; "${look}" shows how far it is`)
+    if (signal.aborted) throw new Interrupted('interrupted', `The pull continues. Run ${look} to see the progress`)
     if (late.aborted)
       throw new TimedOut(
-        `${kind.word} "${begun.name}" is not there yet`,
-        `the pull goes on; "${look}" shows how far it is`,
+        `${word} ${begun.name} is not pulled yet`,
+        `The pull continues. Run ${look} to see the progress`,
       )
     throw error
   })
   if (ended?.state !== 'Ready')
     throw new Failure(
-      `${kind.word} "${begun.name}" ${ended ? `was not pulled: ${ended.errorMessage ?? 'it failed'}` : 'was deleted'}`,
-      ended ? `"${host.calledAs} ${kind.word} delete ${begun.name}" makes its name free again` : 'pull it again',
+      `${word} ${begun.name} ${ended ? `could not be pulled: ${ended.errorMessage ?? 'failed'}` : 'was deleted'}`,
+      ended ? `Run ${host.calledAs} ${kind.word} delete ${begun.name} to free its name` : 'Pull it again',
     )
-  await context.done(`${word} ${begun.name} is pulled.`, ended)
+  await context.done(`${word} ${begun.name} pulled.`, ended)
   return 0
 }
 

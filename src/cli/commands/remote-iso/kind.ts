@@ -15,7 +15,8 @@ export const remoteIsos: Remote = {
       { params: { namespace, remoteiso: remote }, body },
       {
         timeoutMs,
-        lookAgain: 'iso list',
+        what: 'the pull',
+        next: 'To follow it: svc3 iso list',
       },
     ),
 }

@@ -5,15 +5,15 @@ import { pullItem, waiting } from '../remote-image/pull-item.ts'
 import { remoteIsos } from './kind.ts'
 
 export const command = defineCommand({
-  description: 'The service fetches it, and goes on by itself when it is restarted. Deleting the ISO ends it.',
+  description: 'The server pulls the ISO in the background and resumes after a restart. Delete the ISO to cancel.',
   arguments: {
-    remote: { value: 'REMOTE', description: 'name in "remote-iso list"', required: true },
-    name: { value: 'NAME', description: 'what to call it; as there when left out' },
+    remote: { value: 'REMOTE', description: 'name in remote-iso list', required: true },
+    name: { value: 'NAME', description: 'name in the cluster (default: the same)' },
   },
   options: { ...waiting, ...described, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 remote-iso pull ventura.iso', does: 'Under the name that it has there' },
-    { line: 'svc3 remote-iso pull ventura.iso mine --wait', does: 'Under another name, until it is there' },
+    { line: 'svc3 remote-iso pull ventura.iso', does: 'Pull under the same name' },
+    { line: 'svc3 remote-iso pull ventura.iso mine --wait', does: 'Pull under another name and wait' },
   ],
   run: (context, { args: { remote, name }, options: { description, wait, timeout } }) =>
     pullItem(context, remoteIsos, { remote, name, description, wait, timeoutMs: millisecondsOf(timeout) }),

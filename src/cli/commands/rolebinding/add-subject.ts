@@ -9,7 +9,7 @@ export const command = defineCommand({
   examples: [
     {
       line: 'svc3 rb add-subject -u ana@example.com -s svc-ios:jenkins -n svc-tv',
-      does: 'Let a user and a CI system into a namespace',
+      does: 'Give a user and a CI system access to a namespace',
     },
   ],
   async run(context, { options }) {

@@ -8,11 +8,11 @@ export const command = defineCommand({
     'In the default namespace every user is a developer, listed or not, until an administrator removes them.',
   arguments: {},
   options: { ...namespaced, ...printed },
-  examples: [{ line: 'svc3 rolebinding list-subjects -n svc-ios', does: 'Who may use a namespace' }],
+  examples: [{ line: 'svc3 rolebinding list-subjects -n svc-ios', does: 'List who has access to a namespace' }],
   async run(context) {
     const { client, namespace } = await context.connect()
     const { items } = await client.call(listSubjects, { params: { namespace, role }, signal: context.signal })
-    await context.print(items, columns, `Nobody is bound in namespace ${namespace}.`)
+    await context.print(items, columns, `No subjects in namespace ${namespace}.`)
     return 0
   },
 })

@@ -29,10 +29,10 @@ export function subjectsOf(options: { user: string | undefined; serviceaccount: 
     const [namespace, name, ...more] = text.split(':')
     if (namespace && name && more.length === 0) return { namespace, name }
     throw new UsageError(
-      `"${text}" is not of the form NAMESPACE:NAME`,
-      'write for example --serviceaccount svc-ios:jenkins',
+      `Invalid service account "${text}": use NAMESPACE:NAME`,
+      'For example --serviceaccount svc-ios:jenkins',
     )
   })
   if (users.length + serviceaccounts.length > 0) return { users, serviceaccounts }
-  throw new UsageError('nobody is named', 'use --user EMAIL or --serviceaccount NAMESPACE:NAME')
+  throw new UsageError('No subjects specified', 'Use --user EMAIL or --serviceaccount NAMESPACE:NAME')
 }

@@ -3,9 +3,11 @@ import { createServiceAccount } from '../../../api/access/service-accounts.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 
 export const command = defineCommand({
-  arguments: { name: { value: 'NAME', description: 'lowercase letters, digits, dashes, periods', required: true } },
+  arguments: {
+    name: { value: 'NAME', description: 'name; lowercase letters, digits, dashes, periods', required: true },
+  },
   options: { ...namespaced, ...printed },
-  examples: [{ line: 'svc3 serviceaccount create jenkins -n svc-ios', does: 'An account for a CI system' }],
+  examples: [{ line: 'svc3 serviceaccount create jenkins -n svc-ios', does: 'Create an account for a CI system' }],
   async run(context, { args: { name } }) {
     const { client, namespace } = await context.connect()
     const params = { namespace, serviceaccount: name }

@@ -1,5 +1,6 @@
 // svc3 serviceaccount list
 import { listServiceAccounts, type ServiceAccount } from '../../../api/access/service-accounts.ts'
+import { everyNamespace, listIn } from '../../all-namespaces.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import type { Column } from '../../output/output.ts'
 import { printChosen } from '../../print-chosen.ts'
@@ -15,18 +16,19 @@ export const command = defineCommand({
   arguments: {
     names: { value: 'NAME', description: 'only these accounts', names: 'service-accounts', repeatable: true },
   },
-  options: { ...namespaced, ...printed },
-  examples: [{ line: 'svc3 sa list -n svc-ios', does: 'The service accounts of a namespace' }],
-  async run(context, { args: { names } }) {
-    const { client, namespace } = await context.connect()
+  options: { ...everyNamespace, ...namespaced, ...printed },
+  examples: [{ line: 'svc3 sa list -n svc-ios', does: 'List service accounts' }],
+  async run(context, { args: { names }, options }) {
+    const session = await context.connect()
+    const listed = await listIn(context, session, options['all-namespaces'], columns, (namespace) =>
+      session.client.listAll(listServiceAccounts, { params: { namespace }, signal: context.signal }),
+    )
     return printChosen(context, {
       kind: 'serviceaccounts',
-      items: await client.listAll(listServiceAccounts, { params: { namespace }, signal: context.signal }),
+      ...listed,
       nameOf: (item) => item.name,
       wanted: names,
-      columns,
-      none: `No service accounts in namespace ${namespace}.`,
-      listCommand: `serviceaccount list -n ${namespace}`,
+      none: `No service accounts in ${listed.where}`,
     })
   },
 })

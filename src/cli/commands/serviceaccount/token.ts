@@ -5,30 +5,33 @@ import { defineCommand, namespaced, printed } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
-  description: 'Prints the token and nothing else. It is shown once and stored nowhere.',
-  arguments: { name: { value: 'NAME', description: 'the account', names: 'service-accounts', required: true } },
+  description: 'Prints the token and nothing else. The server does not store it and cannot show it again.',
+  arguments: { name: { value: 'NAME', description: 'service account', names: 'service-accounts', required: true } },
   options: {
     duration: {
       type: 'string',
       value: 'DURATION',
       defaultText: '8760h0m0s, a year',
-      description: 'How long it is valid, such as 8760h0m0s or 30d',
+      description: 'Lifetime, for example 8760h0m0s or 30d',
     },
-    'no-expiration': { type: 'boolean', description: 'Valid until the account is deleted' },
+    'no-expiration': { type: 'boolean', description: 'Never expire; valid until the account is deleted' },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 serviceaccount token jenkins -n svc-ios', does: 'A token for a year' },
-    { line: 'svc3 sa token jenkins --duration 30d -o json', does: 'For thirty days, with its end' },
+    { line: 'svc3 serviceaccount token jenkins -n svc-ios', does: 'Create a token for a year' },
+    {
+      line: 'svc3 sa token jenkins --duration 30d -o json',
+      does: 'Create a token for 30 days and show when it expires',
+    },
   ],
   async run(context, { args: { name }, options }) {
     const { duration, 'no-expiration': noExpiration } = options
-    const example = 'write for example 8760h0m0s or 30d'
+    const example = 'For example 8760h0m0s or 30d'
     if (duration !== undefined && noExpiration)
-      throw new UsageError('--duration and --no-expiration exclude each other', example)
+      throw new UsageError('Use either --duration or --no-expiration', example)
     if (duration !== undefined && parseDuration(duration) === undefined)
-      throw new UsageError(`"${duration}" is not a duration`, example)
+      throw new UsageError(`Invalid duration "${duration}"`, example)
     const { client, namespace } = await context.connect()
     const issued = await client.call(createServiceAccountToken, {
       params: { namespace, serviceaccount: name },

@@ -7,7 +7,7 @@ import { exchange, issuerOf, keep, providerOf, settled } from '../../connect/log
 import type { Outcome, Provider, ProviderTokens } from '../../connect/oidc.ts'
 
 export const command = defineCommand({
-  description: 'Logs in at the identity provider of the service and keeps the login in the configuration file.',
+  description: 'Logs in with the identity provider of the service and stores the login in the configuration file.',
   arguments: {},
   options: {
     device: { type: 'boolean', description: 'Show a code to enter in a browser on another machine' },
@@ -31,9 +31,9 @@ export const command = defineCommand({
     const { refreshToken } = tokens
     const login = { apiUrl: connection.apiUrl, token, tokenExpiresAt: expiresAt, refreshToken, ...issuer }
     await keep(context, name, login, true)
-    const role = user.admin ? ' (administrator)' : ''
-    host.stdout.write(`Logged in to ${connection.apiUrl} as ${user.name}${role}.\n`)
-    if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and goes before this login; unset it')
+    const role = user.admin ? ', administrator' : ''
+    host.stdout.write(`Logged in to ${connection.apiUrl} as ${user.name}${role} (context ${name}).\n`)
+    if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and overrides this login; unset it')
     return 0
   },
 })
@@ -41,8 +41,10 @@ export const command = defineCommand({
 async function byBrowser({ host }: Context, provider: Provider, useBrowser: boolean): Promise<Outcome<ProviderTokens>> {
   const { loginByBrowser } = await import('../../connect/oidc.ts')
   const show = (url: string): void => {
-    const how = useBrowser ? 'Your browser opens. If it does not, go to:' : 'To log in, open this page in a browser:'
-    host.stderr.write(`${how}\n\n  ${url}\n\nWaiting for the login. Ctrl-C ends it.\n`)
+    const how = useBrowser
+      ? 'Opening your browser. If it does not open, go to:'
+      : 'To log in, open this page in a browser:'
+    host.stderr.write(`${how}\n\n  ${url}\n\nWaiting for the login. Press Ctrl-C to cancel.\n`)
     if (useBrowser) openBrowser(host, url)
   }
   return loginByBrowser({ ...provider, show })
@@ -53,9 +55,9 @@ async function byDevice({ host }: Context, provider: Provider): Promise<Outcome<
   return loginByDevice({
     ...provider,
     show: ({ address, completeAddress, code }) => {
-      const link = completeAddress ? `\nor open this page, which has the code already:\n\n  ${completeAddress}\n` : ''
+      const link = completeAddress ? `\nor open this page, which includes the code:\n\n  ${completeAddress}\n` : ''
       const text = `To log in, open this page in a browser on any machine:\n\n  ${address}\n\nand enter the code:\n\n  ${code}\n${link}`
-      host.stderr.write(`${text}\nWaiting for the login. Ctrl-C ends it.\n`)
+      host.stderr.write(`${text}\nWaiting for the login. Press Ctrl-C to cancel.\n`)
     },
   })
 }

@@ -1,29 +1,29 @@
-// svc3 user logout
+// svc3 logout, svc3 user logout
 
 import { type Context, connected, defineCommand } from '../../command.ts'
 import { editContext } from '../../connect/config.ts'
-import { type Connection, findConnection } from '../../connect/connection.ts'
+import { type Connection, findConnection, serverOf } from '../../connect/connection.ts'
 
 const patienceMs = 3_000
 
 export const command = defineCommand({
   description:
-    'Forgets the stored token and ends the login at the identity provider. The token itself runs out within the hour.',
+    'Deletes the stored token and ends the login at the identity provider. Copies of the token expire within an hour.',
   arguments: {},
   options: { ...connected },
-  examples: [{ line: 'svc3 user logout', does: 'Forget who you are to the service' }],
+  examples: [{ line: 'svc3 logout', does: 'Log out of the current server' }],
   async run(context) {
     const { host } = context
     const connection = findConnection(host)
-    const { context: name, apiUrl } = connection
+    const { context: name } = connection
     if (name === undefined || (connection.token === undefined && !connection.renewal)) {
-      host.stdout.write(`Not logged in to ${apiUrl}.\n`)
+      host.stdout.write(`Not logged in to ${serverOf(connection)}\n`)
       return 0
     }
     await revoke(context, connection)
     const gone = { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined }
     await editContext(host, name, gone)
-    host.stdout.write(`Logged out of ${apiUrl}.\n`)
+    host.stdout.write(`Logged out of ${serverOf(connection)}\n`)
     return 0
   },
 })
@@ -42,5 +42,5 @@ async function revoke(context: Context, connection: Connection): Promise<void> {
   )
   context.signal.throwIfAborted()
   if (!outcome || 'problem' in outcome)
-    context.note('the identity provider did not answer; its login runs out by itself')
+    context.note('The identity provider did not answer; its login expires on its own')
 }

@@ -6,9 +6,9 @@ import { UsageError } from '../../line/usage.ts'
 import { shapeOf, shapeOptions } from '../vm/parts/shape.ts'
 
 export const command = defineCommand({
-  description: 'A named set of values for "vm deploy --config".',
+  description: 'Saves options under a name, for svc3 vm deploy --config.',
   arguments: {
-    name: { value: 'NAME', description: 'at most 50 lowercase letters, digits and dashes', required: true },
+    name: { value: 'NAME', description: 'up to 50 lowercase letters, digits and dashes', required: true },
   },
   options: {
     image: {
@@ -16,27 +16,30 @@ export const command = defineCommand({
       short: 'i',
       value: 'IMAGE',
       required: true,
-      description: 'An image, or for arm64 an OCI reference',
+      description: 'Image name, or OCI reference (arm64)',
     },
     ...shapeOptions,
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 vm-config create ios-build -i sonoma -c 4 -m 8 --tag ios', does: 'For the builds of a team' },
+    {
+      line: 'svc3 vm-config create ios-build -i sonoma -c 4 -m 8 --tag ios',
+      does: 'Create a configuration for builds',
+    },
   ],
   async run(context, { args: { name }, options }) {
     if (!isVmConfigName(name))
       throw new UsageError(
-        `"${name}" is not a name for a VM configuration`,
-        'at most 50 lowercase letters, digits and dashes; a letter or digit at both ends',
+        `Invalid name "${name}"`,
+        'Use up to 50 lowercase letters, digits and dashes, with a letter or digit at both ends',
       )
     if (options['tag-required'] && options.tag === undefined)
-      throw new UsageError('--tag-required needs a tag', 'add --tag TAG')
+      throw new UsageError('--tag-required requires --tag', 'Add --tag TAG')
     const body = { name, image: options.image, ...shapeOf(options) }
     const { client, namespace } = await context.connect()
     const record = await client.call(createVmConfig, { params: { namespace }, body, signal: context.signal })
-    await context.done(`VM configuration ${record.name} created in namespace ${namespace}.`, record)
+    await context.done(`VM configuration ${record.name} created in ${namespace}.`, record)
     return 0
   },
 })

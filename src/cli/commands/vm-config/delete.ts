@@ -1,27 +1,31 @@
 // svc3 vm-config delete
 import { deleteVmConfig } from '../../../api/vms/vm-configs.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
+import { confirmed } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
-  description: 'VMs that were deployed from it stay.',
+  description: 'VMs deployed from it are kept.',
   arguments: {
     names: {
       value: 'NAME',
-      description: 'configurations to delete',
+      description: 'VM configurations to delete',
       names: 'vm-configs',
       required: true,
       repeatable: true,
     },
   },
-  options: { ...namespaced, ...printed },
-  examples: [{ line: 'svc3 vm-config delete ios-build', does: 'One that is not needed any more' }],
-  async run(context, { args: { names } }) {
-    const { client, namespace } = await context.connect()
+  options: { ...confirmed, ...namespaced, ...printed },
+  examples: [{ line: 'svc3 vm-config delete ios-build', does: 'Delete a configuration' }],
+  async run(context, { args: { names }, options: { yes } }) {
+    const { client, namespace, again } = await context.connect()
     return deleteEach(context, {
       names,
       kind: 'vm config',
-      lookAgain: `vm-config list -n ${namespace}`,
+      nouns: ['VM configuration', 'VM configurations'],
+      yes,
+      question: (configs) => `Delete ${configs} in ${namespace}?`,
+      lookAgain: `vm-config list${again}`,
       remove: (vmconfig) => client.call(deleteVmConfig, { params: { namespace, vmconfig }, signal: context.signal }),
     })
   },

@@ -8,20 +8,23 @@ import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
   description:
-    'A new version of its image; other VMs keep the old one. Intel: refused while there are others. Restarts the VM: it is\npaused for a moment, and goes on from where it was, not from a boot.',
+    'Creates a new version of the image. Other VMs keep the old version; with Intel-based VMs, a commit is refused while other VMs\nuse the image. The VM pauses for a moment and resumes without a reboot.',
   arguments: vmArgument,
   options: { ...described, ...followed, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 vm commit demo', does: 'Answers at once; the image keeps its description' },
-    { line: 'svc3 vm commit demo -d Tools --wait', does: 'Until the new version is there' },
+    { line: 'svc3 vm commit demo', does: 'Start the commit; the image keeps its description' },
+    {
+      line: 'svc3 vm commit demo -d Tools --wait',
+      does: 'Commit with a description, and wait until the image is Ready',
+    },
   ],
   async run(context, { args: { vm }, options: { description, wait, timeout } }) {
     const body = description === undefined ? {} : { description }
-    const { client, namespace } = await context.connect({ attempts: 1 })
+    const { client, namespace, again } = await context.connect({ attempts: 1 })
     const timeoutMs = millisecondsOf(timeout)
-    const request = { timeoutMs, lookAgain: `vm list ${vm} -o wide -n ${namespace}` }
+    const request = { timeoutMs, what: 'the commit', next: `To follow it: svc3 vm show ${vm}${again}` }
     const image = await longRequest(context, client, commitVm, { params: { namespace, vm }, body }, request)
-    const what = `VM ${vm} is being committed to`
+    const what = `Committing VM ${vm} to`
     return tellOfImage(context, { client, namespace, image, isWaiting: wait, timeoutMs, what })
   },
 })

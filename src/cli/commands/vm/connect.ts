@@ -6,15 +6,15 @@ import { dialerFor, vmPorts } from './reach/reach.ts'
 import { splice } from './reach/splice.ts'
 
 export const command = defineCommand({
-  description: 'Joins standard input and output with a port of a VM, through the service: for ssh and other programs.',
+  description: 'Connects standard input and output to a port of a VM, through the service. For ssh and other programs.',
   arguments: vmArgument,
   options: {
-    port: { type: 'choice', choices: vmPorts, default: 'ssh', description: 'Which port' },
+    port: { type: 'choice', choices: vmPorts, default: 'ssh', description: 'Port to connect to' },
     ...namespaced,
   },
   examples: [
-    { line: 'svc3 vm connect demo', does: 'The greeting of its SSH server, for somebody who looks' },
-    { line: 'svc3 vm connect demo --port vnc', does: 'Its screen, for a program that speaks RFB' },
+    { line: 'svc3 vm connect demo', does: 'Connect to its SSH server' },
+    { line: 'svc3 vm connect demo --port vnc', does: 'Connect to its screen (RFB)' },
   ],
   async run(context, { args, options: { port } }) {
     const { signal } = context

@@ -1,28 +1,47 @@
 // svc3 vm delete
-import { deleteVm } from '../../../api/vms/vms.ts'
-import { defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
+import { deleteVm, listVms } from '../../../api/vms/vms.ts'
+import { defineCommand, millisecondsOf, namespaced, printed, type Session, waiting } from '../../command.ts'
+import { confirmed } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
+import { UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
-  description: 'Its disk goes with it. When one of several cannot be deleted, the others are all the same.',
-  arguments: { names: { value: 'NAME', description: 'VMs to delete', names: 'vms', required: true, repeatable: true } },
+  description: 'If one of several VMs cannot be deleted, the others still are.',
+  arguments: { names: { value: 'NAME', description: 'VMs to delete', names: 'vms', repeatable: true } },
   options: {
-    force: { type: 'boolean', description: 'Administrators: forget a VM whose node does not answer' },
-    // A guest that does not end by itself is given some time by its node.
+    label: {
+      type: 'string',
+      value: 'KEY=VALUE[,…]',
+      repeatable: true,
+      description: 'Delete all VMs with these labels',
+    },
+    force: { type: 'boolean', description: 'Forget a VM whose node does not answer (admin)' },
+    ...confirmed,
+    // A node gives a guest some time to shut down.
     timeout: { ...waiting.timeout, default: 5 },
     ...namespaced,
     ...printed,
   },
   examples: [
     { line: 'svc3 vm delete demo', does: 'Delete a VM and its disk' },
-    { line: 'svc3 vm delete ci-1 ci-2 ci-3 -n svc-ios', does: 'Several at once' },
+    { line: 'svc3 vm delete ci-1 ci-2 ci-3 -n svc-ios', does: 'Delete several at once' },
+    { line: 'svc3 vm delete --label team=ios --yes', does: 'Delete all VMs with a label, without a question' },
   ],
-  async run(context, { args: { names }, options }) {
-    const { client, namespace } = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
+  async run(context, { args, options }) {
+    const { label } = options
+    if (args.names.length === 0 && label.length === 0) throw new UsageError('Specify VMs to delete, or --label')
+    if (args.names.length > 0 && label.length > 0) throw new UsageError('Specify VMs or --label, not both')
+    const session = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
+    const { client, namespace, again } = session
+    const names = label.length === 0 ? args.names : await labelled(session, label.join(','), context.signal)
+    if (names.length === 0) context.note(`No VMs with label ${label.join(',')} in ${namespace}`)
     return deleteEach(context, {
       names,
       kind: 'vm',
-      lookAgain: `vm list -n ${namespace}`,
+      nouns: ['VM', 'VMs'],
+      yes: options.yes,
+      question: (vms, { length }) => `Delete ${vms} in ${namespace} with ${length === 1 ? 'its disk' : 'their disks'}?`,
+      lookAgain: `vm list${again}`,
       remove: (vm) =>
         client.call(deleteVm, {
           params: { namespace, vm },
@@ -32,3 +51,8 @@ export const command = defineCommand({
     })
   },
 })
+
+async function labelled({ client, namespace }: Session, labelSelector: string, signal: AbortSignal): Promise<string[]> {
+  const vms = await client.listAll(listVms, { params: { namespace }, query: { labelSelector }, signal })
+  return vms.map(({ name }) => name)
+}

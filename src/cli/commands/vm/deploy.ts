@@ -26,48 +26,54 @@ import { defined, shapeOf, shapeOptions } from './parts/shape.ts'
 import { readUserdata } from './parts/userdata.ts'
 
 export const command = defineCommand({
-  description: 'Answers when the VM runs. One that fails, or is not placed in time, leaves nothing behind.',
+  description: 'Waits until the VM runs. A VM that fails, or gets no node in time, is deleted.',
   arguments: {
-    name: { value: 'NAME', description: 'at most 63 lowercase letters, digits and dashes; made up when left out' },
+    name: { value: 'NAME', description: 'up to 63 lowercase letters, digits and dashes; generated if empty' },
   },
   options: {
-    image: { type: 'string', short: 'i', value: 'IMAGE', description: 'An image, or for arm64 an OCI reference' },
-    config: { type: 'string', value: 'CONFIG', description: 'A VM configuration; other options go before its values' },
-    'generate-name': { type: 'boolean', description: 'NAME is a prefix, to which five characters are added' },
+    image: { type: 'string', short: 'i', value: 'IMAGE', description: 'Image name, or OCI reference (arm64)' },
+    config: { type: 'string', value: 'CONFIG', description: 'VM configuration; other options override its values' },
+    'generate-name': { type: 'boolean', description: 'Use NAME as a prefix and add five characters' },
     ...shapeOptions,
-    ports: { type: 'string', short: 'p', value: 'NODE:VM[,…]', description: 'Ports of the node that lead to the VM' },
+    ports: { type: 'string', short: 'p', value: 'NODE:VM[,…]', description: 'Node ports to forward to the VM' },
     metadata: {
       type: 'string',
       value: 'KEY=VALUE[,…]',
       repeatable: true,
       secret: true,
-      description: 'What the guest can read of itself',
+      description: 'Metadata that the guest can read',
     },
-    userdata: { type: 'string', value: 'FILE', description: 'Script for the first boot; - is standard input' },
-    cold: { type: 'boolean', description: 'Boot from the disk, though the image carries what ran when it was saved' },
-    label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels to find it by' },
-    ttl: { type: 'string', value: 'DURATION', description: 'Delete it after so long, such as 2h' },
+    userdata: { type: 'string', value: 'FILE', description: 'Script for the first boot; - for standard input' },
+    cold: { type: 'boolean', description: 'Boot from disk instead of resuming saved memory' },
+    label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels for the VM' },
+    ttl: { type: 'string', value: 'DURATION', description: 'Delete the VM after this time, such as 2h' },
     ...waiting,
     ...waitsByItself,
-    'dry-run': { type: 'boolean', description: 'Only say where it would go, and what the image is' },
-    'no-wait': { type: 'boolean', description: 'Answer at once; a VM that fails stays, to be looked at' },
+    'dry-run': { type: 'boolean', description: 'Only show which node and image it would use' },
+    'no-wait': { type: 'boolean', description: 'Return at once; a VM that fails is kept' },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 vm deploy demo -i tiny-amd64', does: 'A VM from an image' },
-    { line: 'svc3 vm deploy ci --generate-name --config ios-build --ttl 2h', does: 'One of many, for two hours' },
-    { line: 'svc3 vm deploy -i sonoma -c 4 -m 8 -p 9000:80 -o json', does: 'For a program, with a port of its own' },
+    { line: 'svc3 vm deploy demo -i tiny-amd64', does: 'Deploy a VM from an image' },
+    {
+      line: 'svc3 vm deploy ci --generate-name --config ios-build --ttl 2h',
+      does: 'Deploy with a generated name, for two hours',
+    },
+    {
+      line: 'svc3 vm deploy -i sonoma -c 4 -m 8 -p 9000:80 -o json',
+      does: 'Choose size and a forwarded port, print JSON',
+    },
   ],
   async run(context, { args, options }) {
     const { image, config: vmConfig, ttl } = options
     if (image === undefined && vmConfig === undefined)
-      throw new UsageError('what to deploy is missing', 'add --image IMAGE or --config CONFIG')
-    if (options.wait && options['no-wait']) throw new UsageError('--wait and --no-wait exclude each other')
+      throw new UsageError('Specify --image or --config', 'Run svc3 image list to see the images')
+    if (options.wait && options['no-wait']) throw new UsageError('Specify --wait or --no-wait, not both')
     if (options['tag-required'] && options.tag === undefined && vmConfig === undefined)
-      throw new UsageError('--tag-required needs a tag', 'add --tag TAG')
+      throw new UsageError('--tag-required requires --tag', 'Add --tag TAG')
     if (ttl !== undefined && !parseDuration(ttl))
-      throw new UsageError(`"${ttl}" is not a duration`, 'for example 2h or 30m')
+      throw new UsageError(`Invalid --ttl "${ttl}"`, 'Specify a duration, for example 2h or 30m')
     const isGenerated = args.name === undefined || options['generate-name']
     const prefix = checkPrefix(args.name ?? 'vm', isGenerated)
     const body = defined({
@@ -110,12 +116,12 @@ interface How {
  */
 async function deploy(
   context: Context,
-  { client, namespace }: Session,
+  { client, namespace, again }: Session,
   body: VmDeployment & { readonly name: string },
   { isWaiting, timeoutMs }: How,
 ): Promise<Vm> {
   const { name } = body
-  const request = { timeoutMs, lookAgain: `vm list ${name} -n ${namespace}` }
+  const request = { timeoutMs, what: 'the deploy', next: `To delete it: svc3 vm delete ${name}${again}` }
   const params = { namespace }
   if (!isWaiting) return longRequest(context, client, deployVm, { params, query: { wait: false }, body }, request)
   // Scripts look for this line as it stands.
@@ -139,13 +145,15 @@ async function underFreeName(prefix: string, attempt: (name: string) => Promise<
 function checkPrefix(name: string, isGenerated: boolean): string {
   const problem = vmNameProblem(name, isGenerated)
   if (problem === undefined) return name
-  if (isGenerated && isVmName(name)) throw new UsageError(`"${name}" ${problem}`, 'shorten it')
-  const what = isGenerated ? 'the beginning of a name for a VM' : 'a name for a VM'
-  throw new UsageError(`"${name}" is not ${what}`, vmNameRule)
+  if (isGenerated && isVmName(name)) throw new UsageError(`Invalid name "${name}": ${problem}`, 'Choose a shorter name')
+  throw new UsageError(`Invalid VM name ${isGenerated ? 'prefix ' : ''}"${name}"`, vmNameRule)
 }
 
 function checkPorts(text: string | undefined): string | undefined {
   const [cause] = text === undefined ? [] : parseReservedPorts(text).causes
   if (!cause) return text
-  throw new UsageError(cause.message.replace(/^reservedPorts/, '--ports'), 'for example --ports 9000:80,5353:53/udp')
+  throw new UsageError(
+    cause.message.replace(/^reservedPorts/, '--ports'),
+    'Specify for example --ports 9000:80,5353:53/udp',
+  )
 }

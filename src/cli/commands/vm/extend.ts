@@ -1,48 +1,41 @@
 // svc3 vm extend
 import { extendVm, getVm } from '../../../api/vms/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
-import { type Context, defineCommand, namespaced, printed } from '../../command.ts'
-import { canAsk, confirm } from '../../confirm.ts'
-import { Failure, UsageError } from '../../line/usage.ts'
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import { confirmed, confirmLoss } from '../../confirm.ts'
+import { UsageError } from '../../line/usage.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
   description:
-    'Sets when the VM ends: at that time it is deleted, with its disk. One that has no end so far is given one only when\nsomebody says yes.',
+    'When the time is up, the service deletes the VM with its disk. A terminal asks before it sets a time for a VM that has\nnone.',
   arguments: {
     ...vmArgument,
-    ttl: { value: 'TTL', description: 'how long from now it lives, such as 2h; 0 for ever', required: true },
+    ttl: { value: 'TTL', description: 'time left from now, such as 2h; 0 for no limit', required: true },
   },
-  options: {
-    yes: { type: 'boolean', description: 'Give an end to a VM that has none, without a question' },
-    ...namespaced,
-    ...printed,
-  },
+  options: { ...confirmed, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 vm extend demo 2h', does: 'It is deleted in two hours; asks when it had no end so far' },
+    { line: 'svc3 vm extend demo 2h', does: 'Delete the VM two hours from now' },
     { line: 'svc3 vm extend demo 2h --yes', does: 'The same, without a question' },
-    { line: 'svc3 vm extend demo 0', does: 'Let it stay until somebody deletes it' },
+    { line: 'svc3 vm extend demo 0', does: 'Remove the time limit' },
   ],
   async run(context, { args: { vm: name, ttl }, options: { yes } }) {
     if (ttl !== '0' && !parseDuration(ttl))
-      throw new UsageError(`"${ttl}" is not a duration`, 'for example 2h, 30m or 0')
+      throw new UsageError(`Invalid TTL "${ttl}"`, 'Specify for example 2h, 30m or 0')
     const { client, namespace } = await context.connect()
     const params = { namespace, vm: name }
-    if (ttl !== '0' && !yes) {
-      const { expiresAt } = await client.call(getVm, { params, signal: context.signal })
-      if (expiresAt === undefined) await askForEnd(context, name, ttl)
-    }
+    // "Extend" sounds like more time: a VM that was to stay would get less.
+    await confirmLoss(context, {
+      yes: yes || ttl === '0',
+      question: async () => {
+        const { expiresAt } = await client.call(getVm, { params, signal: context.signal })
+        return expiresAt === undefined ? `VM ${name} has no time limit. Delete it with its disk in ${ttl}?` : undefined
+      },
+      refused: `VM ${name} still has no time limit`,
+    })
     const vm = await client.call(extendVm, { params, body: { ttl }, signal: context.signal })
-    const end = vm.expiresAt === undefined ? 'does not end by itself' : `is deleted at ${vm.expiresAt}`
+    const end = vm.expiresAt === undefined ? 'has no time limit' : `will be deleted at ${vm.expiresAt}`
     await context.done(`VM ${name} ${end}.`, vm)
     return 0
   },
 })
-
-/** "Extend" sounds like more time: that it would end a VM which was to stay has to be seen. */
-async function askForEnd(context: Context, name: string, ttl: string): Promise<void> {
-  if (!canAsk(context.host))
-    throw new Failure(`vm ${name} has no end so far: this would delete it in ${ttl}`, 'add --yes if that is meant')
-  if (!(await confirm(context, `vm ${name} has no end so far; delete it in ${ttl}?`)))
-    throw new Failure(`vm ${name} has no end, as before`, 'answer "yes", or add --yes')
-}

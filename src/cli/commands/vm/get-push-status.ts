@@ -1,27 +1,29 @@
 // svc3 vm get-push-status
 import { listPushJobs } from '../../../api/vms/push-jobs.ts'
+import { everyNamespace, listIn } from '../../all-namespaces.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { printChosen } from '../../print-chosen.ts'
 import { columns } from './parts/push-columns.ts'
 
 export const command = defineCommand({
-  description: 'Apple silicon only. Jobs can be seen for an hour after their end.',
+  description: 'Apple silicon only. Finished jobs are listed for an hour.',
   arguments: { names: { value: 'JOB', description: 'only these jobs', repeatable: true } },
-  options: { ...namespaced, ...printed },
+  options: { ...everyNamespace, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 vm get-push-status', does: 'All pushes, with how far they are' },
-    { line: 'svc3 vm get-push-status vm-push-4k2vx -o wide', does: 'One, with its digest or why it failed' },
+    { line: 'svc3 vm get-push-status', does: 'List push jobs and their progress' },
+    { line: 'svc3 vm get-push-status vm-push-4k2vx -o wide', does: 'Show one job with its digest or error' },
   ],
-  async run(context, { args: { names } }) {
-    const { client, namespace } = await context.connect()
+  async run(context, { args: { names }, options }) {
+    const session = await context.connect()
+    const listed = await listIn(context, session, options['all-namespaces'], columns, (namespace) =>
+      session.client.listAll(listPushJobs, { params: { namespace }, signal: context.signal }),
+    )
     return printChosen(context, {
       kind: 'pushjobs',
-      items: await client.listAll(listPushJobs, { params: { namespace }, signal: context.signal }),
+      ...listed,
       nameOf: ({ name }) => name,
       wanted: names,
-      columns,
-      none: `No push jobs in namespace ${namespace}.`,
-      listCommand: `vm get-push-status -n ${namespace}`,
+      none: `No push jobs in ${listed.where}`,
     })
   },
 })

@@ -1,31 +1,39 @@
 // svc3 vm list
-import { listVms, type Vm } from '../../../api/vms/vms.ts'
+import { getVm, listVms, type Vm } from '../../../api/vms/vms.ts'
 import { isVmName } from '../../../rules/names.ts'
+import { everyNamespace, listIn } from '../../all-namespaces.ts'
 import { type Context, defineCommand, namespaced, printed, type Session } from '../../command.ts'
+import { UsageError } from '../../line/usage.ts'
+import { visible } from '../../output/output.ts'
 import { printChosen } from '../../print-chosen.ts'
 import { columns } from './parts/columns.ts'
-import { ownerOf } from './parts/owner.ts'
-import { noteReasons } from './parts/reasons.ts'
+import { isOwnedBy, isWhole, ownerOf } from './parts/owner.ts'
+import { noteReasons, verdictText } from './parts/reasons.ts'
 
 export const command = defineCommand({
   arguments: { names: { value: 'NAME', description: 'only these VMs', names: 'vms', repeatable: true } },
   options: {
-    label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Only those with these labels' },
-    owner: { type: 'string', value: 'EMAIL', description: 'Only those of this person; "me" is you' },
-    watch: { type: 'boolean', description: 'Go on with what changes, until Ctrl-C' },
+    label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Only VMs with these labels' },
+    owner: { type: 'string', value: 'OWNER', description: 'Only VMs of this user or service account; "me" is you' },
+    watch: { type: 'boolean', description: 'Follow changes until Ctrl-C' },
+    ...everyNamespace,
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 vm list', does: 'The VMs of the default namespace' },
-    { line: 'svc3 vm list demo -o wide', does: 'One VM, with its node and its power state' },
-    { line: 'svc3 vm list --owner me --label team=ios --watch', does: 'One’s own of a team, and what becomes of them' },
+    { line: 'svc3 vm list', does: 'List the VMs of the default namespace' },
+    { line: 'svc3 vm list demo -o wide', does: 'Show one VM with its node and power state' },
+    { line: 'svc3 vm list -A --owner me', does: 'List your VMs in all namespaces' },
+    { line: 'svc3 vm list --owner me --label team=ios --watch', does: 'Follow your VMs with a label' },
   ],
   async run(context, { args: { names }, options }) {
+    const isEverywhere = options['all-namespaces']
+    if (options.watch && isEverywhere) throw new UsageError('--watch follows one namespace; remove --all-namespaces')
+    const owner = options.owner === undefined ? undefined : await ownerOf(context, options.owner)
     const fields = {
       // Of several names, all are fetched; of one, not thousands.
       ...(names.length === 1 && isVmName(names[0] ?? '') && { name: names[0] }),
-      ...(options.owner !== undefined && { owner: await ownerOf(context, options.owner) }),
+      ...(owner !== undefined && isWhole(owner) && { owner }),
     }
     const fieldSelector = Object.entries(fields)
       .map(([field, value]) => `${field}=${value}`)
@@ -33,44 +41,40 @@ export const command = defineCommand({
     const labelSelector = options.label.join(',')
     const query = { ...(fieldSelector && { fieldSelector }), ...(labelSelector && { labelSelector }) }
     const session = await context.connect()
-    if (options.watch) return follow(context, session, query, names)
-    const { client, namespace } = session
-    const items = await client.listAll(listVms, { params: { namespace }, query, signal: context.signal })
+    const isMeant = (vm: Vm): boolean => owner === undefined || isOwnedBy(vm.owner, owner)
+    const which = [
+      ...(owner === undefined ? [] : [` owned by ${owner}`]),
+      ...(labelSelector ? [` with label ${labelSelector}`] : []),
+    ].join('')
+    if (options.watch) {
+      const { followVms } = await import('./parts/watch.ts')
+      const isWanted = (vm: Vm): boolean => isMeant(vm) && (names.length === 0 || names.includes(vm.name))
+      return followVms(context, session, { query, isWanted, none: `No VMs${which} in ${session.namespace}` })
+    }
+    const listed = await listIn(context, session, isEverywhere, columns, (namespace) =>
+      session.client.listAll(listVms, { params: { namespace }, query, signal: context.signal }),
+    )
+    const items = listed.items.filter(isMeant)
     noteReasons(
       context,
       items.filter(({ name }) => names.length === 0 || names.includes(name)),
     )
+    if (context.format === 'wide') await noteVerdicts(context, session, names)
     return printChosen(context, {
+      ...listed,
       kind: 'vms',
       items,
       nameOf: (vm) => vm.name,
       wanted: names,
-      columns,
-      none: `No VMs in namespace ${namespace}.`,
-      listCommand: `vm list -n ${namespace}`,
+      none: `No VMs${which} in ${listed.where}`,
     })
   },
 })
 
-type Query = { readonly fieldSelector?: string; readonly labelSelector?: string }
-
-async function follow(
-  context: Context,
-  { client, namespace }: Session,
-  query: Query,
-  names: readonly string[],
-): Promise<number> {
-  const { host, format, signal } = context
-  const { watch } = await import('../../../client/watch.ts')
-  const { growingTable } = await import('../../output/output.ts')
-  const row = await growingTable(columns, context.rendering())
-  const textOf = (type: string, vm: Vm): string => {
-    if (format === 'json' || format === 'yaml') return `${JSON.stringify({ type, object: vm })}\n`
-    return row(type === 'DELETED' ? { ...vm, status: 'Deleted' } : vm)
-  }
-  for await (const { type, object } of watch(client, listVms, { params: { namespace }, query }, { signal })) {
-    if (type === 'BOOKMARK' || (names.length > 0 && !names.includes(object.name))) continue
-    host.stdout.write(textOf(type, object))
-  }
-  return signal.aborted ? 130 : 0
+/** Node by node why a VM that is named waits: lists have only the summary. */
+async function noteVerdicts(context: Context, { client, namespace }: Session, names: readonly string[]): Promise<void> {
+  const [vm] = names
+  if (vm === undefined || names.length > 1) return
+  const found = await client.call(getVm, { params: { namespace, vm }, signal: context.signal }).catch(() => undefined)
+  for (const verdict of found?.nodes ?? []) context.note(visible(verdictText(verdict)))
 }

@@ -11,26 +11,30 @@ import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
   description:
-    'Apple silicon only. Sends the disk of the VM to an OCI registry. Restarts the VM: it is paused for a moment, and goes\n' +
-    'on from where it was, not from a boot, while the rest is done. Credentials for the registry have to be in the namespace of the VM: svc3 regcred add.',
+    'Apple silicon only. Pushes the disk of the VM to an OCI registry. The VM pauses for a moment and resumes without a\n' +
+    'reboot. Store the credentials for the registry in the namespace of the VM first: svc3 regcred add.',
   arguments: {
     ...vmArgument,
-    image: { value: 'IMAGE[:TAG]', description: '<registry_host>/<repository>/<image>, tag latest', required: true },
+    image: {
+      value: 'IMAGE[:TAG]',
+      description: '<registry_host>/<repository>/<image>; default tag latest',
+      required: true,
+    },
   },
   options: {
     format: {
       type: 'choice',
       choices: pushFormats,
       default: 'svc3',
-      description: 'Of the image there: of this service, or as tart writes and runs it',
+      description: 'Image format: svc3, or tart for use with tart',
     },
-    wait: { type: 'boolean', description: 'Follow the push to its end' },
+    wait: { type: 'boolean', description: 'Wait until the push is finished' },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 vm push demo ghcr.io/acme/ios/sonoma:1.2', does: 'Prints the name of the job' },
-    { line: 'svc3 vm push demo ghcr.io/acme/ios/sonoma --wait', does: 'Shows how it goes on, until it is there' },
+    { line: 'svc3 vm push demo ghcr.io/acme/ios/sonoma:1.2', does: 'Start a push and print the name of the job' },
+    { line: 'svc3 vm push demo ghcr.io/acme/ios/sonoma --wait', does: 'Push and show the progress' },
   ],
   async run(context, { args: { vm, image }, options: { wait, format } }) {
     const parsed = parseImageReference(image, 'push')
@@ -46,10 +50,10 @@ export const command = defineCommand({
     const { jobName } = answer
     if (!wait) {
       await context.done(`Push job ${jobName} started.`, answer)
-      context.note(`"${context.host.calledAs} vm get-push-status ${jobName} -n ${namespace}" shows how it goes on`)
+      context.note(`To follow it: ${context.host.calledAs} vm get-push-status ${jobName}${session.again}`)
       return exitCodes.done
     }
-    context.note(`push job ${jobName} started`)
+    context.note(`Push job ${jobName} started`)
     return tellEnd(context, await followJob(context, session, jobName))
   },
 })
@@ -57,9 +61,9 @@ export const command = defineCommand({
 async function tellEnd(context: Context, job: PushJob): Promise<number> {
   await context.print([job], columns, '')
   if (job.status === 'Succeeded') {
-    context.note(`${job.image} is ${job.digest ?? 'there'}`)
+    context.note(`Pushed ${job.image}${job.digest === undefined ? '' : ` (${job.digest})`}`)
     return exitCodes.done
   }
-  context.note(`push job ${job.name} has ${job.status === 'Failed' ? 'failed' : 'been cancelled'}: ${job.errorMessage}`)
+  context.note(`Push job ${job.name} ${job.status === 'Failed' ? 'failed' : 'cancelled'}: ${job.errorMessage}`)
   return exitCodes.failed
 }

@@ -9,41 +9,45 @@ import { whileFollowing } from './parts/follow.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
-  description: 'Enlarges the disk of a running VM and restarts it. Disks only grow.',
+  description: 'Enlarges the disk of a running VM and restarts the VM. Disks cannot shrink.',
   arguments: {
     ...vmArgument,
-    gb: { value: 'GB', description: 'new size of its disk in GB, a whole number', required: true },
+    gb: { value: 'GB', description: 'new disk size in GB, a whole number', required: true },
   },
   options: {
-    user: { type: 'string', short: 'u', value: 'USER', description: 'Intel: SSH user, to grow the file system, too' },
+    user: { type: 'string', short: 'u', value: 'USER', description: 'SSH user, to also grow the file system (Intel)' },
     password: {
       type: 'string',
       short: 'p',
       value: 'PASSWORD',
       secret: true,
-      description: 'Intel: SSH password; others can see it in the list of processes',
+      description: 'SSH password (Intel); visible in the process list',
     },
-    'password-stdin': { type: 'boolean', description: 'Intel: read the SSH password from standard input' },
+    'password-stdin': { type: 'boolean', description: 'Read the SSH password from standard input (Intel)' },
     timeout: { ...waiting.timeout, default: 15 },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 vm resize demo 120', does: 'A disk of 120 GB' },
-    { line: 'svc3 vm resize demo 120 -u admin --password-stdin < password.txt', does: 'With its file system (Intel)' },
+    { line: 'svc3 vm resize demo 120', does: 'Enlarge the disk to 120 GB' },
+    {
+      line: 'svc3 vm resize demo 120 -u admin --password-stdin < password.txt',
+      does: 'Also grow the file system (Intel)',
+    },
   ],
   async run(context, { args: { vm: name, gb }, options }) {
     const size = /^[1-9]\d{0,6}$/.test(gb) ? Number(gb) : undefined
     if (size === undefined)
-      throw new UsageError(`"${gb}" is not a whole number of GB`, 'for example svc3 vm resize demo 120')
+      throw new UsageError(`Invalid size "${gb}": specify a whole number of GB`, 'For example: svc3 vm resize demo 120')
     const credentials = await credentialsOf(context, name, options)
-    const { client, namespace } = await context.connect({ attempts: 1 })
+    const { client, namespace, again } = await context.connect({ attempts: 1 })
     const input = { params: { namespace, vm: name }, body: { size, ...credentials } }
-    const request = { timeoutMs: millisecondsOf(options.timeout), lookAgain: `vm list ${name} -o json -n ${namespace}` }
+    const next = `To follow it: svc3 vm show ${name}${again}`
+    const request = { timeoutMs: millisecondsOf(options.timeout), what: 'the resize', next }
     const vm = await whileFollowing(context, { client, namespace, name }, () =>
       longRequest(context, client, resizeVm, input, request),
     )
-    await context.done(`VM ${name} has a disk of ${vm.diskGb ?? size} GB.`, vm)
+    await context.done(`The disk of VM ${name} is now ${vm.diskGb ?? size} GB.`, vm)
     return tellRest(context, vm, credentials !== undefined)
   },
 })
@@ -58,9 +62,9 @@ async function credentialsOf(context: Context, name: string, options: Credential
   const { user, password: given, 'password-stdin': fromStdin } = options
   if (user === undefined) {
     if (given === undefined && !fromStdin) return undefined
-    throw new UsageError('a password needs a user', 'add --user USER')
+    throw new UsageError('A password requires --user', 'Add --user USER')
   }
-  const password = await choosePassword(context, { given, fromStdin, question: `Password of ${user} in vm ${name}: ` })
+  const password = await choosePassword(context, { given, fromStdin, question: `Password for ${user} in VM ${name}: ` })
   return { user, password }
 }
 

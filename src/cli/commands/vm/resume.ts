@@ -4,9 +4,9 @@ import { changePower } from './parts/power.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
-  description: 'Intel-based VMs only. What was suspended goes on where it stood.',
+  description: 'Intel-based VMs only. The guest continues where it was suspended.',
   arguments: vmArgument,
   options: { ...waiting, ...namespaced, ...printed },
-  examples: [{ line: 'svc3 vm resume demo', does: 'Let a suspended VM go on' }],
+  examples: [{ line: 'svc3 vm resume demo', does: 'Resume a suspended VM' }],
   run: (context, { args, options }) => changePower(context, args.vm, 'resume', options.timeout),
 })

@@ -1,23 +1,24 @@
 // svc3 vm revert
 import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
-import { confirm } from '../../confirm.ts'
-import { Failure } from '../../line/usage.ts'
+import { confirmed, confirmLoss } from '../../confirm.ts'
 import { changePower } from './parts/power.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
   description:
-    'Intel-based VMs only. Restarts the VM: it is stopped, and starts anew from the latest state of its image. What was not\nsaved or committed is lost, so a terminal asks first.',
+    'Intel-based VMs only. Stops the VM and starts it from the latest version of its image. Changes on its disk that were not\nsaved or committed are lost.',
   arguments: vmArgument,
-  options: { yes: { type: 'boolean', description: 'Do not ask' }, ...waiting, ...namespaced, ...printed },
+  options: { ...confirmed, ...waiting, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 vm revert demo', does: 'Back to the latest state of its image; asks first' },
+    { line: 'svc3 vm revert demo', does: 'Go back to the latest version of the image' },
     { line: 'svc3 vm revert demo --yes', does: 'The same, without a question' },
   ],
   async run(context, { args, options }) {
-    const question = `revert vm ${args.vm} to its image? What is on its disk is lost.`
-    if (!options.yes && !(await confirm(context, question)))
-      throw new Failure(`vm ${args.vm} was not reverted`, 'answer "yes", or add --yes')
+    await confirmLoss(context, {
+      yes: options.yes,
+      question: () => `Revert VM ${args.vm} to its image? All changes on its disk are lost.`,
+      refused: `VM ${args.vm} not reverted`,
+    })
     return changePower(context, args.vm, 'revert', options.timeout)
   },
 })

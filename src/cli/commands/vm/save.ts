@@ -8,23 +8,26 @@ import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
   description:
-    'Disk and memory as they are now, with the applications that run. Restarts the VM: it is paused for a moment, and goes\non from where it was, not from a boot. VMs of the same shape resume from the image.',
+    'Saves disk and memory, with running applications. The VM pauses for a moment and resumes without a reboot. VMs deployed\nfrom the image with the same CPU, memory and devices resume from this state.',
   arguments: {
     ...vmArgument,
     image: { value: 'IMAGE', description: 'name of the new image', names: 'new', required: true },
   },
   options: { ...described, ...followed, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 vm save demo demo-tools', does: 'Answers at once; image list shows how far it is' },
-    { line: 'svc3 vm save demo demo-tools -d Tools --wait', does: 'Until the image is Ready' },
+    { line: 'svc3 vm save demo demo-tools', does: 'Start the save; image list shows the progress' },
+    {
+      line: 'svc3 vm save demo demo-tools -d Tools --wait',
+      does: 'Save with a description, and wait until the image is Ready',
+    },
   ],
   async run(context, { args: { vm, image: name }, options: { description, wait, timeout } }) {
     const body = { imageName: checkName(name, 'image'), ...(description !== undefined && { description }) }
-    const { client, namespace } = await context.connect({ attempts: 1 })
+    const { client, namespace, again } = await context.connect({ attempts: 1 })
     const timeoutMs = millisecondsOf(timeout)
-    const request = { timeoutMs, lookAgain: `image list ${name}` }
+    const request = { timeoutMs, what: 'the save', next: `To follow it: svc3 image list ${name}${again}` }
     const image = await longRequest(context, client, saveVm, { params: { namespace, vm }, body }, request)
-    const what = `VM ${vm} is being saved as`
+    const what = `Saving VM ${vm} as`
     return tellOfImage(context, { client, namespace, image, isWaiting: wait, timeoutMs, what })
   },
 })

@@ -11,21 +11,26 @@ import { knownHostsFile } from './reach/known-hosts.ts'
 import { sshArguments } from './reach/ssh-line.ts'
 
 export const command = defineCommand({
-  description: 'Runs ssh through the service, so that no node needs to be reachable. Its exit code is that of ssh.',
+  description: 'Runs ssh through the service, so nodes need not be reachable. The exit code is that of ssh.',
   arguments: {
     ...vmArgument,
-    command: { value: 'COMMAND', description: 'what to run in place of a shell', repeatable: true, afterDashes: true },
+    command: {
+      value: 'COMMAND',
+      description: 'command to run instead of a shell',
+      repeatable: true,
+      afterDashes: true,
+    },
   },
   options: {
     user: { type: 'string', short: 'u', value: 'USER', default: 'admin', description: 'User in the guest' },
     'password-stdin': { type: 'boolean', description: 'Read the password from standard input' },
-    tty: { type: 'boolean', short: 't', description: 'A terminal for the command, too' },
+    tty: { type: 'boolean', short: 't', description: 'Allocate a terminal for the command' },
     ...namespaced,
   },
   examples: [
-    { line: 'svc3 vm ssh demo', does: 'A shell; ssh asks for the password when no key is accepted' },
-    { line: 'svc3 vm ssh demo -- uname -a', does: 'One command' },
-    { line: 'svc3 vm ssh demo -u ci --password-stdin -- df -h < password.txt', does: 'The same from a script' },
+    { line: 'svc3 vm ssh demo', does: 'Open a shell; ssh asks for the password if no key is accepted' },
+    { line: 'svc3 vm ssh demo -- uname -a', does: 'Run one command' },
+    { line: 'svc3 vm ssh demo -u ci --password-stdin -- df -h < password.txt', does: 'Run one command from a script' },
   ],
   async run(context, { args, options }) {
     const { host, signal } = context
@@ -40,7 +45,8 @@ export const command = defineCommand({
       vm,
       namespace,
       user: options.user,
-      knownHosts: knownHostsFile(host, vm.uid),
+      // A revert gives a new disk, and with it a new key.
+      knownHosts: knownHostsFile(host, `${vm.uid}.${vm.diskGeneration}`),
       hasPassword,
       wantsTerminal: options.tty,
       command: args.command,
@@ -57,8 +63,8 @@ const mute: readonly Vm['powerState'][] = ['pending', 'stopped', 'suspended', 'f
 
 function mustAnswer({ name, powerState }: Vm): void {
   if (!mute.includes(powerState)) return
-  const hint = `"svc3 vm list ${name} -o wide" shows it`
-  throw new ApiError('Conflict', `vm "${name}" is ${powerState}: nobody answers there`, { hint })
+  const hint = `Run svc3 vm show ${name} to see its state`
+  throw new ApiError('Conflict', `VM ${name} is ${powerState}; SSH cannot connect`, { hint })
 }
 
 const passedOn = ['SIGTERM', 'SIGHUP'] as const
@@ -75,7 +81,7 @@ function runSsh({ host }: Context, words: readonly string[], env: Readonly<Recor
   for (const [name, handler] of handlers) process.once(name, handler)
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   child.once('error', (error: NodeJS.ErrnoException) =>
-    reject(new Failure(`cannot run ssh (${error.code})`, 'install the OpenSSH client: it is the program "ssh"')),
+    reject(new Failure(`Cannot run ssh (${error.code})`, 'Install the OpenSSH client')),
   )
   child.once('exit', (code, signal) => {
     const { signals } = os.constants

@@ -4,9 +4,9 @@ import { changePower } from './parts/power.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
-  description: 'Intel-based VMs only. Everything in the guest stands still; nothing is turned off.',
+  description: 'Intel-based VMs only. Pauses the guest without shutting it down.',
   arguments: vmArgument,
   options: { ...waiting, ...namespaced, ...printed },
-  examples: [{ line: 'svc3 vm suspend demo', does: 'Put a VM on hold' }],
+  examples: [{ line: 'svc3 vm suspend demo', does: 'Suspend a VM' }],
   run: (context, { args, options }) => changePower(context, args.vm, 'suspend', options.timeout),
 })

@@ -12,8 +12,8 @@ import { type Dial, dialerFor } from './reach/reach.ts'
 
 export const command = defineCommand({
   description:
-    'Opens a port on this machine that leads to the screen of a VM, through the service, and prints its address.\n' +
-    'Whoever can log in to this machine can use it until Ctrl-C.',
+    'Opens a port on this machine that forwards to the screen of a VM, through the service, and prints its address.\n' +
+    'Anyone logged in to this machine can use the port until you press Ctrl-C.',
   arguments: vmArgument,
   options: {
     port: {
@@ -21,11 +21,11 @@ export const command = defineCommand({
       value: 'PORT',
       min: 1,
       max: 65_535,
-      description: 'Port on this machine; any when left out',
+      description: 'Local port (default: any free port)',
     },
     ...namespaced,
   },
-  examples: [{ line: 'svc3 vm vnc demo', does: 'Prints vnc://127.0.0.1:PORT for a viewer, until Ctrl-C' }],
+  examples: [{ line: 'svc3 vm vnc demo', does: 'Print vnc://127.0.0.1:PORT for a viewer, and forward until Ctrl-C' }],
   async run(context, { args: { vm: name }, options }) {
     const { host, signal } = context
     const { client, namespace } = await context.connect()
@@ -33,15 +33,15 @@ export const command = defineCommand({
     if (vm.vnc === undefined) {
       const [what, hint] =
         vm.status === 'Pending'
-          ? ['does not run yet', `"svc3 vm list ${name}" shows it`]
-          : ['has no screen', 'deploy it without --disable-vnc']
-      throw new ApiError('Conflict', `vm "${name}" ${what}`, { hint })
+          ? ['is not running yet', `Run svc3 vm show ${name} to see its state`]
+          : ['has no screen', 'Deploy it without --disable-vnc']
+      throw new ApiError('Conflict', `VM ${name} ${what}`, { hint })
     }
     const server = await listen(options.port ?? 0, (socket) =>
       forward(context, socket, dialerFor(context, { namespace, vm: name, port: 'vnc' })),
     )
     host.stdout.write(`vnc://127.0.0.1:${(server.address() as AddressInfo).port}\n`)
-    context.note('open it with a VNC viewer; Ctrl-C ends it')
+    context.note('Open it with a VNC viewer; press Ctrl-C to stop')
     const { promise, resolve } = Promise.withResolvers<void>()
     signal.addEventListener('abort', () => resolve(), { once: true })
     if (!signal.aborted) await promise
@@ -54,7 +54,7 @@ function listen(port: number, onConnection: (socket: Socket) => void): Promise<S
   const { promise, resolve, reject } = Promise.withResolvers<Server>()
   const server = net.createServer(onConnection)
   server.once('error', ({ code }: NodeJS.ErrnoException) =>
-    reject(new Failure(`cannot listen on 127.0.0.1:${port} (${code})`, 'choose another --port, or leave it out')),
+    reject(new Failure(`Cannot listen on 127.0.0.1:${port} (${code})`, 'Choose another --port, or omit it')),
   )
   server.listen(port, '127.0.0.1', () => resolve(server))
   return promise

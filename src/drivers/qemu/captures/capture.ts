@@ -57,7 +57,7 @@ const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 /** `run` is absent where it does not run. */
 export function requestOf(vm: VmSpec, { id, withMemory }: CaptureOptions, run: Run | undefined): CaptureRequest {
   if (!withMemory) return { id }
-  const why = run ? whyNoMemory(run.shape, vm) : 'the VM does not run'
+  const why = run ? whyNoMemory(run.shape, vm) : 'the VM is not running'
   return why === undefined ? { id, shape: run?.shape } : { id, note: `its memory was not saved: ${why}` }
 }
 
@@ -99,15 +99,16 @@ async function flushed(
 ): Promise<CaptureRequest> {
   if ((await statusOf(qmp)) !== 'running') return request
   if ((await flushGuest(qmp, runtime, signal)) !== 'stuck' || !request.shape) return request
-  return { id: request.id, note: 'its memory was not saved: the guest does not say that its file systems are thawed' }
+  return {
+    id: request.id,
+    note: 'its memory was not saved: the guest did not confirm that its file systems are thawed',
+  }
 }
 
 function explained(error: unknown): unknown {
   const isFull = error instanceof Error && /ENOSPC|EDQUOT|No space left|Disk quota/i.test(error.message)
   if (!isFull) return error
-  return new Error(
-    "the host's disk is full: the VM could not be captured and goes on as it was; make room, then try again",
-  )
+  return new Error("the host's disk is full; the VM was not captured and keeps running. Free space and try again")
 }
 
 /** The layer that will be the active one, empty, and the record of it. */

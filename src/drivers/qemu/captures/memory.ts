@@ -87,7 +87,7 @@ export async function untilLoaded(qmp: Qmp, signal: AbortSignal): Promise<void> 
     signal.throwIfAborted()
     const status = await statusOf(qmp)
     if (status === 'paused') return
-    if (status !== 'inmigrate') throw new Error(`QEMU says ${status} in place of going on from memory`)
+    if (status !== 'inmigrate') throw new Error(`QEMU says ${status} instead of resuming from memory`)
     await new Promise((resolve) => setTimeout(resolve, pollMs))
   }
 }

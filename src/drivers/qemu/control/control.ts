@@ -15,7 +15,7 @@ const observedOf: Readonly<Record<string, Observed>> = {
   shutdown: { state: 'stopped' },
   [outOfSpace]: {
     state: 'failed',
-    problem: "the host's disk is full, and the VM is paused; it goes on soon after there is room again",
+    problem: "the host's disk is full and the VM is paused; it resumes when there is free space",
   },
   'internal-error': { state: 'failed', problem: 'QEMU stopped the VM after an internal error' },
   'guest-panicked': { state: 'failed', problem: 'the guest has panicked' },
@@ -71,7 +71,7 @@ export class Control {
         () => false,
       )
       if (isConnected) return
-      if (isOver) throw new Error('QEMU ended at once, saying nothing')
+      if (isOver) throw new Error('QEMU exited immediately without output')
       await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 5))])
     }
   }

@@ -60,9 +60,7 @@ export async function makeRuntime(runtime: string, folder: string): Promise<void
   await removeRuntime(runtime)
   await fs.mkdir(runtime, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
-    throw new Error(
-      `${runtime}, where this VM's sockets go, belongs to somebody else: remove it and start the VM again`,
-    )
+    throw new Error(`${runtime}, where this VM's sockets go, belongs to another user; remove it and start the VM again`)
   })
   await fs.writeFile(path.join(runtime, ownerFile), path.resolve(folder), { mode: 0o600 })
 }

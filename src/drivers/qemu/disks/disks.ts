@@ -55,7 +55,7 @@ export function newLayer(): Layer {
 export async function growDisk(folder: string, sizeBytes: number): Promise<void> {
   const now = await diskBytes(folder)
   if (sizeBytes === now) return
-  if (sizeBytes < now) throw new Error(`the disk has ${now} bytes already and cannot shrink to ${sizeBytes}`)
+  if (sizeBytes < now) throw new Error(`the disk already has ${now} bytes and cannot shrink to ${sizeBytes}`)
   const source = `json:${JSON.stringify(await diskNode(folder))}`
   await exec('qemu-img', ['resize', '-q', source, String(sizeBytes)], { timeoutMs: 60_000 })
 }

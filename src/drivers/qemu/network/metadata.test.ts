@@ -18,7 +18,8 @@ describe('guest metadata', () => {
     await writeMetadata(folder, {
       uid: 'u',
       name: 'demo',
-      metadata: { key: value, A: '1', a: '2', 'x.y_z-0': '' },
+      metadata: { key: value, A: '1', a: '2', 'x.y_z-0': '', 'my key': 'spaced', orka_vm_name: 'mine' },
+      facts: { orka_vm_name: 'demo', orka_cpu: '2' },
       userdata: binary.toString('base64'),
     })
   })
@@ -59,7 +60,19 @@ describe('guest metadata', () => {
     assert.deepEqual(json(await get('/metadata/A')), { value: '1' })
     assert.deepEqual(json(await get('/metadata/a')), { value: '2' })
     assert.deepEqual(json(await get('/metadata/x.y_z-0')), { value: '' })
-    assert.deepEqual(json(await get('/metadata')), { items: ['key', 'A', 'a', 'x.y_z-0'] })
+    assert.deepEqual(json(await get('/metadata/my%20key')), { value: 'spaced' })
+    assert.deepEqual(json(await get('/metadata/orka_vm_name')), { value: 'demo' }, 'facts cannot be overridden')
+    const items = [
+      { key: 'key', value },
+      { key: 'A', value: '1' },
+      { key: 'a', value: '2' },
+      { key: 'x.y_z-0', value: '' },
+      { key: 'my key', value: 'spaced' },
+      { key: 'orka_vm_name', value: 'demo' },
+      { key: 'orka_cpu', value: '2' },
+    ]
+    assert.deepEqual(json(await get('/metadata')), { items })
+    assert.deepEqual(json(await get('/metadata/')), { items }, 'with a slash at its end, too')
     assert.deepEqual((await get('/userdata')).body, binary)
     assert.deepEqual(json(parse(await ask('GET /metadata/A HTTP/1.0\n\n'))), { value: '1' })
   })
@@ -71,7 +84,7 @@ describe('guest metadata', () => {
 
   it('guest metadata finds nothing else, wherever a path points', async () => {
     const targets = [
-      '/', '//metadata/A', '/metadata/', '/metadata/nope', '/metadata/*', '/metadata/?', '/metadata/[A]', '/../outside',
+      '/', '//metadata/A', '/metadata/my key', '/metadata/nope', '/metadata/*', '/metadata/[A]', '/../outside',
       '/metadata/../../outside', '/metadata/%2e%2e/outside', '/outside', '/metadata/..', '/index', '/metadata/value-0',
       '/metadata/$(id)', '/metadata/`id`', '/metadata/;id', '-n', '(', '!', 'x', '/metadata/A\\', '/metadata/\u00e4',
     ] // biome-ignore format: a list to read
@@ -118,7 +131,7 @@ describe('guest metadata', () => {
   })
 
   it('guest metadata refuses keys that it could not serve', async () => {
-    for (const key of ['', 'a b', 'a/b', '..\n', 'ä', 'x'.repeat(129)])
+    for (const key of ['', 'a\tb', 'a/b', '..\n', 'ä', 'x'.repeat(129)])
       await assert.rejects(
         writeMetadata(`${folder}-other`, { uid: 'u', name: 'demo', metadata: { [key]: '1' } }),
         /cannot be served/,

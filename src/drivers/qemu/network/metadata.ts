@@ -57,33 +57,36 @@ interface Metadata {
   readonly uid: string
   readonly name: string
   readonly metadata: Readonly<Record<string, string>>
+  readonly facts?: Readonly<Record<string, string>>
   /** Base64. */
   readonly userdata?: string
 }
 
-const keyForm = /^[A-Za-z0-9_.-]{1,128}$/
+const keyForm = /^[A-Za-z0-9_. -]{1,128}$/
 
 /** Writes the answers anew: what an earlier start left is gone. */
 export async function writeMetadata(folder: string, vm: Metadata): Promise<void> {
-  const { metadata, userdata } = vm
+  const { userdata } = vm
+  const values = { ...vm.metadata, ...vm.facts }
   const target = path.join(folder, folderName)
   await removeMetadata(folder)
   await fs.mkdir(target, { mode: 0o700 })
-  const keys = Object.keys(metadata)
+  const keys = Object.keys(values)
   const odd = keys.find((key) => !keyForm.test(key))
   if (odd !== undefined)
     throw new Error(
-      `metadata key ${JSON.stringify(odd.slice(0, 150))} cannot be served: use 1 to 128 letters, digits, '_', '.', '-'`,
+      `metadata key ${JSON.stringify(odd.slice(0, 150))} cannot be served: use 1 to 128 letters, digits, spaces, '_', '.', '-'`,
     )
-  const answers: { readonly file: string; readonly served?: string; readonly bytes: Buffer }[] = [
-    { file: 'list', served: '/metadata', bytes: json('200 OK', { items: keys }) },
+  const items = keys.map((key) => ({ key, value: values[key] }))
+  const answers: { readonly file: string; readonly served?: readonly string[]; readonly bytes: Buffer }[] = [
+    { file: 'list', served: ['/metadata', '/metadata/'], bytes: json('200 OK', { items }) },
     ...keys.map((key, index) => ({
       file: `value-${index}`,
-      served: `/metadata/${key}`,
-      bytes: json('200 OK', { value: metadata[key] }),
+      served: [`/metadata/${encodeURIComponent(key)}`],
+      bytes: json('200 OK', { value: values[key] }),
     })),
     // Its end is the end of the connection: the script adds the time.
-    { file: 'identity', served: '/svc3/identity', bytes: Buffer.from(`${openHead}${identityLines(vm)}`) },
+    { file: 'identity', served: ['/svc3/identity'], bytes: Buffer.from(`${openHead}${identityLines(vm)}`) },
     { file: 'missing', bytes: json('404 Not Found', { message: 'not found' }) },
     { file: 'bad', bytes: json('400 Bad Request', { message: 'not a GET request of HTTP/1.0 or 1.1' }) },
     { file: 'busy', bytes: json('503 Service Unavailable', { message: 'too many connections at once' }) },
@@ -91,10 +94,10 @@ export async function writeMetadata(folder: string, vm: Metadata): Promise<void>
   if (userdata !== undefined)
     answers.push({
       file: 'userdata',
-      served: '/userdata',
+      served: ['/userdata'],
       bytes: http('200 OK', 'application/octet-stream', Buffer.from(userdata, 'base64')),
     })
-  const index = answers.flatMap(({ file, served }) => (served === undefined ? [] : [`${file} ${served}\n`]))
+  const index = answers.flatMap(({ file, served = [] }) => served.map((path) => `${file} ${path}\n`))
   const files = [
     ...answers.map(({ file, bytes }) => ({ file, bytes })),
     { file: 'index', bytes: Buffer.from(index.join('')) },

@@ -14,7 +14,7 @@ export async function requireFreePorts({ ip, ports }: Doors): Promise<void> {
   const twice = ports.find((one, index) =>
     ports.slice(0, index).some(({ protocol, port }) => port === one.port && protocol === one.protocol),
   )
-  if (twice) throw new Error(`port ${twice.port}/${twice.protocol} is asked for twice by one VM`)
+  if (twice) throw new Error(`port ${twice.port}/${twice.protocol} is requested twice by one VM`)
   const taken = (await Promise.all(ports.map(async (port) => ((await isFree(ip, port)) ? [] : [port.port])))).flat()
   if (taken.length > 0) throw new PortTaken(taken)
 }

@@ -32,7 +32,7 @@ describe('sealed network', () => {
       (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
       10,
     )
-    assert.match(late ?? '', /tried again/)
+    assert.match(late ?? '', /will be retried/)
     assert.doesNotMatch(late ?? '', /--network user/)
   })
 

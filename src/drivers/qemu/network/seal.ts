@@ -37,7 +37,7 @@ export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, li
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error)
     return signal.aborted
-      ? `guests could not be sealed off this host within ${limitMs / 1_000} s; it is tried again`
+      ? `guests could not be sealed off this host within ${limitMs / 1_000} s; it will be retried`
       : `guests cannot be sealed off this host: ${cause}; ${remedy}`
   }
 }

@@ -59,7 +59,7 @@ export async function startUplink(
   )
   child.once('exit', async () => {
     const said = await readFileIfPresent(logFile).catch(() => undefined)
-    reject(new Error(`slirp4netns did not come up: ${said?.trim().slice(-500) || 'it said nothing'}`))
+    reject(new Error(`slirp4netns did not start: ${said?.trim().slice(-500) || 'no output'}`))
   })
   ready.once('data', () => up())
   signal.addEventListener('abort', abort, { once: true })
@@ -140,7 +140,7 @@ function ask(api: string, request: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
     const socket = net.connect(api, () => socket.end(request))
-    socket.setTimeout(5_000, () => socket.destroy(new Error('slirp4netns does not answer')))
+    socket.setTimeout(5_000, () => socket.destroy(new Error('slirp4netns is not responding')))
     socket.setEncoding('utf8')
     socket.on('data', (text: string) => {
       answer += text

@@ -2,7 +2,7 @@
 
 import type * as api from '../../../api/access/namespaces.ts'
 import type { Namespace } from '../../../api/access/namespaces.ts'
-import { ApiError, invalid, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, invalid, success } from '../../../api/errors.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { defaultNamespace, isNamespaceName, realNamespace } from '../../../rules/names.ts'
@@ -60,25 +60,25 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
         const found = collections.namespaces.get('', name)
         if (!isFault(error, 'AlreadyExists') || !found) throw error
         if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
-        throw new ApiError('AlreadyExists', `namespace "${name}" exists already`, {
-          kind,
-          name,
-          hint: 'use it, or choose another name',
-        })
+        throw alreadyExists(kind, name)
       }
     },
 
     async deleteNamespace({ params: { namespace: name } }) {
       if (name === defaultNamespace) {
-        const message = `namespace "${name}" is always there and cannot be deleted`
-        throw invalid(kind, [{ field: 'namespace', reason: 'FieldValueInvalid', message }], 'delete what is in it')
+        const message = `Namespace ${name} cannot be deleted: it is the default namespace`
+        throw invalid(
+          kind,
+          [{ field: 'namespace', reason: 'FieldValueInvalid', message }],
+          'Delete its contents instead',
+        )
       }
       const blockers = await removeNamespace(collections, existing(name))
       if (blockers.length > 0) {
-        const hint = 'delete or move them first'
-        throw new ApiError('Conflict', `namespace "${name}" is not empty: ${blockers.join(', ')}`, { kind, name, hint })
+        const hint = 'Delete or move them first'
+        throw new ApiError('Conflict', `Namespace ${name} is not empty: ${blockers.join(', ')}`, { kind, name, hint })
       }
-      return success(`namespace "${name}" deleted`, { kind, name })
+      return success(`Namespace ${name} deleted`, { kind, name })
     },
   }
 }
@@ -86,6 +86,6 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
 const badName = (name: string): ApiError =>
   invalid(
     kind,
-    [{ field: 'name', reason: 'FieldValueInvalid', message: `"${name.slice(0, 100)}" is not a name for a namespace` }],
-    'begin with svc-, then lowercase letters, digits and dashes, at most 63 in all, the last one a letter or digit',
+    [{ field: 'name', reason: 'FieldValueInvalid', message: `Invalid namespace name "${name.slice(0, 100)}"` }],
+    'Start with svc-, use lowercase letters, digits and dashes, end with a letter or digit; at most 63 characters',
   )

@@ -2,7 +2,7 @@
 
 import type * as api from '../../../api/access/registry-credentials.ts'
 import type { RegistryCredential, RegistryCredentialInput } from '../../../api/access/registry-credentials.ts'
-import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { SealError } from '../../../auth/seal.ts'
 import type { Secrets } from '../../../auth/secrets.ts'
@@ -82,10 +82,10 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
       const parsed = parseRegistryServer(body.server)
       if (!parsed.ok) throw invalid(kind, [serverCause(parsed.problem)], parsed.hint)
       await credentials.change(credentials.key(namespace, parsed.server), (existing) => {
-        if (!existing) throw notFound(kind, parsed.server, `svc3 regcred list -n ${namespace} shows what is there`)
+        if (!existing) throw notFound(kind, parsed.server, { namespace })
         return null
       })
-      const message = `registry credentials for "${parsed.server}" removed from namespace "${namespace}"`
+      const message = `Registry credential ${parsed.server} removed from ${namespace}`
       return success(message, { kind, name: parsed.server })
     },
   }
@@ -118,10 +118,10 @@ export function checkCredential(
     void causes.push({ field, reason: 'FieldValueInvalid', message })
   if (parsed && !parsed.ok) fault('server', parsed.problem)
   if (parsed?.ok && parsed.scheme === 'http' && body.allowInsecure !== true) {
-    fault('allowInsecure', `${parsed.server} uses HTTP, which sends the password in clear`)
+    fault('allowInsecure', `${parsed.server} uses HTTP, which sends the password unencrypted`)
   }
   if (typeof body.username === 'string' && /[:\p{Cc}]/u.test(body.username)) {
-    fault('username', 'a user name has no colon and no control characters')
+    fault('username', 'username must not contain colons or control characters')
   }
   return causes
 }
@@ -130,31 +130,27 @@ const serverCause = (message: string): Cause => ({ field: 'server', reason: 'Fie
 
 const hintFor = (causes: readonly Cause[]): string =>
   causes.some((cause) => cause.field === 'allowInsecure')
-    ? 'use https, or allow it with "allowInsecure": true (--allow-insecure)'
-    : 'correct the fields named in details.causes'
+    ? 'Use https, or set "allowInsecure": true (--allow-insecure)'
+    : 'Correct the fields in details.causes'
 
 const exists = (server: string, namespace: string): ApiError =>
-  new ApiError('AlreadyExists', `registry credentials for "${server}" exist already in namespace "${namespace}"`, {
-    kind,
-    name: server,
-    hint: 'to overwrite them, send "replace": true (--replace)',
-  })
+  alreadyExists(kind, server, { namespace, hint: 'Set "replace": true (--replace) to overwrite it' })
 
 const changed = (server: string): ApiError =>
-  new ApiError('Conflict', `registry credentials for "${server}" are not at that resourceVersion any more`, {
+  new ApiError('Conflict', `Registry credential ${server} changed: its resourceVersion is another one`, {
     kind,
     name: server,
-    hint: 'list them again and decide on what is there now',
+    hint: 'List the credentials, then try again',
   })
 
 const altered = (server: string, cause: SealError): ApiError =>
   new ApiError(
     'InternalError',
-    `the stored credentials for "${server}" do not open: they were altered or moved outside the service`,
+    `Registry credential ${server} cannot be decrypted: it was changed outside the service`,
     {
       kind,
       name: server,
-      hint: 'remove them and add them again, and find out who changed the data',
+      hint: 'Remove it and add it again; find out who changed the data',
       cause,
     },
   )

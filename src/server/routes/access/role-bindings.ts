@@ -28,7 +28,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
   const checkRole = (role: string): string => {
     const real = realNamespace(role, aliases)
     if (real === devRole) return real
-    throw notFound(kind, role, `the role that can be bound is ${devRole}`)
+    throw notFound(kind, role, { hint: `Use ${devRole}, the only role` })
   }
 
   /** Decides on what is there now, again when somebody else was faster. Writes nothing when nothing changes. */
@@ -53,19 +53,19 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
       void causes.push({ field, reason, message })
     const users = (input.users ?? []).map((name) => name.toLowerCase())
     for (const [index, name] of users.entries()) {
-      if (!isUserName(name)) fault(`users.${index}`, `"${name}" is not an e-mail address`)
+      if (!isUserName(name)) fault(`users.${index}`, `"${name}" is not an email address`)
     }
     const accounts = (input.serviceaccounts ?? []).map((account, index) => {
       const namespace = realNamespace(account.namespace, aliases)
       const uid = collections.serviceAccounts.get(namespace, account.name)?.value.uid ?? ''
       const field = `serviceaccounts.${index}`
-      if (!isServiceAccountName(account.name)) fault(field, `"${account.name}" is not a name for a service account`)
+      if (!isServiceAccountName(account.name)) fault(field, `Invalid service account name "${account.name}"`)
       else if (mustExist && uid === '')
-        fault(field, `service account "${account.name}" not found in namespace "${namespace}"`, 'FieldValueNotFound')
+        fault(field, `Service account ${account.name} not found in ${namespace}`, 'FieldValueNotFound')
       return { name: account.name, namespace, uid }
     })
-    if (users.length + accounts.length === 0) fault('users', 'neither users nor serviceaccounts are named')
-    if (causes.length > 0) throw invalid(kind, causes, 'correct the subjects named in details.causes')
+    if (users.length + accounts.length === 0) fault('users', 'Specify users or serviceaccounts')
+    if (causes.length > 0) throw invalid(kind, causes, 'Correct the subjects in details.causes')
     return { users, accounts }
   }
 
@@ -129,10 +129,10 @@ const without = (from: ServiceAccounts, those: ServiceAccounts): ServiceAccounts
 }
 
 const ownNamespace = (name: string, namespace: string): ApiError => {
-  const message = `service account "${name}" has the role in its own namespace "${namespace}" as long as it exists`
+  const message = `Service account ${name} always has this role in its own namespace ${namespace}`
   return invalid(
     kind,
     [{ field: 'serviceaccounts', reason: 'FieldValueInvalid', message }],
-    'delete the account instead',
+    'Delete the service account instead',
   )
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type * as api from '../../../api/access/service-accounts.ts'
 import type { ServiceAccount } from '../../../api/access/service-accounts.ts'
-import { ApiError, invalid, notFound, success } from '../../../api/errors.ts'
+import { type ApiError, alreadyExists, invalid, notFound, success } from '../../../api/errors.ts'
 import { serviceAccountTokenSeconds, type Tokens } from '../../../auth/tokens.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
@@ -30,7 +30,7 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
   }
   const existing = (namespace: string, name: string): Entry<ServiceAccountRecord> => {
     const entry = accounts.get(namespace, name)
-    if (!entry) throw notFound(kind, name, `svc3 serviceaccount list -n ${namespace} shows what is there`)
+    if (!entry) throw notFound(kind, name, { namespace })
     return entry
   }
 
@@ -61,7 +61,7 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
         existing(namespace, name)
         return null
       })
-      return success(`service account "${name}" deleted from namespace "${namespace}"`, { kind, name })
+      return success(`Service account ${name} deleted from ${namespace}`, { kind, name })
     },
 
     async createServiceAccountToken({ params: { namespace, serviceaccount: name }, body }) {
@@ -77,11 +77,11 @@ function checkedSeconds(duration: string | undefined): number {
   if (duration === undefined) return serviceAccountTokenSeconds
   const seconds = parseDuration(duration)
   if (seconds !== undefined && seconds >= 60 && seconds <= longestSeconds) return seconds
-  const message = `the duration "${duration}" is not from 1m to ${longestSeconds / 86_400}d`
+  const message = `Invalid duration "${duration}": use 1m to ${longestSeconds / 86_400}d`
   throw invalid(
     kind,
     [{ field: 'duration', reason: 'FieldValueInvalid', message }],
-    'write for example 8760h0m0s or 30d, or set noExpiration',
+    'Use for example 8760h0m0s or 30d, or set noExpiration',
   )
 }
 
@@ -92,15 +92,11 @@ const badName = (name: string): ApiError =>
       {
         field: 'serviceaccount',
         reason: 'FieldValueInvalid',
-        message: `"${name.slice(0, 100)}" is not a name for a service account`,
+        message: `Invalid service account name "${name.slice(0, 100)}"`,
       },
     ],
-    'use lowercase letters, digits, dashes and periods, at most 253, beginning and ending with a letter or digit',
+    'Use lowercase letters, digits, dashes and periods, start and end with a letter or digit; at most 253 characters',
   )
 
 const exists = (name: string, namespace: string): ApiError =>
-  new ApiError('AlreadyExists', `service account "${name}" exists already in namespace "${namespace}"`, {
-    kind,
-    name,
-    hint: 'use it, or delete it first: that ends its tokens',
-  })
+  alreadyExists(kind, name, { namespace, hint: 'Use it, or delete it first to revoke its tokens' })

@@ -107,7 +107,7 @@ describe('adding', () => {
     await images.update(entry, { ...entry.value, spaceUsedBytes: 300 })
     const [refused] = await ask('ventura', 'add', { nodes: ['one'] })
     assert.deepEqual([refused?.code, refused?.result], [409, 'NoSpace'])
-    assert.match(refused?.message ?? '', /would take 1\.1K, more than its quota of 1\.0K/)
+    assert.match(refused?.message ?? '', /would take 1\.1K, the quota is 1\.0K/)
   })
 })
 
@@ -159,16 +159,16 @@ describe('removing', () => {
     const body = { image: 'sonoma', name: 'user', node: 'one' }
     assert.equal((await service.call('POST', `${base}/vms`, { body })).status, 201)
     const [used] = await ask('sonoma', 'remove', { nodes: ['one'] })
-    assert.deepEqual([used?.code, used?.message], [409, 'VMs on it use the image: svc-default/user'])
+    assert.deepEqual([used?.code, used?.message], [409, 'VMs on the node use the image: svc-default/user'])
     assert.equal((await service.call('DELETE', `${base}/vms/user`)).status, 200)
     assert.equal((await service.call('POST', `${base}/images/sonoma/copy`, { body: { name: 'twin' } })).status, 202)
     const [kept] = await ask('twin', 'remove', { all: true })
-    assert.deepEqual([kept?.code, kept?.message], [409, 'it is kept there for sonoma, which has the same content'])
+    assert.deepEqual([kept?.code, kept?.message], [409, 'Kept for sonoma, which has the same content'])
   })
 
   it('removing is told to the agent until it says that the copy is gone', async () => {
     assert.deepEqual((await ask('ventura', 'remove', { nodes: ['one'] }))[0]?.result, 'NotFound')
-    assert.deepEqual((await ask('sonoma', 'remove', { all: true }))[0]?.message, 'it is being removed')
+    assert.deepEqual((await ask('sonoma', 'remove', { all: true }))[0]?.message, 'Removing')
     await told({ images: [], drops: ['recipe:sonoma'] })
     assert.equal((await copies('sonoma'))[0].state, 'Removing')
     await one.report({ busyPorts: [99] })

@@ -30,7 +30,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
   const existing = (name: string): ImageRecord => {
     const found = images.get('', name)?.value
     if (found) return found
-    throw notFound('images', name.slice(0, 200), 'svc3 image list shows what is there')
+    throw notFound('images', name)
   }
   const nodesOf = (namespace: string): NodeRecord[] =>
     nodes.view
@@ -101,10 +101,10 @@ export function imageCache({ collections }: { readonly collections: Collections 
       const image = existing(name)
       const key = cacheKeyOf(image)
       if (key === undefined)
-        throw new ApiError('Conflict', `image "${name}" has no content yet: it is ${image.state ?? 'Ready'}`, {
+        throw new ApiError('Conflict', `Image ${name} has no content yet: it is ${image.state ?? 'Ready'}`, {
           kind: 'images',
           name,
-          hint: `svc3 image list ${name} shows how far it is`,
+          hint: `Run svc3 image list ${name} to see its progress`,
         })
       const pin = { by: displayName(principal), at: timestamp(now) }
       const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
@@ -114,16 +114,20 @@ export function imageCache({ collections }: { readonly collections: Collections 
         if (refusal) return refusal
         const { pins, drops } = node.cache ?? noCache
         const state = copyOn(node, image)?.state
-        if (pins[name]) return unchanged(state === 'Ready' ? 'it is there already' : 'it is being fetched already')
+        if (pins[name]) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
         const pinned = [...Object.keys(pins), name]
         if (pinned.length > mostPins)
-          return { code: 409, result: 'NoSpace', message: `${mostPins} images are kept on it already; remove some` }
+          return {
+            code: 409,
+            result: 'NoSpace',
+            message: `Already caches ${mostPins} images, the maximum; remove some`,
+          }
         const [quota, needed] = [node.report?.imageSpace?.quotaBytes ?? Infinity, pinnedBytes(node, pinned)]
         if (needed > quota) {
-          const message = `the images that it keeps would take ${roughSize(needed)}, more than its quota of ${roughSize(quota)}; remove others, or raise --image-quota of its agent`
+          const message = `Cached images would take ${roughSize(needed)}, the quota is ${roughSize(quota)}; remove some, or raise --image-quota of the agent`
           return { code: 409, result: 'NoSpace', message }
         }
-        const message = state === 'Ready' ? 'it is there, and stays' : fetching(node)
+        const message = state === 'Ready' ? 'Already on the node; now kept' : fetching(node)
         const cache = { pins: { ...pins, [name]: pin }, drops: drops.filter((each) => each !== key) }
         return { code: 202, result: 'Accepted', message, cache }
       })
@@ -137,17 +141,17 @@ export function imageCache({ collections }: { readonly collections: Collections 
       return onEach(namespace, names, (node) => {
         const { pins, drops } = node.cache ?? noCache
         const copy = copyOn(node, image)
-        if (!copy) return { code: 404, result: 'NotFound', message: 'a copy of it was not found there' }
-        if (copy.state === 'Removing') return unchanged('it is being removed already')
+        if (!copy) return { code: 404, result: 'NotFound', message: 'Image not found on the node' }
+        if (copy.state === 'Removing') return unchanged('Already being removed')
         const users = vmsOn(collections, node).filter((each) => each.key === key)
         if (users.length > 0) {
-          const message = `VMs on it use the image: ${users.map(({ vm }) => vm).join(', ')}`
+          const message = `VMs on the node use the image: ${users.map(({ vm }) => vm).join(', ')}`
           return { code: 409, result: 'InUse', message: message.slice(0, 1_000) }
         }
         const { [name]: _, ...others } = pins
         const sharers = Object.keys(others).filter((other) => keyOfName(other) === key)
         if (sharers.length > 0) {
-          const message = `it is kept there for ${sharers.join(', ')}, which has the same content`
+          const message = `Kept for ${sharers.join(', ')}, which has the same content`
           return copy.pinned
             ? { code: 202, result: 'Accepted', message, cache: { pins: others, drops } }
             : { code: 409, result: 'InUse', message }
@@ -167,32 +171,32 @@ export function imageCache({ collections }: { readonly collections: Collections 
 
 function checkSelection({ nodes = [], tags = [], all = false }: NodeSelection): void {
   if (all || nodes.length > 0 || tags.length > 0) return
-  const message = 'one of nodes, tags and all says which nodes'
-  const advice = 'send {"nodes": ["NAME"]}, {"tags": ["TAG"]} or {"all": true}'
+  const message = 'Specify nodes, tags or all'
+  const advice = 'Send {"nodes": ["NAME"]}, {"tags": ["TAG"]} or {"all": true}'
   throw badRequest([{ field: 'nodes', reason: 'FieldValueRequired', message }], advice)
 }
 
 function noNode(namespace: string, { architecture }: ImageRecord, { tags = [], all }: NodeSelection): ApiError {
-  const what = all ? '' : ` and tag "${tags.join('" or "').slice(0, 200)}"`
-  return new ApiError('NotFound', `a node of type ${architecture}${what} was not found in namespace "${namespace}"`, {
+  const what = all ? '' : ` with tag ${tags.join(' or ').slice(0, 200)}`
+  return new ApiError('NotFound', `No ${architecture} node${what} found: node not found in ${namespace}`, {
     kind: 'nodes',
-    hint: `svc3 node list -n ${namespace} -o wide shows nodes, their types and tags`,
+    hint: `Run svc3 node list -n ${namespace} -o wide to see all nodes and tags`,
   })
 }
 
-const missing: Verdict = { code: 404, result: 'NotFound', message: 'the node was not found in the namespace' }
+const missing: Verdict = { code: 404, result: 'NotFound', message: 'Node not found in the namespace' }
 const unchanged = (message: string): Verdict => ({ code: 200, result: 'Unchanged', message })
 const fetching = ({ isReady }: NodeRecord): string =>
-  isReady ? 'it is being fetched' : 'its agent is not connected; it is fetched when that is back'
+  isReady ? 'Fetching' : 'The node is offline; fetched when it is back'
 const removing = ({ isReady }: NodeRecord): string =>
-  isReady ? 'it is being removed' : 'its agent is not connected; it is removed when that is back'
+  isReady ? 'Removing' : 'The node is offline; removed when it is back'
 
 function unfit({ report }: NodeRecord, image: ImageRecord): Verdict | undefined {
-  if (!report) return { code: 409, result: 'NotPossible', message: 'its agent has not reported yet; try again' }
+  if (!report) return { code: 409, result: 'NotPossible', message: 'The agent has not reported yet; try again' }
   if (report.architecture !== image.architecture) {
-    const message = `its VMs are ${report.architecture}, and the image is ${image.architecture}`
+    const message = `The node runs ${report.architecture} VMs, the image is ${image.architecture}`
     return { code: 422, result: 'WrongArchitecture', message }
   }
-  if (!report.cache) return { code: 409, result: 'NotPossible', message: 'its agent is too old for this; update it' }
+  if (!report.cache) return { code: 409, result: 'NotPossible', message: 'The agent is too old; update it' }
   return undefined
 }

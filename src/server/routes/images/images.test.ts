@@ -138,7 +138,7 @@ describe('upload and download', () => {
     // The same content is the same content.
     assert.deepEqual([late.body.checksum === first.body.checksum, early.body.checksum], [false, first.body.checksum])
 
-    assert.match((await send([['name', 'nothing']])).body.message, /no file in its part "image"/)
+    assert.match((await send([['name', 'nothing']])).body.message, /no file in part image/)
     const twice = await send([['image', file], ['image', file], ['name', 'two']]) // biome-ignore format: as it is sent
     assert.deepEqual([twice.status, twice.body.reason], [400, 'BadRequest'])
     const taken = await send([['name', 'early'], ['image', file]]) // biome-ignore format: as it is sent
@@ -279,7 +279,7 @@ describe('upload and download', () => {
     for (const [url, options] of asked) {
       const answer = await service.call('GET', url, options)
       assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5'], url)
-      assert.match(answer.body.message, /some of it is not on any server that answers: the server one:8443/)
+      assert.match(answer.body.message, /Some of its content is not on any server that answers: the server one:8443/)
       for (const header of ['etag', 'content-range', 'content-disposition'])
         assert.equal(answer.headers[header], undefined, header)
     }
@@ -313,7 +313,7 @@ describe('upload and download', () => {
     assert.equal((await bytesOf('/images/later-away/download', { range: 'bytes=2097152-2097160' })).status, 206)
     isLost = true
     const lost = await service.call('GET', `${base}/images/later-away/download`)
-    assert.deepEqual([lost.status, lost.body.hint], [409, 'delete it and upload it again'])
+    assert.deepEqual([lost.status, lost.body.hint], [409, 'Delete the image and upload it again'])
     const isLogged = (line: string): boolean => line.includes('a request failed') && line.includes('"status":409')
     assert.ok(service.logLines.some(isLogged))
   })
@@ -322,7 +322,7 @@ describe('upload and download', () => {
     await service.call('POST', `${base}/images`, { body: { name: 'taken', size: '1G' } })
     const answer = await upload('name=taken', makeDisk())
     assert.deepEqual([answer.status, answer.body.reason], [409, 'AlreadyExists'])
-    assert.match((await upload('', Buffer.from('x'))).body.message, /name is missing/)
+    assert.match((await upload('', Buffer.from('x'))).body.message, /name is required/)
     assert.match((await upload('name=nothing', Buffer.alloc(0))).body.message, /empty/)
     assert.deepEqual(await leftovers(), [])
   })
@@ -376,7 +376,7 @@ describe('hostile disks', () => {
     },
     'an external data file': (head) => head.writeBigUInt64BE(4n, 72),
     encryption: (head) => head.writeUInt32BE(1, 32),
-    'snapshots inside': (head) => head.writeUInt32BE(1, 60),
+    'internal snapshots': (head) => head.writeUInt32BE(1, 60),
     'a disk of 1 PiB': (head) => head.writeBigUInt64BE(2n ** 50n, 24),
     'tables outside of the file': (head) => head.writeBigUInt64BE(2n ** 40n, 65_536),
   }
@@ -386,7 +386,7 @@ describe('hostile disks', () => {
       const before = (await service.services.store.list('/images/')).entries.length
       const answer = await upload('name=hostile', header(change))
       assert.deepEqual([answer.status, answer.body.reason], [422, 'Invalid'], answer.text)
-      assert.match(answer.body.message, /this disk cannot be taken/)
+      assert.match(answer.body.message, /Unusable disk/)
       assert.doesNotMatch(answer.text, /passwd|\/tmp/)
       assert.equal((await service.services.store.list('/images/')).entries.length, before, rev)
       assert.equal((await service.call('GET', `${base}/images/hostile`)).status, 404)

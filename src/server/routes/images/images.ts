@@ -1,9 +1,11 @@
 // Handlers of images, which belong to the cluster: create empty, copy, upload, describe, download, delete.
-import { badRequest } from '../../../api/errors.ts'
+import type { Architecture } from '../../../api/architecture.ts'
+import { ApiError, badRequest } from '../../../api/errors.ts'
 import type { CopyInput } from '../../../api/images/image-operations.ts'
 import type * as api from '../../../api/images/images.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { diskSizeRule, parseDiskSize } from '../../../rules/sizes.ts'
+import { demoImage } from '../../../store/records/demo-image.ts'
 import { Answer } from '../../http/answer.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { problemsOf, receiveImage, type UploadServices } from '../../images/uploads.ts'
@@ -27,7 +29,7 @@ export function images(services: KindServices & UploadServices): HandlersOf<type
       requestKey,
     }) {
       const sizeBytes = parseDiskSize(size)
-      const message = `size "${size}" is not ${diskSizeRule}`
+      const message = `size "${size}" is invalid: use ${diskSizeRule}`
       const sizeProblems = sizeBytes === undefined ? [{ field: 'size', reason: 'FieldValueInvalid', message }] : []
       const bootProblems = problemsOf({ ...(firmware && { firmware }), ...(os && { os }) })
       store.refuse([...store.nameProblems(name), ...sizeProblems, ...bootProblems], name, requestKey)
@@ -39,6 +41,22 @@ export function images(services: KindServices & UploadServices): HandlersOf<type
         { namespace, owner: displayName(principal), now, requestKey },
       )
       return new Answer(202, store.shown(entry), isRepeated)
+    },
+
+    async addDemoImage({ params: { namespace }, body: { type }, principal, now, requestKey }) {
+      const record = demoImage(type)
+      const found = services.collections.images.get('', record.name)
+      if (found && found.value.recipe === record.recipe) return new Answer(200, store.shown(found), true)
+      // Other drivers cannot build it: Macs have no Debian packages.
+      const nodes = services.collections.nodes.view.range().map(({ value }) => value.report)
+      if (!nodes.some((report) => report?.architecture === type && report.driver !== 'apple')) throw noBuilder(type)
+      const { entry, isRepeated } = await store.create(record, {
+        namespace,
+        owner: displayName(principal),
+        now,
+        requestKey,
+      })
+      return new Answer(201, store.shown(entry), isRepeated)
     },
 
     async copyImage({ params: { namespace, image }, body, principal, now, requestKey }) {
@@ -66,10 +84,16 @@ export function images(services: KindServices & UploadServices): HandlersOf<type
   }
 }
 
+const noBuilder = (type: Architecture): ApiError =>
+  new ApiError('Conflict', `No ${type} node with QEMU can build the demo image`, {
+    kind: noun,
+    hint: 'Upload a disk with svc3 image upload, or pull an image with svc3 remote-image pull',
+  })
+
 /** Clients of the original service call it `newName`. */
 export function newName({ name, newName }: Pick<CopyInput, 'name' | 'newName'>): string {
   const chosen = name ?? newName
   if (chosen !== undefined) return chosen
-  const message = 'name is missing: what the copy is to be called'
-  throw badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'send {"name": "NAME"}')
+  const message = 'name is required: the name of the copy'
+  throw badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'Send {"name": "NAME"}')
 }

@@ -83,7 +83,7 @@ describe('the list', () => {
   it('the list names a remote that does not answer, and is refused when none does', async () => {
     far.index = '{'
     const some = await service.call('GET', `${base}/remoteimages`)
-    assert.deepEqual(some.body.unavailable, [{ remote: 'far', message: 'index.json of remote "far" is not JSON' }])
+    assert.deepEqual(some.body.unavailable, [{ remote: 'far', message: 'index.json of remote far is not JSON' }])
     assert.deepEqual(some.body.items.map(({ name }: { name: string }) => name), ['both']) // biome-ignore format: one look
     near.index = '[]'
     const none = await service.call('GET', `${base}/remoteimages`)
@@ -102,7 +102,7 @@ describe('the list', () => {
       ...['../x', '.x', 'A', 'a/b', '', 'a\u0000'].map((name) => ({ ...item, name })),
       { ...item, size: 2 ** 50 }, { ...item, size: 0 }, { ...item, sha256: 'x' }, { ...item, type: 'riscv' }, { ...item, kind: 'x' },
     ] // biome-ignore format: rows
-    for (const each of wrong) assert.throws(() => parse(each), /index\.json of remote "x"/, JSON.stringify(each))
+    for (const each of wrong) assert.throws(() => parse(each), /index\.json of remote x/, JSON.stringify(each))
     assert.throws(() => parse(item, item), /twice/)
   })
 })
@@ -232,11 +232,11 @@ describe('a pull', () => {
   })
 
   const failures: readonly (readonly [string, RegExp, (folder: RemoteFolder, disk: Buffer) => void])[] = [
-    ['whose bytes are others', /sha256 is another/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { sha256: '0'.repeat(64) } })],
-    ['that is longer than it says', /longer than the remote says/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { size: 1_000 } })],
-    ['that is shorter than it says', /ended before the file did/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { size: 2 ** 21 } })],
+    ['whose bytes are others', /does not match the SHA-256 checksum/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { sha256: '0'.repeat(64) } })],
+    ['that is longer than it says', /larger than the remote announced/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { size: 1_000 } })],
+    ['that is shorter than it says', /before the end of the file/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { size: 2 ** 21 } })],
     ['whose file is not there', /answered 404/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { file: 'none' } })],
-    ['of a broken disk', /cannot be taken/, (folder) => folder.items.set('bad', { bytes: Buffer.from('QFI\xfb and nothing', 'latin1') })],
+    ['of a broken disk', /Unusable disk/, (folder) => folder.items.set('bad', { bytes: Buffer.from('QFI\xfb and nothing', 'latin1') })],
     ['from a remote that is ill', /answered 503/, (folder) => { folder.trick = (_request, response) => !!response.writeHead(503).end() }],
     ['that is sent on to a link-local address', /169\.254\.169\.254.*special/, (folder) => { folder.trick = sendOn('http://169.254.169.254/latest') }],
     ['that is sent on to a decimal address', /10\.0\.0\.1.*private/, (folder) => { folder.trick = sendOn('http://167772161/') }],
@@ -307,12 +307,12 @@ describe('a remote by https', () => {
   })
 
   const refused: readonly (readonly [object, RegExp])[] = [
-    [{ url: 'http://host.example/' }, /plain http, which needs "allowInsecure"/],
+    [{ url: 'http://host.example/' }, /plain HTTP: set "allowInsecure"/],
     [{ url: 'oci://host.example' }, /must be an https/],
     [{ url: 'https://user:secret@host.example/' }, /must be an https/],
     [{ url: 'https://host.example/?token=1' }, /must be an https/],
     [{ url: 'https://host.example/', name: 'A/b' }, /remotes\.0\.name/],
-    [{ url: 'https://host.example/', insecure: true }, /no setting "insecure"/],
+    [{ url: 'https://host.example/', insecure: true }, /Unknown setting "remotes.0.insecure"/],
   ]
   for (const [remote, problem] of refused)
     it(`a remote by https is not configured as ${JSON.stringify(remote)}`, () => {

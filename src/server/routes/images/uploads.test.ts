@@ -51,7 +51,7 @@ describe('an upload', () => {
     const early = await finish(id)
     assert.deepEqual(
       [early.status, early.body.message],
-      [409, `${2 * 2 ** 20} of ${disk.length} bytes of the upload are there`],
+      [409, `Upload is incomplete: ${2 * 2 ** 20} of ${disk.length} bytes received`],
     )
     assert.equal((await put(id, 2 * 2 ** 20, disk.subarray(2 * 2 ** 20))).status, 200)
     const done = await finish(id, { sha256: hash(disk) })

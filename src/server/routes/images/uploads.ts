@@ -34,7 +34,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
   async function existing(id: string, namespace: string, principal: Principal): Promise<PartialUpload> {
     const found = await partialUploads.find(id, callerKey(principal))
     if (found?.namespace === namespace) return found
-    throw notFound(noun, id.slice(0, 200), 'it ended, or is another one’s: begin again')
+    throw notFound(noun, id, { hint: 'Start a new upload' })
   }
 
   const shown = async ({ id, kind, name, size, updatedAt }: PartialUpload): Promise<api.Upload> => ({
@@ -56,15 +56,15 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       return new Answer(201, store.shown(before), true)
     const offset = await partialUploads.offset(id)
     if (offset !== size)
-      throw new ApiError('Conflict', `${offset} of ${size} bytes of the upload are there`, {
+      throw new ApiError('Conflict', `Upload is incomplete: ${offset} of ${size} bytes received`, {
         kind: noun,
         name: id,
-        hint: 'send the rest first',
+        hint: 'Send the rest first',
       })
     if (sha256 !== undefined && (await partialUploads.digest(id, ending)) !== sha256) {
       await partialUploads.remove(id)
-      const message = 'what arrived is not what was sent: its sha256 is another'
-      throw invalid(noun, [{ field: 'sha256', reason: 'FieldValueInvalid', message }], 'send all of it again')
+      const message = 'sha256 does not match the received data'
+      throw invalid(noun, [{ field: 'sha256', reason: 'FieldValueInvalid', message }], 'Upload the file again')
     }
     failpoint('upload.received')
     const { entry, isRepeated } = await store.create(
@@ -137,10 +137,10 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
             }),
       )
       if (reached === 'elsewhere')
-        throw new ApiError('Conflict', `upload "${id}" does not go on at ${offset}`, {
+        throw new ApiError('Conflict', `Upload ${id} cannot continue at offset ${offset}`, {
           kind: noun,
           name: id,
-          hint: 'ask for its offset, and go on from there',
+          hint: 'Read the offset of the upload and continue from there',
         })
       return new Answer(200, await shown(await existing(id, namespace, principal)), true)
     },
@@ -155,25 +155,26 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
 
     async abandonUpload({ params: { upload: id, namespace }, principal }) {
       await existing(id, namespace, principal)
-      if (finishing.has(id)) throw notFound(noun, id, 'it is being made into an image, which can be deleted afterwards')
+      if (finishing.has(id))
+        throw notFound(noun, id, { hint: 'The upload is complete; delete the image when it is ready' })
       await partialUploads.remove(id)
       await leavePlace(services, id)
-      return success(`upload "${id}" deleted`, { kind: noun, name: id })
+      return success(`Upload ${id} deleted`, { kind: noun, name: id })
     },
   }
 }
 
 function noRoom(error: unknown): never {
   if (!(error instanceof DiskFullError)) throw error
-  throw new ApiError('RequestEntityTooLarge', 'the disk of the server has no room for so much', {
-    hint: 'delete images that nobody needs, or ask whoever runs the server for space',
+  throw new ApiError('RequestEntityTooLarge', 'Not enough space on the disk of the server', {
+    hint: 'Delete unused images, or ask the operator of the server for space',
   })
 }
 
 function explained(error: unknown): unknown {
   if (error instanceof DiskFullError) return diskFull(error)
   if (!(error instanceof RangeError)) return error
-  return new ApiError('RequestEntityTooLarge', `the upload has ${error.message}`, {
-    hint: 'begin again with its true size',
+  return new ApiError('RequestEntityTooLarge', `The upload has ${error.message}`, {
+    hint: 'Start a new upload with the correct size',
   })
 }

@@ -86,12 +86,16 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const { namespace } = grant
       checkNamespace(services, namespace)
       const causes = [
-        ...(isNodeName(name) ? [] : [wrong('name', `"${name.slice(0, 100)}" is not a name for a node`)]),
+        ...(isNodeName(name) ? [] : [wrong('name', `Invalid node name "${name.slice(0, 100)}"`)]),
         ...(parseNodeKey(publicKey) ? [] : [wrong('publicKey', 'publicKey is not an Ed25519 key')]),
       ]
-      if (causes.length > 0)
-        throw invalid(kind, causes, 'use lowercase letters, digits, dashes and periods, at most 63')
-      const known = (record: NodeRecord) => ({ name, namespace: record.namespace, uid: record.uid })
+      if (causes.length > 0) throw invalid(kind, causes, 'Use at most 63 lowercase letters, digits, dashes and periods')
+      const known = (record: NodeRecord) => ({
+        name,
+        namespace: record.namespace,
+        uid: record.uid,
+        ...(grant.id !== undefined && { joinToken: grant.id }),
+      })
       const record: NodeRecord = {
         name,
         namespace,
@@ -121,10 +125,10 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
           await joined()
           return new Answer(200, known(found), true)
         }
-        throw new ApiError('AlreadyExists', `a node "${name}" exists already, with another key`, {
+        throw new ApiError('AlreadyExists', `Node ${name} already exists with another key`, {
           kind,
           name,
-          hint: 'give this host another name, or remove the old node: svc3 node delete',
+          hint: `Use another name for this host, or remove the old node: svc3 node delete ${name}`,
         })
       }
     },
@@ -133,7 +137,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const node = collections.nodes.get('', name)?.value
       if (!node || !nodeKeys.isSignedBy(node.publicKey, { name, at, signature }))
         throw new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
-          hint: 'was it removed? join again with a new token; is its clock right?',
+          hint: 'If the node was removed, join again with a new token; otherwise check its clock',
         })
       const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
       const certificate = await nodeAuthority.certify(node, expiresAt)
@@ -142,7 +146,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
 
     async openAgentStream({ principal: { name }, signal, now }) {
       if (!collections.nodes.get('', name)?.value.report)
-        throw new ApiError('Conflict', `node "${name}" has not reported yet`, { kind, name, hint: 'report first' })
+        throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
       await changeNode(collections, name, (record) =>
         record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
       )
@@ -150,7 +154,8 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const claim = await presence.claim(name)
       const hello = () => {
         // The agent has moved to another server meanwhile, and no longer reads this.
-        if (!claim.isCurrent()) throw new ApiError('Conflict', `node "${name}" is elsewhere`, { kind, name })
+        if (!claim.isCurrent())
+          throw new ApiError('Conflict', `Node ${name} is connected to another server`, { kind, name })
         const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
         const desired = desiredFor(services, name, claim.rev)
         return { type: 'HELLO' as const, ...desired, heartbeatSeconds, takesNotes: true, ...servers }
@@ -169,7 +174,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         const isReady = record.isReady || isOpen
         return { ...record, report: body, isReady, lastSeenAt: timestamp(now), ...(cache && { cache }) }
       })
-      if (!changed) throw notFound(kind, name, 'join again')
+      if (!changed) throw notFound(kind, name, { hint: 'Join the node again' })
       const { namespace, uid } = changed.value
       return { name, namespace, ...(body.peerPort !== undefined && { peerSecrets: peerTickets.secretsFor(uid) }) }
     },
@@ -178,7 +183,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       fleet.seen(name)
       nodeRelay.seen(name)
       const record = collections.nodes.get('', name)?.value
-      if (!record) throw notFound(kind, name, 'join again')
+      if (!record) throw notFound(kind, name, { hint: 'Join the node again' })
       const { report, cache, isReady } = record
       const isSettled = report !== undefined && settledCache(collections, record, report) === cache
       return { wantsReport: !isSettled || (!isReady && presence.isOpen(name)) }
@@ -202,7 +207,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
 
     async getBlob({ params: { digest } }) {
       const bytes = digestPattern.test(digest) ? await content.size(digest) : undefined
-      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), 'ask again for what is wanted')
+      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), { hint: 'Read the desired state again' })
       // The whole is checked while it is read; its parts, by whoever puts them together.
       const read: Download['read'] = (start, end) =>
         start === 0 && end === bytes ? content.open(digest) : content.open(digest, { start, end })
@@ -218,7 +223,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         .replace('{node}', encodeURIComponent(name))
         .replace('{tunnel}', encodeURIComponent(tunnel))
       const farSide = await peers.calls.dial(found, path).catch(() => undefined)
-      if (!farSide) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')
+      if (!farSide) throw notFound('tunnels', tunnel.slice(0, 64), { hint: 'The tunnel expired or never existed' })
       return { take: (nearSide) => splice(nearSide, farSide), drop: () => farSide.destroy() }
     },
   }

@@ -57,7 +57,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
       const capture = vm?.value.uid === uid ? vm.value.captures?.find((each) => each.id === id) : undefined
       if (vm && capture) return { vm, capture }
     }
-    throw notFound(kind, id.slice(0, 128), 'nobody wants it any more: release it')
+    throw notFound(kind, id.slice(0, 128), { hint: 'The request was cancelled; release the capture' })
   }
 
   async function succeeded({ namespace }: VmRecord, { job }: CaptureForPush, digest: string): Promise<void> {
@@ -147,7 +147,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
 
     async getCaptureCredentials({ principal: { name: node }, params: { capture: id } }) {
       const { vm, capture } = existing(node, id)
-      if (capture.kind !== 'push') throw notFound(kind, id.slice(0, 128), 'only a push needs credentials')
+      if (capture.kind !== 'push') throw notFound(kind, id.slice(0, 128), { hint: 'Only a push needs credentials' })
       const reference = referenceOf(capture.reference)
       return loginFor(services, reference, requireCredentials(collections, vm.value.namespace, reference))
     },
@@ -156,7 +156,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
       const { namespace, name = '' } = collections.nodes.get('', node)?.value.allocations[uid] ?? {}
       const vm = namespace === undefined ? undefined : collections.vms.get(namespace, name)?.value
       if (vm?.uid !== uid || vm.imageReference === undefined)
-        throw notFound('vms', uid.slice(0, 128), 'only a VM of this node whose image is in a registry needs it')
+        throw notFound('vms', uid.slice(0, 128), { hint: 'Use a VM of this node whose image is in a registry' })
       const reference = referenceOf(vm.imageReference, 'pull')
       return loginFor(services, reference, findCredentials(collections, vm.namespace, reference))
     },
@@ -174,7 +174,7 @@ function fulfilled(
   { kind, description }: CaptureForImage,
   made: Pick<ImageRecord, 'content' | 'os' | 'sizeBytes' | 'spaceUsedBytes' | 'updatedAt'> & { content: string },
 ): ImageRecord {
-  const { recipe: _, ...rest } = withoutCapture(record)
+  const { recipe: _, warning: __, ...rest } = withoutCapture(record)
   const version = nextVersion[kind](record.version ?? 1)
   const { content, updatedAt: at } = made
   const vm = record.capture && vmName(record.capture.vm)
@@ -202,17 +202,17 @@ async function manifestOf(content: ContentStore, digest: string): Promise<Manife
 }
 
 const wrong = (field: string, message: string): ApiError =>
-  invalid(kind, [{ field, reason: 'FieldValueInvalid', message }], 'update the agent, or the server')
+  invalid(kind, [{ field, reason: 'FieldValueInvalid', message }], 'Update the agent or the server')
 
 function refusalOf(error: unknown): unknown {
   if (error instanceof WrongContentError)
-    return badRequest([{ field: 'body', reason: 'FieldValueInvalid', message: error.message }], 'send it again')
+    return badRequest([{ field: 'body', reason: 'FieldValueInvalid', message: error.message }], 'Send it again')
   const isFull =
     error instanceof DiskFullError || (error instanceof ApiError && error.options.cause instanceof DiskFullError)
   if (!isFull) return error
   // Fails at once instead of retrying: whoever waits for the image can do something about it.
-  return new ApiError('RequestEntityTooLarge', 'the disk of the server is full', {
-    hint: 'delete images that nobody needs, or ask whoever runs the server for space',
+  return new ApiError('RequestEntityTooLarge', 'The disk of the server is full', {
+    hint: 'Delete unused images, or ask the operator for more space',
     cause: error,
   })
 }

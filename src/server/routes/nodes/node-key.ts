@@ -22,7 +22,7 @@ export function nodeKey({ collections, nodeKeys }: NodeKeyServices): HandlersOf<
         throw invalid(
           kind,
           [{ field: 'publicKey', reason: 'FieldValueInvalid', message: 'publicKey is not an Ed25519 key' }],
-          'send it as SPKI in base64',
+          'Send it as SPKI in base64',
         )
       // A repeated request, whose answer was lost.
       if (collections.nodes.get('', name)?.value.publicKey === publicKey) return new Answer(200, { name }, true)
@@ -31,12 +31,12 @@ export function nodeKey({ collections, nodeKeys }: NodeKeyServices): HandlersOf<
         return { ...record, publicKey }
       })
       if (!changed) throw refused(name)
-      return { name }
+      return { name, namespace: changed.value.namespace }
     },
   }
 }
 
 const refused = (name: string): ApiError =>
   new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
-    hint: 'was it removed? join again with a new token; is its clock right?',
+    hint: 'If the node was removed, join again with a new token; otherwise check its clock',
   })

@@ -34,8 +34,7 @@ interface NodeServices {
 
 export function nodes(services: NodeServices): HandlersOf<typeof api> {
   const { collections, nodeKeys, settings } = services
-  const missing = (namespace: string, name: string): ApiError =>
-    notFound(kind, name, `svc3 node list -n ${namespace} shows what is there`)
+  const missing = (namespace: string, name: string): ApiError => notFound(kind, name, { namespace })
   const existing = (namespace: string, name: string): Entry<NodeRecord> => {
     const entry = collections.nodes.get('', name)
     if (entry?.value.namespace !== namespace) throw missing(namespace, name)
@@ -69,7 +68,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     untagNode: ({ params, body: { tag } }) =>
       change(params, (record) => {
         if (!record.tags.includes(tag))
-          throw notFound('tags', tag, `node "${record.name}" has ${record.tags.join(', ') || 'no tags'}`)
+          throw notFound('tags', tag, { hint: `Node ${record.name} has ${record.tags.join(', ') || 'no tags'}` })
         return { ...record, tags: record.tags.filter((each) => each !== tag) }
       }),
 
@@ -110,7 +109,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
         if (vms.length > 0) throw occupied(name, vms, 'removed')
         return null
       })
-      return success(`node "${name}" removed`, { kind, name })
+      return success(`Node ${name} removed`, { kind, name })
     },
 
     async createJoinToken({ params: { namespace }, body }) {
@@ -118,11 +117,11 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       const seconds = body?.duration === undefined ? joinTokenSeconds : parseDuration(body.duration)
       if (seconds === undefined || seconds < 60 || seconds > longestJoinSeconds) throw badDuration(body?.duration ?? '')
       const once = body?.reusable ? undefined : 'once'
-      const { token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds, once)
+      const { id, token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds, once)
       const urls = services.peers?.servers.alive().map(({ apiUrl }) => apiUrl) ?? []
       const pin = await pinOf(services)
       const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl()])], pin, token })
-      return { token, expiresAt: timestamp(expiresAt), join }
+      return { id, token, expiresAt: timestamp(expiresAt), join }
     },
   }
 }
@@ -183,27 +182,27 @@ function shownNode({ value, rev }: Entry<NodeRecord>): Node {
 
 /** Why a node takes no VMs, as its record has it. */
 function unfitness({ isReady, report, isCordoned }: NodeRecord): string | undefined {
-  if (!report) return 'its agent has not reported yet'
-  if (!isReady) return 'its agent is not connected'
+  if (!report) return 'The agent has not reported yet'
+  if (!isReady) return 'The agent is not connected'
   if (report.problem !== undefined) return report.problem
-  return isCordoned ? 'it is cordoned' : undefined
+  return isCordoned ? 'Cordoned' : undefined
 }
 
 const occupied = (name: string, vms: readonly string[], what: string): ApiError =>
-  new ApiError('Conflict', `node "${name}" cannot be ${what} while VMs are on it: ${vms.join(', ')}`, {
+  new ApiError('Conflict', `Node ${name} cannot be ${what} while it has VMs: ${vms.join(', ')}`, {
     kind,
     name,
-    hint: 'delete them, or empty it first: svc3 node drain',
+    hint: 'Delete the VMs, or drain the node first: svc3 node drain',
   })
 
 function badTag(tag: string): ApiError {
-  const message = `"${tag.slice(0, 100)}" is not a tag`
+  const message = `Invalid tag "${tag.slice(0, 100)}"`
   const problem: Cause = { field: 'tag', reason: 'FieldValueInvalid', message }
-  const hint = 'use at most 63 letters, digits and - _ . beginning and ending with a letter or digit'
+  const hint = 'Use at most 63 letters, digits and - _ . that start and end with a letter or digit'
   return invalid(kind, [problem], hint)
 }
 
 function badDuration(duration: string): ApiError {
-  const message = `the duration "${duration}" is not from 1m to 30d`
-  return invalid(kind, [{ field: 'duration', reason: 'FieldValueInvalid', message }], 'write for example 1h')
+  const message = `Invalid duration "${duration}": choose 1m to 30d`
+  return invalid(kind, [{ field: 'duration', reason: 'FieldValueInvalid', message }], 'Use a duration such as 1h')
 }

@@ -60,7 +60,7 @@ export function servers(services: ServerServices): HandlersOf<typeof api> {
 
     async getServerBlob({ params: { digest } }) {
       const bytes = digestPattern.test(digest) ? await ownContent.size(digest) : undefined
-      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), 'ask another server')
+      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), { hint: 'Ask another server' })
       const read = (start: number, end: number) =>
         start === 0 && end === bytes ? ownContent.open(digest) : ownContent.open(digest, { start, end })
       return { name: digest, bytes, tag: digest, read }

@@ -112,71 +112,76 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
       good.cert,
       (await other()).key,
       'keyPath',
-      /does not belong to the certificate/,
+      /does not match the certificate/,
     ],
     'an expired one': async () => {
       const { cert, key } = await makePair({ notBefore: at(-20), notAfter: at(-1) })
-      return [cert, key, 'certPath', /the certificate expired at 2026-11-14T09:00:00Z/]
+      return [cert, key, 'certPath', /The certificate expired at 2026-11-14T09:00:00Z/]
     },
     'one that is not valid yet': async () => {
       const { cert, key } = await makePair({ notBefore: at(1), notAfter: at(20) })
-      return [cert, key, 'certPath', /the certificate is not valid before 2026-11-16T09:00:00Z/]
+      return [cert, key, 'certPath', /The certificate is not valid before 2026-11-16T09:00:00Z/]
     },
     'an expired one in the chain': async () => {
       const old = await makePair({ name: 'Old CA', isAuthority: true, notBefore: at(-20), notAfter: at(-1) })
       const { cert, key } = await makePair({ issuer: old })
-      return [cert + old.cert, key, 'certPath', /certificate 2 of the chain expired/]
+      return [cert + old.cert, key, 'certPath', /Certificate 2 of the chain expired/]
     },
     'a key with a passphrase': async () => {
       const { cert, key } = await makePair({ passphrase: 'secret' })
-      return [cert, key, 'keyPath', /has a passphrase: take it off/]
+      return [cert, key, 'keyPath', /has a passphrase: remove it/]
     },
     'an Ed25519 key': async () => [
       good.cert,
       pem(generateKeyPairSync('ed25519').privateKey),
       'keyPath',
-      /type ed25519 are not supported: use RSA or ECDSA/,
+      /type ed25519 is not supported: use RSA or ECDSA/,
     ],
     'an RSA key of 1024 bits': async () => [
       good.cert,
       pem(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey),
       'keyPath',
-      /1024 bits is too weak/,
+      /1024 bits: use at least 2048/,
     ],
     'another curve': async () => [
       good.cert,
       pem(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey),
       'keyPath',
-      /curve secp256k1 is not supported/,
+      /Curve secp256k1 is not supported/,
     ],
     'garbage as a certificate': async () => [
       'garbage',
       good.key,
       'certPath',
-      /expected 1 to 10 certificates in PEM, found 0/,
+      /Expected 1 to 10 certificates in PEM, found 0/,
     ],
     'a damaged certificate': async () => [
       good.cert.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA'),
       good.key,
       'certPath',
-      /the certificate cannot be read/,
+      /The certificate cannot be read/,
     ],
-    'garbage as a key': async () => [good.cert, 'garbage', 'keyPath', /expected one private key in PEM, found 0/],
+    'garbage as a key': async () => [good.cert, 'garbage', 'keyPath', /Expected one private key in PEM, found 0/],
     'a damaged key': async () => [
       good.cert,
       good.key.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA'),
       'keyPath',
-      /the private key cannot be read/,
+      /Cannot read the private key/,
     ],
     'two keys': async () => [good.cert, good.key + good.key, 'keyPath', /found 2/],
-    'the parts swapped': async () => [good.key, good.cert, 'keyPath', /seem to be swapped/],
-    'the key beside the certificate': async () => [good.cert + good.key, good.key, 'certPath', /holds a private key/],
+    'the parts swapped': async () => [good.key, good.cert, 'keyPath', /seem swapped/],
+    'the key beside the certificate': async () => [
+      good.cert + good.key,
+      good.key,
+      'certPath',
+      /contains a private key/,
+    ],
     'a chain in the wrong order': async () => [authority.cert + good.cert, good.key, 'certPath', /must come first/],
     'a chain that does not belong': async () => [
       good.cert + (await makePair({ name: 'Other CA', isAuthority: true })).cert,
       good.key,
       'certPath',
-      /was not signed by the one after it/,
+      /is not signed by the next one/,
     ],
     'one for clients': async () => {
       const { cert, key } = await makePair({ use: 'clientAuth' })
@@ -184,20 +189,20 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
     },
     'one that names no host': async () => {
       const { cert, key } = await makePair({ isNameless: true })
-      return [cert, key, 'certPath', /names no host: it needs a subject alternative name/]
+      return [cert, key, 'certPath', /has no subject alternative name/]
     },
     'one signed with SHA-1': async () => {
       const { cert, key } = await makePair({ algorithm: 'sha1' })
-      return [cert, key, 'certPath', /the certificate is signed by ecdsa-with-SHA1, which can be forged/]
+      return [cert, key, 'certPath', /The certificate is signed by ecdsa-with-SHA1, which is insecure/]
     },
     'one signed with MD5': async () => {
       const { cert, key } = await makePair({ keyType: 'rsa' })
-      return [withMd5(cert), key, 'certPath', /the certificate is signed by md5WithRSAEncryption/]
+      return [withMd5(cert), key, 'certPath', /The certificate is signed by md5WithRSAEncryption/]
     },
     'one signed with SHA-1 in the chain': async () => {
       const between = await makePair({ name: 'Between', isAuthority: true, issuer: authority, algorithm: 'sha1' })
       const { cert, key } = await makePair({ issuer: between })
-      return [cert + between.cert + authority.cert, key, 'certPath', /certificate 2 of the chain is signed by .*SHA1/]
+      return [cert + between.cert + authority.cert, key, 'certPath', /Certificate 2 of the chain is signed by .*SHA1/]
     },
     'eleven certificates': async () => [good.cert.repeat(11), good.key, 'certPath', /found 11/],
   }
@@ -249,14 +254,14 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
     const missing = await upload(good.cert, undefined)
     assert.equal(missing.status, 400)
     assert.deepEqual(missing.body.details.causes[0].field, 'keyPath')
-    assert.match(missing.body.message, /keyPath is missing/)
+    assert.match(missing.body.message, /keyPath is required/)
     assert.equal((await upload(good.cert, '')).status, 422)
     const { body, headers } = await formOf(good)
     const boundary = headers['content-type'].split('boundary=')[1] ?? ''
     const again = `--${boundary}\r\nContent-Disposition: form-data; name="keyPath"\r\n\r\nx\r\n`
     const twice = await service.call('POST', uploadPath, { body: again + body, headers })
     assert.equal(twice.status, 400, twice.text)
-    assert.match(twice.body.message, /keyPath is there twice/)
+    assert.match(twice.body.message, /keyPath appears twice/)
   })
 
   it('a bad upload is refused by name, and the old certificate stays: what is no form: JSON, no boundary, cut off, nothing', async () => {

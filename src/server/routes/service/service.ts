@@ -43,11 +43,11 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
     }),
     async getHealth() {
       const failure = await Promise.race([services.store.failed, undefined])
-      return failure ? new Answer(503, { status: 'failing', message: 'the store has failed: restart svc3' }) : alive
+      return failure ? new Answer(503, { status: 'failing', message: 'The store failed: restart svc3' }) : alive
     },
     async getReadiness() {
       if (services.stopping.aborted)
-        return new Answer(503, { status: 'stopping', message: 'the service is shutting down' })
+        return new Answer(503, { status: 'stopping', message: 'The server is shutting down' })
       if (services.staleness?.isStale) return new Answer(503, { status: 'failing', message: staleRefusal().message })
       const health = [await services.store.health(), ...viewsOf(services.collections).map((view) => view.health())]
       const message = health.find(({ ok }) => !ok)?.message

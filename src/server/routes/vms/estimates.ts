@@ -2,7 +2,8 @@
 import type * as api from '../../../api/vms/estimates.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
-import { type Candidate, demandOf, nowhere, place, verdictsOn } from '../../../rules/placement.ts'
+import { type Candidate, demandOf, place } from '../../../rules/placement.ts'
+import { shownVerdicts, summaryOf, verdictsOn } from '../../../rules/placement-reasons.ts'
 import { diskSize, gibibytes, roughSize } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
@@ -10,9 +11,7 @@ import { Answer } from '../../http/answer.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { createEstimatedImages } from '../../remotes/estimated-images.ts'
 import type { RegistryServices } from '../../remotes/registries.ts'
-import { exists, planVm } from '../../vms/deployment.ts'
-
-const shownNodes = 100
+import { assertPossible, exists, planVm } from '../../vms/deployment.ts'
 
 interface EstimateServices extends RegistryServices {
   readonly collections: Collections
@@ -53,6 +52,7 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
         throw exists(name, namespace)
       const { shown, placed } = await imageOf(namespace, record.shape)
       const demand = demandOf({ ...record, ...placed })
+      assertPossible(services.collections.nodes, namespace, demand)
       const rooms = services.roomsIn(namespace)
       const found = place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape
@@ -64,8 +64,8 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
         each.name === chosen ? 0 : each.fits ? 1 : 2
       const nodes = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))
       const where = found.ok
-        ? `it would go to node "${found.node}", which ${hasImage ? 'has the image' : 'gets the image first'}`
-        : `it would wait for a node: ${nowhere(found, demand, namespace)}`
+        ? `Would run on ${found.node}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
+        : `Would wait for a node. ${summaryOf(found.reasons, demand, namespace)}`
       return new Answer(
         200,
         {
@@ -76,9 +76,8 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
           architecture,
           ...shown,
           hasImage,
-          message:
-            shown.imageProblem === undefined ? where : `${where}; but the image is not known: ${shown.imageProblem}`,
-          nodes: nodes.slice(0, shownNodes),
+          message: shown.imageProblem === undefined ? where : `${where}. Image not checked: ${shown.imageProblem}`,
+          nodes: nodes.slice(0, shownVerdicts),
         },
         true,
       )

@@ -258,7 +258,7 @@ describe('jobs that nobody finishes', () => {
     const { jobName } = (await push('ghcr.io/acme/doomed', 'doomed')).body
     await service.call('DELETE', `${here}/vms/doomed?force=true`)
     await settleOnce(service.services)
-    assert.match(job(jobName)?.errorMessage ?? '', /vm "doomed" was removed/)
+    assert.match(job(jobName)?.errorMessage ?? '', /VM doomed was removed/)
   })
 
   it('jobs that nobody finishes are readable for an hour after their end, and gone soon after', async () => {

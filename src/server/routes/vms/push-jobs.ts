@@ -29,7 +29,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   const jobs = collections.pushJobs
   const existing = (namespace: string, name: string): Entry<PushJobRecord> => {
     const entry = jobs.get(namespace, name)
-    if (!entry) throw notFound(kind, name.slice(0, 200), `svc3 vm get-push-status -n ${namespace} shows what is there`)
+    if (!entry) throw notFound(kind, name, { namespace })
     return entry
   }
 
@@ -48,7 +48,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   return {
     async pushVm({ params: { namespace, vm: name }, body, principal, now, requestKey }) {
       const vm = collections.vms.get(namespace, name)
-      if (!vm) throw notFound('vms', name, `svc3 vm list -n ${namespace} shows what is there`)
+      if (!vm) throw notFound('vms', name, { namespace })
       const { uid, desired } = vm.value
       const earlier = jobs.list(namespace).find(({ value }) => requestKey && value.requestKey === requestKey)
       const isAgain = requestKey !== undefined && desired.requestKey === requestKey
@@ -92,11 +92,11 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
     async cancelPushJob({ params: { namespace, job: name } }) {
       const { key, value } = existing(namespace, name)
       const finishedAt = timestamp(clock.now())
-      const cancelled = { status: 'Cancelled', errorMessage: 'it was cancelled', finishedAt } as const
+      const cancelled = { status: 'Cancelled', errorMessage: 'Cancelled', finishedAt } as const
       if (!(await changePushJob(jobs, key, () => cancelled))) throw isOverAlready(existing(namespace, name).value)
       const vm = collections.vms.get(namespace, value.vm)
       if (vm?.value.uid === value.vmUid) await dropCapture(collections, vm, value.capture)
-      return success(`push job "${name}" cancelled`, { kind, name })
+      return success(`Push job ${name} cancelled`, { kind, name })
     },
   }
 }
@@ -114,7 +114,7 @@ function shown({ value, rev }: Entry<PushJobRecord>): PushJob {
 }
 
 const isOverAlready = ({ name, status }: PushJobRecord): ApiError =>
-  new ApiError('Conflict', `push job "${name}" is over: it is ${status}`, {
+  new ApiError('Conflict', `Push job ${name} has already ended: ${status}`, {
     kind,
     name,
     hint: `svc3 vm get-push-status ${name} shows how it ended`,

@@ -18,7 +18,7 @@ interface TerminalServices {
 export function terminals({ collections, tunnels, log }: TerminalServices): HandlersOf<typeof api> {
   const existing = (namespace: string, name: string): VmRecord => {
     const entry = collections.vms.get(namespace, name)
-    if (!entry) throw notFound('vms', name, `svc3 vm list -n ${namespace} shows what is there`)
+    if (!entry) throw notFound('vms', name, { namespace })
     return entry.value
   }
   return {
@@ -33,7 +33,8 @@ export function terminals({ collections, tunnels, log }: TerminalServices): Hand
             dial: async () => {
               const record = existing(namespace, vm)
               // Another one of the same name is not the one whose password was asked for.
-              if (record.uid !== uid) throw notFound('vms', vm, 'it was deleted; open the terminal of the new one')
+              if (record.uid !== uid)
+                throw notFound('vms', vm, { namespace, hint: 'The VM was replaced; open a new terminal' })
               return tunnels.dial(record, 'ssh')
             },
           })

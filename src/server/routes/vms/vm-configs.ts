@@ -1,5 +1,5 @@
 // Handlers of VM configurations: named sets of deployment values, validated when they are created.
-import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig } from '../../../api/vms/vm-configs.ts'
 import { machineOf } from '../../../api/vms/vm-shape.ts'
@@ -28,7 +28,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
   const { collections, roles } = services
   const existing = (namespace: string, name: string): Entry<VmConfigRecord> => {
     const entry = collections.vmConfigs.get(namespace, name)
-    if (!entry) throw notFound(kind, name, `svc3 vm-config list -n ${namespace} shows what is there`)
+    if (!entry) throw notFound(kind, name, { namespace })
     return entry
   }
 
@@ -44,8 +44,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
       const causes: Cause[] = [...shapeProblems(shape), ...configNameProblems(name)]
       if (body.type && body.type !== image.architecture)
         causes.push(problem('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
-      if (causes.length > 0)
-        throw invalid(kind, causes, 'names are DNS labels: at most 50 lowercase letters, digits and dashes')
+      if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields named in details.causes')
       const record: VmConfigRecord = {
         name,
         namespace,
@@ -60,11 +59,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
         const found = collections.vmConfigs.get(namespace, name)
         if (!isFault(error, 'AlreadyExists') || !found) throw error
         if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
-        throw new ApiError('AlreadyExists', `vm configuration "${name}" exists already in namespace "${namespace}"`, {
-          kind,
-          name,
-          hint: 'choose another name, or delete it first',
-        })
+        throw alreadyExists(kind, name, { namespace, hint: 'Choose another name, or delete the configuration first' })
       }
     },
 
@@ -72,13 +67,13 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
       const entry = existing(namespace, name)
       const { owner } = entry.value
       if (!mayDelete(roles.roleOf(principal, namespace), displayName(principal), owner))
-        throw new ApiError('Forbidden', `Forbidden: vm configuration "${name}" belongs to ${owner}`, {
+        throw new ApiError('Forbidden', `Forbidden: VM configuration ${name} belongs to ${owner}`, {
           kind,
           name,
-          hint: 'ask them, or an administrator',
+          hint: `Ask ${owner} or an administrator`,
         })
       await collections.vmConfigs.delete(entry).catch(ignoreLost)
-      return success(`vm configuration "${name}" deleted from namespace "${namespace}"`, { kind, name })
+      return success(`VM configuration ${name} deleted from ${namespace}`, { kind, name })
     },
   }
 }
@@ -94,7 +89,7 @@ function shown({ value, rev }: Entry<VmConfigRecord>): VmConfig {
     ...machineOf(shape),
     ...(shape.node !== undefined && { nodeName: shape.node }),
     type: architecture,
-    memory: memoryMiB / 1_024,
+    memory: Number((memoryMiB / 1_024).toFixed(2)),
     displayWidth: display.width,
     displayHeight: display.height,
     displayDPI: display.dpi,

@@ -95,7 +95,7 @@ describe('deploying a VM', () => {
     await deploy({ name: 'demo', cpu: 1 })
     assert.equal((await deploy({ name: 'demo' })).status, 409)
     const { status, body } = await deploy({
-      name: 'Not A Name', scheduler: 'best', ttl: 'soon', reservedPorts: '80:80,x', customVMMetadata: { 'a b': '1' },
+      name: 'Not A Name', scheduler: 'best', ttl: 'soon', reservedPorts: '80:80,x', customVMMetadata: { 'a/b': '1', orka_cpu: '9' },
       systemSerial: 'a,b', tagRequired: true,
     }) // biome-ignore format: one look
     assert.equal(status, 422)
@@ -141,9 +141,15 @@ describe('deploying a VM', () => {
     const other = await service.call('POST', `${elsewhere}/vms?wait=false`, { body: { vmConfig: 'conf' } })
     assert.deepEqual([other.status, other.body.cpu, other.body.namespace, other.body.type], [202, 2, 'svc-ci', 'arm64'])
     assert.equal((await service.call('GET', `${elsewhere}/vmconfigs/conf`)).status, 404)
-    for (const intel of [{ legacyIO: true }, { systemSerial: 'A1' }, { gpuPassthrough: true, vncConsole: false }])
+    for (const intel of [{ legacyIO: true }, { systemSerial: 'A1' }])
       assert.equal((await deploy({ image: 'silicon', ...intel })).status, 422, JSON.stringify(intel))
     assert.equal((await deploy({ image: 'silicon', cpu: 1, systemSerial: 'random' })).status, 201)
+    const withGpu = await deploy({ image: 'silicon', cpu: 1, gpuPassthrough: true })
+    assert.deepEqual(
+      [withGpu.status, withGpu.body.gpuPassthrough],
+      [201, false],
+      'always on there, so nothing is passed',
+    )
   })
 
   it('deploying a VM sends metadata and the first-boot script to the node, and shows only the keys', async () => {
@@ -156,6 +162,7 @@ describe('deploying a VM', () => {
     assert.deepEqual(body.metadataKeys.toSorted(), ['a', 'b', 'c', 'token'])
     const desired = there.told.flatMap((each) => (each.type === 'VM' ? [each.vm] : []))[0] as DesiredVm
     assert.deepEqual(desired.metadata, { a: '1', b: 'two', c: '3', token: 'planted-secret' })
+    assert.equal(desired.facts?.orka_vm_name, 'demo')
     assert.equal(desired.userdata, script)
     const stored = await service.services.store.list('/')
     assert.ok(!JSON.stringify(stored.entries).includes('planted-secret'))
@@ -198,7 +205,7 @@ describe('deploying a VM', () => {
     await node({ react: fail })
     const { status, body } = await deploy({ name: 'demo', metadata: { a: 1 } })
     assert.equal(status, 500)
-    assert.match(body.message, /vm "demo" could not be deployed: QEMU ended with exit code 1/)
+    assert.match(body.message, /VM demo could not be deployed: QEMU ended with exit code 1/)
     assert.equal((await get('vms')).body.items.length, 0)
     assert.deepEqual(allocations('node-1'), {})
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
@@ -215,16 +222,39 @@ describe('deploying a VM', () => {
     assert.equal((await get('vms/demo')).status, 404)
   })
 
-  it('deploying a VM answers 504 with the reason of every node when its time is over, and leaves nothing', async () => {
-    await node({ report: { cpu: 2 } })
+  it('deploying a VM answers 504 with the reasons by cause when its time is over, and leaves nothing', async () => {
+    await node({ report: { cpu: 4 } })
     await node({ name: 'arm', report: { architecture: 'arm64' } })
+    await deploy({ name: 'first', cpu: 2 })
     const { status, body } = await deploy({ name: 'demo', timeout: 0.03 })
     assert.equal(status, 504)
     assert.equal(body.reason, 'Timeout')
-    assert.match(body.message, /vm "demo"/)
-    assert.match(body.message, /node "node-1" has 2 of 2 cores free, and 3 are asked for/)
-    assert.match(body.message, /node "arm" is arm64, and the image is amd64/)
+    assert.match(
+      body.message,
+      /^VM demo was not deployed within .*\. No node has 3 cores free: node node-1 has 2; node arm is arm64$/,
+    )
+    assert.equal((await get('vms')).body.items.length, 1)
+  })
+
+  it('deploying a VM that no node could hold even when empty is refused at once, and leaves nothing', async () => {
+    await node({ report: { cpu: 2 } })
+    await service.call('POST', `${inDefault}/nodes/node-1/cordon`)
+    const refused = async (fields: object, message: string) => {
+      for (const query of ['', '?wait=false']) {
+        const { status, body } = await deploy({ cpu: 1, metadata: { a: 1 }, ...fields }, {}, query)
+        assert.deepEqual([status, body.reason, body.message], [422, 'Invalid', message])
+      }
+    }
+    await refused({ cpu: 64 }, 'No node can hold 64 cores; the largest has 2 cores and 16 GiB')
+    await refused({ memory: 64 }, 'No node can hold 64 GiB of memory; the largest has 2 cores and 16 GiB')
+    await refused({ gpuPassthrough: true, vncConsole: false }, 'Node node-1 has no GPU')
+    await refused({ tag: 'x', tagRequired: true }, 'Node node-1 does not have tag x')
+    await refused({ node: 'node-1', cpu: 3 }, 'Node node-1 has 2 cores; 3 requested')
+    await refused({ image: 'silicon' }, 'Node node-1 is amd64; the image is arm64')
     assert.equal((await get('vms')).body.items.length, 0)
+    assert.equal(service.services.collections.vmSecrets.list().length, 0)
+    // What fits later waits.
+    assert.equal((await deploy({ cpu: 2 }, {}, '?wait=false')).status, 202)
   })
 
   it('deploying a VM is ended by the controller when the server that waited is gone', async () => {
@@ -263,7 +293,7 @@ describe('placement', () => {
     await node({ report: { cpu: 8 } })
     await Promise.all(Array.from({ length: 6 }, () => deploy({ cpu: 3 }, {}, '?wait=false')))
     const isSettled = (vm: { status: string; errorMessage?: string; conditions: { message: string }[] }) =>
-      vm.status === 'Running' || /cores free, and 3 are asked for/.test(vm.conditions[0]?.message ?? '')
+      vm.status === 'Running' || /cores free; 3 requested/.test(vm.conditions[0]?.message ?? '')
     const all = await eventually(async () => {
       const { items } = (await get('vms')).body
       assert.ok(items.length === 6 && items.every(isSettled), JSON.stringify(items))
@@ -278,7 +308,10 @@ describe('placement', () => {
   it('placement shows a pending VM with its reasons, and places it as soon as something changes', async () => {
     const { status, body } = await deploy({ name: 'demo' }, {}, '?wait=false')
     assert.deepEqual([status, body.status, body.powerState], [202, 'Pending', 'pending'])
-    await seen('demo', (vm) => vm?.conditions[0]?.message === 'there is no node in namespace "svc-default"')
+    await seen('demo', (vm) => vm?.conditions[0]?.message === 'No nodes in svc-default')
+    await node({ name: 'mac', report: { architecture: 'arm64' } })
+    const verdict = { name: 'mac', fits: false, reason: 'is arm64; the image is amd64' }
+    assert.deepEqual((await get('vms/demo')).body.nodes, [verdict])
     await node()
     await seen('demo', (vm) => vm?.observed.power === 'running')
   })
@@ -286,10 +319,10 @@ describe('placement', () => {
   it('placement gives nothing to a node without a stream, or cordoned, or in another namespace', async () => {
     const first = await node()
     first.disconnect()
-    await waits({}, /node "node-1" is not ready: its agent is not connected/)
+    await waits({}, /Node node-1 is not connected/)
     first.connect()
     assert.equal((await service.call('POST', `${inDefault}/nodes/node-1/cordon`)).body.cordoned, true)
-    await waits({}, /node "node-1" is cordoned/)
+    await waits({}, /Node node-1 is cordoned/)
     await service.call('POST', `${inDefault}/nodes/node-1/uncordon`)
     assert.equal((await deploy({})).status, 201)
   })
@@ -331,13 +364,14 @@ describe('placement', () => {
     assert.equal((await deploy({ cpu: 1 })).body.node, 'a')
     assert.equal((await deploy({ cpu: 2, scheduler: 'most-allocated', node: 'a' })).body.node, 'a')
     assert.equal((await deploy({ cpu: 1, scheduler: 'most-allocated' })).body.node, 'a')
-    await waits({ cpu: 1, tag: 'slow', tagRequired: true }, /node "a" does not have the tag "slow"/)
+    await service.call('POST', `${inDefault}/nodes/b/cordon`)
+    await waits({ cpu: 1, tag: 'fast', tagRequired: true }, /node b is cordoned; node a does not have tag fast/)
   })
 
   it('placement keeps to the limit that a driver reports', async () => {
     await node({ report: { maxVms: 1 } })
     await deploy({ cpu: 1 })
-    await waits({ cpu: 1 }, /runs 1 VMs, which is its limit/)
+    await waits({ cpu: 1 }, /Node node-1 is at its limit of 1 VM/)
   })
 })
 
@@ -382,7 +416,7 @@ describe('power operations', () => {
     await seen('demo', (each) => each?.desired.power === 'stopped')
     const second = await exec('demo', 'stop')
     assert.deepEqual([second.status, second.body.reason], [409, 'Conflict'])
-    assert.match(second.body.message, /stop is under way/)
+    assert.match(second.body.message, /stop in progress/)
     await there.say(vm, { generation: 2, power: 'stopped' })
     assert.equal((await stopping).status, 200)
     await deploy({ name: 'slow' }, {}, '?wait=false')
@@ -399,7 +433,7 @@ describe('power operations', () => {
     await deploy({ name: 'demo' })
     const { status, body } = await exec('demo', 'stop')
     assert.equal(status, 500)
-    assert.match(body.message, /stop of vm "demo" failed: it does not end/)
+    assert.match(body.message, /VM demo: stop failed\. it does not end/)
   })
 })
 

@@ -6,6 +6,8 @@ import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseTtl } from '../../../rules/durations.ts'
 import { mayDelete } from '../../../rules/ownership.ts'
+import { type Candidate, demandOf } from '../../../rules/placement.ts'
+import { shownVerdicts, verdictsOn } from '../../../rules/placement-reasons.ts'
 import { powerAfter, type VmAction } from '../../../rules/vm-actions.ts'
 import type { VmCapture, VmDesired, VmRecord } from '../../../store/records/fleet-records.ts'
 import { changeVm, forgetVm, isDeleted, removeVm, withDesired } from '../../../store/records/vms.ts'
@@ -41,6 +43,8 @@ interface VmServices extends KindServices, AwaitServices, Omit<DeployServices, '
   readonly roles: Roles
   readonly growth: Growth
   readonly tunnels: Tunnels
+  /** What the nodes of a namespace have free now, as the scheduler sees it. */
+  readonly roomsIn: (namespace: string) => readonly Candidate[]
 }
 
 export function vms(services: VmServices): HandlersOf<typeof api> {
@@ -48,7 +52,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
   const images = imageKinds(services).image.store
   const existing = (namespace: string, name: string): Entry<VmRecord> => {
     const entry = collections.vms.get(namespace, name)
-    if (!entry) throw notFound(kind, name, `svc3 vm list -n ${namespace} shows what is there`)
+    if (!entry) throw notFound(kind, name, { namespace })
     return entry
   }
 
@@ -67,7 +71,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const next = withDesired(record, { power: powerAfter(action), action, requestKey, ...desired(record) })
       return prepare ? prepare(next) : next
     })
-    if (!wanted) throw notFound(kind, name, `it was deleted meanwhile`)
+    if (!wanted) throw notFound(kind, name, { namespace, hint: 'The VM was deleted in the meantime' })
     return settled(wanted, action)
   }
 
@@ -76,10 +80,10 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     const late = AbortSignal.timeout(patienceMs)
     const look = (entry: Entry<VmRecord> | undefined): Entry<VmRecord> | undefined => {
       if (!entry || entry.value.uid !== uid || isDeleted(entry.value))
-        throw new ApiError('Conflict', `vm "${name}" was deleted during ${action}`, {
+        throw new ApiError('Conflict', `VM ${name} was deleted during ${action}`, {
           kind,
           name,
-          hint: 'deploy another',
+          hint: 'Deploy another VM',
         })
       return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
@@ -87,18 +91,18 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const entry = await waits.until(key, look, AbortSignal.any([late, ...interruptionsOf(services)]))
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
-      throw new ApiError('InternalError', `${action} of vm "${name}" failed: ${problem}`, {
+      throw new ApiError('InternalError', `VM ${name}: ${action} failed. ${problem}`, {
         kind,
         name,
-        hint: 'svc3 vm logs and svc3 vm list show more',
+        hint: 'See svc3 vm logs and svc3 vm list',
       })
     } catch (error) {
       throwIfInterrupted(services, name)
       if (!late.aborted) throw error
-      throw new ApiError('Timeout', `${action} of vm "${name}" is still under way`, {
+      throw new ApiError('Timeout', `VM ${name}: ${action} is still in progress`, {
         kind,
         name,
-        hint: 'it goes on: svc3 vm list shows it, svc3 node list whether its node answers',
+        hint: 'It continues. Run svc3 vm list to follow it and svc3 node list to check its node',
       })
     }
   }
@@ -119,11 +123,11 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       throwIfInterrupted(services, value.name)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
       if (saving.length > 0) throw waitsForCaptures(value.name, saving)
-      const where = value.place ? `node "${value.place.node}"` : 'its node'
-      throw new ApiError('Timeout', `vm "${value.name}" is being deleted, but ${where} has not answered yet`, {
+      const where = value.place ? `node ${value.place.node}` : 'its node'
+      throw new ApiError('Timeout', `VM ${value.name} is being deleted, but ${where} has not responded yet`, {
         kind,
         name: value.name,
-        hint: 'it goes as soon as the node answers; an administrator can forget it now with svc3 vm delete --force',
+        hint: 'It is deleted when the node responds. An administrator can remove it now: svc3 vm delete --force',
       })
     }
   }
@@ -131,7 +135,12 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
   return {
     listVms: ({ params }) => listing(collections.vms, params.namespace, shownVm),
 
-    getVm: ({ params: { namespace, vm } }) => shownVm(existing(namespace, vm)),
+    getVm({ params: { namespace, vm } }) {
+      const entry = existing(namespace, vm)
+      if (entry.value.place || isDeleted(entry.value)) return shownVm(entry)
+      const nodes = verdictsOn(demandOf(entry.value), services.roomsIn(namespace)).slice(0, shownVerdicts)
+      return { ...shownVm(entry), nodes }
+    },
 
     async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry }) {
       const isAwaited = query?.wait !== false
@@ -147,7 +156,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       mustOwn(principal, isAdmin, entry.value)
       if (query?.force === true && !isAdmin) throw forceIsForAdmins(vm)
       await gone(entry, query?.force === true)
-      return success(`vm "${vm}" deleted from namespace "${namespace}"`, { kind, name: vm })
+      return success(`VM ${vm} deleted from ${namespace}`, { kind, name: vm })
     },
 
     async execVm({ params, body: { command }, requestKey }) {
@@ -219,7 +228,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         const { expiresAt: _, ...rest } = record
         return seconds === 0 ? rest : { ...rest, expiresAt: timestamp(new Date(now.getTime() + seconds * 1_000)) }
       })
-      if (!changed) throw notFound(kind, vm, 'it was deleted meanwhile')
+      if (!changed) throw notFound(kind, vm, { namespace, hint: 'The VM was deleted in the meantime' })
       return shownVm(changed)
     },
 
@@ -233,35 +242,31 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
 const destinationOf = (capture: VmCapture): string => (capture.kind === 'push' ? capture.reference : capture.image)
 
 const waitsForCaptures = (name: string, destinations: readonly string[]): ApiError =>
-  new ApiError('Timeout', `vm "${name}" is being deleted, and goes when it is saved as ${destinations.join(', ')}`, {
+  new ApiError('Timeout', `VM ${name} is being deleted; it is still being saved as ${destinations.join(', ')}`, {
     kind,
     name,
-    hint: 'svc3 image list and svc3 vm get-push-status show how far that is; an administrator can give it up with svc3 vm delete --force',
+    hint: 'Follow it with svc3 image list or svc3 vm get-push-status. An administrator can abandon the save: svc3 vm delete --force',
   })
 
 function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {
   if (mayDelete(isAdmin ? 'admin' : 'dev', displayName(principal), owner)) return
-  throw new ApiError(
-    'Forbidden',
-    `Forbidden: vm "${name}" belongs to ${owner}, and only they or an administrator may end it`,
-    {
-      kind,
-      name,
-      hint: 'ask them, or an administrator',
-    },
-  )
+  throw new ApiError('Forbidden', `Forbidden: VM ${name} belongs to ${owner}`, {
+    kind,
+    name,
+    hint: `Ask ${owner} or an administrator`,
+  })
 }
 
 const forceIsForAdmins = (name: string): ApiError =>
-  new ApiError('Forbidden', 'Forbidden: only administrators may delete a VM by force', {
+  new ApiError('Forbidden', 'Forbidden: only administrators can use --force', {
     kind,
     name,
-    hint: 'delete it without --force',
+    hint: 'Delete the VM without --force',
   })
 
 function badTtl(ttl: string): ApiError {
   const problem: Cause = { field: 'ttl', reason: 'FieldValueInvalid', message: `ttl "${ttl}" is not a duration` }
-  return invalid(kind, [problem], 'write for example 2h, 30m or 1d, or 0 for never')
+  return invalid(kind, [problem], 'Use a duration such as 2h, 30m or 1d, or 0 for no limit')
 }
 
 /** Another change came in between. */

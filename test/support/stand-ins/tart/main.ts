@@ -1,5 +1,5 @@
 // A STAND-IN for tart, for tests on machines that are no Macs: tart's command line and folder layout, as far as our driver
-// uses them, on top of qemu-system-aarch64. It is not tart, and proves nothing about Apple's framework: docs/drivers.md.
+// uses them, on top of qemu-system-aarch64. It is not tart, and proves nothing about Apple's framework: docs/reference/drivers.md.
 // Linux only. Its guests are reached on an address of their own in 127.0.0.0/8, where they have ports 22, 5900 and 8080.
 import fs from 'node:fs'
 import net from 'node:net'

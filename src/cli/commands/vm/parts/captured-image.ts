@@ -6,7 +6,7 @@ import { Failure, Interrupted, TimedOut } from '../../../line/usage.ts'
 import { startProgress, stepOf } from '../../../output/progress.ts'
 
 export const followed = {
-  wait: { type: 'boolean', description: 'Follow it until the image is Ready' },
+  wait: { type: 'boolean', description: 'Wait until the image is Ready' },
   ...waitingLonger,
 } as const satisfies Options
 
@@ -25,13 +25,16 @@ export async function tellOfImage(context: Context, captured: CapturedImage): Pr
   const { name } = image
   const look = `${context.host.calledAs} image list ${name}`
   if (!isWaiting) {
-    await context.done(`${what} image ${name}. "${look}" shows how far it is.`, image)
+    await context.done(`${what} image ${name}. To follow it: ${look}`, image)
     return 0
   }
   const ended = await follow(context, captured, look)
   // A commit that failed leaves the image as it was, with the reason.
   if (ended.state === 'Failed' || ended.errorMessage !== undefined)
-    throw new Failure(`image ${name}: ${ended.errorMessage ?? 'it failed'}`, `"${look} -o wide" shows it`)
+    throw new Failure(
+      `Image ${name} failed: ${ended.errorMessage ?? 'no reason given'}`,
+      `Run svc3 image show ${name} to see it`,
+    )
   await context.done(`Image ${name} is Ready.`, ended)
   return 0
 }
@@ -40,7 +43,7 @@ async function follow(context: Context, captured: CapturedImage, look: string): 
   const { client, namespace, image, timeoutMs } = captured
   const { signal } = context
   const { watch } = await import('../../../../client/watch.ts')
-  const progress = startProgress(context, `image ${image.name}`)
+  const progress = startProgress(context, `Image ${image.name}`)
   const over = new AbortController()
   const late = AbortSignal.timeout(timeoutMs)
   const input = { params: { namespace }, query: { fieldSelector: `name=${image.name}` } }
@@ -49,20 +52,17 @@ async function follow(context: Context, captured: CapturedImage, look: string): 
       signal: AbortSignal.any([signal, late, over.signal]),
     })) {
       if (type === 'BOOKMARK') continue
-      if (type === 'DELETED') throw new Failure(`image ${image.name} was deleted meanwhile`, 'save the VM again')
+      if (type === 'DELETED') throw new Failure(`Image ${image.name} was deleted`, 'Save the VM again')
       if (object.state !== 'Updating')
         return await client.call(getImage, { params: { namespace, image: image.name }, signal })
-      progress.show(stepOf(object.errorMessage ?? 'being saved', object.progress))
+      progress.show(stepOf(object.errorMessage ?? 'saving', object.progress))
     }
     late.throwIfAborted()
-    throw new Failure('the service ended the watch', `"${look}" shows how far it is`)
+    throw new Failure('The service closed the connection', `To follow it: ${look}`)
   } catch (error) {
-    if (signal.aborted) throw new Interrupted('interrupted', `it goes on being saved; "${look}" shows how far it is`)
+    if (signal.aborted) throw new Interrupted('Stopped waiting; the save continues', `To follow it: ${look}`)
     if (late.aborted)
-      throw new TimedOut(
-        `image ${image.name} is not Ready yet`,
-        `it goes on being saved; "${look}" shows how far it is`,
-      )
+      throw new TimedOut(`Stopped waiting; image ${image.name} is not Ready yet`, `To follow it: ${look}`)
     throw error
   } finally {
     over.abort()

@@ -3,6 +3,7 @@ import { estimateVm, type VmEstimate } from '../../../../api/vms/estimates.ts'
 import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
 import type { Context, Session } from '../../../command.ts'
 import { type Column, visible } from '../../../output/output.ts'
+import { verdictText } from './reasons.ts'
 
 const columns: readonly Column<VmEstimate>[] = [
   { header: 'NODE', keep: 'always', cell: ({ node }) => node },
@@ -19,6 +20,7 @@ const columns: readonly Column<VmEstimate>[] = [
 export async function estimate(context: Context, { client, namespace }: Session, body: VmDeployment): Promise<number> {
   const found = await client.call(estimateVm, { params: { namespace }, body, signal: context.signal })
   await context.print([found], columns, '')
-  if (context.format === 'table') context.note(visible(found.message))
+  context.note(visible(found.message))
+  if (context.format === 'wide') for (const verdict of found.nodes) context.note(visible(verdictText(verdict)))
   return found.node === undefined ? 1 : 0
 }

@@ -15,7 +15,7 @@ interface Followed {
 export async function whileFollowing<T>(context: Context, followed: Followed, work: () => Promise<T>): Promise<T> {
   if (!context.isTalking) return work()
   const over = new AbortController()
-  const progress = startProgress(context, `vm ${followed.name}`)
+  const progress = startProgress(context, `VM ${followed.name}`)
   const following = follow(followed, progress, over.signal).catch(() => undefined)
   try {
     return await work()
@@ -39,6 +39,6 @@ async function follow({ client, namespace, name }: Followed, progress: Progress,
 function stepOf(vm: Vm): Step | undefined {
   // What keeps a VM off every node says more than that it waits for one.
   const reason = vm.node === undefined ? pendingReason(vm) : undefined
-  if (reason !== undefined) return { text: `waits for a node: ${reason}` }
+  if (reason !== undefined) return { text: `waiting for a node: ${reason}` }
   return vm.operation && { text: vm.operation.phase, percent: vm.operation.percent }
 }

@@ -18,8 +18,8 @@ export function pairsOf(texts: readonly string[], { option, isSecret }: Pairs): 
     const key = part.slice(0, at).trim()
     const shown = isSecret ? `part ${index + 1} of ${option}` : `"${part}" of ${option}`
     if (at < 1 || key === '')
-      throw new UsageError(`${shown} is not of the form KEY=VALUE`, `for example ${option} a=b,c=d`)
-    if (pairs.has(key)) throw new UsageError(`${option} names "${key}" twice`)
+      throw new UsageError(`Invalid ${shown}: specify KEY=VALUE`, `For example: ${option} a=b,c=d`)
+    if (pairs.has(key)) throw new UsageError(`${option} has the key "${key}" twice`)
     pairs.set(key, part.slice(at + 1))
   }
   return Object.fromEntries(pairs)

@@ -9,8 +9,8 @@ type PowerCommand = (typeof vmCommands)[number]
 
 const outcomes: Readonly<Record<PowerCommand, string>> = {
   start: 'started',
-  stop: 'stopped; it still lists as Running',
-  suspend: 'suspended; it still lists as Running',
+  stop: 'is stopped (STATUS stays Running; see POWER)',
+  suspend: 'is suspended (STATUS stays Running; see POWER)',
   resume: 'resumed',
   revert: 'reverted to its image',
 }
@@ -22,9 +22,10 @@ export async function changePower(
   power: PowerCommand,
   minutes: number,
 ): Promise<number> {
-  const { client, namespace } = await context.connect({ attempts: 1 })
+  const { client, namespace, again } = await context.connect({ attempts: 1 })
   const input = { params: { namespace, vm: name }, body: { command: power } }
-  const request = { timeoutMs: millisecondsOf(minutes), lookAgain: `vm list ${name} -o wide -n ${namespace}` }
+  const next = `To follow it: svc3 vm show ${name}${again}`
+  const request = { timeoutMs: millisecondsOf(minutes), what: `the ${power}`, next }
   const vm = await whileFollowing(context, { client, namespace, name }, () =>
     longRequest(context, client, execVm, input, request),
   )

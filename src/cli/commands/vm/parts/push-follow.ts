@@ -5,10 +5,14 @@ import type { Context, Session } from '../../../command.ts'
 import { Interrupted } from '../../../line/usage.ts'
 import { startProgress } from '../../../output/progress.ts'
 
-export async function followJob(context: Context, { client, namespace }: Session, name: string): Promise<PushJob> {
-  const { host, signal } = context
+export async function followJob(
+  context: Context,
+  { client, namespace, again }: Session,
+  name: string,
+): Promise<PushJob> {
+  const { signal } = context
   const { watch } = await import('../../../../client/watch.ts')
-  const progress = startProgress(context, `push ${name}`)
+  const progress = startProgress(context, `Push ${name}`)
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
   try {
     for await (const { type, object: job } of watch(client, listPushJobs, input, { signal })) {
@@ -21,7 +25,7 @@ export async function followJob(context: Context, { client, namespace }: Session
       const text = !isSending
         ? `${job.phase ?? 'waiting'}${early}`
         : from > 0
-          ? `${roughSize(from)} are there already`
+          ? `${roughSize(from)} already in the registry`
           : ''
       progress.show({ text, ...(isSending && { bytes: { done, total, from } }) })
     }
@@ -30,8 +34,8 @@ export async function followJob(context: Context, { client, namespace }: Session
   }
   if (signal.aborted)
     throw new Interrupted(
-      'interrupted',
-      `the push goes on; "${host.calledAs} vm get-push-status ${name} -n ${namespace}" shows it`,
+      'Stopped waiting; the push continues',
+      `To follow it: svc3 vm get-push-status ${name}${again}`,
     )
   return client.call(getPushJob, { params: { namespace, job: name } })
 }

@@ -12,17 +12,26 @@ export const pendingReason = ({ status, conditions }: Vm): string | undefined =>
         .join('; ') || undefined
     : undefined
 
+/** The condition that says whether the guest has come up; undefined while nobody knows. */
+const bootOf = ({ conditions }: Vm) => conditions.find(({ type }) => type === 'Booted')
+
+export const bootText = (vm: Vm): string | undefined => bootOf(vm)?.message
+
+/** What one node says about a VM that waits, or would. */
+export const verdictText = ({ name, reason }: NonNullable<Vm['nodes']>[number]): string => `${name}: ${reason}`
+
 /** More than these would bury the table. */
 const maxNotes = 5
 
-/** Below a table: why VMs of it are pending or failed. */
+/** Below a table: why VMs of it are pending, failed or do not boot. */
 export function noteReasons(context: Context, vms: readonly Vm[]): void {
   const notes = vms.flatMap((vm) => {
     const pending = pendingReason(vm)
-    if (pending) return [`vm ${vm.name} is pending: ${pending}`]
-    return vm.errorMessage ? [`vm ${vm.name}: ${vm.errorMessage}`] : []
+    if (pending) return [`VM ${vm.name} is pending: ${pending}`]
+    const problem = vm.errorMessage ?? (bootOf(vm)?.status === 'False' ? bootText(vm) : undefined)
+    return problem ? [`VM ${vm.name}: ${problem}`] : []
   })
   for (const note of notes.slice(0, maxNotes)) context.note(visible(note))
   const left = notes.length - maxNotes
-  if (left > 0) context.note(`${left} more; "${context.host.calledAs} vm list NAME" tells why`)
+  if (left > 0) context.note(`${left} more; run ${context.host.calledAs} vm show NAME to see why`)
 }

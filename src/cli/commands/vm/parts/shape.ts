@@ -7,32 +7,39 @@ import { UsageError } from '../../../line/usage.ts'
 const pixels = { type: 'integer', value: 'PIXELS', min: 1, max: 16_384 } as const
 
 export const shapeOptions = {
-  cpu: { type: 'integer', short: 'c', value: 'CORES', min: 1, max: 1_024, description: 'Cores; 3 when left out' },
+  cpu: {
+    type: 'integer',
+    short: 'c',
+    value: 'CORES',
+    min: 1,
+    max: 1_024,
+    description: 'Number of CPU cores (default 3)',
+  },
   memory: {
     type: 'string',
     short: 'm',
     value: 'GIB',
-    defaultText: "the cores' share of its node",
-    description: 'Memory in GiB, with one decimal at most',
+    defaultText: "the cores' share of the node",
+    description: 'Memory in GiB, such as 8 or 4.8',
   },
-  node: { type: 'string', value: 'NODE', description: 'On this node only' },
-  tag: { type: 'string', value: 'TAG', description: 'Rather on a node with this tag' },
-  'tag-required': { type: 'boolean', description: 'Only on a node with the tag' },
-  scheduler: { type: 'choice', choices: schedulers, description: 'Balance the nodes, or fill one after the other' },
-  iso: { type: 'string', value: 'ISO', description: 'Intel: attach this ISO' },
-  'system-serial': { type: 'string', value: 'SERIAL', description: 'Serial number (Intel); random: a new one' },
-  gpu: { type: 'boolean', short: 'g', description: 'Intel: pass a GPU through; needs --disable-vnc' },
-  'disable-vnc': { type: 'boolean', description: 'No screen by VNC' },
-  'disable-net-boost': { type: 'boolean', description: 'Intel: no fast network devices' },
-  'legacy-io': { type: 'boolean', description: 'Intel: old disk devices' },
-  'display-width': { ...pixels, description: 'Width of the screen; 1920 when left out' },
-  'display-height': { ...pixels, description: 'Height of the screen; 1080 when left out' },
+  node: { type: 'string', value: 'NODE', description: 'Use only this node' },
+  tag: { type: 'string', value: 'TAG', description: 'Prefer nodes with this tag' },
+  'tag-required': { type: 'boolean', description: 'Use only nodes with the tag' },
+  scheduler: { type: 'choice', choices: schedulers, description: 'Balance the nodes, or fill them one by one' },
+  iso: { type: 'string', value: 'ISO', description: 'Attach this ISO (Intel)' },
+  'system-serial': { type: 'string', value: 'SERIAL', description: 'Serial number, or random for a new one (Intel)' },
+  gpu: { type: 'boolean', short: 'g', description: 'Pass through a GPU (Intel); requires --disable-vnc' },
+  'disable-vnc': { type: 'boolean', description: 'Disable VNC' },
+  'disable-net-boost': { type: 'boolean', description: 'Disable fast network devices (Intel)' },
+  'legacy-io': { type: 'boolean', description: 'Use legacy disk devices (Intel)' },
+  'display-width': { ...pixels, description: 'Display width (default 1920)' },
+  'display-height': { ...pixels, description: 'Display height (default 1080)' },
   'display-dpi': {
     type: 'integer',
     value: 'DPI',
     min: 1,
     max: 1_000,
-    description: 'Dots per inch of the screen; 96 when left out',
+    description: 'Display resolution in dots per inch (default 96)',
   },
 } as const satisfies Options
 
@@ -40,7 +47,7 @@ export const shapeOptions = {
 export function shapeOf(options: Values<Record<never, never>, typeof shapeOptions>['options']) {
   const { tag } = options
   if (tag !== undefined && !isTag(tag))
-    throw new UsageError(`--tag "${tag}" is not a tag`, 'at most 63 letters, digits, dashes, underscores and periods')
+    throw new UsageError(`Invalid --tag "${tag}"`, 'Use up to 63 letters, digits, dashes, underscores and periods')
   return defined({
     cpu: options.cpu,
     memory: memoryOf(options.memory),
@@ -72,5 +79,5 @@ function memoryOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const gibibytes = /^\d{1,5}(\.\d)?$/.test(text) ? Number(text) : 0
   if (gibibytes > 0) return gibibytes
-  throw new UsageError(`--memory "${text}" is not a number of GiB`, 'for example --memory 4.8')
+  throw new UsageError(`Invalid --memory "${text}": specify GiB`, 'For example: --memory 4.8')
 }

@@ -11,13 +11,13 @@ const maxBytes = 256 * 1024
 export async function readUserdata(context: Context, file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined
   const bytes = file === '-' ? await readStdin(context) : readFile(context, file)
-  if (bytes.length === 0) throw new UsageError('the script of --userdata is empty')
+  if (bytes.length === 0) throw new UsageError('The --userdata script is empty')
   if (bytes.length > maxBytes) throw tooLong()
   return bytes.toString('base64')
 }
 
 const tooLong = (): UsageError =>
-  new UsageError('the script of --userdata is longer than 256 KiB', 'let it fetch the rest from elsewhere')
+  new UsageError('The --userdata script is larger than 256 KiB', 'Let the script download the rest')
 
 async function readStdin({ host, signal }: Context): Promise<Buffer> {
   const chunks: Uint8Array[] = []
@@ -35,6 +35,6 @@ function readFile({ host }: Context, file: string): Buffer {
   try {
     return fs.readFileSync(place)
   } catch (error) {
-    throw new Failure(`cannot read ${place} (${(error as NodeJS.ErrnoException).code})`, 'check the file of --userdata')
+    throw new Failure(`Cannot read ${place} (${(error as NodeJS.ErrnoException).code})`, 'Check the path of --userdata')
   }
 }

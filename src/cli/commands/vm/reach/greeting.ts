@@ -24,7 +24,7 @@ export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<
   const losers = new Set<AbortController>()
   const winner = Promise.withResolvers<Duplex>()
   const pausing = new AbortController()
-  let problem = 'it did not answer'
+  let problem = 'no answer'
 
   const attempt = async (): Promise<void> => {
     const own = new AbortController()
@@ -46,8 +46,8 @@ export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<
       void attempt()
       await wait(Math.min(pauseMs, leftMs), AbortSignal.any([signal, pausing.signal]))
     }
-    const message = `no SSH server spoke in vm "${vm}" within ${totalMs / 1_000} s: ${problem}`
-    throw new ApiError('Timeout', message, { hint: `"svc3 vm logs ${vm}" shows whether it has started` })
+    const message = `VM ${vm} did not answer on SSH within ${totalMs / 1_000} s: ${problem}`
+    throw new ApiError('Timeout', message, { hint: `Run svc3 vm logs ${vm} to see whether it has booted` })
   }
   keepTrying().catch(winner.reject)
   try {

@@ -1,5 +1,5 @@
-// Where the SSH host key of a VM is kept: one file per VM uid, so that a new VM with the same name does not look like
-// an attack.
+// Where the SSH host key of a VM is kept: one file per VM and disk, so that a new VM with the same name does
+// not look like an attack.
 import fs from 'node:fs'
 import type { Host } from '../../../host.ts'
 
@@ -7,7 +7,7 @@ import type { Host } from '../../../host.ts'
 const maxFiles = 500
 
 /** Undefined where there is no folder for it. */
-export function knownHostsFile({ env }: Pick<Host, 'env'>, uid: string): string | undefined {
+export function knownHostsFile({ env }: Pick<Host, 'env'>, disk: string): string | undefined {
   const config = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   if (!config) return undefined
   const folder = `${config}/svc3/known-hosts`
@@ -17,7 +17,7 @@ export function knownHostsFile({ env }: Pick<Host, 'env'>, uid: string): string 
   } catch {
     return undefined // not writable: as if there were none
   }
-  return `${folder}/${encodeURIComponent(uid)}`
+  return `${folder}/${encodeURIComponent(disk)}`
 }
 
 function keepNewest(folder: string): void {

@@ -3,7 +3,7 @@
 interface SshLine {
   /** The words that start this program. */
   readonly self: readonly string[]
-  readonly vm: { readonly name: string; readonly uid: string; readonly diskGeneration: number }
+  readonly vm: { readonly name: string }
   readonly namespace: string
   readonly user: string
   /** Undefined: the key is not kept. */
@@ -19,8 +19,8 @@ export function sshArguments(line: SshLine): string[] {
   const proxy = [...self, 'vm', 'connect', vm.name, '--port', 'ssh', '--namespace', namespace, '--quiet']
   const options = {
     ProxyCommand: proxyText(proxy),
-    // A revert gives a new disk, and with it a new key.
-    HostKeyAlias: `${vm.uid}.${vm.diskGeneration}`,
+    // Prompts for passwords name it, and the file of known hosts is of this VM alone.
+    HostKeyAlias: vm.name,
     UserKnownHostsFile: configText(knownHosts ?? '/dev/null'),
     GlobalKnownHostsFile: '/dev/null',
     StrictHostKeyChecking: 'accept-new',

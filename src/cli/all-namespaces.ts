@@ -1,0 +1,54 @@
+// -A: the records of every namespace that the caller may use, with a column that says where each is.
+import { listNamespaces } from '../api/access/namespaces.ts'
+import { ApiError } from '../api/errors.ts'
+import type { Context, Options, Session } from './command.ts'
+import type { Column } from './output/output.ts'
+
+export const everyNamespace = {
+  'all-namespaces': { type: 'boolean', short: 'A', description: 'All namespaces you can use' },
+} as const satisfies Options
+
+const atOnce = 8
+
+interface InNamespace {
+  readonly namespace: string
+}
+
+interface Listed<T> {
+  readonly items: readonly T[]
+  readonly columns: readonly Column<T>[]
+  /** For messages: `svc-ios`, or `any namespace`. */
+  readonly where: string
+  /** Undefined when all of them are listed. */
+  readonly namespace: string | undefined
+}
+
+/** Lists one namespace or all of them. */
+export async function listIn<T extends InNamespace>(
+  { signal }: Context,
+  { client, namespace }: Session,
+  isEverywhere: boolean,
+  columns: readonly Column<NoInfer<T>>[],
+  list: (namespace: string) => Promise<readonly T[]>,
+): Promise<Listed<T>> {
+  if (!isEverywhere) return { items: await list(namespace), columns, where: namespace, namespace }
+  const names = (await client.listAll(listNamespaces, { signal })).map(({ name }) => name)
+  const items: T[] = []
+  for (let start = 0; start < names.length; start += atOnce)
+    for (const found of await Promise.all(
+      names.slice(start, start + atOnce).map((name) => list(name).catch(unlessGone)),
+    ))
+      items.push(...found)
+  return {
+    items,
+    columns: [{ header: 'NAMESPACE', keep: 'whole', cell: (item) => item.namespace }, ...columns],
+    where: 'any namespace',
+    namespace: undefined,
+  }
+}
+
+/** It was deleted since it was listed. */
+function unlessGone(error: unknown): readonly never[] {
+  if (error instanceof ApiError && error.reason === 'NotFound') return []
+  throw error
+}

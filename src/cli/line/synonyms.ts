@@ -1,0 +1,67 @@
+// Other words that people type for a command. They work in every group that has one of the commands; help and the
+// reference show only the command's own name, completion offers them only where nothing else fits.
+import type { CommandTable } from '../command.ts'
+
+/** Word → the commands it may stand for: the first that the group has. */
+const synonyms: Readonly<Record<string, readonly string[]>> = {
+  ls: ['list', 'list-subjects', 'view'],
+  get: ['list', 'list-subjects', 'view'],
+  show: ['info', 'view', 'list'],
+  describe: ['show', 'info', 'view', 'list'],
+  inspect: ['show', 'info', 'view', 'list'],
+  info: ['show', 'view', 'list'],
+  rm: ['delete', 'remove', 'remove-subject'],
+  delete: ['remove', 'remove-subject'],
+  remove: ['delete', 'remove-subject'],
+  create: ['deploy', 'add', 'add-subject'],
+  add: ['create', 'add-subject'],
+}
+
+/** Words that mean something near: suggested, not run. */
+const meanings: Readonly<Record<string, readonly string[]>> = {
+  run: ['deploy'],
+  exec: ['ssh'],
+  shell: ['ssh'],
+  attach: ['ssh'],
+  screen: ['vnc'],
+  console: ['vnc'],
+  restart: ['stop'],
+  reboot: ['stop'],
+  pause: ['suspend'],
+  unpause: ['resume'],
+  reset: ['revert'],
+  kill: ['delete'],
+  destroy: ['delete'],
+  purge: ['delete'],
+  status: ['show', 'list'],
+  ps: ['list'],
+  top: ['list'],
+  clone: ['copy'],
+  cp: ['copy'],
+  import: ['upload'],
+  export: ['download'],
+  snapshot: ['save'],
+  join: ['join-token'],
+  use: ['use-context'],
+  signin: ['login'],
+  signout: ['logout'],
+}
+
+const firstOf = (words: readonly string[] = [], table: CommandTable): string | undefined =>
+  words.find((word) => Object.hasOwn(table, word))
+
+const row = (of: Readonly<Record<string, readonly string[]>>, word: string): readonly string[] | undefined =>
+  Object.hasOwn(of, word) ? of[word] : undefined
+
+/** The command of this table that the word stands for. */
+export const commandFor = (word: string, table: CommandTable): string | undefined => firstOf(row(synonyms, word), table)
+
+export const commandMeant = (word: string, table: CommandTable): string | undefined =>
+  firstOf(row(meanings, word), table)
+
+/** Every word that stands for a command of this table, with that command. */
+export const synonymsIn = (table: CommandTable): readonly (readonly [string, string])[] =>
+  Object.keys(synonyms).flatMap((word) => {
+    const command = Object.hasOwn(table, word) ? undefined : commandFor(word, table)
+    return command === undefined ? [] : [[word, command] as const]
+  })

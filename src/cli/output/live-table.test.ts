@@ -1,0 +1,43 @@
+// A table that is drawn over itself: changes replace rows, what does not fit is counted, a lost connection is told.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import { liveTable } from './live-table.ts'
+import type { Rendering } from './output.ts'
+
+const how = (): Rendering => ({ format: 'table', isTerminal: true, color: false, now: new Date(0), columns: 80 })
+const columns = [{ header: 'NAME', cell: (name: string) => name }]
+
+function start(rows: number) {
+  let written = ''
+  const sink = {
+    isTerminal: true,
+    rows,
+    write(text: string | Uint8Array): void {
+      written += String(text)
+    },
+    flush: async () => undefined,
+  }
+  return { table: liveTable(sink, columns, how, 'No VMs'), text: () => written }
+}
+
+describe('live table', () => {
+  it('a live table draws over what it drew, and leaves the last state', async () => {
+    const { table, text } = start(24)
+    table.show(['a', 'b'])
+    await eventually(() => assert.equal(text(), 'NAME\na\nb\n'))
+    table.show(['b'])
+    table.say('Connection lost; reconnecting…')
+    await eventually(() => assert.ok(text().endsWith('\x1b[3A\r\x1b[JNAME\nb\nConnection lost; reconnecting…\n')))
+    table.show([])
+    await table.end()
+    assert.ok(text().endsWith('\x1b[3A\r\x1b[JNo VMs\n'))
+  })
+
+  it('a live table is never taller than the terminal', async () => {
+    const { table, text } = start(5)
+    table.show(['a', 'b', 'c', 'd', 'e', 'f'])
+    await table.end()
+    assert.equal(text(), 'NAME\na\nb\n… and 4 more lines\n')
+  })
+})

@@ -1,0 +1,91 @@
+// Requests of the client by fetch: in browsers, and wherever else fetch is.
+import { connectionError } from './faults.ts'
+import { ConnectionError, type Transport, type TransportResponse, tooLong } from './transport.ts'
+
+interface FetchInit {
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly body?: string
+  readonly signal: AbortSignal
+  readonly redirect: 'manual' | 'error'
+}
+
+interface FetchResponse {
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  readonly body: { getReader(): Reader } | null
+  text(): Promise<string>
+}
+
+interface Reader {
+  read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
+  cancel(): Promise<void>
+}
+
+/** As much of fetch as the client needs. */
+type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
+
+interface FetchTransportOptions {
+  readonly fetch: Fetch
+  /** When no answer comes; without it, by the code that the failure has. */
+  readonly unreachable?: (url: string, cause: unknown) => ConnectionError
+}
+
+export function fetchTransport({ fetch, unreachable = unreachableBy }: FetchTransportOptions): Transport {
+  return async ({ method, url, headers, body, signal }) => {
+    const fail = (error: unknown): unknown => (signal.aborted ? signal.reason : unreachable(url, error))
+    const init: FetchInit = {
+      method,
+      headers: { ...headers },
+      signal,
+      // Where it leads is not for the token.
+      redirect: 'manual',
+      ...(body !== undefined && { body }),
+    }
+    const response = await fetch(url, init).catch((error: unknown) => Promise.reject(fail(error)))
+    return responseOf(response, url, fail)
+  }
+}
+
+/** Node has the code in the cause, Bun in the error itself, browsers have none. */
+function unreachableBy(url: string, error: unknown): ConnectionError {
+  const { cause, code } = error as { cause?: { code?: unknown }; code?: unknown }
+  const found = cause?.code ?? code
+  if (!URL.canParse(url)) {
+    return new ConnectionError('unusable', url, `Invalid address ${url}`, 'Use https://HOST:PORT', error)
+  }
+  return connectionError(url, Object.assign(new Error(String(error), { cause: error }), { code: textOf(found) }))
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+type Fail = (error: unknown) => unknown
+
+function responseOf(response: FetchResponse, url: string, fail: Fail): TransportResponse {
+  return {
+    status: response.status,
+    header: (name) => response.headers.get(name) ?? undefined,
+    get body() {
+      return chunksOf(response, fail)
+    },
+    text: async (maxBytes) => {
+      const text = await response.text().catch((error: unknown) => Promise.reject(fail(error)))
+      if (text.length > maxBytes) throw tooLong(url, maxBytes)
+      return text
+    },
+  }
+}
+
+async function* chunksOf(response: FetchResponse, fail: Fail): AsyncGenerator<Uint8Array> {
+  const reader = response.body?.getReader()
+  if (!reader) return
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: unknown) => Promise.reject(fail(error)))
+      if (done) return
+      if (value) yield value
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined)
+  }
+}

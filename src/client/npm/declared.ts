@@ -1,0 +1,122 @@
+// What `svc3/client` exports, as its users see it: this file becomes its declarations, and index.ts is checked against it.
+import type { Lists, Methods, Streams, Watchable } from './operations.ts'
+
+export type * from './operations.ts'
+export type * from './options.ts'
+
+/** As much of fetch as the client needs; the global one, or that of undici. */
+export type Fetch = (
+  url: string,
+  init: {
+    method: string
+    headers: Record<string, string>
+    body?: string
+    signal: AbortSignal
+    redirect: 'manual' | 'error'
+  },
+) => Promise<{
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  readonly body: {
+    getReader(): {
+      read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
+      cancel(): Promise<void>
+    }
+  } | null
+  text(): Promise<string>
+}>
+
+export interface ClientOptions {
+  /** Address of the service, such as `https://svc3.example.com:8443`. */
+  url: string
+  /** A token, or a function that returns one: it is called for every request, so it can renew the token. */
+  token?: string | (() => string | Promise<string>) | undefined
+  /** Default: `svc-default`. */
+  namespace?: string | undefined
+  /** Default: the global fetch. */
+  fetch?: Fetch | undefined
+  /** Milliseconds for one call. Default: 30 s for reads, 11 min for changes, which answer when they are done. */
+  timeoutMs?: number | undefined
+  /**
+   * How often a read or a POST is sent when the service is busy (429, 503) or the connection is lost. Default: 4 for reads;
+   * a POST is retried for up to a minute, and resumes with its idempotency key. 1 turns retries off.
+   */
+  attempts?: number | undefined
+}
+
+/** A change of a list. */
+export type WatchEvent<T> =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
+  | { readonly type: 'BOOKMARK'; readonly object: { readonly resourceVersion: string } }
+
+type InputOf<Id extends keyof Methods> = NonNullable<Parameters<Methods[Id]>[0]>
+
+export interface Client extends Methods {
+  /** All items of a list, page after page. */
+  listAll<Id extends keyof Lists>(list: Id, input?: InputOf<Id>): Promise<Lists[Id][]>
+  /**
+   * Changes of a list as they happen. Starts with the items that exist, as ADDED, then a BOOKMARK; with a `resourceVersion`
+   * it starts after that version. Reconnects after a lost connection and resumes without a gap. Ends when the signal aborts.
+   * Throws ApiError `Expired` when the version is too old: watch again without one.
+   */
+  watch<Id extends keyof Watchable>(
+    list: Id,
+    input?: InputOf<Id> & { resourceVersion?: string | undefined },
+  ): AsyncGenerator<WatchEvent<Watchable[Id]>, void, undefined>
+  /** The bytes of an answer as they come: logs that are followed, downloads. */
+  stream<Id extends keyof Streams>(operation: Id, input: Streams[Id]): AsyncGenerator<Uint8Array, void, undefined>
+}
+
+export declare function createClient(options: ClientOptions): Client
+
+/** One word for programs. */
+export type Reason =
+  | 'BadRequest'
+  | 'Unauthorized'
+  | 'Forbidden'
+  | 'NotFound'
+  | 'MethodNotAllowed'
+  | 'AlreadyExists'
+  | 'Conflict'
+  | 'Expired'
+  | 'Gone'
+  | 'RequestEntityTooLarge'
+  | 'UnsupportedMediaType'
+  | 'RangeNotSatisfiable'
+  | 'Invalid'
+  | 'TooManyRequests'
+  | 'InternalError'
+  | 'ServiceUnavailable'
+  | 'Timeout'
+
+/** The service refused. */
+export declare class ApiError extends Error {
+  private constructor()
+  override readonly name: 'ApiError'
+  /** HTTP status. */
+  readonly status: number
+  readonly reason: Reason
+  /** What to do next. */
+  readonly hint: string | undefined
+  /** Every faulty field of a request. */
+  readonly causes: readonly { readonly field: string; readonly reason: string; readonly message: string }[]
+  /** How long the service asked to wait. */
+  readonly retryAfterMs: number | undefined
+  /** Another try may work: the service is busy or restarting. */
+  readonly isTransient: boolean
+  /** Names the request in the log of the service. */
+  readonly requestId: string | undefined
+}
+
+/** The service did not answer. */
+export declare class ConnectionError extends Error {
+  private constructor()
+  override readonly name: 'ConnectionError'
+  /** refused: not received. lost: perhaps received. timeout: no answer in time. unusable: a wrong address or certificate. */
+  readonly fault: 'refused' | 'lost' | 'timeout' | 'unusable'
+  readonly address: string
+  /** What to do next. */
+  readonly hint: string
+  /** Another try may work. */
+  readonly isTransient: boolean
+}

@@ -1,0 +1,91 @@
+// `svc3/client`, the client of the npm package: a method for every operation of the table, carried by fetch. It is the
+// client of the command line and of the console; here are only names, defaults and what callers may leave out.
+import { ApiError } from '../../api/errors.ts'
+import { publishedOperations } from '../../api/index.ts'
+import { type Operation, paramNames } from '../../api/operation.ts'
+import { type CallInput, createClient as createCore, type ListOperation, type RawInput, randomKey } from '../client.ts'
+import { fetchTransport } from '../fetch.ts'
+import { longCall } from '../long-call.ts'
+import { createRevision } from '../revision.ts'
+import { ConnectionError } from '../transport.ts'
+import { watch as watchList } from '../watch.ts'
+import type * as declared from './declared.ts'
+import { hasMethod } from './offered.ts'
+
+/** As the methods take it: parameters of the path beside the rest. */
+type Flat = Omit<RawInput, 'params'> & { readonly [param: string]: unknown; readonly resourceVersion?: string }
+
+export { ApiError, ConnectionError }
+
+const table = new Map(publishedOperations.map((operation) => [operation.id, operation]))
+const readMs = 30_000
+/** Deployments and the like answer when they are done; the service gives up after ten minutes unless told otherwise. */
+const changeMs = 660_000
+const never = new AbortController().signal
+
+export const createClient: typeof declared.createClient = (options) => {
+  const { url, namespace = 'svc-default', attempts, timeoutMs } = options
+  const fetch = options.fetch ?? ((address, init) => globalThis.fetch(address, init))
+  const shared = {
+    baseUrl: url,
+    token: options.token,
+    transport: fetchTransport({ fetch }),
+    revision: createRevision(),
+  }
+  const core = createCore({ ...shared, ...(attempts !== undefined && { retry: { attempts } }) })
+  const once = createCore({ ...shared, retry: { attempts: 1 } })
+
+  const inputFor = (operation: Operation, flat: Flat = {}): RawInput => {
+    const { query, body, signal, idempotencyKey } = flat
+    const given = paramNames(operation.path).map((name) => [name, flat[name] ?? defaults(operation)[name]] as const)
+    const params = Object.fromEntries(given.map(([name, value]) => [name, String(value ?? '')]))
+    const limitMs = flat.timeoutMs ?? timeoutMs ?? defaultMs(operation, body)
+    return { params, query, body, signal, timeoutMs: limitMs, ...(idempotencyKey && { idempotencyKey }) }
+  }
+  const defaults = ({ path }: Operation): Readonly<Record<string, string>> =>
+    path.includes('{namespace}/') ? { namespace } : {}
+
+  const call = async (operation: Operation, flat?: Flat): Promise<unknown> => {
+    const input = inputFor(operation, flat)
+    if (!isPost(operation) || attempts === 1) return await core.call(operation, input as CallInput<Operation>)
+    const { idempotencyKey = randomKey(), timeoutMs: limitMs = changeMs } = input
+    return await longCall(once, operation, { ...input, idempotencyKey } as never, limitMs)
+  }
+
+  const watch = (id: string, flat: Flat = {}): AsyncGenerator<unknown> => {
+    const { signal = never, resourceVersion } = flat
+    const list = known(id) as ListOperation
+    const input = inputFor(list, flat) as CallInput<ListOperation>
+    return watchList(core, list, input, { signal, ...(resourceVersion !== undefined && { resourceVersion }) })
+  }
+
+  async function* stream(id: string, flat: Flat): AsyncGenerator<Uint8Array> {
+    const operation = known(id)
+    yield* (await core.open(operation, inputFor(operation, flat))).body
+  }
+
+  const listAll = (id: string, flat?: Flat): Promise<unknown[]> =>
+    core.listAll(known(id) as ListOperation, inputFor(known(id), flat) as CallInput<ListOperation>)
+
+  const methods = publishedOperations
+    .filter(hasMethod)
+    .map((operation) => [operation.id, (flat?: Flat) => call(operation, flat)] as const)
+  // The table has what the declarations are printed from.
+  return { ...Object.fromEntries(methods), listAll, watch, stream } as unknown as declared.Client
+}
+
+const isPost = (operation: Operation): operation is Operation & { readonly method: 'POST' } =>
+  operation.method === 'POST'
+
+function known(id: string): Operation {
+  const found = table.get(id)
+  if (!found) throw new TypeError(`Unknown operation ${id}`)
+  return found
+}
+
+/** A deployment says itself how long it may take, in minutes. */
+function defaultMs({ method }: Operation, body: unknown): number {
+  if (method === 'GET') return readMs
+  const minutes = Number((body as { timeout?: unknown } | undefined)?.timeout ?? 0)
+  return Math.max(changeMs, (minutes + 1) * 60_000)
+}

@@ -1,0 +1,1946 @@
+// Generated from the operation table by npm run generate: inputs and outputs of every operation as plain types.
+
+import type { CallOptions, ChangeOptions } from './options.ts'
+
+export interface CachedCopy {
+  node: string
+  /** Pending: not started. Removing: removed when the agent reads it */
+  state: 'Pending' | 'Fetching' | 'Ready' | 'Failed' | 'Removing'
+  /** Progress while Fetching */
+  progress?: {
+    percent: number
+  }
+  /** Added by a user; kept until removed */
+  pinned: boolean
+  /** Bytes on the disk of the node */
+  bytes?: number
+  /** Size on the disk of the node, such as `1.2G` */
+  spaceUsed?: string
+  /** RFC 3339, UTC, seconds */
+  lastUsed?: string
+  /** Why it is Failed; the agent keeps trying */
+  errorMessage?: string
+}
+
+export interface CachedImage {
+  name: string
+  /** arm64: Apple silicon. amd64: Intel */
+  type: 'arm64' | 'amd64'
+  /** Disk size, such as `90G` */
+  size: string
+  /** Nodes of the namespace, by name */
+  nodes: Array<CachedCopy>
+}
+
+/** The HTTPS certificate of the API */
+export interface Certificate {
+  /** Subject, for example `CN=svc3.example.com` */
+  subject: string
+  /** Issuer */
+  issuer: string
+  /** RFC 3339, UTC, seconds */
+  notBefore: string
+  /** RFC 3339, UTC, seconds */
+  notAfter: string
+  /** Host names in the certificate */
+  dnsNames: Array<string>
+  /** SHA-256 of the certificate, as hex pairs with colons */
+  fingerprint: string
+  /** SHA-256 of its public key (SPKI), in the same form. `svc3` pins this one; it stays the same when a self-signed certificate is renewed */
+  publicKeyFingerprint: string
+  /** The certificate is self-signed; clients pin its public key */
+  selfSigned: boolean
+}
+
+export interface Charts {
+  /** Seconds between two values */
+  stepSeconds: number
+  series: Array<{
+    name: 'runningVms' | 'deploySeconds' | 'bytesPerSecond' | 'apiSeconds' | 'apiSecondsP99'
+    unit: '1' | 's' | 'B/s'
+    /** Time of the first value, in seconds since 1970 */
+    start: number
+    /** Null: no data */
+    values: Array<number | null>
+  }>
+}
+
+export interface ClusterInfo {
+  /** Address of the API */
+  apiEndpoint: string
+  apiDomain: string
+  /** Certificate of the API in base64, empty without TLS */
+  certData: string
+  /** Client ID at the identity provider */
+  appClientId: string
+  /** Address of the identity provider */
+  baseOauthEndpoint: string
+  gpuPassthroughEnabled: boolean
+  version: string
+}
+
+export interface Condition {
+  /** Type, such as `Scheduled` */
+  type: string
+  status: 'True' | 'False'
+  reason: string
+  message: string
+  /** RFC 3339, UTC, seconds */
+  at: string
+}
+
+/** `name` or `newName` is required. Default description: the source */
+export interface CopyInput {
+  name?: string
+  newName?: string
+  description?: string
+}
+
+export interface DemoImage {
+  /** arm64: Apple silicon. amd64: Intel */
+  type: 'arm64' | 'amd64'
+}
+
+export interface DescriptionInput {
+  description: string
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface Event {
+  name: string
+  type: 'Normal' | 'Warning'
+  /** What happened, in one word for programs: `StopVm`, `VmCrashed` */
+  reason: string
+  message: string
+  involved: {
+    kind: string
+    name: string
+  }
+  /** `system` for what happened without a request */
+  actor: string
+  /** Empty for what happened without a request */
+  requestId: string
+  /** `Succeeded` or `Failed` */
+  outcome: string
+  /** RFC 3339, UTC, seconds */
+  at: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface Health {
+  status: 'ok' | 'starting' | 'stopping' | 'failing'
+  message: string
+}
+
+export interface Image {
+  name: string
+  description: string
+  /** arm64: Apple silicon. amd64: Intel */
+  type: 'arm64' | 'amd64'
+  /** Guest system of an image */
+  os?: 'macos' | 'linux' | 'other'
+  /** Disk size, such as `90G` */
+  size: string
+  /** Stored size, such as `412M` */
+  spaceUsed?: string
+  state: 'Ready' | 'Updating' | 'Failed'
+  progress?: {
+    percent: number
+    bytes: number
+  }
+  /** Why it is Failed, why the last commit failed, or what an update waits for */
+  errorMessage?: string
+  /** Why the disk will not boot, by its partitions */
+  warning?: string
+  owner: string
+  source: string
+  sourceType: 'local' | 'remote' | 'vm' | 'generated' | 'userUpload'
+  sourceNamespace?: string
+  /** SHA-256 of the content, `sha256:…` */
+  checksum?: string
+  /** VMs that use it, as `namespace/name` */
+  usedBy: Array<string>
+  /** Version of an image; grows with every commit */
+  version?: number
+  /** Latest versions of an image, the current one last */
+  versions?: Array<ImageVersion>
+  parent?: ImageParent
+  capture?: ImageCapture
+  /** RFC 3339, UTC, seconds */
+  lastUpdatedTimestamp: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+/** Save or commit in progress */
+export interface ImageCapture {
+  kind: 'save' | 'commit'
+  /** VM, as `namespace/name` */
+  vm: string
+}
+
+export interface ImageGeneration {
+  name: string
+  /** Such as `120G` */
+  size: string
+  /** Firmware. Default: `uefi` for macOS, otherwise `bios` */
+  firmware?: 'bios' | 'uefi'
+  /** Guest system. Default: `other` */
+  os?: 'macos' | 'linux' | 'other'
+  description?: string
+}
+
+/** Source: the image that was copied, or the image of the saved VM */
+export interface ImageParent {
+  /** Name, or `host/repository@sha256:…` of an image in a registry */
+  image: string
+  /** Version of that image */
+  version?: number
+  /** The VM that was saved, as `namespace/name` */
+  vm?: string
+}
+
+export interface ImageVersion {
+  version: number
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** SHA-256 of the content; older content is kept only while a VM uses it */
+  checksum?: string
+  /** The VM that was saved or committed, as `namespace/name` */
+  vm?: string
+}
+
+export interface Iso {
+  name: string
+  description: string
+  /** arm64: Apple silicon. amd64: Intel */
+  type: 'arm64' | 'amd64'
+  /** Guest system of an image */
+  os?: 'macos' | 'linux' | 'other'
+  /** Disk size, such as `90G` */
+  size: string
+  /** Stored size, such as `412M` */
+  spaceUsed?: string
+  state: 'Ready' | 'Updating' | 'Failed'
+  progress?: {
+    percent: number
+    bytes: number
+  }
+  /** Why it is Failed, why the last commit failed, or what an update waits for */
+  errorMessage?: string
+  /** Why the disk will not boot, by its partitions */
+  warning?: string
+  owner: string
+  source: string
+  sourceType: 'local' | 'remote' | 'vm' | 'generated' | 'userUpload'
+  sourceNamespace?: string
+  /** SHA-256 of the content, `sha256:…` */
+  checksum?: string
+  /** VMs that use it, as `namespace/name` */
+  usedBy: Array<string>
+  /** Version of an image; grows with every commit */
+  version?: number
+  /** Latest versions of an image, the current one last */
+  versions?: Array<ImageVersion>
+  parent?: ImageParent
+  capture?: ImageCapture
+  /** RFC 3339, UTC, seconds */
+  lastUpdatedTimestamp: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface IssuedToken {
+  token: string
+  /** Null: valid until the account is deleted */
+  expiresAt: string | null
+}
+
+export interface JoinToken {
+  /** ID of the token in events; not secret */
+  id?: string
+  /** The secret alone */
+  token: string
+  /** RFC 3339, UTC, seconds */
+  expiresAt: string
+  /** One string for `svc3 agent --join`: addresses, the public key of the servers, and the token */
+  join?: string
+}
+
+export interface JoinTokenRequest {
+  /** Default: one hour */
+  duration?: string
+  /** Allow several hosts until it expires; otherwise one */
+  reusable?: boolean
+}
+
+export interface LegacyUsage {
+  /** Method and path as docs/reference/orka-2.4.md has them */
+  endpoint: string
+  /** User of the token; `anonymous` without one */
+  subject: string
+  /** User-Agent of the client */
+  client: string
+  calls: number
+  /** Refused calls */
+  refused: number
+  /** RFC 3339, UTC, seconds */
+  firstAt: string
+  /** RFC 3339, UTC, seconds */
+  lastAt: string
+}
+
+export interface LegacyUsageReport {
+  enabled: boolean
+  items: Array<LegacyUsage>
+}
+
+export interface ListQuery {
+  /** Maximum number of items; `continue` gets the next page */
+  limit?: number
+  /** Value from the last page, to get the next one */
+  continue?: string
+  /** For example `team=ios,stage!=test` */
+  labelSelector?: string
+  /** For example `owner=me@example.com` */
+  fieldSelector?: string
+}
+
+export interface Namespace {
+  name: string
+  /** Reserved for other workloads; no VMs */
+  customPods: boolean
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface NamespaceInput {
+  /** Starts with `svc-`; lowercase letters, digits, dashes; at most 63 */
+  name: string
+  /** Reserve it for other workloads; no VMs */
+  enableCustomPods?: boolean
+}
+
+export interface Node {
+  name: string
+  namespace: string
+  uid: string
+  nodeIP: string
+  /** arm64: Apple silicon. amd64: Intel */
+  architecture: 'arm64' | 'amd64'
+  availableCpu: number
+  /** Such as `11.20G` */
+  availableMemory: string
+  availableGpu: number
+  allocatableCpu: number
+  allocatableMemory: string
+  allocatableGpu: number
+  nodeType: 'WORKER'
+  phase: 'READY' | 'NOT READY'
+  /** Why it runs no new VMs */
+  reason?: string
+  cordoned: boolean
+  orkaTags: Array<string>
+  /** VMs on the node, as `namespace/name` */
+  vms: Array<string>
+  /** Maximum number of running VMs */
+  maxVms?: number
+  /** Maximum number of running macOS VMs */
+  maxMacosVms?: number
+  /** Why it runs no macOS VMs, and what to do */
+  noMacos?: string
+  /** Images on the node */
+  images: Array<string>
+  driver: string
+  /** Version of the agent */
+  version: string
+  os: string
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** RFC 3339, UTC, seconds */
+  lastSeenAt?: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface NodeCache {
+  /** Architecture of the node */
+  name: string
+  namespace: string
+  /** Cached and requested images, by name */
+  copies: Array<{
+    image: string
+    /** Pending: not started. Removing: removed when the agent reads it */
+    state: 'Pending' | 'Fetching' | 'Ready' | 'Failed' | 'Removing'
+    /** Progress while Fetching */
+    progress?: {
+      percent: number
+    }
+    /** Added by a user; kept until removed */
+    pinned: boolean
+    /** Bytes on the disk of the node */
+    bytes?: number
+    /** Size on the disk of the node, such as `1.2G` */
+    spaceUsed?: string
+    /** RFC 3339, UTC, seconds */
+    lastUsed?: string
+    /** Why it is Failed; the agent keeps trying */
+    errorMessage?: string
+  }>
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface NodeDrain {
+  /** Delete the VMs on it */
+  deleteVms?: boolean
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface NodeExpected {
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface NodeMove {
+  namespace: string
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface NodeResult {
+  node: string
+  /** 202 accepted, 200 nothing to do, 404 node or copy not found, 409 in use or no space, 422 wrong architecture */
+  code: number
+  result: 'Accepted' | 'Unchanged' | 'NotFound' | 'InUse' | 'NoSpace' | 'WrongArchitecture' | 'NotPossible'
+  message: string
+}
+
+export interface NodeResults {
+  items: Array<NodeResult>
+}
+
+export interface NodeSelection {
+  /** Node names */
+  nodes?: Array<string>
+  /** Suitable nodes with any of these tags */
+  tags?: Array<string>
+  /** All suitable nodes of the namespace: same type as the image, or with a copy of it */
+  all?: boolean
+}
+
+export interface NodeTag {
+  tag: string
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface NodeVerdict {
+  name: string
+  fits: boolean
+  reason: string
+}
+
+/** Name and description. Default: those of the remote */
+export interface PullInput {
+  name?: string
+  description?: string
+}
+
+export interface PushJob {
+  name: string
+  namespace: string
+  vm: string
+  /** Full reference with tag */
+  image: string
+  /** Format. Default: `svc3` */
+  format?: 'svc3' | 'tart'
+  status: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Cancelled'
+  /** Current step */
+  phase?: string
+  progress: PushProgress
+  /** Digest of the manifest in the registry, when pushed */
+  digest?: string
+  errorMessage?: string
+  owner: string
+  /** RFC 3339, UTC, seconds */
+  startedAt: string
+  /** RFC 3339, UTC, seconds */
+  finishedAt?: string
+  /** RFC 3339, UTC, seconds */
+  expiresAt?: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface PushProgress {
+  bytesTotal: number
+  bytesDone: number
+  bytesSkipped: number
+  percent: number
+  /** Average send rate */
+  bytesPerSecond?: number
+  /** Remaining time at that rate, while Running */
+  secondsLeft?: number
+}
+
+/** Credentials for one registry in one namespace, without the password */
+export interface RegistryCredential {
+  /** `<scheme>://<hostname>[:<port>]`, normalised */
+  server: string
+  username: string
+  allowInsecure: boolean
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** RFC 3339, UTC, seconds */
+  updatedAt: string
+  /** User who stored them last */
+  updatedBy: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface RegistryCredentialInput {
+  /** `<scheme>://<hostname>[:<port>]`, scheme http or https */
+  server: string
+  username: string
+  password: string
+  /** Must be true when the server uses HTTP */
+  allowInsecure?: boolean
+  /** Overwrite existing credentials for the registry */
+  replace?: boolean
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface RegistryCredentialReference {
+  server: string
+}
+
+export interface RemoteItem {
+  /** Name to pull; with the remote as prefix where the name is ambiguous */
+  name: string
+  /** Download size, such as `12G` */
+  size: string
+  /** arm64: Apple silicon. amd64: Intel */
+  type: 'arm64' | 'amd64'
+}
+
+export interface ReservedPort {
+  nodePort: number
+  vmPort: number
+  protocol: 'tcp' | 'udp'
+}
+
+export interface RoleBinding {
+  /** The role */
+  name: string
+  namespace: string
+  subjects: Array<Subject>
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface ServiceAccount {
+  name: string
+  namespace: string
+  /** Changes when an account of the same name is created again */
+  uid: string
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+/** Result of a request without a record */
+export interface Status {
+  kind: 'Status'
+  apiVersion: 'v1'
+  metadata: Record<string, never>
+  status: 'Success' | 'Failure'
+  /** What happened, for people */
+  message: string
+  /** Reason in one word, for programs */
+  reason?: string
+  details?: {
+    name?: string
+    kind?: string
+    /** All invalid fields */
+    causes?: Array<{
+      field: string
+      reason: string
+      message: string
+    }>
+  }
+  code: number
+  /** What to do next */
+  hint?: string
+  /** ID of the request in the server log */
+  requestId?: string
+}
+
+export interface Subject {
+  kind: 'User' | 'ServiceAccount'
+  name: string
+  /** Namespace of a service account */
+  namespace?: string
+}
+
+export interface Subjects {
+  items: Array<Subject>
+  /** There are more items: pass this value */
+  continue?: string
+}
+
+export interface SubjectsInput {
+  /** Email addresses */
+  users?: Array<string>
+  serviceaccounts?: Array<{
+    name: string
+    namespace: string
+  }>
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface TokenExchange {
+  /** ID token of the identity provider; valid for one exchange */
+  idToken: string
+  /** Access token of the identity provider, to read email and groups from userinfo if the ID token lacks them */
+  accessToken?: string
+}
+
+export interface TokenRequest {
+  /** For example `8760h0m0s` or `30d`. Default: one year */
+  duration?: string
+  /** Valid until the account is deleted */
+  noExpiration?: boolean
+}
+
+export interface UserToken {
+  /** Sent as `Authorization: Bearer` */
+  token: string
+  /** RFC 3339, UTC, seconds */
+  expiresAt: string
+  user: {
+    /** Email address in lower case */
+    name: string
+    admin: boolean
+  }
+}
+
+export interface Vm {
+  name: string
+  namespace: string
+  /** Changes when a VM of the same name is deployed again */
+  uid: string
+  /** A stopped or suspended Intel-based VM shows `Running`; see `powerState` */
+  status: 'Pending' | 'Running' | 'Failed'
+  powerState: 'pending' | 'starting' | 'running' | 'stopped' | 'suspended' | 'failed' | 'unknown'
+  node?: string
+  /** Address of the node, where its ports are reachable */
+  ip?: string
+  ssh?: number
+  vnc?: number
+  screenshare?: number
+  reservedPorts: Array<ReservedPort>
+  portWarnings?: string
+  cpu: number
+  /** Memory, such as `4.80Gi`; `auto` until placed */
+  memory: string
+  diskGb?: number
+  /** Number of the disk; grows with every revert */
+  diskGeneration: number
+  image: string
+  /** arm64: Apple silicon. amd64: Intel */
+  architecture: 'arm64' | 'amd64'
+  /** Same as architecture, for older clients */
+  type: 'arm64' | 'amd64'
+  gpuPassthrough: boolean
+  owner: string
+  /** RFC 3339, UTC, seconds */
+  deployDate: string
+  /** RFC 3339, UTC, seconds */
+  expiresAt?: string
+  labels: Record<string, string>
+  /** Metadata keys; values are readable only in the guest */
+  metadataKeys: Array<string>
+  errorMessage?: string
+  /** Warning that is not a failure */
+  warning?: string
+  conditions: Array<Condition>
+  operation?: VmOperation
+  /** While it waits for a node, in `GET` of one VM: each node and why, up to 100 */
+  nodes?: Array<NodeVerdict>
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface VmCommand {
+  command: 'start' | 'stop' | 'suspend' | 'resume' | 'revert'
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface VmCommit {
+  description?: string
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface VmConfig {
+  name: string
+  namespace: string
+  image: string
+  /** arm64: Apple silicon. amd64: Intel */
+  type: 'arm64' | 'amd64'
+  cpu: number
+  /** GiB; 0 is automatic */
+  memory: number
+  iso?: string
+  vncConsole: boolean
+  netBoost: boolean
+  legacyIO: boolean
+  gpuPassthrough: boolean
+  systemSerial?: string
+  tag?: string
+  tagRequired: boolean
+  scheduler: string
+  node?: string
+  /** Same as node, for older clients */
+  nodeName?: string
+  displayWidth: number
+  displayHeight: number
+  displayDPI: number
+  owner: string
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface VmConfigInput {
+  name: string
+  image: string
+  /** Default: the type of the image */
+  type?: string
+  /** Number of CPU cores. Default: 3 */
+  cpu?: number
+  /** Memory in GiB, one decimal. 0: in proportion to the cores */
+  memory?: number
+  /** Run only on this node */
+  node?: string
+  /** Prefer nodes with this tag */
+  tag?: string
+  /** Use only nodes with the tag */
+  tagRequired?: boolean
+  /** `default` balances, `most-allocated` fills nodes one by one */
+  scheduler?: string
+  /** Screen over VNC. Default: true */
+  vncConsole?: boolean
+  /** Intel: fast network devices. Default: true */
+  netBoost?: boolean
+  /** Intel: legacy disk devices */
+  legacyIO?: boolean
+  /** Intel: GPU of the node, without VNC; always on for arm64 */
+  gpuPassthrough?: boolean
+  /** Intel: ISO to attach */
+  iso?: string
+  /** Intel: serial number. `random`: a new one, also on Macs */
+  systemSerial?: string
+  /** Default: 1920 */
+  displayWidth?: number
+  /** Default: 1080 */
+  displayHeight?: number
+  /** Default: 96 */
+  displayDPI?: number
+  /** Same as displayDPI */
+  displayDpi?: number
+}
+
+export interface VmDeployment {
+  /** An image, or for arm64 an OCI reference */
+  image?: string
+  /** A VM configuration; the other fields override it */
+  vmConfig?: string
+  name?: string
+  /** `name` is a prefix */
+  shouldGenerateName?: boolean
+  /** Number of CPU cores. Default: 3 */
+  cpu?: number
+  /** Memory in GiB, one decimal. 0: in proportion to the cores */
+  memory?: number
+  /** Run only on this node */
+  node?: string
+  /** Prefer nodes with this tag */
+  tag?: string
+  /** Use only nodes with the tag */
+  tagRequired?: boolean
+  /** `default` balances, `most-allocated` fills nodes one by one */
+  scheduler?: string
+  /** Screen over VNC. Default: true */
+  vncConsole?: boolean
+  /** Intel: fast network devices. Default: true */
+  netBoost?: boolean
+  /** Intel: legacy disk devices */
+  legacyIO?: boolean
+  /** Intel: GPU of the node, without VNC; always on for arm64 */
+  gpuPassthrough?: boolean
+  /** Intel: ISO to attach */
+  iso?: string
+  /** Intel: serial number. `random`: a new one, also on Macs */
+  systemSerial?: string
+  /** Default: 1920 */
+  displayWidth?: number
+  /** Default: 1080 */
+  displayHeight?: number
+  /** Default: 96 */
+  displayDPI?: number
+  /** Same as displayDPI */
+  displayDpi?: number
+  /** `NODE:VM[,NODE:VM]`, each may end in `/udp` */
+  reservedPorts?: string
+  customVMMetadata?: Record<string, string | number | boolean>
+  customMetadata?: Record<string, string | number | boolean>
+  metadata?: Record<string, string | number | boolean>
+  vm_metadata?: {
+    items?: Array<{
+      key: string
+      value: string | number | boolean
+    }>
+  }
+  /** First-boot script, base64 */
+  userdata?: string
+  /** Boot from the disk, not from the saved memory of the image */
+  cold?: boolean
+  labels?: Record<string, string>
+  /** Time until the VM is deleted, such as `2h` */
+  ttl?: string
+  /** Minutes. Default: 10 */
+  timeout?: number
+}
+
+export interface VmEstimate {
+  /** Node that would run it now; absent if none */
+  node?: string
+  cpu: number
+  /** Memory, such as `4.80Gi`; `auto` without a node */
+  memory: string
+  image: string
+  architecture: string
+  /** Guest system of the image, if known */
+  os?: string
+  /** Disk size of the image, such as `90G` */
+  size?: string
+  /** Download size for a node without the image, such as `24G` */
+  spaceUsed?: string
+  /** Why the registry did not answer; the rest ignores the image */
+  imageProblem?: string
+  /** The node already has the image */
+  hasImage: boolean
+  /** Where it would run, or why nowhere */
+  message: string
+  /** Nodes of the namespace, at most 100 */
+  nodes: Array<NodeVerdict>
+}
+
+export interface VmOperation {
+  /** Operation, such as `deploy`, `resize`, `revert`, `delete` */
+  kind: string
+  phase: string
+  percent?: number
+}
+
+export interface VmResize {
+  /** New size in GB, larger than the current size */
+  size: number
+  user?: string
+  password?: string
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface VmSaving {
+  imageName: string
+  description?: string
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+/** A method for every operation, by its id in docs/openapi.json. */
+export interface Methods {
+  /**
+   * Save a running VM to the image that it was deployed from
+   *
+   * Creates a new version of the image; if that fails, the image is unchanged. VMs on the old version keep it. Intel-based: refused while another VM uses the image.
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms/{vm}/commit`
+   */
+  commitVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      body?: VmCommit
+    },
+  ): Promise<Image>
+  /**
+   * Delete a VM and its disk
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/vms/{vm}`
+   */
+  deleteVm(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      query?: {
+        /** Administrators: remove a VM whose node is offline; the node deletes it later */
+        force?: boolean
+      }
+    },
+  ): Promise<Status>
+  /**
+   * Deploy a VM
+   *
+   * Answers when the VM runs. A VM that fails or does not start within `timeout` minutes is deleted. An image in a registry is resolved once, with the credentials of the namespace.
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms`
+   */
+  deployVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: {
+        /** `false`: answer immediately */
+        wait?: boolean
+      }
+      body: VmDeployment
+    },
+  ): Promise<Vm>
+  /**
+   * Start, stop, suspend, resume or revert an Intel-based VM
+   *
+   * Answers when done. Revert resets the disk to the image; changes are lost.
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms/{vm}/exec`
+   */
+  execVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      body: VmCommand
+    },
+  ): Promise<Vm>
+  /**
+   * Set the lifetime of a VM
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms/{vm}/extend`
+   */
+  extendVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      body: {
+        /** Time from now, such as `2h`; `0` for no limit */
+        ttl: string
+        /** Change only if the record still has this resourceVersion */
+        resourceVersion?: string
+      }
+    },
+  ): Promise<Vm>
+  /**
+   * Show a VM
+   *
+   * `GET /api/v1/namespaces/{namespace}/vms/{vm}`
+   */
+  getVm(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+    },
+  ): Promise<Vm>
+  /**
+   * Show the serial console output of a VM
+   *
+   * `GET /api/v1/namespaces/{namespace}/vms/{vm}/logs`
+   */
+  getVmLogs(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      query?: {
+        /** Follow new output */
+        follow?: boolean
+        /** Number of lines from the end */
+        tail?: number
+      }
+    },
+  ): Promise<string>
+  /**
+   * List the VMs of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/vms`
+   */
+  listVms(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Vm>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Enlarge the disk of a VM and restart it
+   *
+   * Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that fails, the disk is larger, and `warning` says what to do.
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms/{vm}/resize`
+   */
+  resizeVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      body: VmResize
+    },
+  ): Promise<Vm>
+  /**
+   * Save a running VM as a new image
+   *
+   * Disk and memory of one moment; the VM keeps running. The image is `Updating` until stored, then `Ready`, or `Failed` with the reason. A VM of the same shape resumes from there.
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms/{vm}/save`
+   */
+  saveVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      body: VmSaving
+    },
+  ): Promise<Image>
+  /**
+   * Estimate where a VM would run, without deploying it
+   *
+   * Uses the placement rules and the free capacity of now. Refuses what a deploy would refuse. Reads an image in a registry for at most 5 s. Reserves nothing.
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms/estimate`
+   */
+  estimateVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: VmDeployment
+    },
+  ): Promise<VmEstimate>
+  /**
+   * Create a VM configuration
+   *
+   * `POST /api/v1/namespaces/{namespace}/vmconfigs`
+   */
+  createVmConfig(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: VmConfigInput
+    },
+  ): Promise<VmConfig>
+  /**
+   * Delete a VM configuration
+   *
+   * VMs deployed from it stay.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/vmconfigs/{vmconfig}`
+   */
+  deleteVmConfig(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vmconfig: string
+    },
+  ): Promise<Status>
+  /**
+   * Show a VM configuration
+   *
+   * `GET /api/v1/namespaces/{namespace}/vmconfigs/{vmconfig}`
+   */
+  getVmConfig(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vmconfig: string
+    },
+  ): Promise<VmConfig>
+  /**
+   * List the VM configurations of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/vmconfigs`
+   */
+  listVmConfigs(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<VmConfig>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Cancel a push job
+   *
+   * Sent content stays in the registry, without a tag, until its cleanup.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/pushjobs/{job}`
+   */
+  cancelPushJob(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      job: string
+    },
+  ): Promise<Status>
+  /**
+   * Show a push job
+   *
+   * `GET /api/v1/namespaces/{namespace}/pushjobs/{job}`
+   */
+  getPushJob(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      job: string
+    },
+  ): Promise<PushJob>
+  /**
+   * List the push jobs of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/pushjobs`
+   */
+  listPushJobs(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<PushJob>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Push the state of an Apple silicon-based VM to an OCI registry
+   *
+   * The VM pauses for a moment. The answer names the push job. Credentials for the registry must be in the namespace of the VM.
+   *
+   * `POST /api/v1/namespaces/{namespace}/vms/{vm}/push`
+   */
+  pushVm(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      body: {
+        /** Change only if the record still has this resourceVersion */
+        resourceVersion?: string
+        /** `<registry_host>/<repository>/<image>[:TAG]`. Default tag: `latest` */
+        imageReference: string
+        /** Image format. `svc3` (default) sends only changes. `tart` is for tart, for VMs from a tart image or on a Mac. */
+        format?: 'svc3' | 'tart'
+      }
+    },
+  ): Promise<{
+    jobName: string
+  }>
+  /**
+   * Add the small built-in Linux image
+   *
+   * Nodes with QEMU build it from Debian packages at first use. Refused if no such node has the architecture. An image that exists already is returned unchanged.
+   *
+   * `POST /api/v1/namespaces/{namespace}/images/demo`
+   */
+  addDemoImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: DemoImage
+    },
+  ): Promise<Image>
+  /**
+   * Copy an image
+   *
+   * `POST /api/v1/namespaces/{namespace}/images/{image}/copy`
+   */
+  copyImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+      body: CopyInput
+    },
+  ): Promise<Image>
+  /**
+   * Delete an image
+   *
+   * Refused while VMs use it. Unused content is deleted later.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/images/{image}`
+   */
+  deleteImage(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+    },
+  ): Promise<Status>
+  /**
+   * Change the description of an image
+   *
+   * `POST /api/v1/namespaces/{namespace}/images/{image}/description`
+   */
+  describeImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+      body: DescriptionInput
+    },
+  ): Promise<Image>
+  /**
+   * Create an empty amd64 image
+   *
+   * `POST /api/v1/namespaces/{namespace}/images`
+   */
+  generateImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: ImageGeneration
+    },
+  ): Promise<Image>
+  /**
+   * Show an image
+   *
+   * `GET /api/v1/namespaces/{namespace}/images/{image}`
+   */
+  getImage(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+    },
+  ): Promise<Image>
+  /**
+   * List the images of the cluster
+   *
+   * `GET /api/v1/namespaces/{namespace}/images`
+   */
+  listImages(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Image>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Cache an image on nodes
+   *
+   * Nodes fetch or build it in the background, and fetch it again when the image changes. Such a copy is not evicted. Refused for nodes whose quota cannot hold it.
+   *
+   * `POST /api/v1/namespaces/{namespace}/cache/images/{image}/add`
+   */
+  addCachedImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+      body: NodeSelection
+    },
+  ): Promise<NodeResults>
+  /**
+   * Show the nodes that have a copy of an image
+   *
+   * `GET /api/v1/namespaces/{namespace}/cache/images/{image}`
+   */
+  getCachedImage(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+    },
+  ): Promise<CachedImage>
+  /**
+   * List the cached images of the nodes
+   *
+   * Images that a node of the namespace has or fetches.
+   *
+   * `GET /api/v1/namespaces/{namespace}/cache/images`
+   */
+  listCachedImages(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<CachedImage>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * List the nodes of a namespace with their cached images
+   *
+   * `GET /api/v1/namespaces/{namespace}/cache/nodes`
+   */
+  listNodeCaches(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<NodeCache>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Remove copies of an image from nodes
+   *
+   * Refused for nodes where VMs use it. The image stays; the next deploy fetches it again.
+   *
+   * `POST /api/v1/namespaces/{namespace}/cache/images/{image}/remove`
+   */
+  removeCachedImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+      body: NodeSelection
+    },
+  ): Promise<NodeResults>
+  /**
+   * Copy an ISO
+   *
+   * `POST /api/v1/namespaces/{namespace}/isos/{iso}/copy`
+   */
+  copyIso(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      iso: string
+      body: CopyInput
+    },
+  ): Promise<Iso>
+  /**
+   * Delete an ISO
+   *
+   * Refused while VMs use it. Unused content is deleted later.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/isos/{iso}`
+   */
+  deleteIso(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      iso: string
+    },
+  ): Promise<Status>
+  /**
+   * Change the description of an ISO
+   *
+   * `POST /api/v1/namespaces/{namespace}/isos/{iso}/description`
+   */
+  describeIso(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      iso: string
+      body: DescriptionInput
+    },
+  ): Promise<Iso>
+  /**
+   * Show an ISO
+   *
+   * `GET /api/v1/namespaces/{namespace}/isos/{iso}`
+   */
+  getIso(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      iso: string
+    },
+  ): Promise<Iso>
+  /**
+   * List the ISOs of the cluster
+   *
+   * `GET /api/v1/namespaces/{namespace}/isos`
+   */
+  listIsos(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Iso>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * List the images that can be pulled
+   *
+   * From the remotes in config.json. `unavailable` lists remotes that did not answer.
+   *
+   * `GET /api/v1/namespaces/{namespace}/remoteimages`
+   */
+  listRemoteImages(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<RemoteItem>
+    /** Remotes that did not answer */
+    unavailable?: Array<{
+      remote: string
+      message: string
+    }>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Pull an image from a remote
+   *
+   * The image is Updating and becomes Ready or Failed, also if the server restarts. Delete it to cancel the pull. `remoteimage` may be a reference to an image in a registry, `HOST/REPOSITORY[:TAG|@DIGEST]`, which is pulled with the credentials of the namespace.
+   *
+   * `POST /api/v1/namespaces/{namespace}/remoteimages/{remoteimage}/pull`
+   */
+  pullRemoteImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      remoteimage: string
+      body?: PullInput
+    },
+  ): Promise<Image>
+  /**
+   * List the ISOs that can be pulled
+   *
+   * From the remotes in config.json. `unavailable` lists remotes that did not answer.
+   *
+   * `GET /api/v1/namespaces/{namespace}/remoteisos`
+   */
+  listRemoteIsos(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<RemoteItem>
+    /** Remotes that did not answer */
+    unavailable?: Array<{
+      remote: string
+      message: string
+    }>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Pull an ISO from a remote
+   *
+   * The ISO is Updating and becomes Ready or Failed, also if the server restarts. Delete it to cancel the pull.
+   *
+   * `POST /api/v1/namespaces/{namespace}/remoteisos/{remoteiso}/pull`
+   */
+  pullRemoteIso(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      remoteiso: string
+      body?: PullInput
+    },
+  ): Promise<Iso>
+  /**
+   * Cordon a node: no new VMs
+   *
+   * `POST /api/v1/namespaces/{namespace}/nodes/{name}/cordon`
+   */
+  cordonNode(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+      body?: NodeExpected
+    },
+  ): Promise<Node>
+  /**
+   * Create a join token for new nodes
+   *
+   * Nodes join the namespace of the path.
+   *
+   * `POST /api/v1/namespaces/{namespace}/jointokens`
+   */
+  createJoinToken(
+    input?: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body?: JoinTokenRequest
+    },
+  ): Promise<JoinToken>
+  /**
+   * Remove a node from the cluster
+   *
+   * Its agent can no longer connect. Refused while it has VMs.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/nodes/{name}`
+   */
+  deleteNode(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+    },
+  ): Promise<Status>
+  /**
+   * Drain a node: no new VMs, and list or delete those on it
+   *
+   * VMs live on the disk of their node and cannot move. Without `deleteVms` they keep running, and `vms` in the answer lists them; with it they are deleted.
+   *
+   * `POST /api/v1/namespaces/{namespace}/nodes/{name}/drain`
+   */
+  drainNode(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+      body?: NodeDrain
+    },
+  ): Promise<Node>
+  /**
+   * List the nodes of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/nodes`
+   */
+  listNodes(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Node>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Move a node to another namespace
+   *
+   * `POST /api/v1/namespaces/{namespace}/nodes/{name}/namespace`
+   */
+  moveNode(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+      body: NodeMove
+    },
+  ): Promise<Node>
+  /**
+   * Give a node a tag
+   *
+   * `POST /api/v1/namespaces/{namespace}/nodes/{name}/tag`
+   */
+  tagNode(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+      body: NodeTag
+    },
+  ): Promise<Node>
+  /**
+   * Uncordon a node: allow new VMs
+   *
+   * `POST /api/v1/namespaces/{namespace}/nodes/{name}/uncordon`
+   */
+  uncordonNode(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+      body?: NodeExpected
+    },
+  ): Promise<Node>
+  /**
+   * Remove a tag from a node
+   *
+   * `POST /api/v1/namespaces/{namespace}/nodes/{name}/untag`
+   */
+  untagNode(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+      body: NodeTag
+    },
+  ): Promise<Node>
+  /**
+   * Store credentials for a registry
+   *
+   * One set per registry and namespace. HTTP requires `allowInsecure`; to overwrite requires `replace`.
+   *
+   * `POST /api/v1/namespaces/{namespace}/secrets/registrycredentials/add`
+   */
+  addRegistryCredential(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: RegistryCredentialInput
+    },
+  ): Promise<RegistryCredential>
+  /**
+   * List the registry credentials of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/secrets/registrycredentials`
+   */
+  listRegistryCredentials(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<RegistryCredential>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Remove the credentials for a registry
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/secrets/registrycredentials/remove`
+   */
+  removeRegistryCredential(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: RegistryCredentialReference
+    },
+  ): Promise<Status>
+  /**
+   * Create a namespace
+   *
+   * `POST /api/v1/namespaces`
+   */
+  createNamespace(
+    input: ChangeOptions & {
+      body: NamespaceInput
+    },
+  ): Promise<Namespace>
+  /**
+   * Delete a namespace with its credentials, service accounts and role bindings
+   *
+   * Refused while it has VMs or nodes, and for the default namespace.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}`
+   */
+  deleteNamespace(
+    input: CallOptions & {
+      namespace: string
+    },
+  ): Promise<Status>
+  /**
+   * Show a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}`
+   */
+  getNamespace(
+    input: CallOptions & {
+      namespace: string
+    },
+  ): Promise<Namespace>
+  /**
+   * List the namespaces that the caller may use
+   *
+   * `GET /api/v1/namespaces`
+   */
+  listNamespaces(
+    input?: CallOptions & {
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Namespace>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Create a service account
+   *
+   * `POST /api/v1/namespaces/{namespace}/serviceaccounts/{serviceaccount}`
+   */
+  createServiceAccount(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      serviceaccount: string
+    },
+  ): Promise<ServiceAccount>
+  /**
+   * Create a token for a service account
+   *
+   * Shown once. To revoke a token, delete the account.
+   *
+   * `POST /api/v1/namespaces/{namespace}/serviceaccounts/{serviceaccount}/token`
+   */
+  createServiceAccountToken(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      serviceaccount: string
+      body?: TokenRequest
+    },
+  ): Promise<IssuedToken>
+  /**
+   * Delete a service account and revoke its tokens
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/serviceaccounts/{serviceaccount}`
+   */
+  deleteServiceAccount(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      serviceaccount: string
+    },
+  ): Promise<Status>
+  /**
+   * List the service accounts of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/serviceaccounts`
+   */
+  listServiceAccounts(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<ServiceAccount>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Add users and service accounts to a role in a namespace
+   *
+   * `POST /api/v1/namespaces/{namespace}/rolebindings/{role}/subjects/add`
+   */
+  addSubjects(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      role: string
+      body: SubjectsInput
+    },
+  ): Promise<Subjects>
+  /**
+   * List the role bindings of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/rolebindings`
+   */
+  listRoleBindings(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<RoleBinding>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * List the subjects of a role in a namespace
+   *
+   * In the default namespace every user is a developer until an administrator removes them.
+   *
+   * `GET /api/v1/namespaces/{namespace}/rolebindings/{role}/subjects`
+   */
+  listSubjects(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      role: string
+      query?: ListQuery
+    },
+  ): Promise<Subjects>
+  /**
+   * Remove users and service accounts from a role in a namespace
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/rolebindings/{role}/subjects/remove`
+   */
+  removeSubjects(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      role: string
+      body: SubjectsInput
+    },
+  ): Promise<Subjects>
+  /**
+   * List the events of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/events`
+   */
+  listEvents(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Event>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Show the HTTPS certificate
+   *
+   * `GET /api/v1/certificate`
+   */
+  getCertificate(input?: CallOptions): Promise<Certificate>
+  /**
+   * Show the callers of the 2.4.x API
+   *
+   * Calls older than 180 days are dropped. `enabled`: whether the gateway is on.
+   *
+   * `GET /api/v1/legacy/usage`
+   */
+  getLegacyUsage(input?: CallOptions): Promise<LegacyUsageReport>
+  /**
+   * Show charts of the last day: running VMs, deploy time, traffic, response time
+   *
+   * For the whole cluster, minute by minute, since this server started. Times are medians per minute, and the 99th percentile of responses. `/metrics` has more.
+   *
+   * `GET /api/v1/charts`
+   */
+  getCharts(
+    input?: CallOptions & {
+      query?: {
+        /** Number of latest values */
+        minutes?: number
+      }
+    },
+  ): Promise<Charts>
+  /**
+   * Log in: exchange an ID token of the identity provider for a token
+   *
+   * Provider and client ID are in `/api/v1/cluster-info`. The token is valid for 1 hour.
+   *
+   * `POST /api/v1/token`
+   */
+  exchangeToken(
+    input: ChangeOptions & {
+      body: TokenExchange
+    },
+  ): Promise<UserToken>
+  /**
+   * Show this document: the API in OpenAPI 3.1
+   *
+   * `GET /api/v1/openapi.json`
+   */
+  getApiDocument(input?: CallOptions): Promise<unknown>
+  /**
+   * Show what a client needs before it logs in
+   *
+   * `GET /api/v1/cluster-info`
+   */
+  getClusterInfo(input?: CallOptions): Promise<ClusterInfo>
+  /**
+   * Check liveness: the process answers
+   *
+   * `GET /healthz`
+   */
+  getHealth(input?: CallOptions): Promise<Health>
+  /**
+   * Show metrics in Prometheus format
+   *
+   * `GET /metrics`
+   */
+  getMetrics(input?: CallOptions): Promise<string>
+  /**
+   * Check readiness: the server can serve requests
+   *
+   * `GET /readyz`
+   */
+  getReadiness(input?: CallOptions): Promise<Health>
+}
+
+/** Lists that can be watched, with what they list. */
+export interface Watchable {
+  listVms: Vm
+  listVmConfigs: VmConfig
+  listPushJobs: PushJob
+  listImages: Image
+  listNodeCaches: NodeCache
+  listIsos: Iso
+  listNodes: Node
+  listRegistryCredentials: RegistryCredential
+  listNamespaces: Namespace
+  listServiceAccounts: ServiceAccount
+  listRoleBindings: RoleBinding
+  listEvents: Event
+}
+
+/** Every list, with what it lists. */
+export interface Lists extends Watchable {
+  listCachedImages: CachedImage
+  listRemoteImages: RemoteItem
+  listRemoteIsos: RemoteItem
+  listSubjects: Subject
+}
+
+/** Operations whose answers can be read as a stream, with their inputs. */
+export interface Streams {
+  getVmLogs: CallOptions & {
+    /** Default: that of the client */
+    namespace?: string
+    vm: string
+    query?: {
+      /** Follow new output */
+      follow?: boolean
+      /** Number of lines from the end */
+      tail?: number
+    }
+  }
+  downloadImage: CallOptions & {
+    /** Default: that of the client */
+    namespace?: string
+    image: string
+    query?: {
+      format?: 'raw' | 'qcow2'
+    }
+  }
+  downloadIso: CallOptions & {
+    /** Default: that of the client */
+    namespace?: string
+    iso: string
+  }
+}

@@ -1,0 +1,169 @@
+// What happens without a caller leaves events: once each, in the namespace that it happened in.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { startService, type TestService } from '../../test/support/rigs/service.ts'
+import { addImage, startNode, startScheduler } from '../../test/support/stand-ins/node.ts'
+import { eventually } from '../../test/support/tools/eventually.ts'
+import type { DesiredVm } from '../api/nodes/agent.ts'
+import { expireVms } from './expire-vms.ts'
+import { recordEvents } from './record-events.ts'
+
+let service: TestService
+let stops: (() => Promise<void>)[]
+
+beforeEach(async () => {
+  service = await startService()
+  const scheduler = startScheduler(service)
+  const recorder = recordEvents(service.services)
+  stops = [recorder.stop, () => scheduler[Symbol.asyncDispose]() as Promise<void>]
+  await addImage(service, 'intel', 'amd64')
+})
+afterEach(async () => {
+  for (const stop of stops) await stop()
+  await service[Symbol.asyncDispose]()
+})
+
+const inDefault = '/api/v1/namespaces/svc-default'
+const deploy = (body: object, query = '') =>
+  service.call('POST', `${inDefault}/vms${query}`, { body: { image: 'intel', cpu: 1, ...body } })
+
+interface Shown {
+  readonly type: string
+  readonly reason: string
+  readonly message: string
+  readonly actor: string
+  readonly involved: { readonly kind: string; readonly name: string }
+}
+const events = async (kind: string, name: string): Promise<Shown[]> => {
+  const selector = encodeURIComponent(`involved.kind=${kind},involved.name=${name}`)
+  return (await service.call('GET', `${inDefault}/events?fieldSelector=${selector}`)).body.items
+}
+const told = (kind: string, name: string, expected: readonly string[]) =>
+  eventually(async () => {
+    const all = await events(kind, name)
+    assert.deepEqual(all.map(({ message }) => message).toSorted(), expected.toSorted())
+    return all
+  })
+const vm = (name: string) => {
+  const found = service.services.collections.vms.get('svc-default', name)
+  assert.ok(found)
+  return found.value
+}
+
+describe('events of what happens without a caller', () => {
+  it('events of what happens without a caller tell the life of a VM, beside what people did', async () => {
+    const node = await startNode(service)
+    await deploy({ name: 'demo' })
+    await service.call('POST', `${inDefault}/vms/demo/exec`, { body: { command: 'stop' } })
+    await service.call('POST', `${inDefault}/vms/demo/exec`, { body: { command: 'start' } })
+    await node.say(vm('demo'), { generation: 3, power: 'failed', problem: 'QEMU ended with exit code 1' })
+    // Said again, as with every report.
+    await node.say(vm('demo'), { generation: 3, power: 'failed', problem: 'QEMU ended with exit code 1' })
+    await node.say(vm('demo'), { generation: 3, power: 'running' })
+    await service.call('DELETE', `${inDefault}/vms/demo`)
+    const all = await told('vms', 'demo', [
+      'VM demo placed on node-1',
+      'VM demo started on node-1',
+      'admin@example.com deployed VM demo (image intel)',
+      'admin@example.com stopped VM demo',
+      'admin@example.com started VM demo',
+      'VM demo crashed on node-1: QEMU ended with exit code 1',
+      'VM demo restarted on node-1',
+      'admin@example.com deleted VM demo',
+    ])
+    const crash = all.find(({ reason }) => reason === 'VmCrashed')
+    assert.deepEqual([crash?.type, crash?.actor], ['Warning', 'system'])
+    assert.ok(['DeployVm', 'StopVm', 'StartVm', 'DeleteVm'].every((each) => all.some(({ reason }) => reason === each)))
+  })
+
+  it('events of what happens without a caller tell of deployments that fail, are late or expire', async () => {
+    const fail = ({ generation, power, name }: DesiredVm) => {
+      if (power === 'deleted') return { generation, power: 'removed' as const }
+      if (name === 'slow') return undefined
+      return name === 'good' ? { generation, power } : { generation, power: 'failed' as const, problem: 'No disk' }
+    }
+    await startNode(service, { react: fail })
+    assert.equal((await deploy({ name: 'bad' })).status, 500)
+    await told('vms', 'bad', ['VM bad placed on node-1', 'VM bad failed to deploy: No disk'])
+    await deploy({ name: 'unwatched' }, '?wait=false')
+    await told('vms', 'unwatched', [
+      'admin@example.com deployed VM unwatched (image intel)',
+      'VM unwatched placed on node-1',
+      'VM unwatched failed to deploy: No disk',
+    ])
+    assert.equal((await deploy({ name: 'slow', timeout: 0.005 })).status, 504)
+    await told('vms', 'slow', ['VM slow placed on node-1', 'VM slow failed to deploy in time'])
+    await deploy({ name: 'good', ttl: '20m' })
+    service.clock.nowMs += 20 * 60_000
+    const loop = expireVms(service.services)
+    await told('vms', 'good', [
+      'VM good placed on node-1',
+      'VM good started on node-1',
+      'admin@example.com deployed VM good (image intel)',
+      'VM good expired and is being deleted',
+    ])
+    await loop.stop()
+  })
+
+  it('events of what happens without a caller tell of nodes: joined by which token, ready, lost and back', async () => {
+    const node = await startNode(service)
+    const { nodes } = service.services.collections
+    const mark = async (isReady: boolean) => {
+      const entry = nodes.get('', node.name)
+      assert.ok(entry)
+      await nodes.update(entry, { ...entry.value, isReady })
+    }
+    await mark(false)
+    await node.report({ diskFreeGb: 100 })
+    const all = await eventually(async () => {
+      const found = await events('nodes', 'node-1')
+      assert.equal(found.length, 4)
+      return found
+    })
+    assert.deepEqual(
+      all.map(({ reason }) => reason),
+      ['JoinCluster', 'NodeReady', 'NodeLost', 'NodeReady'],
+    )
+    assert.match(all[0]?.message ?? '', /^Node node-1 joined svc-default with join token [0-9a-f]{8}$/)
+    assert.deepEqual(
+      all.slice(1).map(({ message }) => message),
+      ['Node node-1 is ready', 'Node node-1 is not responding', 'Node node-1 is ready'],
+    )
+    const tokens = await events('namespaces', 'svc-default')
+    const id = /token (\w+)$/.exec(all[0]?.message ?? '')?.[1]
+    assert.ok(tokens.every(({ message }) => message.includes(`created join token ${id} for svc-default`)))
+  })
+
+  it('events of what happens without a caller tell of images that were pulled or saved, where that was asked for', async () => {
+    const { images } = service.services.collections
+    const at = '2026-11-15T09:00:00Z'
+    const base = {
+      description: '',
+      architecture: 'amd64',
+      sizeBytes: 1,
+      owner: 'a',
+      createdAt: at,
+      updatedAt: at,
+    } as const
+    const pull = { reference: 'r', namespace: 'svc-ios', bytes: 1, sha256: 'x' } as const
+    const capture = {
+      id: 'c',
+      kind: 'save',
+      requestedAt: at,
+      vm: { namespace: 'svc-default', name: 'demo', uid: 'u' },
+    } as const
+    const pulled = await images.create('', 'pulled', { ...base, name: 'pulled', state: 'Updating', pull })
+    await images.update(pulled, { ...base, name: 'pulled' })
+    const saved = await images.create('', 'saved', { ...base, name: 'saved', state: 'Updating', capture })
+    await images.update(saved, { ...base, name: 'saved', state: 'Failed', errorMessage: 'The disk is full' })
+    await told('images', 'saved', ['Failed to save image saved: The disk is full'])
+    const { events: records } = service.services.collections
+    await eventually(async () =>
+      assert.deepEqual(
+        records.list('svc-ios').map(({ value }) => value.message),
+        ['Image pulled pulled'],
+      ),
+    )
+    assert.deepEqual(await events('images', 'pulled'), [])
+  })
+})

@@ -1,0 +1,194 @@
+// Records what happens without a caller: VMs placed, started, crashed, expired; images pulled and saved; nodes lost and
+// back; certificates renewed. It compares each record with the one before, on the leader alone, so that every change
+// makes at most one event and heartbeats make none. A crash between a change and its event loses the event.
+import type { Loop } from '../platform/loop.ts'
+import { defaultNamespace } from '../rules/names.ts'
+import type { CertificateRecord } from '../store/records/collections.ts'
+import { type EventRecord, newEvent } from '../store/records/events.ts'
+import type { ImageRecord, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
+import { isOver, type PushJobRecord } from '../store/records/push-jobs.ts'
+import { isFailedDeployment, lateDeployment, ttlEnded } from '../store/records/vms.ts'
+import type { View } from '../store/view.ts'
+import type { Controller } from './controller.ts'
+
+/** What an event says, before it is one. */
+interface Happening {
+  readonly namespace: string
+  readonly kind: string
+  readonly name: string
+  readonly reason: string
+  readonly message: string
+  readonly isBad?: true
+  readonly audience?: EventRecord['audience']
+}
+
+type Compare<T> = (before: T, after: T) => Happening | undefined
+
+export function recordEvents({ collections, clock, log }: Controller): Pick<Loop, 'nudge' | 'stop'> {
+  const { events, vms, nodes, images, isos, pushJobs, certificates } = collections
+  const writing = new Set<Promise<unknown>>()
+
+  function write({ namespace, kind, name, reason, message, isBad, audience = 'dev' }: Happening): void {
+    const event: EventRecord = newEvent(clock.now(), {
+      type: isBad ? 'Warning' : 'Normal',
+      reason,
+      message: message.slice(0, 1_000),
+      involved: { kind, name },
+      actor: 'system',
+      requestId: '',
+      outcome: isBad ? 'Failed' : 'Succeeded',
+      audience,
+    })
+    const failed = (error: unknown): void =>
+      log.error('failed to record an event', { reason, kind, name, namespace }, error)
+    const written = events
+      .create(namespace, event.name, event)
+      .catch(failed)
+      .finally(() => writing.delete(written))
+    writing.add(written)
+  }
+
+  const follow = <T>(view: Pick<View<T>, 'subscribe'>, compare: Compare<T>): (() => void) =>
+    view.subscribe((changes) => {
+      for (const change of changes) {
+        if (change.type !== 'put' || !change.previous) continue
+        const happening = compare(change.previous.value, change.entry.value)
+        if (happening) write(happening)
+      }
+    })
+
+  const unsubscribes = [
+    follow(vms.view, ofVm),
+    follow(nodes.view, ofNode),
+    follow(images.view, (before, after) => ofImage('image', before, after)),
+    follow(isos.view, (before, after) => ofImage('iso', before, after)),
+    follow(pushJobs.view, ofPush),
+    follow(certificates.view, ofCertificate),
+  ]
+  return {
+    nudge: () => undefined,
+    stop: async () => {
+      for (const unsubscribe of unsubscribes) unsubscribe()
+      await Promise.all(writing)
+    },
+  }
+}
+
+const ofVm: Compare<VmRecord> = (before, after) => {
+  const found = vmChange(before, after)
+  return found && { namespace: after.namespace, kind: 'vms', name: after.name, ...found }
+}
+
+type Found = Pick<Happening, 'reason' | 'message' | 'isBad'>
+
+function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
+  const { name, failure, place, observed, desired } = after
+  // Another VM of the same name.
+  if (before.uid !== after.uid) return undefined
+  const failed = (why: string): Found => ({
+    reason: 'DeployFailed',
+    message: `VM ${name} ${failureText(why)}`,
+    isBad: true,
+  })
+  if (failure !== undefined && before.failure === undefined)
+    return failure === ttlEnded
+      ? { reason: 'VmExpired', message: `VM ${name} expired and is being deleted` }
+      : failed(failure)
+  if (isFailedDeployment(after) && !isFailedDeployment(before))
+    return failed(observed.problem ?? 'Could not be started')
+  if (place && !before.place)
+    // The first generation is the deployment; a later one that never ran had to leave another node.
+    return desired.generation > 1 && !observed.hasRun
+      ? { reason: 'VmRescheduled', message: `VM ${name} rescheduled to ${place.node}` }
+      : { reason: 'VmPlaced', message: `VM ${name} placed on ${place.node}` }
+  const where = place ? ` on ${place.node}` : ''
+  if (observed.hasRun && !before.observed.hasRun) return { reason: 'VmStarted', message: `VM ${name} started${where}` }
+  return observed.hasRun && isKept(before, after) ? powerChange(before, after, where) : undefined
+}
+
+/** An agent says it in a sentence about the VM. */
+function failureText(why: string): string {
+  if (why === lateDeployment) return 'failed to deploy in time'
+  return /^Could not /.test(why) ? `c${why.slice(1)}` : `failed to deploy: ${why}`
+}
+
+/** Nobody has asked for a change of its power: what changed, changed by itself. */
+const isKept = ({ observed: was, desired: had }: VmRecord, { observed: is, desired: has }: VmRecord): boolean =>
+  has.power === 'running' &&
+  had.generation === has.generation &&
+  was.generation === is.generation &&
+  is.generation === has.generation
+
+function powerChange({ observed: was }: VmRecord, { name, observed: is }: VmRecord, where: string): Found | undefined {
+  const wasUp = was.power === 'running' || was.power === 'unknown'
+  if (wasUp && is.power === 'failed')
+    return {
+      reason: 'VmCrashed',
+      message: `VM ${name} crashed${where}: ${is.problem ?? 'no reason reported'}`,
+      isBad: true,
+    }
+  if (wasUp && is.power === 'stopped') return { reason: 'VmPoweredOff', message: `VM ${name} powered off${where}` }
+  const wasDown = was.power === 'stopped' || was.power === 'starting' || was.power === 'failed'
+  return wasDown && is.power === 'running'
+    ? { reason: 'VmRestarted', message: `VM ${name} restarted${where}` }
+    : undefined
+}
+
+const ofNode: Compare<NodeRecord> = (before, after) => {
+  if (before.isReady === after.isReady || before.uid !== after.uid) return undefined
+  const { name, namespace } = after
+  const about = { namespace, kind: 'nodes', name }
+  if (!after.isReady) return { ...about, reason: 'NodeLost', message: `Node ${name} is not responding`, isBad: true }
+  return { ...about, reason: 'NodeReady', message: `Node ${name} is ready` }
+}
+
+function ofImage(kind: 'image' | 'iso', before: ImageRecord, after: ImageRecord): Happening | undefined {
+  const { name, state = 'Ready', errorMessage } = after
+  const { pull, capture } = before
+  if (before.state !== 'Updating' || state === 'Updating' || (!pull && !capture)) return undefined
+  const what = `${kind === 'image' ? 'Image' : 'ISO'} ${name}`
+  const namespace =
+    capture?.vm.namespace ??
+    (pull && 'namespace' in pull ? pull.namespace : undefined) ??
+    after.sourceNamespace ??
+    defaultNamespace
+  const about = { namespace, kind: `${kind}s`, name }
+  if (state === 'Failed') {
+    const [reason, verb] = pull ? ['PullFailed', 'pull'] : ['SaveFailed', 'save']
+    return {
+      ...about,
+      reason,
+      message: `Failed to ${verb} ${kind === 'image' ? 'image' : 'ISO'} ${name}: ${errorMessage ?? 'unknown'}`,
+      isBad: true,
+    }
+  }
+  if (pull) return { ...about, reason: kind === 'image' ? 'ImagePulled' : 'IsoPulled', message: `${what} pulled` }
+  return { ...about, reason: 'ImageSaved', message: `${what} saved from VM ${capture?.vm.name}` }
+}
+
+const ofPush: Compare<PushJobRecord> = (before, after) => {
+  const { vm, namespace, status, image, errorMessage } = after
+  // Whoever cancels it is an event already.
+  if (isOver(before) || !isOver(after) || status === 'Cancelled') return undefined
+  const about = { namespace, kind: 'vms', name: vm }
+  return status === 'Failed'
+    ? {
+        ...about,
+        reason: 'PushFailed',
+        message: `Failed to push VM ${vm} to ${image}: ${errorMessage ?? 'unknown'}`,
+        isBad: true,
+      }
+    : { ...about, reason: 'ImagePushed', message: `VM ${vm} pushed to ${image}` }
+}
+
+const ofCertificate: Compare<CertificateRecord> = (before, after) =>
+  before.certificate === after.certificate || after.origin !== 'made'
+    ? undefined
+    : {
+        namespace: defaultNamespace,
+        kind: 'certificates',
+        name: 'api',
+        reason: 'CertificateRenewed',
+        message: 'The self-signed certificate of the API was renewed',
+        audience: 'admin',
+      }

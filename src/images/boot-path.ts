@@ -1,0 +1,75 @@
+// What can boot a disk, by its partition table: an EFI system partition, BIOS boot code, an Apple container. Reads a
+// bounded number of bytes, whatever the table declares, and never fails because of what it finds.
+import fs from 'node:fs/promises'
+
+interface BootPath {
+  /** An EFI system partition, or a FAT file system on the whole disk. */
+  readonly efi: boolean
+  /** Code in the first sector, which a BIOS runs. */
+  readonly bios: boolean
+  /** APFS or HFS+. */
+  readonly apple: boolean
+}
+
+const sectorBytes = 512
+/** GPT has 128 entries of 128 bytes, nearly always. */
+const mostTableBytes = 128 * 1024
+const smallestEntryBytes = 128
+const largestEntryBytes = 4096
+
+const efiSystem = 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b'
+/** APFS, HFS+, and the partitions that only a Mac's firmware boots. */
+const appleTypes: ReadonlySet<string> = new Set([
+  '7c3457ef-0000-11aa-aa11-00306543ecac',
+  '48465300-0000-11aa-aa11-00306543ecac',
+  '69646961-6700-11aa-aa11-00306543ecac',
+])
+const mbrEfi = 0xef
+const mbrHfs = 0xaf
+
+export async function readBootPath(file: string): Promise<BootPath> {
+  await using handle = await fs.open(file, 'r')
+  const read = async (offset: number, length: number): Promise<Buffer> => {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset)
+    return buffer.subarray(0, bytesRead)
+  }
+  const [first, header] = [await read(0, sectorBytes), await read(sectorBytes, sectorBytes)]
+  if (first.length < sectorBytes) return { efi: false, bios: false, apple: false }
+  const isSigned = first.readUInt16LE(510) === 0xaa55
+  const bios = isSigned && first.subarray(0, 440).some((byte) => byte !== 0)
+  // A container or a file system without a table.
+  if (first.toString('latin1', 32, 36) === 'NXSB') return { efi: false, bios: false, apple: true }
+  const isFat = isSigned && [54, 82].some((at) => first.toString('latin1', at, at + 3) === 'FAT')
+  if (isFat) return { efi: true, bios, apple: false }
+  const types = await gptTypes(header, read)
+  if (types) return { efi: types.has(efiSystem), bios, apple: [...types].some((type) => appleTypes.has(type)) }
+  const kinds = isSigned ? [0, 1, 2, 3].map((index) => first[446 + 16 * index + 4]) : []
+  return { efi: kinds.includes(mbrEfi), bios, apple: kinds.includes(mbrHfs) }
+}
+
+/** The types of the partitions; undefined without a GPT. */
+async function gptTypes(
+  header: Buffer,
+  read: (offset: number, length: number) => Promise<Buffer>,
+): Promise<Set<string> | undefined> {
+  if (header.length < sectorBytes || header.toString('latin1', 0, 8) !== 'EFI PART') return undefined
+  const firstSector = header.readBigUInt64LE(72)
+  const [count, entryBytes] = [header.readUInt32LE(80), header.readUInt32LE(84)]
+  const types = new Set<string>()
+  if (firstSector > 2n ** 40n || entryBytes < smallestEntryBytes || entryBytes > largestEntryBytes) return types
+  const length = Math.min(count * entryBytes, mostTableBytes)
+  if (length === 0) return types
+  const table = await read(Number(firstSector) * sectorBytes, length)
+  for (let at = 0; at + smallestEntryBytes <= table.length; at += entryBytes) types.add(typeAt(table, at))
+  return types
+}
+
+/** A GUID as people write it; its first three parts are little-endian. */
+function typeAt(table: Buffer, at: number): string {
+  const hex = (from: number, to: number): string => table.toString('hex', at + from, at + to)
+  const swapped = (from: number, to: number): string =>
+    Buffer.from(table.subarray(at + from, at + to))
+      .reverse()
+      .toString('hex')
+  return [swapped(0, 4), swapped(4, 6), swapped(6, 8), hex(8, 10), hex(10, 16)].join('-')
+}

@@ -1,0 +1,34 @@
+// Whether the firmware of a VM finds something to boot on a disk. A disk that looks unbootable is only warned of: it
+// may be a data disk, or hold what we do not know.
+import type { Architecture } from '../api/architecture.ts'
+
+interface Booted {
+  readonly architecture: Architecture
+  readonly firmware?: 'bios' | 'uefi' | undefined
+  readonly os?: 'macos' | 'linux' | 'other' | undefined
+}
+
+interface Found {
+  readonly efi: boolean
+  readonly bios: boolean
+  readonly apple: boolean
+}
+
+/** What will not boot, and what to do; undefined when it may. */
+export function bootWarning({ architecture, firmware, os }: Booted, found: Found): string | undefined {
+  if (architecture === 'arm64') {
+    // A Mac's firmware boots an Apple container, without an EFI system partition.
+    if (found.apple && os !== 'linux') return undefined
+    if (os === 'macos') return 'No APFS container found; this disk will not boot macOS on arm64 nodes'
+    return found.efi ? undefined : 'No EFI system partition found; this disk will not boot on arm64 nodes'
+  }
+  const isUefi = firmware === 'uefi' || os === 'macos'
+  if (isUefi && !found.efi) {
+    const next = found.bios && os !== 'macos' ? '. Upload it with firmware bios' : ''
+    return `No EFI system partition found; this disk will not boot with UEFI firmware${next}`
+  }
+  if (isUefi || found.bios) return undefined
+  return found.efi
+    ? 'No BIOS boot code found; this disk will not boot with BIOS firmware. Upload it with firmware uefi'
+    : 'No boot code and no EFI system partition found; this disk will not boot'
+}

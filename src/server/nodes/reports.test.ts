@@ -1,0 +1,31 @@
+// What an agent's report changes in the record of a VM.
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { VmReport } from '../../api/nodes/agent.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { mergeReport } from './reports.ts'
+
+const now = new Date('2026-11-16T12:00:00Z')
+const running: VmReport = { uid: 'u', namespace: 'svc-default', name: 'demo', generation: 1, power: 'running' }
+// Only what a report is compared with.
+const record = {
+  desired: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
+  observed: { generation: 1, power: 'running', hasRun: true },
+  conditions: [],
+} as unknown as VmRecord
+
+const conditionsOf = (from: VmRecord, report: VmReport) =>
+  (mergeReport(from, report, now) ?? from).conditions.map(({ type, status, reason }) => [type, status, reason])
+
+it('a report that a guest has booted, or has not for minutes, is a condition of the VM', () => {
+  assert.deepEqual(conditionsOf(record, { ...running, booted: true }), [['Booted', 'True', 'SshAnswers']])
+  assert.deepEqual(conditionsOf(record, { ...running, booted: false }), [['Booted', 'False', 'NoSshAnswer']])
+})
+
+it('a report that says nothing of the boot leaves the condition, and one of a VM that is down removes it', () => {
+  const booted = mergeReport(record, { ...running, booted: true }, now) as VmRecord
+  assert.equal(mergeReport(booted, running, now), undefined)
+  assert.equal(mergeReport(booted, { ...running, booted: true }, new Date()), undefined)
+  assert.deepEqual(conditionsOf(booted, { ...running, power: 'suspended' }), [['Booted', 'True', 'SshAnswers']])
+  assert.deepEqual(conditionsOf(booted, { ...running, power: 'stopped' }), [])
+})

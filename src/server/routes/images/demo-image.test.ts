@@ -1,0 +1,54 @@
+// The demo image is listed for architectures that a node can build it for, and uploads say whether they will boot.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import { startNode } from '../../../../test/support/stand-ins/node.ts'
+
+const base = '/api/v1/namespaces/svc-default'
+let service: TestService
+before(async () => {
+  service = await startService()
+  await startNode(service, { name: 'intel' })
+  await startNode(service, { name: 'mac', report: { architecture: 'arm64', driver: 'apple' } })
+})
+after(() => service[Symbol.asyncDispose]())
+
+const demo = (type: string): Promise<Answer> => service.call('POST', `${base}/images/demo`, { body: { type } })
+
+describe('demo image', () => {
+  it('the demo image is added once, and nodes build it', async () => {
+    const added = await demo('amd64')
+    assert.deepEqual([added.status, added.body.name, added.body.state], [201, 'tiny-amd64', 'Ready'], added.text)
+    assert.equal(service.services.collections.images.get('', 'tiny-amd64')?.value.recipe, 'tiny-amd64')
+    assert.equal((await demo('amd64')).status, 200)
+  })
+
+  it('the demo image is refused where no node can build it, with what to do', async () => {
+    const { status, body } = await demo('arm64')
+    assert.deepEqual([status, body.message], [409, 'No arm64 node with QEMU can build the demo image'])
+    assert.match(body.hint, /svc3 image upload/)
+  })
+})
+
+describe('boot warning', () => {
+  const upload = async (query: string, disk: Buffer): Promise<Answer> =>
+    service.call('POST', `${base}/upload/image?${query}`, {
+      body: disk,
+      headers: { 'content-type': 'application/octet-stream' },
+    })
+  const disk = Buffer.alloc(2 ** 20)
+  disk.write('boot code', 0, 'latin1')
+  disk.writeUInt16LE(0xaa55, 510)
+
+  it('an upload that the firmware cannot boot has a warning, which its copy keeps', async () => {
+    const { status, body } = await upload('name=arm&type=arm64', disk)
+    const warning = 'No EFI system partition found; this disk will not boot on arm64 nodes'
+    assert.deepEqual([status, body.warning], [201, warning])
+    const copy = await service.call('POST', `${base}/images/arm/copy`, { body: { name: 'arm-2' } })
+    assert.equal(copy.body.warning, warning)
+  })
+
+  it('an upload that boots has none', async () => {
+    assert.equal((await upload('name=intel&type=amd64', disk)).body.warning, undefined)
+  })
+})

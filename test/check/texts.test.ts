@@ -1,0 +1,76 @@
+// The words that people read: phrasings that the style page of CONTRIBUTING.md rules out, in the source and in documents.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
+import { it } from 'node:test'
+import { allTexts } from '../../scripts/texts.ts'
+
+const root = path.resolve(import.meta.dirname, '../..')
+
+/** Phrasing → what to write in its place. */
+const banned: readonly (readonly [RegExp, string])[] = [
+  [/\b(is|are|was|were) (asked for|wanted)\b/i, 'requested'],
+  [/\bwhat (is|was|are|were) (there|begun|meant|asked|given|stored|missing)\b/i, 'name the thing'],
+  [/\bwhat there is\b/i, 'name the thing'],
+  [/\bhow (it|they) (stands?|is|are)\b/i, 'status'],
+  [/\b(go|goes|going) on\b/i, 'continue'],
+  [/\blet(s)? (it|the \w+) go on\b/i, 'resume'],
+  [/\bunder way\b/i, 'in progress'],
+  [/\bmeanwhile\b/i, 'in the meantime, or nothing'],
+  [/\banew\b/i, 'again'],
+  [/\banyhow\b/i, 'leave it out'],
+  [/\bin vain\b/i, 'without success'],
+  [/\bany more\b/i, 'no longer'],
+  [/\b(is|are|was) (not )?there( any more)?[.,;:]?$/i, 'exists, not found'],
+  [/\bis gone\b|\bare gone\b/i, 'was deleted, no longer exists'],
+  [/\bvouch/i, 'the certificate is self-signed, is not trusted'],
+  [/\bleft out\b/i, 'optional, omitted'],
+  [/\bmade up\b/i, 'generated'],
+  [/\b(ask|look|repeat) (it )?again\b/i, 'try again'],
+  [/\bis not more\b/i, 'choose a larger one'],
+  [/\bof it is left\b/i, 'was deleted'],
+  [/\bso manieth\b|\bso many of\b/i, 'every Nth'],
+  [/\bwithout a word\b|\bsays no word\b/i, 'without an error'],
+  [/\bwith right\b|\bas it is\b/i, 'unchanged'],
+  [/\btakes? a login\b/i, 'accepts SSH'],
+  [/\bthere is no such\b/i, 'not found'],
+  [/\bplease\b|[A-Za-z]!$/i, 'leave it out'],
+  [/\bone of (them|those|these) is\b/i, 'name the thing'],
+  [/\bnobody\b|\bsomebody\b/i, 'name who, or use the passive that people use (unused, unclaimed)'],
+  [/\bof ours\b|\bof its own\b/i, 'leave it out, or: own, separate'],
+  [/\b(vm|image|node|namespace|iso) "\{\}"/, 'VM {}, Image {}: the name as people type it'],
+]
+
+it('no text that people read has a phrasing that the style page rules out', () => {
+  const found = allTexts().flatMap(({ surface, text, place }) =>
+    banned.filter(([phrase]) => phrase.test(text)).map(([, better]) => `${place} (${surface}): "${text}" → ${better}`),
+  )
+  assert.deepEqual(found, [])
+})
+
+it('messages and hints begin as sentences do', () => {
+  const found = allTexts()
+    // Clients of 2.4.x match the words of the gateway.
+    .filter(({ place }) => !place.startsWith('src/server/legacy/'))
+    .filter(({ isMessage, text }) => isMessage && !/^[^a-z]|^(svc3|etcd|config\.json|macOS)\b/.test(text))
+    .map(({ place, text }) => `${place}: "${text}"`)
+  assert.deepEqual(found, [])
+})
+
+it('no page has a phrasing that the style page rules out', () => {
+  const pages = fs.globSync(['README.md', 'docs/**/*.md'], {
+    cwd: root,
+    exclude: ['docs/decisions/**', 'docs/spec.md'],
+  })
+  const found = pages.flatMap((page) =>
+    fs
+      .readFileSync(path.join(root, page), 'utf8')
+      .split('\n')
+      .flatMap((line, index) =>
+        banned
+          .filter(([phrase]) => phrase.test(line))
+          .map(([, better]) => `${page}:${index + 1}: "${line}" → ${better}`),
+      ),
+  )
+  assert.deepEqual(found, [])
+})

@@ -1,0 +1,183 @@
+// A fleet of Macs as the console shows it: figures, capacity, tasks, reasons. With SVC3_SCREENSHOTS=FOLDER these are the
+// pictures of the documents.
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import type { DesiredVm, VmReport } from '../../src/api/nodes/agent.ts'
+import { timestamp } from '../../src/platform/clock.ts'
+import { root } from '../support/processes/dev-server.ts'
+import { go, type Opened, openConsole } from '../support/rigs/console.ts'
+import { launchBrowser, screenshot } from '../support/rigs/login.ts'
+import { startService, type TestService } from '../support/rigs/service.ts'
+import { type NodeStandIn, startNode, startScheduler } from '../support/stand-ins/node.ts'
+
+const ns = '/api/v1/namespaces/svc-default'
+const gib = 1_024
+/** All of it happened in the last hour, in so many steps: tokens of nodes are valid for that long. */
+const [steps, stepMs] = [170, 19_000]
+
+const studio = { architecture: 'arm64', cpu: 24, memoryMiB: 64 * gib, maxVms: 2 } as const
+const mini = { architecture: 'arm64', cpu: 10, memoryMiB: 32 * gib, maxVms: 2 } as const
+const pro = { architecture: 'amd64', cpu: 28, memoryMiB: 96 * gib } as const
+const hosts = [
+  ['mac-mini-1', mini],
+  ['mac-mini-2', mini],
+  ['mac-mini-3', mini],
+  ['mac-mini-4', mini],
+  ['mac-pro-1', pro],
+  ['mac-pro-2', pro],
+  ['mac-studio-1', studio],
+  ['mac-studio-2', studio],
+  ['mac-studio-3', studio],
+] as const
+
+const images = [
+  ['sequoia-xcode-16.2', 'arm64', 120],
+  ['sonoma-xcode-15.4', 'arm64', 90],
+  ['sequoia-base', 'arm64', 64],
+  ['ventura-intel', 'amd64', 90],
+] as const
+
+/** Steps after the first, its owner, name, image, node, cores, memory. */
+const vms = [
+  [8, 'ci@acme.dev', 'ios-release', 'sequoia-xcode-16.2', 'mac-studio-1', 8, 24],
+  [21, 'grace@acme.dev', 'ui-tests-a', 'sonoma-xcode-15.4', 'mac-studio-1', 8, 16],
+  [35, 'grace@acme.dev', 'ui-tests-b', 'sonoma-xcode-15.4', 'mac-studio-2', 8, 16],
+  [52, 'ada@acme.dev', 'xcode-upgrade', 'sequoia-base', 'mac-mini-1', 6, 12],
+  [70, 'ci@acme.dev', 'mac-app-nightly', 'sequoia-xcode-16.2', 'mac-mini-2', 8, 16],
+  [88, 'ada@acme.dev', 'kext-lab', 'ventura-intel', 'mac-pro-1', 12, 32],
+  [96, 'ci@acme.dev', 'intel-regression', 'ventura-intel', 'mac-pro-1', 8, 24],
+  [140, 'ci@acme.dev', 'ios-pr-4127', 'sequoia-xcode-16.2', 'mac-studio-2', 6, 16],
+  [158, 'ci@acme.dev', 'ios-pr-4131', 'sequoia-xcode-16.2', 'mac-mini-3', 4, 12],
+  [168, 'ci@acme.dev', 'ios-pr-4133', 'sequoia-xcode-16.2', 'mac-studio-3', 6, 16],
+] as const
+
+/** The last one is on its way, as a node tells it. */
+function react(vm: DesiredVm): Partial<VmReport> {
+  if (vm.name === 'ios-pr-4133')
+    return { power: 'starting', operation: { kind: 'deploy', phase: 'pulling the image', percent: 62 } }
+  return { generation: vm.generation, power: vm.power === 'deleted' ? 'removed' : vm.power, diskGb: vm.diskGb ?? 90 }
+}
+
+let browser: Browser
+let service: TestService
+let scheduler: AsyncDisposable
+let opened: Opened
+let page: Page
+const nodes: NodeStandIn[] = []
+
+async function call(method: string, url: string, body?: unknown, by = 'admin@acme.dev'): Promise<void> {
+  const token = await service.tokenFor({ kind: 'user', name: by, admin: by === 'admin@acme.dev' })
+  const answer = await service.call(method, url, { token, body })
+  assert.ok(answer.status < 300, `${method} ${url}: ${answer.text}`)
+}
+
+/** So many steps after the first; nodes have not been silent in the meantime. */
+async function turnTo(step: number): Promise<void> {
+  service.clock.nowMs = Date.now() - (steps - step) * stepMs
+  for (const node of nodes) await node.report()
+}
+
+async function addImages(): Promise<void> {
+  const at = timestamp(service.clock.now())
+  for (const [name, architecture, sizeGib] of images) {
+    const record = { name, description: '', architecture, sizeBytes: sizeGib * 2 ** 30, owner: 'admin@acme.dev' }
+    await service.services.collections.images.create('', name, {
+      ...record,
+      createdAt: at,
+      updatedAt: at,
+      recipe: name,
+    })
+  }
+}
+
+before(async () => {
+  service = await startService({ consoleFolder: path.join(root, 'dist/console') })
+  await turnTo(0)
+  scheduler = startScheduler(service)
+  browser = await launchBrowser()
+  await addImages()
+  for (const [index, [name, has]] of hosts.entries()) {
+    const ip = `10.20.4.${11 + index}`
+    const report = {
+      ...has,
+      ip,
+      driver: has.architecture === 'arm64' ? 'apple' : 'qemu',
+      version: '3.0.0',
+      os: 'macOS 15.1',
+    }
+    nodes.push(await startNode(service, { name, react, report: { ...report, images: images.map(([image]) => image) } }))
+  }
+  for (const [name] of hosts)
+    await call('POST', `${ns}/nodes/${name}/tag`, { tag: name.includes('mini') ? 'ci' : 'release' })
+  for (const [step, owner, name, image, node, cpu, memory] of vms) {
+    await turnTo(step)
+    const labels = { team: name.startsWith('ios') ? 'ios' : 'platform' }
+    await call('POST', `${ns}/vms?wait=false`, { name, image, node, cpu, memory, labels }, owner)
+  }
+  await turnTo(162)
+  await call('POST', `${ns}/vms/kext-lab/exec?wait=false`, { command: 'stop' }, 'ada@acme.dev')
+  await call('POST', `${ns}/nodes/mac-mini-4/cordon`)
+  await call('POST', `${ns}/vms/xcode-upgrade/save`, { imageName: 'sequoia-xcode-16.3' }, 'ada@acme.dev')
+  await turnTo(steps)
+  const listening = await service.listen()
+  const token = await service.tokenFor({ kind: 'user', name: 'admin@acme.dev', admin: true })
+  opened = await openConsole(browser, { apiUrl: listening }, token)
+  page = opened.page
+})
+after(async () => {
+  await browser.close()
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+describe('the console of a fleet', () => {
+  it('the console of a fleet counts VMs by power state, and shows tasks and capacity', {
+    timeout: 150_000,
+  }, async () => {
+    await go(page, service, '/')
+    await page.getByText('62%').waitFor()
+    assert.match(await page.locator('.figures').innerText(), /8\s+Running\s+1\s+Starting\s+1\s+Stopped/)
+    await page.getByText('16 of 24 used').waitFor()
+    await screenshot(page, 'console-overview')
+    await page.setViewportSize({ width: 390, height: 844 })
+    await go(page, service, '/vms')
+    await page.getByRole('link', { name: 'kext-lab' }).waitFor()
+    await screenshot(page, 'console-phone')
+    await page.setViewportSize({ width: 1440, height: 900 })
+  })
+
+  it('the console of a fleet says where a VM would go', { timeout: 150_000 }, async () => {
+    await go(page, service, '/vms?deploy')
+    const form = page.getByRole('dialog')
+    await form.getByLabel('Image', { exact: true }).fill('sequoia-xcode-16.2')
+    await form.getByLabel('Name', { exact: true }).fill('ios-pr-4140')
+    await form.getByLabel('Cores').fill('6')
+    await form.getByLabel('Memory in GiB').fill('16')
+    await form.locator('.note[data-tone=good]').waitFor()
+    await form.getByRole('button', { name: 'Show as command' }).click()
+    await form.getByText('svc3 vm deploy ios-pr-4140').waitFor()
+    await screenshot(page, 'console-deploy')
+  })
+
+  it('the console of a fleet shows a VM with its addresses and power', { timeout: 150_000 }, async () => {
+    await go(page, service, '/vms/svc-default/kext-lab')
+    await page.locator('.page-head').getByText('Stopped', { exact: true }).waitFor()
+    await page.locator('.page-head').getByText('Status Running').waitFor()
+    await go(page, service, '/vms/svc-default/ios-release')
+    await page.getByText('10.20.4.17:8822').waitFor()
+    await screenshot(page, 'console-vm')
+  })
+
+  it('the console of a fleet shows its nodes in the dark', { timeout: 150_000 }, async () => {
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await go(page, service, '/nodes')
+    await page
+      .getByRole('row', { name: /mac-mini-4/ })
+      .getByText('Cordoned')
+      .waitFor()
+    await screenshot(page, 'console-nodes-dark')
+    assert.deepEqual(opened.complaints, [])
+  })
+})
