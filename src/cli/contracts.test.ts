@@ -132,6 +132,12 @@ describe('exit codes', () => {
       (await svc3('vm ssh')).stderr,
       'svc3: Specify VM: name of the VM\nsvc3: Usage: svc3 vm ssh VM [OPTIONS] [-- COMMAND…]\n',
     )
+    const tag = await svc3('vm push demo ghcr.io/a/b:-c')
+    assert.deepEqual([tag.exitCode, tag.stdout, service.requests.length], [2, '', 0])
+    assert.match(
+      tag.stderr,
+      /^svc3: Invalid image reference "ghcr.io\/a\/b:-c": the tag cannot begin with a dash\nsvc3: Use .* begin with a letter, a digit or _\n$/,
+    )
   })
 })
 

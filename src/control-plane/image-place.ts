@@ -80,6 +80,10 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
     ...(settings.caFile !== undefined && {
       ca: await readNamed(settings.caFile, 'the authority of the registry with the images, images.caFile'),
     }),
+    hints: {
+      untrusted: 'Set images.caFile in config.json to the CA that signed the certificate',
+      plain: 'Use its TLS port, or allow plain HTTP by the address oci+http://REGISTRY/PREFIX',
+    },
     retry,
     idleMs,
   })

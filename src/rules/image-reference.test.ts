@@ -30,6 +30,9 @@ const bad: readonly (readonly [string, RegExp])[] = [
   ['ghcr.io/team/im%2fage', /may have only/],
   ['ghcr.io/team/image:', /the tag ""/],
   ['ghcr.io/team/image:a b', /the tag "a b"/],
+  ['ghcr.io/team/image:-a', /: the tag cannot begin with a dash$/],
+  ['ghcr.io/team/image:-', /: the tag cannot begin with a dash$/],
+  ['ghcr.io/team/image:.a', /: the tag cannot begin with a period$/],
   [`ghcr.io/team/image:${'t'.repeat(129)}`, /the tag/],
   [`ghcr.io/team/${'i'.repeat(255)}`, /more than 255/],
   ['https://ghcr.io/team/image', /starts with a scheme/],
@@ -159,6 +162,8 @@ describe('credentials for a reference', () => {
     assert.match(problem, /localhost:5000 in svc-team/)
     assert.match(hint, /svc3 regcred add https:\/\/localhost:5000 -u USER .*-n svc-team/)
     const plain = noCredentials(parsed.reference, 'svc-team', { isPlain: true })
-    assert.match(plain.hint, /svc3 regcred add http:\/\/localhost:5000 --allow-insecure -u USER .*-n svc-team/)
+    assert.match(plain.hint, /run svc3 regcred add http:\/\/localhost:5000 --allow-insecure -u USER .*-n svc-team/)
+    const both = noCredentials(parsed.reference, 'svc-team', { isPlain: true, hasStored: true })
+    assert.match(both.hint, /run svc3 regcred remove https:\/\/localhost:5000 -n svc-team, then svc3 regcred add http:/)
   })
 })

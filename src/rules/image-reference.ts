@@ -25,6 +25,11 @@ const defaultTag = 'latest'
 
 const component = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/
 const tagForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
+/** Allowed in a tag, but not as its first character. */
+const badBeginnings: Readonly<Record<string, string>> = {
+  '-': 'the tag cannot begin with a dash',
+  '.': 'the tag cannot begin with a period',
+}
 const digestForm = /^sha256:[0-9a-f]{64}$/
 const longestRepository = 255
 
@@ -56,8 +61,8 @@ export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedR
   if (tag !== undefined && !tagForm.test(tag))
     return refuse(
       text,
-      `the tag "${clip(tag)}" is invalid`,
-      'Use at most 128 letters, digits, periods, dashes and _ in a tag',
+      badBeginnings[tag.charAt(0)] ?? `the tag "${clip(tag)}" is invalid`,
+      'Use at most 128 letters, digits, periods, dashes and _ in a tag; begin with a letter, a digit or _',
     )
   const chosen = tag ?? (digest === undefined ? defaultTag : undefined)
   const registry = name.slice(0, slash).toLowerCase()
@@ -131,17 +136,21 @@ export function credentialFor<T extends StoredServer>(
   return undefined
 }
 
-/** The refusal of a push without credentials (409). `isPlain`: the registry is known to speak http only. */
+/**
+ * The refusal of a push without credentials (409). `isPlain`: the registry is known to speak http only. `hasStored`: there
+ * are some for https, which would go on being used.
+ */
 export function noCredentials(
   reference: ImageReference,
   namespace: string,
-  { isPlain = false }: { readonly isPlain?: boolean } = {},
+  { isPlain = false, hasStored = false }: { readonly isPlain?: boolean; readonly hasStored?: boolean } = {},
 ): { problem: string; hint: string } {
   const [secure, plain] = serversOf(reference)
   const add = isPlain ? `${plain} --allow-insecure` : secure
+  const remove = hasStored ? `svc3 regcred remove ${secure} -n ${namespace}, then ` : ''
   return {
     problem: `No credentials for registry ${reference.registry} in ${namespace}`,
-    hint: `Ask an administrator to run svc3 regcred add ${add} -u USER --password-stdin -n ${namespace}`,
+    hint: `Ask an administrator to run ${remove}svc3 regcred add ${add} -u USER --password-stdin -n ${namespace}`,
   }
 }
 

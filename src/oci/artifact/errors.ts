@@ -63,9 +63,9 @@ export class RegistryError extends Error {
 
 const hints: Readonly<Record<RegistryFault, string>> = {
   address: 'Use a registry with a public address, or ask an administrator to allow private ones',
-  insecure: 'Use https, or store credentials with allowInsecure',
-  plain: 'Use https, or store credentials for its http:// address with allowInsecure',
-  untrusted: 'Specify the CA that signed its certificate',
+  insecure: 'Use https, or store credentials for its http:// address: svc3 regcred add --allow-insecure',
+  plain: 'Use https, or store credentials for its http:// address: svc3 regcred add --allow-insecure',
+  untrusted: 'Add the CA that signed its certificate to config.json of the server',
   unauthorized: 'Store the correct user name and password with svc3 regcred add --replace',
   forbidden: 'Ask the operator of the registry for access to this repository',
   notFound: 'Check the name and the tag',

@@ -104,7 +104,25 @@ describe("Debian's docker-registry", () => {
     assert.equal((await look({ credentials: undefined })).fault, 'unauthorized')
     const stranger = await look({ ca: undefined })
     assert.equal(stranger.fault, 'untrusted')
-    assert.match(stranger.message, /certificate is not trusted.*Specify the CA/)
+    assert.match(stranger.message, /certificate is not trusted/)
+    const { host } = new URL(secure.server)
+    assert.ok(
+      stranger.hint.endsWith(
+        `registries.ca in config.json of the server: {"registries": {"ca": {"${host}": "/PATH/TO/CA.pem"}}}`,
+      ),
+      stranger.hint,
+    )
+    const plain = await startRegistry({ folder: path.join(folder, 'plain') })
+    try {
+      const clear = await look({ server: plain.server.replace('http:', 'https:') })
+      assert.equal(clear.fault, 'plain')
+      assert.match(
+        clear.message,
+        new RegExp(`does not use TLS.*svc3 regcred add http://${plain.host} --allow-insecure`),
+      )
+    } finally {
+      await plain.kill()
+    }
     await connect().ping({ repository: 'team/other' })
   })
 

@@ -5,7 +5,7 @@ import { isTransientStatus, type RetryPolicy } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Authorization, type Credentials, createAuthorization, orAborted } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
-import { isUnknownHost } from './network-error.ts'
+import { type ConnectHints, isUnknownHost } from './network-error.ts'
 import { createRedactor, redactUrl } from './redact.ts'
 import { refusal } from './refusal.ts'
 import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
@@ -18,6 +18,8 @@ export interface RegistryOptions extends ConnectOptions {
   readonly retry?: RetryPolicy | undefined
   /** Without a byte for so long, a connection counts as lost. */
   readonly idleMs?: number | undefined
+  /** What to do, where the registry is not one that namespaces store credentials for. */
+  readonly hints?: ConnectHints | undefined
 }
 
 /** About half a minute without progress. */
@@ -40,7 +42,13 @@ export function createExchange(options: RegistryOptions): Exchange {
   if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
   const connector: Connector = createConnector(options)
   const redactor = createRedactor()
-  const sending: SendOptions = { connector, origin: origin.origin, allowInsecure, idleMs }
+  const sending: SendOptions = {
+    connector,
+    origin: origin.origin,
+    allowInsecure,
+    idleMs,
+    hints: { ...hintsFor(origin), ...options.hints },
+  }
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
   let isMet = false
   let challenged: Promise<void> | undefined
@@ -92,6 +100,15 @@ export function createExchange(options: RegistryOptions): Exchange {
     close: () => connector.close(),
   }
 }
+
+const hintsFor = ({ host }: URL): ConnectHints => ({
+  untrusted:
+    'Add the CA that signed the certificate to registries.ca in config.json of the server: ' +
+    `{"registries": {"ca": {"${host}": "/PATH/TO/CA.pem"}}}`,
+  plain:
+    'Use its TLS port, or ask an administrator to allow plain HTTP: ' +
+    `svc3 regcred remove https://${host}, then svc3 regcred add http://${host} --allow-insecure -u USER --password-stdin`,
+})
 
 const notRegistry = (url: URL): RegistryError =>
   new RegistryError('notFound', `${redactUrl(url)} is not an OCI registry (404)`, { hint: 'Check the address' })

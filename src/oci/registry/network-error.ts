@@ -23,7 +23,10 @@ const finalFaults: readonly (readonly [RegExp, RegistryFault, string])[] = [
 export const isUnknownHost = (error: unknown): error is RegistryError =>
   error instanceof RegistryError && error.fault === 'unknownHost'
 
-export function networkError(url: URL, error: NodeJS.ErrnoException): RegistryError {
+/** What to do about what no retry mends: it depends on where the registry is configured. */
+export type ConnectHints = Readonly<Partial<Record<RegistryFault, string>>>
+
+export function networkError(url: URL, error: NodeJS.ErrnoException, hints: ConnectHints = {}): RegistryError {
   if (error instanceof RegistryError) return error
   // Of several addresses tried, the first tells.
   const first = error instanceof AggregateError ? ((error.errors[0] ?? error) as NodeJS.ErrnoException) : error
@@ -31,8 +34,9 @@ export function networkError(url: URL, error: NodeJS.ErrnoException): RegistryEr
   const told = /^EPROTO|^ERR_SSL/.test(code) ? `${code} ${first.message}` : code
   const [, fault = 'unavailable', final] = finalFaults.find(([form]) => form.test(told)) ?? []
   const problem = final ?? problems[code] ?? 'the connection was lost'
+  const hint = hints[fault]
   return new RegistryError(fault, `${redactUrl(url)}: ${problem}${code === '' ? '' : ` (${code})`}`, {
-    ...(fault === 'untrusted' && { hint: `Specify the CA that signed the certificate of ${url.host}` }),
+    ...(hint !== undefined && { hint }),
     cause: error,
   })
 }

@@ -4,7 +4,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Connector } from './connect.ts'
-import { networkError } from './network-error.ts'
+import { type ConnectHints, networkError } from './network-error.ts'
 import { redactUrl } from './redact.ts'
 
 export interface Body {
@@ -41,6 +41,7 @@ export interface SendOptions {
   /** Without a byte either way for so long, the connection counts as lost. */
   readonly idleMs: number
   readonly mostRedirects?: number
+  readonly hints?: ConnectHints | undefined
 }
 
 const redirects = new Set([301, 302, 303, 307, 308])
@@ -87,7 +88,7 @@ function checkScheme(url: URL, from: URL, { allowInsecure, origin }: SendOptions
   throw new RegistryError('insecure', `${redactUrl(url)} is not https`)
 }
 
-function sendOnce(ask: Ask, { connector, idleMs }: SendOptions): Promise<Answer> {
+function sendOnce(ask: Ask, { connector, idleMs, hints }: SendOptions): Promise<Answer> {
   const { method, url, headers = {}, authorization, body, signal } = ask
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   signal?.throwIfAborted()
@@ -105,7 +106,7 @@ function sendOnce(ask: Ask, { connector, idleMs }: SendOptions): Promise<Answer>
   let isAnswered = false
   request.setTimeout(idleMs, () => request.destroy(silence(idleMs)))
   request.on('error', (error) => {
-    reject(signal?.aborted ? signal.reason : networkError(url, error))
+    reject(signal?.aborted ? signal.reason : networkError(url, error, hints))
   })
   request.on('response', (answer) => {
     isAnswered = true

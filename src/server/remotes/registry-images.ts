@@ -105,7 +105,7 @@ function refusalOf(
     const message = `${about(reference)}: the registry requires credentials. ${missing.problem}`
     return new ApiError('Conflict', message, { ...options, hint: missing.hint })
   }
-  if (!hasStored && fault === 'plain') return withoutTls(reference, namespace, options)
+  if (fault === 'plain') return withoutTls(reference, namespace, { ...options, hasStored })
   const refused = fault === 'unauthorized' ? ` with the credentials of ${namespace}` : ''
   const message = `${about(reference)}${refused}: ${fault === 'notFound' ? `not found: ${problem}` : problem}`
   const reason = reasons[fault]
@@ -118,8 +118,12 @@ function refusalOf(
 }
 
 /** Plain HTTP is for registries that an administrator has allowed it for, by the credentials for them. */
-function withoutTls(reference: ImageReference, namespace: string, options: ErrorOptions): ApiError {
-  const { problem, hint } = noCredentials(reference, namespace, { isPlain: true })
+function withoutTls(
+  reference: ImageReference,
+  namespace: string,
+  { hasStored, ...options }: ErrorOptions & { readonly hasStored: boolean },
+): ApiError {
+  const { problem, hint } = noCredentials(reference, namespace, { isPlain: true, hasStored })
   const message = `${about(reference)}: the registry does not use HTTPS. ${problem} that allow plain HTTP`
   return new ApiError('Conflict', message, { ...options, hint })
 }

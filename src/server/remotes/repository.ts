@@ -26,6 +26,10 @@ export function openRepository(place: Place): RemoteSource {
       // An administrator has named this host, so it may be anywhere. Where it leads to, nobody has named.
       policy: (host) => (host === named ? anywhere : publicOnly),
       ...(authorities && { ca: authorities.join('\n') }),
+      hints: {
+        untrusted: `Set caFile of remote ${remote} in config.json to the CA that signed the certificate`,
+        plain: `Use https, or set allowInsecure of remote ${remote} in config.json`,
+      },
       ...(isQuick && { retry, idleMs: listMs }),
     })
   const within = async <T>(registry: Registry, work: () => Promise<T>): Promise<T> => {

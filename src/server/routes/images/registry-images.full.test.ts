@@ -85,9 +85,9 @@ async function putStranger(): Promise<void> {
 const image = (tag: string): string => `${process.host}/team/image:${tag}`
 const deploy = (name: string, more: object = {}, at = service): Promise<Answer> =>
   at.call('POST', `${base}/vms?wait=false`, { body: { image: name, ...more } })
-const credentials = (password: string, at = service): Promise<Answer> =>
+const credentials = (password: string, at = service, server = process.server): Promise<Answer> =>
   at.call('POST', `${base}/secrets/registrycredentials/add`, {
-    body: { server: process.server, username: registryUser.username, password, allowInsecure: true, replace: true },
+    body: { server, username: registryUser.username, password, allowInsecure: true, replace: true },
   })
 const pull = (name: string, body: object = {}): Promise<Answer> =>
   service.call('POST', `${base}/remoteimages/${encodeURIComponent(name)}/pull`, { body })
@@ -103,6 +103,15 @@ describe('a deployment from a registry', () => {
     const plain = /No credentials for registry .* in svc-default.* svc3 regcred add http:.*--allow-insecure/
     await refused(409, plain, image('v1'))
     await refused(409, /Cannot read .*lost\.crt .*\(ENOENT\).*registries\.ca/, 'lost.example.com/team/image:v1')
+    await credentials(registryUser.password, service, process.server.replace('http:', 'https:'))
+    await refused(
+      409,
+      /does not use HTTPS.*svc3 regcred remove https:.*, then svc3 regcred add http:.*--allow-insecure/,
+      image('v1'),
+    )
+    await service.call('DELETE', `${base}/secrets/registrycredentials/remove`, {
+      body: { server: `https://${process.host}` },
+    })
     await credentials('canary-wrong')
     await refused(409, /with the credentials of svc-default.*rejected the credentials.*regcred add/, image('v1'))
     await credentials(registryUser.password)
@@ -110,6 +119,7 @@ describe('a deployment from a registry', () => {
     await refused(422, /it is for amd64, not arm64/, image('intel'))
     await refused(422, /it is not a VM image/, image('stranger'))
     await refused(422, /has an empty part/, `${process.host}/team//x`)
+    await refused(422, /the tag cannot begin with a dash/, image('-v1'))
     await refused(422, /contains a user name or password/, `user:canary@${process.host}/team/image`)
     await refused(503, /connection refused|registry answers/, '127.0.0.1:9/team/image')
     await using strict = await startService({ plainHttp: false })

@@ -223,6 +223,7 @@ describe('a push is refused', () => {
     'https://ghcr.io/a/b',
     'ghcr.io/A/b',
     '-x/a/b',
+    'ghcr.io/a/b:-c',
     '',
   ])
     it(`a push is refused: to ${JSON.stringify(reference.slice(0, 30))}`, async () => {
