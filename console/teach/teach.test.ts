@@ -47,7 +47,7 @@ describe('show as command', () => {
     assert.equal(options.namespace, 'svc-ios')
     assert.equal(options['tag-required'], true)
     assert.equal(options['disable-vnc'], true)
-    assert.deepEqual([options.cpu, options.memory, options.ports, options.ttl], [4, '8', '9000:80', '2h'])
+    assert.deepEqual([options.cpu, options.memory, options.ports, options.ttl], [4, 8, '9000:80', '2h'])
     assert.deepEqual(options.label, ['team=a b'])
   })
 

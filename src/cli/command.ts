@@ -59,12 +59,21 @@ interface MinutesOption extends OptionText {
   readonly max: number
   readonly default?: number
 }
+/** Memory, as a number of GiB with one decimal or with a unit, such as `8G`; its value is in GiB. */
+interface GibibytesOption extends OptionText {
+  readonly type: 'gibibytes'
+  readonly value: string
+  readonly max: number
+  readonly default?: number
+  /** Shown in help in place of a default that is worked out later. */
+  readonly defaultText?: string
+}
 interface ChoiceOption extends OptionText {
   readonly type: 'choice'
   readonly choices: readonly string[]
   readonly default?: string
 }
-export type Option = BooleanOption | StringOption | IntegerOption | MinutesOption | ChoiceOption
+export type Option = BooleanOption | StringOption | IntegerOption | MinutesOption | GibibytesOption | ChoiceOption
 export type Options = Readonly<Record<string, Option>>
 
 export interface Argument {
@@ -87,7 +96,7 @@ export type Arguments = Readonly<Record<string, Argument>>
 type Present<O, T> = O extends { default: unknown } | { required: true } ? T : T | undefined
 type OptionValue<O extends Option> = O extends BooleanOption
   ? boolean
-  : O extends IntegerOption | MinutesOption
+  : O extends IntegerOption | MinutesOption | GibibytesOption
     ? Present<O, number>
     : O extends ChoiceOption
       ? Present<O, O['choices'][number]>

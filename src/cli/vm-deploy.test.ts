@@ -115,6 +115,30 @@ describe('vm deploy: the request', () => {
     assert.deepEqual([lines(stdout).length, stderr, requestsTo('svc-still')], [2, '', 1])
   })
 
+  it('vm deploy --name is the argument NAME, also as a prefix, and may repeat it', async () => {
+    await deploy('--name demo -i x')
+    await deploy('demo --name demo -i x')
+    await deploy('--name ci --generate-name -i x')
+    assert.deepEqual([asked[0]?.body.name, asked[1]?.body.name], ['demo', 'demo'])
+    assert.match(String(asked[2]?.body.name), /^ci-[a-z0-9]{5}$/)
+  })
+
+  const sizes: Readonly<Record<string, number>> = {
+    '8': 8,
+    '4.8': 4.8,
+    '8G': 8,
+    '8g': 8,
+    '0.5GB': 0.5,
+    '16Gi': 16,
+    '4.8GiB': 4.8,
+  }
+  for (const [text, memory] of Object.entries(sizes)) {
+    it(`vm deploy --memory ${text} asks for ${memory} GiB`, async () => {
+      await deploy(`demo -i x --memory ${text}`)
+      assert.equal(asked[0]?.body.memory, memory)
+    })
+  }
+
   const slips: Readonly<Record<string, RegExp>> = {
     demo: /Specify --image or --config\n.*svc3 image list/,
     'Demo -i x': /Invalid VM name "Demo"\n.*lowercase/,
@@ -122,9 +146,15 @@ describe('vm deploy: the request', () => {
     [`${'a'.repeat(60)} -i x --generate-name`]:
       /is too long with the suffix that is put behind it: at most 57 characters, not 60/,
     'demo -i x -c 0': /--cpu "0": specify a whole number/,
-    'demo -i x -m lots': /Invalid --memory "lots": specify GiB/,
+    'demo -i x -m lots': /Invalid --memory "lots": specify GiB, such as 8, 4\.8 or 8G/,
     'demo -i x -m 4.85': /--memory "4\.85"/,
     'demo -i x -m 0': /--memory "0"/,
+    'demo -i x -m 0G': /--memory "0G"/,
+    'demo -i x -m 8T': /--memory "8T"/,
+    'demo -i x -m 8192M': /--memory "8192M"/,
+    'demo -i x -m 100000': /--memory "100000": .* at most 99999/,
+    'demo -i x --name other': /Two names specified: demo and --name other\n.*Specify the name once/,
+    '-i x --name Demo': /Invalid VM name "Demo"/,
     'demo -i x -p 80': /--ports: invalid port "80"; use NODE:VM/,
     'demo -i x -p 22:22': /--ports: port 22 cannot be reserved/,
     'demo -i x --metadata planted-secret': /Invalid part 1 of --metadata: specify KEY=VALUE/,

@@ -73,7 +73,12 @@ const options = {
     max: 4_096,
     description: 'Number of CPU cores for VMs (default: all)',
   },
-  memory: { type: 'integer', value: 'GIB', min: 1, max: 900_000, description: 'Memory for VMs (default: 90 %)' },
+  memory: {
+    type: 'gibibytes',
+    value: 'GIB',
+    max: 900_000,
+    description: 'Memory for VMs in GiB, such as 16 or 16G (default: 90 %)',
+  },
   'max-vms': { type: 'integer', value: 'COUNT', min: 0, max: 100_000, description: 'Maximum number of VMs' },
   'image-quota': {
     type: 'string',

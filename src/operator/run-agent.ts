@@ -112,7 +112,7 @@ function start(
   signal: AbortSignal,
 ): Promise<Agent> {
   const { dataDir, imageDir, name, architecture, ip, cpu, memoryGib, maxVms, joinToken, trust } = options
-  const memoryMiB = memoryGib === undefined ? undefined : memoryGib * 1024
+  const memoryMiB = memoryGib === undefined ? undefined : Math.round(memoryGib * 1024)
   return startAgent(
     {
       apiUrls,

@@ -20,16 +20,17 @@ export const command = defineCommand({
       afterDashes: true,
     },
   },
-  options: {},
+  options: { 'no-descriptions': { type: 'boolean', description: 'Leave the descriptions empty' } },
   examples: [{ line: 'svc3 __complete -- vm de', does: 'Show the candidates for svc3 vm de' }],
-  async run({ host, commands }, { args: { words } }) {
+  async run({ host, commands }, { args: { words }, options }) {
     const current = words.at(-1) ?? ''
     try {
       const place = await placeOf(commands, words.slice(0, -1), current)
       const candidates = (await candidatesOf(host, place))
         .map(({ value, description }) => ({ value: place.prefix + value, description }))
         .filter(({ value }) => value.startsWith(current) && /^[\x21-\x7e]+$/.test(value))
-      const lines = candidates.map(({ value, description }) => `${value}\t${description.split('\n')[0]}\n`)
+      const about = (text: string): string | undefined => (options['no-descriptions'] ? '' : text.split('\n')[0])
+      const lines = candidates.map(({ value, description }) => `${value}\t${about(description)}\n`)
       const directive = place.names === 'files' || place.names === 'folders' ? place.names : ''
       host.stdout.write(`${lines.join('')}:${directive}\n`)
     } catch {

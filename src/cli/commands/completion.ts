@@ -1,6 +1,6 @@
 // svc3 completion
 import { defineCommand } from '../command.ts'
-import { completionScripts, type Shell, shells } from '../line/completion-scripts.ts'
+import { completionScript, type Shell, shells } from '../line/completion-scripts.ts'
 import { didYouMean } from '../line/suggest.ts'
 import { UsageError } from '../line/usage.ts'
 
@@ -12,17 +12,17 @@ export const command = defineCommand({
   arguments: {
     shell: { value: 'SHELL', description: shells.join(', '), required: true, choices: shells },
   },
-  options: {},
+  options: { 'no-descriptions': { type: 'boolean', description: 'Complete words without their descriptions' } },
   examples: [
     { line: 'eval "$(svc3 completion bash)"', does: 'bash' },
     { line: 'eval "$(svc3 completion zsh)"', does: 'zsh' },
     { line: 'svc3 completion fish | source', does: 'fish' },
     { line: 'svc3 completion powershell | Out-String | Invoke-Expression', does: 'PowerShell' },
   ],
-  async run({ host }, { args: { shell } }) {
-    if (!Object.hasOwn(completionScripts, shell))
+  async run({ host }, { args: { shell }, options }) {
+    if (!shells.some((known) => known === shell))
       throw new UsageError(`"${shell}" is not one of ${shells.join(', ')}${didYouMean(shell, shells)}`)
-    host.stdout.write(completionScripts[shell as Shell])
+    host.stdout.write(completionScript(shell as Shell, { isBare: options['no-descriptions'] }))
     return 0
   },
 })

@@ -172,6 +172,24 @@ describe('completion scripts', () => {
     assert.deepEqual(open, [])
   })
 
+  for (const shell of shells) {
+    it(`completion scripts of ${shell} with --no-descriptions differ in asking for none`, async () => {
+      const [full, bare] = [await run(['completion', shell]), await run(['completion', shell, '--no-descriptions'])]
+      assert.equal(bare.exitCode, 0)
+      assert.equal(bare.stdout.replace(' --no-descriptions', ''), full.stdout)
+      assert.match(bare.stdout, /__complete'? --no-descriptions '?--'? /)
+    })
+  }
+
+  it('completion without descriptions has the same candidates, each with an empty one', async () => {
+    const [full, bare] = [
+      await run(['__complete', '--', 'vm', 'de']),
+      await run(['__complete', '--no-descriptions', '--', 'vm', 'de']),
+    ]
+    assert.match(full.stdout, /^deploy\t\w.*\ndelete\t\w.*\n:\n$/)
+    assert.equal(bare.stdout, 'deploy\t\ndelete\t\n:\n')
+  })
+
   it('completion scripts are refused for unknown shells', async () => {
     const { exitCode, stderr } = await run(['completion', 'bsh'])
     assert.equal(exitCode, 2)

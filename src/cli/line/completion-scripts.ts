@@ -98,4 +98,8 @@ Register-ArgumentCompleter -Native -CommandName 'svc3', 'orka3' -ScriptBlock {
 }
 `
 
-export const completionScripts: Readonly<Record<Shell, string>> = { bash, zsh, fish, powershell }
+const scripts: Readonly<Record<Shell, string>> = { bash, zsh, fish, powershell }
+
+/** `isBare`: without descriptions. */
+export const completionScript = (shell: Shell, { isBare }: { readonly isBare: boolean }): string =>
+  isBare ? scripts[shell].replace(/'?__complete'?/, '$& --no-descriptions') : scripts[shell]

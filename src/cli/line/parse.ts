@@ -118,6 +118,7 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
   if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} must not be empty`)
   if (option.type === 'integer') return integer(name, option.min, option.max, last)
   if (option.type === 'minutes') return minutes(name, option.max, last)
+  if (option.type === 'gibibytes') return gibibytes(name, option.max, last)
   if (option.type === 'choice' && !option.choices.includes(last)) {
     const known = option.choices.join(', ')
     throw new UsageError(`Invalid --${name} "${last}": choose from ${known}${didYouMean(last, option.choices)}`)
@@ -135,6 +136,14 @@ function minutes(name: string, max: number, text: string): number {
   const seconds = /^\d+$/.test(text) ? Number(text) * 60 : (parseDuration(text) ?? 0)
   if (seconds >= 1 && seconds <= max * 60) return seconds / 60
   throw new UsageError(`Invalid --${name} "${text}": specify minutes from 1 to ${max}, or a time such as 90s or 1h30m`)
+}
+
+/** G, GB, Gi and GiB are one unit here, as they are in what the service prints. */
+function gibibytes(name: string, max: number, text: string): number {
+  const [, digits = '0'] = /^(\d{1,6}(?:\.\d)?)(?:gi?b?)?$/i.exec(text) ?? []
+  const value = Number(digits)
+  if (value > 0 && value <= max) return value
+  throw new UsageError(`Invalid --${name} "${text}": specify GiB, such as 8, 4.8 or 8G, at most ${max}`)
 }
 
 function takeArguments(

@@ -31,6 +31,7 @@ export const command = defineCommand({
     name: { value: 'NAME', description: 'up to 63 lowercase letters, digits and dashes; generated if empty' },
   },
   options: {
+    name: { type: 'string', value: 'NAME', names: 'new', description: 'The same as the argument NAME' },
     image: { type: 'string', short: 'i', value: 'IMAGE', description: 'Image name, or OCI reference (arm64)' },
     config: { type: 'string', value: 'CONFIG', description: 'VM configuration; other options override its values' },
     'generate-name': { type: 'boolean', description: 'Use NAME as a prefix and add five characters' },
@@ -74,8 +75,11 @@ export const command = defineCommand({
       throw new UsageError('--tag-required requires --tag', 'Add --tag TAG')
     if (ttl !== undefined && !parseDuration(ttl))
       throw new UsageError(`Invalid --ttl "${ttl}"`, 'Specify a duration, for example 2h or 30m')
-    const isGenerated = args.name === undefined || options['generate-name']
-    const prefix = checkPrefix(args.name ?? 'vm', isGenerated)
+    const name = args.name ?? options.name
+    if (options.name !== undefined && options.name !== name)
+      throw new UsageError(`Two names specified: ${name} and --name ${options.name}`, 'Specify the name once')
+    const isGenerated = name === undefined || options['generate-name']
+    const prefix = checkPrefix(name ?? 'vm', isGenerated)
     const body = defined({
       image,
       vmConfig,

@@ -16,11 +16,12 @@ export const shapeOptions = {
     description: 'Number of CPU cores (default 3)',
   },
   memory: {
-    type: 'string',
+    type: 'gibibytes',
     short: 'm',
     value: 'GIB',
+    max: 99_999,
     defaultText: "the cores' share of the node",
-    description: 'Memory in GiB, such as 8 or 4.8',
+    description: 'Memory in GiB, such as 8, 4.8 or 8G',
   },
   node: { type: 'string', value: 'NODE', description: 'Use only this node' },
   tag: { type: 'string', value: 'TAG', description: 'Prefer nodes with this tag' },
@@ -50,7 +51,7 @@ export function shapeOf(options: Values<Record<never, never>, typeof shapeOption
     throw new UsageError(`Invalid --tag "${tag}"`, 'Use up to 63 letters, digits, dashes, underscores and periods')
   return defined({
     cpu: options.cpu,
-    memory: memoryOf(options.memory),
+    memory: options.memory,
     node: options.node,
     tag,
     tagRequired: whenSet(options['tag-required'], true),
@@ -74,10 +75,3 @@ type Defined<T> = { [Name in keyof T]?: Exclude<T[Name], undefined> }
 /** Without the fields that are undefined. */
 export const defined = <T extends object>(fields: T): Defined<T> =>
   Object.fromEntries(Object.entries(fields).filter((field) => field[1] !== undefined)) as Defined<T>
-
-function memoryOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const gibibytes = /^\d{1,5}(\.\d)?$/.test(text) ? Number(text) : 0
-  if (gibibytes > 0) return gibibytes
-  throw new UsageError(`Invalid --memory "${text}": specify GiB`, 'For example: --memory 4.8')
-}
