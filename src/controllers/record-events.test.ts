@@ -5,6 +5,7 @@ import { startService, type TestService } from '../../test/support/rigs/service.
 import { addImage, startNode, startScheduler } from '../../test/support/stand-ins/node.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
 import type { DesiredVm } from '../api/nodes/agent.ts'
+import { nothingYet, type PushJobRecord } from '../store/records/push-jobs.ts'
 import { expireVms } from './expire-vms.ts'
 import { recordEvents } from './record-events.ts'
 
@@ -165,5 +166,89 @@ describe('events of what happens without a caller', () => {
       ),
     )
     assert.deepEqual(await events('images', 'pulled'), [])
+  })
+
+  it('events of what happens without a caller tell of a VM that powers off, and of one that has to leave its node', async () => {
+    const node = await startNode(service)
+    await deploy({ name: 'demo' })
+    await node.say(vm('demo'), { generation: 1, power: 'stopped' })
+    await told('vms', 'demo', [
+      'VM demo placed on node-1',
+      'VM demo started on node-1',
+      'admin@example.com deployed VM demo (image intel)',
+      'VM demo powered off on node-1',
+    ])
+    const { vms } = service.services.collections
+    const { place, ...homeless } = { ...vm('demo'), name: 'moved', uid: 'another' }
+    assert.ok(place)
+    const desired = { ...homeless.desired, generation: 2 }
+    const waiting = { ...homeless, desired, observed: { ...homeless.observed, hasRun: false } }
+    const entry = await vms.create('svc-default', 'moved', waiting)
+    await vms.update(entry, { ...waiting, place: { ...place, node: 'node-2' } })
+    await told('vms', 'moved', ['VM moved rescheduled to node-2'])
+  })
+
+  it('events of what happens without a caller tell how pushes end, unless somebody cancelled them', async () => {
+    const { pushJobs } = service.services.collections
+    const at = '2026-11-15T09:00:00Z'
+    const end = async (name: string, ended: { status: PushJobRecord['status']; errorMessage?: string }) => {
+      const job = {
+        name,
+        namespace: 'svc-default',
+        vm: 'demo',
+        vmUid: 'u',
+        image: `registry.example.com/team/${name}:v1`,
+        owner: 'a',
+        capture: 'c',
+        status: 'Running',
+        progress: nothingYet,
+        startedAt: at,
+      } as const
+      await pushJobs.update(await pushJobs.create('svc-default', name, job), { ...job, ...ended, finishedAt: at })
+    }
+    await end('cancelled', { status: 'Cancelled' })
+    await end('pushed', { status: 'Succeeded' })
+    await end('failed', { status: 'Failed', errorMessage: 'The registry is read-only' })
+    await told('vms', 'demo', [
+      'VM demo pushed to registry.example.com/team/pushed:v1',
+      'Failed to push VM demo to registry.example.com/team/failed:v1: The registry is read-only',
+    ])
+  })
+
+  it('events of what happens without a caller tell administrators, and nobody else, of a renewed certificate', async () => {
+    const { certificates } = service.services.collections
+    const record = { certificate: 'one', origin: 'made', updatedAt: '', updatedBy: 'system', sealed: '' } as const
+    const entry = await certificates.create('', 'renewed', record)
+    await certificates.update(entry, { ...record, certificate: 'two' })
+    await told('certificates', 'api', ['The self-signed certificate of the API was renewed'])
+    const { body } = await service.call('GET', `${inDefault}/events`, { token: service.devToken })
+    assert.ok(!JSON.stringify(body).includes('certificate'), JSON.stringify(body))
+  })
+
+  it('events of what happens without a caller are hidden from members of other namespaces', async () => {
+    const { isos } = service.services.collections
+    const at = '2026-11-15T09:00:00Z'
+    const iso = {
+      name: 'setup',
+      description: '',
+      architecture: 'amd64',
+      sizeBytes: 1,
+      owner: 'a',
+      createdAt: at,
+      updatedAt: at,
+    } as const
+    const pull = { reference: 'r', namespace: 'svc-ios', bytes: 1, sha256: 'x' } as const
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    await isos.update(await isos.create('', 'setup', { ...iso, state: 'Updating', pull }), iso)
+    const ofIos = '/api/v1/namespaces/svc-ios/events'
+    await eventually(async () => {
+      const { body } = await service.call('GET', ofIos)
+      assert.ok(body.items.some(({ message }: Shown) => message === 'ISO setup pulled'))
+    })
+    const refused = await service.call('GET', ofIos, { token: service.devToken })
+    assert.equal(refused.status, 403)
+    const own = await service.call('GET', `${inDefault}/events`, { token: service.devToken })
+    assert.equal(own.status, 200)
+    assert.ok(!own.text.includes('setup'), own.text)
   })
 })
