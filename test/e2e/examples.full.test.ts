@@ -106,6 +106,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 remote-iso pull ventura.iso': { exit: 5 },
   'svc3 remote-iso pull ventura.iso mine --wait': { exit: 5 },
   'svc3 migrate scan /var/log/nginx --summary': { as: { '/var/log/nginx': 'scripts/' } },
+  'svc3 migrate scan . --strict -o sarif > legacy.sarif': { as: { '.': 'scripts/' } },
   'svc3 events --for vm/demo --watch': { until: /vms\/demo/, exit: 130 },
   'svc3 node namespace mini-arm-13 svc-ios': {},
   'svc3 node list mini-arm-13 -o wide': { given: ['node namespace mini-arm-13 svc-default -n svc-ios'] },

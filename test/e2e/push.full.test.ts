@@ -130,7 +130,7 @@ describe('a VM that is pushed', () => {
     const { status, errorMessage = '' } = (await jobOf(image('tiny:wrong'), 'svc-default')) ?? assert.fail()
     assert.equal(status, 'Failed')
     for (const told of [failed.stderr, errorMessage]) {
-      assert.match(told, /does not let us in.*svc3 regcred add/)
+      assert.match(told, /rejected the credentials.*svc3 regcred add/)
       assert.doesNotMatch(told, /canary/)
     }
     await addCredentials('svc-default')
