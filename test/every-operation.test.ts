@@ -325,6 +325,10 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
     await withTiny(fresh)
     await withNode(fresh)
   },
+  removeFromImageCache: async (fresh) => {
+    await withTiny(fresh)
+    await withNode(fresh)
+  },
   findPeers: asAgent,
   describeImage: withTiny,
   deleteImage: withTiny,

@@ -62,6 +62,7 @@ const usages: Partial<Record<OperationId, string>> = {
   listCachedImages: 'imagecache list -o wide',
   addCachedImage: `imagecache add {image} ${nodeSelection}`,
   removeCachedImage: `imagecache remove {image} ${nodeSelection}`,
+  removeFromImageCache: `imagecache remove {image} ${nodeSelection}`,
   listNodes: 'node list -o wide',
   tagNode: 'node tag {name} {tag}',
   untagNode: 'node untag {name} {tag}',

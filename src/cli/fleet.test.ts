@@ -45,9 +45,9 @@ describe('node list', () => {
     const [header, first] = lines((await svc3('node list -o wide')).stdout)
     assert.equal(
       header?.split('\t').slice(4).join(' '),
-      'IP ALLOCATABLE-CPU ALLOCATABLE-MEMORY VERSION OS ARCHITECTURE TAGS',
+      'IP ALLOCATABLE-CPU ALLOCATABLE-MEMORY VERSION OS ARCHITECTURE TAGS RUNTIME',
     )
-    assert.equal(first?.split('\t').slice(4).join(' '), '10.0.0.7 8 16.00G 3.0.0 Linux 6.1 arm64 ios,fast')
+    assert.equal(first?.split('\t').slice(4).join(' '), '10.0.0.7 8 16.00G 3.0.0 Linux 6.1 arm64 ios,fast qemu')
     assert.equal(JSON.parse((await svc3('node list -o json')).stdout).length, 2)
   })
 
@@ -238,11 +238,12 @@ describe('vm-config', () => {
   it('vm-config list has the columns that scripts know', async () => {
     serve(service, { 'GET vmconfigs': answers({ items: [config] }) })
     assert.equal((await svc3('vm-config list')).stdout, 'NAME\tIMAGE\tCPU\tMEMORY\nios-build\tsonoma\t4\tauto\n')
-    const [header] = lines((await svc3('vmc list ios-build -o wide')).stdout)
+    const [header, row] = lines((await svc3('vmc list ios-build -o wide')).stdout)
     assert.equal(
       header?.split('\t').slice(4).join(' '),
-      'ISO VNC SCHEDULER TAG TAG-REQUIRED NODE GPU NET-BOOST SERIAL OWNER',
+      'ISO VNC SCHEDULER TAG TAG-REQUIRED NODE GPU NET-BOOST SERIAL OWNER DISPLAY-WIDTH DISPLAY-HEIGHT DISPLAY-DPI',
     )
+    assert.equal(row?.split('\t').slice(-4).join(' '), 'ada@example.com 1920 1080 96')
   })
 
   it('vm-config delete takes several', async () => {

@@ -51,6 +51,7 @@ describe('nodes that do not answer', () => {
     await mark(false)
     assert.equal(await settleOnce(service.services), 0)
     const { body } = await service.call('GET', `${here}/images/saved`)
+    assert.equal(body.description, 'Saved from VM demo in namespace svc-default.')
     assert.deepEqual([body.state, body.progress], ['Updating', { percent: 0, bytes: 0 }])
     assert.equal(
       body.errorMessage,

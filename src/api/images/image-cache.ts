@@ -50,7 +50,7 @@ const Names = (description: string) =>
 const NodeSelection = t.Object(
   {
     nodes: Names('Node names'),
-    tags: Names('Suitable nodes with any of these tags'),
+    tags: Names('Suitable nodes with all of these tags'),
     all: Flag('All suitable nodes of the namespace: same type as the image, or with a copy of it'),
   },
   { title: 'NodeSelection' },
@@ -62,7 +62,7 @@ const NodeResult = t.Object(
     node: t.String(),
     code: t.Integer({
       description:
-        '202 accepted, 200 nothing to do, 404 node or copy not found, 409 in use or no space, 422 wrong architecture',
+        '202 accepted, 200 nothing to do, 404 node not found, 409 in use or no space, 422 wrong architecture',
     }),
     result: t.Enum(['Accepted', 'Unchanged', 'NotFound', 'InUse', 'NoSpace', 'WrongArchitecture', 'NotPossible']),
     message: t.String(),
@@ -199,35 +199,50 @@ export const addCachedImage = operation({
   },
 })
 
-export const removeCachedImage = operation({
-  id: 'removeCachedImage',
+const removal = {
   noun,
   method: 'POST',
-  path: `${path}/{image}/remove`,
   allow: 'dev',
   status: 207,
   summary: 'Remove copies of an image from nodes',
   description: 'Refused for nodes where VMs use it. The image stays; the next deploy fetches it again.',
-  involves: 'params.image',
   involvesKind: 'images',
   past: 'removed image {name} from the cache',
   tells: ['nodes', 'tags', 'all'],
-  body: NodeSelection,
   response: NodeResults,
   refuses: ['NotFound'],
-  example: {
-    params,
-    body: { all: true },
-    response: {
-      items: [
-        {
-          node: 'mini-arm-13',
-          code: 409,
-          result: 'InUse',
-          message: 'VMs on the node use the image: svc-default/vm-cznfv',
-        },
-        { node: 'mini-arm-14', code: 202, result: 'Accepted', message: 'Removing' },
-      ],
+} as const
+const removed = {
+  items: [
+    {
+      node: 'mini-arm-13',
+      code: 409,
+      result: 'InUse',
+      message: 'VMs on the node use the image: svc-default/vm-cznfv',
     },
-  },
+    { node: 'mini-arm-14', code: 202, result: 'Accepted', message: 'Removing' },
+  ],
+}
+
+export const removeCachedImage = operation({
+  ...removal,
+  id: 'removeCachedImage',
+  path: `${path}/{image}/remove`,
+  involves: 'params.image',
+  body: NodeSelection,
+  example: { params, body: { all: true }, response: removed },
+})
+
+/** As clients of 3.6 send it. */
+export const removeFromImageCache = operation({
+  ...removal,
+  id: 'removeFromImageCache',
+  path: `${inNamespace}/imagecache/remove`,
+  summary: 'Remove copies of an image from nodes, with its name in the body',
+  involves: 'body.image',
+  body: t.Object(
+    { image: t.String({ minLength: 1, maxLength: 512 }), ...NodeSelection.properties },
+    { title: 'ImageCacheRemoval' },
+  ),
+  example: { params: { namespace: 'svc-default' }, body: { image: 'tiny-arm64', all: true }, response: removed },
 })

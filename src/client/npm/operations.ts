@@ -174,6 +174,16 @@ export interface Image {
   resourceVersion: string
 }
 
+export interface ImageCacheRemoval {
+  image: string
+  /** Node names */
+  nodes?: Array<string>
+  /** Suitable nodes with all of these tags */
+  tags?: Array<string>
+  /** All suitable nodes of the namespace: same type as the image, or with a copy of it */
+  all?: boolean
+}
+
 /** Save or commit in progress */
 export interface ImageCapture {
   kind: 'save' | 'commit'
@@ -355,6 +365,7 @@ export interface Node {
   noMacos?: string
   /** Images on the node */
   images: Array<string>
+  /** What runs the VMs, with its version: `qemu (QEMU 7.2.9 (kvm))` */
   driver: string
   /** Version of the agent */
   version: string
@@ -415,7 +426,7 @@ export interface NodeMove {
 
 export interface NodeResult {
   node: string
-  /** 202 accepted, 200 nothing to do, 404 node or copy not found, 409 in use or no space, 422 wrong architecture */
+  /** 202 accepted, 200 nothing to do, 404 node not found, 409 in use or no space, 422 wrong architecture */
   code: number
   result: 'Accepted' | 'Unchanged' | 'NotFound' | 'InUse' | 'NoSpace' | 'WrongArchitecture' | 'NotPossible'
   message: string
@@ -428,7 +439,7 @@ export interface NodeResults {
 export interface NodeSelection {
   /** Node names */
   nodes?: Array<string>
-  /** Suitable nodes with any of these tags */
+  /** Suitable nodes with all of these tags */
   tags?: Array<string>
   /** All suitable nodes of the namespace: same type as the image, or with a copy of it */
   all?: boolean
@@ -1334,6 +1345,20 @@ export interface Methods {
       namespace?: string
       image: string
       body: NodeSelection
+    },
+  ): Promise<NodeResults>
+  /**
+   * Remove copies of an image from nodes, with its name in the body
+   *
+   * Refused for nodes where VMs use it. The image stays; the next deploy fetches it again.
+   *
+   * `POST /api/v1/namespaces/{namespace}/imagecache/remove`
+   */
+  removeFromImageCache(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: ImageCacheRemoval
     },
   ): Promise<NodeResults>
   /**

@@ -36,15 +36,15 @@ interface Saving {
 }
 
 export async function saveVm(services: CaptureServices, images: ImageStore, saving: Saving): Promise<Made> {
-  const { vm, imageName: image, description = '', asked } = saving
-  const { name, shape, observed, desired } = vm.value
+  const { vm, imageName: image, asked } = saving
+  const { name, namespace, shape, observed, desired } = vm.value
   images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
   if (!isRepeated(vm.value, asked.requestKey)) assertMay('save', vm.value)
   const from = services.collections.images.get('', shape.image)?.value
   const made = await images.create(
     {
       name: image,
-      description,
+      description: saving.description || `Saved from VM ${name} in namespace ${namespace}.`,
       architecture: shape.architecture,
       // Of the same guest as the image; what its node packs says so again, also where the image is no record of ours.
       ...(from?.os && { os: from.os }),

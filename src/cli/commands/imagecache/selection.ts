@@ -8,7 +8,7 @@ export const imageArgument = { image: { value: 'IMAGE', description: 'name of th
 
 export const selectionOptions = {
   nodes: { type: 'string', value: 'NODE,…', repeatable: true, description: 'Names of nodes' },
-  tags: { type: 'string', value: 'TAG,…', repeatable: true, description: 'Nodes with any of these tags' },
+  tags: { type: 'string', value: 'TAG,…', repeatable: true, description: 'Nodes with all of these tags' },
   all: { type: 'boolean', description: 'All nodes of the namespace' },
 } as const satisfies Options
 

@@ -17,4 +17,5 @@ export const columns: readonly Column<Node>[] = [
   { header: 'OS', wide: true, cell: (node) => node.os },
   { header: 'ARCHITECTURE', wide: true, cell: (node) => node.architecture },
   { header: 'TAGS', wide: true, cell: (node) => node.orkaTags.join(',') || undefined },
+  { header: 'RUNTIME', wide: true, cell: (node) => node.driver || undefined },
 ]

@@ -17,4 +17,7 @@ export const columns: readonly Column<VmConfig>[] = [
   { header: 'NET-BOOST', wide: true, cell: (config) => config.netBoost },
   { header: 'SERIAL', wide: true, cell: (config) => config.systemSerial },
   { header: 'OWNER', wide: true, cell: (config) => config.owner },
+  { header: 'DISPLAY-WIDTH', wide: true, cell: (config) => config.displayWidth },
+  { header: 'DISPLAY-HEIGHT', wide: true, cell: (config) => config.displayHeight },
+  { header: 'DISPLAY-DPI', wide: true, cell: (config) => config.displayDPI },
 ]

@@ -167,7 +167,13 @@ describe('removing', () => {
   })
 
   it('removing is told to the agent until it says that the copy is gone', async () => {
-    assert.deepEqual((await ask('ventura', 'remove', { nodes: ['one'] }))[0]?.result, 'NotFound')
+    assert.deepEqual(
+      (await ask('ventura', 'remove', { nodes: ['none', 'one'] })).map(({ code, result }) => [code, result]),
+      [
+        [404, 'NotFound'],
+        [200, 'Unchanged'],
+      ],
+    )
     assert.deepEqual((await ask('sonoma', 'remove', { all: true }))[0]?.message, 'Removing')
     await told({ images: [], drops: ['recipe:sonoma'] })
     assert.equal((await copies('sonoma'))[0].state, 'Removing')
@@ -176,6 +182,34 @@ describe('removing', () => {
     await one.report({ cache: [] })
     assert.deepEqual([cacheOf(), await copies('sonoma')], [{ pins: {}, drops: [] }, []])
     assert.deepEqual(await ask('sonoma', 'remove', { all: true }), [])
+  })
+
+  it('removing by …/imagecache/remove is the same, with the image in the body', async () => {
+    const remove = (body: unknown, token = service.devToken) =>
+      service.call('POST', `${base}/imagecache/remove`, { body, token })
+    await ask('sonoma', 'add', { nodes: ['one'] })
+    await one.report({ cache: [{ key: 'recipe:sonoma', state: 'Ready' }] })
+    for (const [body, status] of [
+      [{ all: true }, 400],
+      [{ image: 'sonoma' }, 400],
+      [{ image: 'nothing', all: true }, 404],
+    ] as const)
+      assert.equal((await remove(body)).status, status)
+    assert.equal((await copies('sonoma'))[0].state, 'Ready')
+    const answer = await remove({ image: 'sonoma', nodes: ['one'] })
+    const item = { node: 'one', code: 202, result: 'Accepted', message: 'Removing' }
+    assert.deepEqual([answer.status, answer.body], [207, { items: [item] }])
+    await told({ images: [], drops: ['recipe:sonoma'] })
+    const { body } = await service.call('GET', `${base}/events`)
+    assert.match(body.items.at(-1).message, /removed image sonoma from the cache \(nodes one\)$/)
+  })
+
+  it('removing by tags means the nodes that have all of them', async () => {
+    await service.call('POST', `${base}/nodes/one/tag`, { body: { tag: 'ios' } })
+    await one.report({ cache: [{ key: 'recipe:ventura', state: 'Ready' }] })
+    assert.deepEqual(await ask('ventura', 'remove', { tags: ['ios', 'beta'] }), [])
+    await service.call('POST', `${base}/nodes/one/tag`, { body: { tag: 'beta' } })
+    assert.equal((await ask('ventura', 'remove', { tags: ['ios', 'beta'] }))[0]?.message, 'Removing')
   })
 })
 

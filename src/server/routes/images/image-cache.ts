@@ -44,7 +44,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
     { nodes: named = [], tags = [], all = false }: NodeSelection,
     isMeant: (node: NodeRecord) => boolean,
   ): string[] => {
-    const found = nodesOf(namespace).filter((node) => all || node.tags.some((tag) => tags.includes(tag)))
+    const found = nodesOf(namespace).filter((node) => all || isTagged(node, tags))
     return [...new Set([...named, ...found.filter(isMeant).map(({ name }) => name)])].toSorted()
   }
 
@@ -133,34 +133,38 @@ export function imageCache({ collections }: { readonly collections: Collections 
       })
     },
 
-    removeCachedImage({ params: { namespace, image: name }, body }) {
-      checkSelection(body)
-      const image = cached(namespace, name)
-      const key = cacheKeyOf(image)
-      const names = chosen(namespace, body, (node) => copyOn(node, image) !== undefined)
-      return onEach(namespace, names, (node) => {
-        const { pins, drops } = node.cache ?? noCache
-        const copy = copyOn(node, image)
-        if (!copy) return { code: 404, result: 'NotFound', message: 'Image not found on the node' }
-        if (copy.state === 'Removing') return unchanged('Already being removed')
-        const users = vmsOn(collections, node).filter((each) => each.key === key)
-        if (users.length > 0) {
-          const message = `VMs on the node use the image: ${users.map(({ vm }) => vm).join(', ')}`
-          return { code: 409, result: 'InUse', message: message.slice(0, 1_000) }
-        }
-        const { [name]: _, ...others } = pins
-        const sharers = Object.keys(others).filter((other) => keyOfName(other) === key)
-        if (sharers.length > 0) {
-          const message = `Kept for ${sharers.join(', ')}, which has the same content`
-          return copy.pinned
-            ? { code: 202, result: 'Accepted', message, cache: { pins: others, drops } }
-            : { code: 409, result: 'InUse', message }
-        }
-        const hasCopy = key !== undefined && node.report?.cache?.some((each) => each.key === key)
-        const cache = { pins: others, drops: hasCopy ? [...drops, key] : drops }
-        return { code: 202, result: 'Accepted', message: removing(node), cache }
-      })
-    },
+    removeCachedImage: ({ params: { namespace, image }, body }) => remove(namespace, image, body),
+
+    removeFromImageCache: ({ params: { namespace }, body }) => remove(namespace, body.image, body),
+  }
+
+  function remove(namespace: string, name: string, selection: NodeSelection) {
+    checkSelection(selection)
+    const image = cached(namespace, name)
+    const key = cacheKeyOf(image)
+    const names = chosen(namespace, selection, (node) => copyOn(node, image) !== undefined)
+    return onEach(namespace, names, (node) => {
+      const { pins, drops } = node.cache ?? noCache
+      const copy = copyOn(node, image)
+      if (!copy) return unchanged('Not on the node')
+      if (copy.state === 'Removing') return unchanged('Already being removed')
+      const users = vmsOn(collections, node).filter((each) => each.key === key)
+      if (users.length > 0) {
+        const message = `VMs on the node use the image: ${users.map(({ vm }) => vm).join(', ')}`
+        return { code: 409, result: 'InUse', message: message.slice(0, 1_000) }
+      }
+      const { [name]: _, ...others } = pins
+      const sharers = Object.keys(others).filter((other) => keyOfName(other) === key)
+      if (sharers.length > 0) {
+        const message = `Kept for ${sharers.join(', ')}, which has the same content`
+        return copy.pinned
+          ? { code: 202, result: 'Accepted', message, cache: { pins: others, drops } }
+          : { code: 409, result: 'InUse', message }
+      }
+      const hasCopy = key !== undefined && node.report?.cache?.some((each) => each.key === key)
+      const cache = { pins: others, drops: hasCopy ? [...drops, key] : drops }
+      return { code: 202, result: 'Accepted', message: removing(node), cache }
+    })
   }
 
   function keyOfName(name: string): string | undefined {
@@ -168,6 +172,9 @@ export function imageCache({ collections }: { readonly collections: Collections 
     return image && cacheKeyOf(image)
   }
 }
+
+const isTagged = (node: NodeRecord, tags: readonly string[]): boolean =>
+  tags.length > 0 && tags.every((tag) => node.tags.includes(tag))
 
 function checkSelection({ nodes = [], tags = [], all = false }: NodeSelection): void {
   if (all || nodes.length > 0 || tags.length > 0) return
@@ -177,7 +184,7 @@ function checkSelection({ nodes = [], tags = [], all = false }: NodeSelection): 
 }
 
 function noNode(namespace: string, { architecture }: ImageRecord, { tags = [], all }: NodeSelection): ApiError {
-  const what = all ? '' : ` with tag ${tags.join(' or ').slice(0, 200)}`
+  const what = all ? '' : ` with tag ${tags.join(' and ').slice(0, 200)}`
   return new ApiError('NotFound', `No ${architecture} node${what} found: node not found in ${namespace}`, {
     kind: 'nodes',
     hint: `Run svc3 node list -n ${namespace} -o wide to see all nodes and tags`,
