@@ -34,7 +34,8 @@ async function run(command: string): Promise<{ lines: string[]; seconds: number 
   child.stdout.on('data', (chunk) => {
     output += chunk
   })
-  await once(child, 'close')
+  const [code] = await once(child, 'close')
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${output}`)
   const seconds = (performance.now() - started) / 1_000
   const lines = output
     .replaceAll('\r\n', '\n')

@@ -14,7 +14,6 @@ interface FetchResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
   readonly body: { getReader(): Reader } | null
-  text(): Promise<string>
 }
 
 interface Reader {
@@ -69,9 +68,15 @@ function responseOf(response: FetchResponse, url: string, fail: Fail): Transport
       return chunksOf(response, fail)
     },
     text: async (maxBytes) => {
-      const text = await response.text().catch((error: unknown) => Promise.reject(fail(error)))
-      if (text.length > maxBytes) throw tooLong(url, maxBytes)
-      return text
+      const decoder = new TextDecoder()
+      let text = ''
+      let bytes = 0
+      for await (const chunk of chunksOf(response, fail)) {
+        bytes += chunk.length
+        if (bytes > maxBytes) throw tooLong(url, maxBytes)
+        text += decoder.decode(chunk, { stream: true })
+      }
+      return text + decoder.decode()
     },
   }
 }

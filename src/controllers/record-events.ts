@@ -12,7 +12,7 @@ import type { View } from '../store/view.ts'
 import type { Controller } from './controller.ts'
 
 /** What an event says, before it is one. */
-interface Happening {
+interface EventDraft {
   readonly namespace: string
   readonly kind: string
   readonly name: string
@@ -22,13 +22,13 @@ interface Happening {
   readonly audience?: EventRecord['audience']
 }
 
-type Compare<T> = (before: T, after: T) => Happening | undefined
+type Compare<T> = (before: T, after: T) => EventDraft | undefined
 
 export function recordEvents({ collections, clock, log }: Controller): Pick<Loop, 'nudge' | 'stop'> {
   const { events, vms, nodes, images, isos, pushJobs, certificates } = collections
   const writing = new Set<Promise<unknown>>()
 
-  function write({ namespace, kind, name, reason, message, isBad, audience = 'dev' }: Happening): void {
+  function write({ namespace, kind, name, reason, message, isBad, audience = 'dev' }: EventDraft): void {
     const event: EventRecord = newEvent(clock.now(), {
       type: isBad ? 'Warning' : 'Normal',
       reason,
@@ -52,18 +52,18 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     view.subscribe((changes) => {
       for (const change of changes) {
         if (change.type !== 'put' || !change.previous) continue
-        const happening = compare(change.previous.value, change.entry.value)
-        if (happening) write(happening)
+        const draft = compare(change.previous.value, change.entry.value)
+        if (draft) write(draft)
       }
     })
 
   const unsubscribes = [
-    follow(vms.view, ofVm),
-    follow(nodes.view, ofNode),
-    follow(images.view, (before, after) => ofImage('image', before, after)),
-    follow(isos.view, (before, after) => ofImage('iso', before, after)),
-    follow(pushJobs.view, ofPush),
-    follow(certificates.view, ofCertificate),
+    follow(vms.view, vmEvent),
+    follow(nodes.view, nodeEvent),
+    follow(images.view, (before, after) => imageEvent('image', before, after)),
+    follow(isos.view, (before, after) => imageEvent('iso', before, after)),
+    follow(pushJobs.view, pushEvent),
+    follow(certificates.view, certificateEvent),
   ]
   return {
     nudge: () => undefined,
@@ -74,12 +74,12 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
   }
 }
 
-const ofVm: Compare<VmRecord> = (before, after) => {
+const vmEvent: Compare<VmRecord> = (before, after) => {
   const found = vmChange(before, after)
   return found && { namespace: after.namespace, kind: 'vms', name: after.name, ...found }
 }
 
-type Found = Pick<Happening, 'reason' | 'message' | 'isBad'>
+type Found = Pick<EventDraft, 'reason' | 'message' | 'isBad'>
 
 function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
   const { name, failure, place, observed, desired } = after
@@ -134,7 +134,7 @@ function powerChange({ observed: was }: VmRecord, { name, observed: is }: VmReco
     : undefined
 }
 
-const ofNode: Compare<NodeRecord> = (before, after) => {
+const nodeEvent: Compare<NodeRecord> = (before, after) => {
   if (before.isReady === after.isReady || before.uid !== after.uid) return undefined
   const { name, namespace } = after
   const about = { namespace, kind: 'nodes', name }
@@ -142,7 +142,7 @@ const ofNode: Compare<NodeRecord> = (before, after) => {
   return { ...about, reason: 'NodeReady', message: `Node ${name} is ready` }
 }
 
-function ofImage(kind: 'image' | 'iso', before: ImageRecord, after: ImageRecord): Happening | undefined {
+function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageRecord): EventDraft | undefined {
   const { name, state = 'Ready', errorMessage } = after
   const { pull, capture } = before
   if (before.state !== 'Updating' || state === 'Updating' || (!pull && !capture)) return undefined
@@ -166,7 +166,7 @@ function ofImage(kind: 'image' | 'iso', before: ImageRecord, after: ImageRecord)
   return { ...about, reason: 'ImageSaved', message: `${what} saved from VM ${capture?.vm.name}` }
 }
 
-const ofPush: Compare<PushJobRecord> = (before, after) => {
+const pushEvent: Compare<PushJobRecord> = (before, after) => {
   const { vm, namespace, status, image, errorMessage } = after
   // Whoever cancels it is an event already.
   if (isOver(before) || !isOver(after) || status === 'Cancelled') return undefined
@@ -181,7 +181,7 @@ const ofPush: Compare<PushJobRecord> = (before, after) => {
     : { ...about, reason: 'ImagePushed', message: `VM ${vm} pushed to ${image}` }
 }
 
-const ofCertificate: Compare<CertificateRecord> = (before, after) =>
+const certificateEvent: Compare<CertificateRecord> = (before, after) =>
   before.certificate === after.certificate || after.origin !== 'made'
     ? undefined
     : {

@@ -38,6 +38,10 @@ function guid(text: string): Buffer {
 
 /** A header and its table of 128 entries, as every tool writes them. */
 function gpt(...found: string[]): (readonly [number, Buffer])[] {
+  return gptOf(sectorBytes, found)
+}
+
+function gptOf(sector: number, found: readonly string[]): (readonly [number, Buffer])[] {
   const header = Buffer.alloc(sectorBytes)
   header.write('EFI PART', 0, 'latin1')
   header.writeBigUInt64LE(2n, 72)
@@ -45,7 +49,7 @@ function gpt(...found: string[]): (readonly [number, Buffer])[] {
   header.writeUInt32LE(128, 84)
   const table = Buffer.alloc(128 * 128)
   for (const [index, type] of found.entries()) guid(type).copy(table, 128 * index)
-  return [...mbr([0xee]), [sectorBytes, header], [2 * sectorBytes, table]]
+  return [...mbr([0xee]), [sector, header], [2 * sector, table]]
 }
 
 /** As fdisk writes it: four entries and the signature. */
@@ -58,6 +62,10 @@ function mbr(types: readonly number[], code = ''): (readonly [number, Buffer])[]
 }
 
 describe('boot path', () => {
+  it('boot path: a table for sectors of 4096 bytes is read like any other', async () => {
+    assert.deepEqual(await diskOf(gptOf(4096, [types.efi, types.apfs])), { efi: true, bios: false, apple: true })
+  })
+
   it('an EFI system partition in a GPT is found, wherever it stands', async () => {
     assert.deepEqual(await diskOf(gpt(types.linux, types.efi)), {
       efi: true,

@@ -12,6 +12,8 @@ interface BootPath {
 }
 
 const sectorBytes = 512
+/** Of the disks that GPT is looked for on: those of Macs have the larger. */
+const gptSectorBytes = [512, 4096]
 /** GPT has 128 entries of 128 bytes, nearly always. */
 const mostTableBytes = 128 * 1024
 const smallestEntryBytes = 128
@@ -33,7 +35,7 @@ export async function readBootPath(file: string): Promise<BootPath> {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset)
     return buffer.subarray(0, bytesRead)
   }
-  const [first, header] = [await read(0, sectorBytes), await read(sectorBytes, sectorBytes)]
+  const first = await read(0, sectorBytes)
   if (first.length < sectorBytes) return { efi: false, bios: false, apple: false }
   const isSigned = first.readUInt16LE(510) === 0xaa55
   const bios = isSigned && first.subarray(0, 440).some((byte) => byte !== 0)
@@ -41,17 +43,19 @@ export async function readBootPath(file: string): Promise<BootPath> {
   if (first.toString('latin1', 32, 36) === 'NXSB') return { efi: false, bios: false, apple: true }
   const isFat = isSigned && [54, 82].some((at) => first.toString('latin1', at, at + 3) === 'FAT')
   if (isFat) return { efi: true, bios, apple: false }
-  const types = await gptTypes(header, read)
+  let types: Set<string> | undefined
+  for (const size of gptSectorBytes) types ??= await gptTypes(size, read)
   if (types) return { efi: types.has(efiSystem), bios, apple: [...types].some((type) => appleTypes.has(type)) }
   const kinds = isSigned ? [0, 1, 2, 3].map((index) => first[446 + 16 * index + 4]) : []
   return { efi: kinds.includes(mbrEfi), bios, apple: kinds.includes(mbrHfs) }
 }
 
-/** The types of the partitions; undefined without a GPT. */
+/** The types of the partitions; undefined without a GPT for sectors of this size. */
 async function gptTypes(
-  header: Buffer,
+  sector: number,
   read: (offset: number, length: number) => Promise<Buffer>,
 ): Promise<Set<string> | undefined> {
+  const header = await read(sector, sectorBytes)
   if (header.length < sectorBytes || header.toString('latin1', 0, 8) !== 'EFI PART') return undefined
   const firstSector = header.readBigUInt64LE(72)
   const [count, entryBytes] = [header.readUInt32LE(80), header.readUInt32LE(84)]
@@ -59,7 +63,7 @@ async function gptTypes(
   if (firstSector > 2n ** 40n || entryBytes < smallestEntryBytes || entryBytes > largestEntryBytes) return types
   const length = Math.min(count * entryBytes, mostTableBytes)
   if (length === 0) return types
-  const table = await read(Number(firstSector) * sectorBytes, length)
+  const table = await read(Number(firstSector) * sector, length)
   for (let at = 0; at + smallestEntryBytes <= table.length; at += entryBytes) types.add(typeAt(table, at))
   return types
 }

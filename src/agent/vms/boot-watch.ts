@@ -1,6 +1,7 @@
 // Whether the system in a running VM has come up: its SSH server greets. Asked apart from all work on the VM, less and less
 // often, and told once when it does, or when it has not for minutes.
 import net from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 
 interface SshPlace {
   readonly ip: string
@@ -55,25 +56,11 @@ export class BootWatch {
         this.#changed()
       }
       if (greets) return
-      await pause(isLate ? laterDelayMs : delayMs, signal)
+      await setTimeout(isLate ? laterDelayMs : delayMs, undefined, { signal, ref: false }).catch(() => undefined)
       if (signal.aborted) return
     }
   }
 }
-
-/** Does not keep the process alive. */
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms).unref()
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer)
-        resolve()
-      },
-      { once: true },
-    )
-  })
 
 /** Whether an SSH server says its first line there, within seconds. */
 export const sshGreets: Greets = ({ ip, port }, signal) =>

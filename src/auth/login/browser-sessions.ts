@@ -211,8 +211,10 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
         throw isFault(error, 'Conflict') || isFault(error, 'NotFound') ? spent() : error
       })
       const { principal, sessionEndsAt } = entry.value
-      const leftSeconds = sessionEndsAt && Math.floor((Date.parse(sessionEndsAt) - nowMs()) / 1_000)
-      return open(principal, leftSeconds || ticketSessionSeconds)
+      if (sessionEndsAt === undefined) return open(principal, ticketSessionSeconds)
+      const leftSeconds = Math.floor((Date.parse(sessionEndsAt) - nowMs()) / 1_000)
+      if (leftSeconds <= 0) throw spent()
+      return open(principal, leftSeconds)
     },
     issueTicket: (principal) => issue(principal, ticketSeconds),
     async issueTicketFor(token) {

@@ -1,11 +1,16 @@
 // svc3 console: opens the web console in a browser that is then logged in, by a link with a ticket that works once.
 
+import fs from 'node:fs/promises'
+import path from 'node:path'
 import * as t from 'typebox'
 import { ApiError } from '../../api/errors.ts'
 import { operation } from '../../api/operation.ts'
+import { writeFileAtomically } from '../../platform/files.ts'
 import { connected, defineCommand } from '../command.ts'
 import { hasBrowser, openBrowser } from '../connect/browser.ts'
+import { configFile } from '../connect/config.ts'
 import { serverOf } from '../connect/connection.ts'
+import type { Host } from '../host.ts'
 import { Failure } from '../line/usage.ts'
 
 /** Of the console's own server, not of the API. */
@@ -21,6 +26,16 @@ const createTicket = operation({
   refuses: [],
   example: { response: { ticket: 'a-ticket', expiresAt: '2026-11-15T10:00:00Z' } },
 })
+
+/** A page that leads to the link: everybody on the machine can read the arguments of a browser. */
+async function privatePage(host: Host, link: string): Promise<string> {
+  const file = path.join(path.dirname(configFile(host)), 'console.html')
+  const { href } = new URL(link)
+  const text = `<!doctype html><title>svc3</title><meta http-equiv="refresh" content="0;url=${href}">\n`
+  await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+  await writeFileAtomically(file, text, { mode: 0o600 })
+  return file
+}
 
 export const command = defineCommand({
   description: 'Opens the web console in your browser, logged in as you. The link works once, within 5 minutes.',
@@ -51,7 +66,7 @@ export const command = defineCommand({
       return 0
     }
     secrets.add(ticket)
-    openBrowser(host, link)
+    openBrowser(host, await privatePage(host, link))
     host.stdout.write(
       `Opening ${page} in your browser. If it does not open, run ${host.calledAs} console --no-browser\n`,
     )

@@ -18,7 +18,7 @@ interface Config {
 const patienceMs = 60_000
 const lookAgainMs = 50
 
-function configFile({ env }: Pick<Host, 'env'>): string {
+export function configFile({ env }: Pick<Host, 'env'>): string {
   const { XDG_CONFIG_HOME, HOME } = env
   const folder = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)
   if (folder) return `${folder}/svc3/config.json`

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { run } from '../../../test/support/rigs/cli-host.ts'
 import { type FakeService, send, startFakeService } from '../../../test/support/stand-ins/api.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 import { ApiError } from '../../api/errors.ts'
 
 let folder: string
@@ -192,6 +193,21 @@ describe('console', () => {
     const { exitCode, stdout, stderr } = await svc3('console --no-browser')
     assert.deepEqual([exitCode, stdout], [0, `${work.apiUrl}/console/#ticket=once\n`])
     assert.match(stderr, /works once/)
+  })
+
+  it('console opens the browser on a page that only its user can read, so that no argument has the ticket', async () => {
+    work.override = (_request, response) => send(response, 201, { ticket: 'once', expiresAt: '2026-11-15T10:00:00Z' })
+    const bin = path.join(path.dirname(file), 'bin')
+    fs.mkdirSync(bin)
+    const seen = path.join(bin, 'seen')
+    const script = `#!/bin/sh\necho "$@" > "${seen}.part"\nmv "${seen}.part" "${seen}"\n`
+    for (const name of ['open', 'xdg-open']) fs.writeFileSync(path.join(bin, name), script, { mode: 0o755 })
+    const { exitCode, stdout } = await svc3('console', { DISPLAY: ':7', PATH: `${bin}:${process.env.PATH}` })
+    assert.deepEqual([exitCode, stdout.includes('once')], [0, false])
+    const [page = ''] = await eventually(async () => fs.readFileSync(seen, 'utf8').trim().split('\n'))
+    assert.equal(page, path.join(path.dirname(file), 'console.html'))
+    assert.equal(fs.statSync(page).mode & 0o777, 0o600)
+    assert.ok(fs.readFileSync(page, 'utf8').includes(`url=${work.apiUrl}/console/#ticket=once"`))
   })
 
   it('console says so when the server has none', async () => {

@@ -70,17 +70,19 @@ describe('svc3/client', () => {
 
   it('svc3/client declares what the operation table and the error classes have', () => {
     type Answered<Id extends keyof Methods> = Awaited<ReturnType<Methods[Id]>>
-    type Taken<Id extends keyof Methods> = Parameters<Methods[Id]>[0] extends { body: infer B } ? B : undefined
+    type Taken<Id extends keyof Methods> =
+      NonNullable<Parameters<Methods[Id]>[0]> extends { body?: infer B } ? B : undefined
     type WrongAnswers = {
       [Id in keyof Methods]: Answered<Id> extends ResponseOf<OperationTable[Id]> ? never : Id
     }[keyof Methods]
     type WrongBodies = {
       [Id in keyof Methods]: Taken<Id> extends BodyOf<OperationTable[Id]> | undefined ? never : Id
     }[keyof Methods]
-    const wrong: (WrongAnswers | WrongBodies)[] = []
+    // The compiler refuses it when a method is wrong.
+    const isRight: [WrongAnswers | WrongBodies] extends [never] ? true : never = true
     const asDeclared = (error: ApiError): declared.ApiError => error
     const asDeclaredToo = (error: ConnectionError): declared.ConnectionError => error
-    assert.deepEqual([wrong, typeof asDeclared, typeof asDeclaredToo], [[], 'function', 'function'])
+    assert.deepEqual([isRight, typeof asDeclared, typeof asDeclaredToo], [true, 'function', 'function'])
   })
 
   it('svc3/client needs what the operation needs, at compile time', () => {

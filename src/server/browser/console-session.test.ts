@@ -158,6 +158,11 @@ describe('a session', () => {
     service.clock.nowMs += 300_001
     assert.equal((await openBrowser(service).call('POST', session, { body: { ticket: late } })).status, 401)
     for (const token of [null, 'nonsense']) assert.equal((await ticketFor(token)).status, 401)
+    service.clock.nowMs += hour - 300_001 - 10_000
+    const lastSecond = (await ticketFor(service.devToken)).body.ticket
+    service.clock.nowMs += 9_500
+    const tooLate = await openBrowser(service).call('POST', session, { body: { ticket: lastSecond } })
+    assert.equal(tooLate.status, 401, 'less than a second is left of the token')
     const viaCookie = await browser.call('POST', '/console/ticket')
     assert.equal(viaCookie.status, 401, 'a session must not renew itself')
   })
