@@ -19,12 +19,6 @@ interface Schedule {
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
 }
 
-/** Tells the items of one list apart. */
-export const identityOf = (item: unknown): string => {
-  const { namespace, name, server } = item as { namespace?: string; name?: string; server?: string }
-  return `${namespace ?? ''}/${name ?? server ?? ''}`
-}
-
 const retryMs = 3_000
 
 export class LiveList<T> {

@@ -3,10 +3,10 @@
 import { useCallback, useMemo, useSyncExternalStore } from 'react'
 import type { ItemOf } from '../../src/api/operation.ts'
 import type { CallInput, ListOperation } from '../../src/client/client.ts'
-import { watch } from '../../src/client/watch.ts'
+import { followList, identityOf } from '../../src/client/follow-list.ts'
 import { type RetryPolicy, wait } from '../../src/rules/retry.ts'
 import { client } from './client.ts'
-import { identityOf, LiveList, type Snapshot } from './live-list.ts'
+import { LiveList, type Snapshot } from './live-list.ts'
 
 const keptMs = 30_000
 /** A page that is open goes on, however long the service is away. */
@@ -27,7 +27,7 @@ function listFor(operation: ListOperation, namespace: string): LiveList<unknown>
   const known = lists.get(key)
   if (known) return known
   const input = (operation.path.includes('{namespace}') ? { params: { namespace } } : {}) as CallInput<ListOperation>
-  const follow = (signal: AbortSignal) => watch(client, operation, input, { signal, retry: forEver })
+  const follow = (signal: AbortSignal) => followList(client, operation, input, { signal, retry: forEver })
   const made = new LiveList<unknown>(identityOf, follow, { soon, wait })
   lists.set(key, made)
   return made

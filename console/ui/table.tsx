@@ -2,7 +2,8 @@
 // than thirty. And the page that is one table of a list.
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
 import type { Operation } from '../../src/api/operation.ts'
-import { identityOf, type Snapshot } from '../api/live-list.ts'
+import { identityOf } from '../../src/client/follow-list.ts'
+import type { Snapshot } from '../api/live-list.ts'
 import type { Input } from '../teach/commands.ts'
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'

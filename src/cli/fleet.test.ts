@@ -262,3 +262,27 @@ it('events --for knows the new kinds', async () => {
     ['vms', 'nodes', 'vm-configs', 'images', 'push-jobs'].map((kind) => `involved.kind=${kind}`),
   )
 })
+
+it('events --watch goes on when the service has forgotten the past, and shows no event twice', async () => {
+  const event = (name: string) => ({ name, involved: { kind: 'vms', name }, resourceVersion: '1' })
+  const controller = new AbortController()
+  let connections = 0
+  serve(service, {
+    'WATCH events': (request, response) => {
+      if (request.query.has('resourceVersion')) throw new ApiError('Expired', 'Too old')
+      const names = connections++ === 0 ? ['a', 'b'] : ['b', 'c']
+      const present = names.map((name) => change('ADDED', event(name)))
+      changes(...present, change('BOOKMARK', { resourceVersion: '1' }))(request, response)
+      if (connections === 1) response.end()
+    },
+  })
+  const { exitCode, stdout } = await svc3('events --watch -o json', {
+    interruption: controller.signal,
+    onWrite: ({ stdout }) => stdout.includes('"c"') && controller.abort(),
+  })
+  assert.equal(exitCode, 130)
+  assert.deepEqual(
+    lines(stdout).map((line) => JSON.parse(line).name),
+    ['a', 'b', 'c'],
+  )
+})

@@ -96,6 +96,20 @@ describe('vm list', () => {
     assert.equal((await vm('list -A --watch')).exitCode, 2)
   })
 
+  it('vm list NAME -A -o wide says why a VM waits in the namespace it is in', async () => {
+    const there = { ...waits, namespace: 'svc-ios' }
+    serve(service, {
+      'GET vms': ({ path }) => ({ items: path.includes('svc-ios') ? [there] : [] }),
+      'GET vms/waits': ({ path }) => {
+        if (!path.includes('svc-ios')) throw notFound('vms', 'waits')
+        return { ...there, nodes: [{ name: 'mini-1', reason: 'has no cores' }] }
+      },
+      'GET ': () => ({ items: [{ name: 'svc-default' }, { name: 'svc-ios' }] }),
+    })
+    const { exitCode, stderr } = await vm('list waits -A -o wide')
+    assert.deepEqual([exitCode, lines(stderr).at(-1)], [0, 'svc3: mini-1: has no cores'])
+  })
+
   it('vm list --owner finds people by the first part of their address, and says whose VMs there are none of', async () => {
     const items = [demo, vmOf({ name: 'other', owner: 'bo@example.com' })]
     serve(service, { 'GET vms': () => ({ items }) })
@@ -167,6 +181,42 @@ describe('vm list', () => {
       lines(stdout).map((line) => line.split('\t').at(-1)),
       ['STATUS', 'Pending', 'Running', 'Deleted'],
     )
+  })
+
+  it('vm list --watch tells of VMs deleted while the service forgot the past, in a pipe and in place', async () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => vmOf({ name }))
+    for (const terminal of [false, true]) {
+      const controller = new AbortController()
+      let connections = 0
+      serve(service, {
+        'WATCH vms': (request, response) => {
+          connections++
+          if (request.query.has('resourceVersion')) throw new ApiError('Expired', 'Too old')
+          const present = connections === 1 ? [change('ADDED', a), change('ADDED', b)] : [change('ADDED', a)]
+          changes(...present, change('BOOKMARK', { resourceVersion: '1' }))(request, response)
+          if (connections === 1) response.end()
+          else response.write(change('ADDED', c))
+        },
+      })
+      const { stdout } = await vm(`list --watch${terminal ? '' : ' -o json'}`, {
+        ...(terminal && { terminal: { stdout: true } }),
+        interruption: controller.signal,
+        onWrite: ({ stdout }) => /^c |"c"/m.test(stdout) && controller.abort(),
+      })
+      if (terminal) {
+        const last = stdout.slice(stdout.lastIndexOf('NAME'))
+        assert.deepEqual(
+          lines(last).map((line) => line.split(' ')[0]),
+          ['NAME', 'a', 'c'],
+        )
+      } else {
+        const told = lines(stdout).map((line) => JSON.parse(line))
+        assert.deepEqual(
+          told.map(({ type, object }) => `${type} ${object.name}`),
+          ['ADDED a', 'ADDED b', 'DELETED b', 'ADDED c'],
+        )
+      }
+    }
   })
 })
 

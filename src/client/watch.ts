@@ -9,7 +9,7 @@ export type WatchEvent<T> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
   | { readonly type: 'BOOKMARK'; readonly object: { readonly resourceVersion: string } }
 
-interface WatchOptions {
+export interface WatchOptions {
   /** Changes after this version; without it, from what is there now. */
   readonly resourceVersion?: string
   readonly signal: AbortSignal

@@ -1,6 +1,6 @@
 // svc3 events
 import { type Event, listEvents } from '../../api/service/events.ts'
-import { watch } from '../../client/watch.ts'
+import { followList } from '../../client/follow-list.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import { type Column, growingTable } from '../output/output.ts'
@@ -41,7 +41,7 @@ export const command = defineCommand({
     const isData = context.format === 'json' || context.format === 'yaml'
     const row = await growingTable(columns, context.rendering())
     const told = { signal: context.signal, onConnection: noteConnection(context) }
-    for await (const { type, object } of watch(client, listEvents, input, told)) {
+    for await (const { type, object } of followList(client, listEvents, input, told)) {
       if (type === 'ADDED') context.host.stdout.write(isData ? `${JSON.stringify(object)}\n` : row(object))
     }
     return context.signal.aborted ? 130 : 0

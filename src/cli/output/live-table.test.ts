@@ -1,14 +1,15 @@
 // A table that is drawn over itself: changes replace rows, what does not fit is counted, a lost connection is told.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { liveTable } from './live-table.ts'
 import type { Rendering } from './output.ts'
 
-const how = (): Rendering => ({ format: 'table', isTerminal: true, color: false, now: new Date(0), columns: 80 })
-const columns = [{ header: 'NAME', cell: (name: string) => name }]
+const rendering = (): Rendering => ({ format: 'table', isTerminal: true, color: false, now: new Date(0), columns: 80 })
+const plain = [{ header: 'NAME', cell: (name: string) => name }]
 
-function start(rows: number) {
+function start(rows: number, columns = plain, how = rendering) {
   let written = ''
   const sink = {
     isTerminal: true,
@@ -39,5 +40,28 @@ describe('live table', () => {
     table.show(['a', 'b', 'c', 'd', 'e', 'f'])
     await table.end()
     assert.equal(text(), 'NAME\na\nb\n… and 4 more lines\n')
+  })
+
+  it('a live table leaves the last column free, also where all columns are requested', async () => {
+    const wide = ['NAME', 'ONE', 'TWO'].map((header) => ({ header, cell: (name: string) => name.repeat(40) }))
+    for (const color of [false, true]) {
+      const { table, text } = start(24, wide, () => ({ ...rendering(), format: 'wide', color }))
+      table.show(['a', 'b'])
+      table.say('c'.repeat(100))
+      await eventually(() => assert.match(text(), /c…\n$/))
+      await table.end()
+      const drawn = stripVTControlCharacters(text()).split('\n')
+      assert.equal(Math.max(...drawn.map(({ length }) => length)), 79)
+    }
+  })
+
+  it('a live table whose drawing failed says so with the next change', async () => {
+    let calls = 0
+    const broken = { header: 'NAME', cell: (): string => assert.fail(`broken ${calls++}`) }
+    const { table } = start(24, [broken])
+    table.show(['a'])
+    await eventually(() => assert.ok(calls > 0))
+    await eventually(() => assert.throws(() => table.show(['b']), /broken/))
+    await assert.rejects(table.end(), /broken/)
   })
 })

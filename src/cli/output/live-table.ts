@@ -1,9 +1,10 @@
 // A table on a terminal that is drawn over itself as its rows change, with a line below it while the connection is lost.
 import type { Sink } from '../host.ts'
 import { type Column, type Rendering, render } from './output.ts'
+import { cut } from './text-width.ts'
 
 interface LiveTable<T> {
-  /** The rows as they are now; drawn soon. */
+  /** The rows as they are now; drawn soon. Throws when the last drawing failed. */
   show(items: readonly T[]): void
   /** A line below the table; undefined removes it. */
   say(text: string | undefined): void
@@ -15,6 +16,7 @@ interface LiveTable<T> {
 const settleMs = 50
 /** Times read "2 min ago", and change when nothing else does. */
 const refreshMs = 10_000
+const usualColumns = 80
 
 export function liveTable<T>(
   stdout: Sink,
@@ -26,24 +28,38 @@ export function liveTable<T>(
   let below: string | undefined
   let drawn = 0
   let pending: ReturnType<typeof setTimeout> | undefined
+  let failure: unknown
   const draw = async (): Promise<void> => {
     clearTimeout(pending)
     pending = undefined
-    const table = items.length === 0 ? `${none}\n` : await render(items, columns, how())
-    const lines = [...table.split('\n').slice(0, -1), ...(below === undefined ? [] : [below])]
+    const usual = how()
+    // One column is left free: a full line would wrap, and could not be drawn over.
+    const width = (usual.columns ?? usualColumns) - 1
+    const table =
+      items.length === 0
+        ? `${cut(none, width)}\n`
+        : await render(items, columns, { ...usual, columns: width, isCut: true })
+    const lines = [...table.split('\n').slice(0, -1), ...(below === undefined ? [] : [cut(below, width)])]
     // What has scrolled away cannot be drawn over.
     const room = Math.max(3, (stdout.rows || 24) - 1)
     const shown =
-      lines.length <= room ? lines : [...lines.slice(0, room - 1), `… and ${lines.length - room + 1} more lines`]
+      lines.length <= room
+        ? lines
+        : [...lines.slice(0, room - 1), cut(`… and ${lines.length - room + 1} more lines`, width)]
     stdout.write(`${drawn > 0 ? `\x1b[${drawn}A\r\x1b[J` : ''}${shown.join('\n')}\n`)
     drawn = shown.length
   }
   const soon = (): void => {
-    pending ??= setTimeout(() => void draw(), settleMs)
+    pending ??= setTimeout(() => {
+      draw().catch((error: unknown) => {
+        failure = error
+      })
+    }, settleMs)
   }
   const refresh = setInterval(soon, refreshMs)
   return {
     show(now) {
+      if (failure !== undefined) throw failure
       items = now
       soon()
     },

@@ -26,6 +26,8 @@ export interface Rendering {
   readonly now: Date
   /** Of the terminal, where that is known. */
   readonly columns?: number | undefined
+  /** No line is longer than that, also with `-o wide`: it is drawn over. */
+  readonly isCut?: true
 }
 
 /** What JSON leaves out, such as undefined, is left out here too. Readers of YAML 1.1 and of 1.2 read the same. */
@@ -53,7 +55,8 @@ export async function render<T>(items: readonly T[], columns: readonly Column<T>
   const fitting = withRoom(widthsOf(textsOf(shown)), isSpare, how.columns)
   const drawn = shown.filter((_, index) => fitting[index])
   const [headers = [], ...rows] = textsOf(drawn)
-  const layout = layoutOf(widthsOf([headers, ...rows]), how.columns, limitsOf(drawn, format))
+  const whole = layoutOf(widthsOf([headers, ...rows]), how.columns, limitsOf(drawn, format))
+  const layout = how.isCut && how.columns ? { ...whole, room: how.columns } : whole
   return `${linesOf(headers, rows, layout, { color: how.color }).join('\n')}\n`
 }
 

@@ -55,11 +55,9 @@ export const command = defineCommand({
       session.client.listAll(listVms, { params: { namespace }, query, signal: context.signal }),
     )
     const items = listed.items.filter(isMeant)
-    noteReasons(
-      context,
-      items.filter(({ name }) => names.length === 0 || names.includes(name)),
-    )
-    if (context.format === 'wide') await noteVerdicts(context, session, names)
+    const chosen = items.filter(({ name }) => names.length === 0 || names.includes(name))
+    noteReasons(context, chosen)
+    if (context.format === 'wide' && names.length === 1) await noteVerdicts(context, session, chosen)
     return printChosen(context, {
       ...listed,
       kind: 'vms',
@@ -72,9 +70,9 @@ export const command = defineCommand({
 })
 
 /** Node by node why a VM that is named waits: lists have only the summary. */
-async function noteVerdicts(context: Context, { client, namespace }: Session, names: readonly string[]): Promise<void> {
-  const [vm] = names
-  if (vm === undefined || names.length > 1) return
-  const found = await client.call(getVm, { params: { namespace, vm }, signal: context.signal }).catch(() => undefined)
-  for (const verdict of found?.nodes ?? []) context.note(visible(verdictText(verdict)))
+async function noteVerdicts(context: Context, { client }: Session, vms: readonly Vm[]): Promise<void> {
+  for (const { namespace, name: vm } of vms) {
+    const found = await client.call(getVm, { params: { namespace, vm }, signal: context.signal }).catch(() => undefined)
+    for (const verdict of found?.nodes ?? []) context.note(visible(verdictText(verdict)))
+  }
 }

@@ -1,7 +1,6 @@
 // vm list --watch: a table that changes in place on a terminal; a line for each change in a pipe, and in JSON.
-import { ApiError } from '../../../../api/errors.ts'
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
-import { type WatchEvent, watch } from '../../../../client/watch.ts'
+import { followList } from '../../../../client/follow-list.ts'
 import type { Context, Session } from '../../../command.ts'
 import { liveTable } from '../../../output/live-table.ts'
 import { growingTable } from '../../../output/output.ts'
@@ -16,8 +15,6 @@ interface Followed {
 
 interface Shown {
   change(type: 'ADDED' | 'MODIFIED' | 'DELETED', vm: Vm): void
-  /** All that is there comes again. */
-  restart(): void
   connection(isConnected: boolean): void
   end(): Promise<void>
 }
@@ -26,29 +23,16 @@ export async function followVms(context: Context, session: Session, followed: Fo
   const { host, format, signal } = context
   const isData = format === 'json' || format === 'yaml'
   const shown = host.stdout.isTerminal && !isData ? inPlace(context, followed.none) : await lineByLine(context, isData)
+  const { client, namespace } = session
+  const input = { params: { namespace }, query: followed.query }
   try {
-    while (!signal.aborted) {
-      try {
-        for await (const event of eventsOf(session, followed, signal, shown.connection))
-          if (event.type !== 'BOOKMARK' && followed.isWanted(event.object)) shown.change(event.type, event.object)
-      } catch (error) {
-        // The service has forgotten what happened while there was no connection: from what is there now.
-        if (!(error instanceof ApiError) || error.reason !== 'Expired') throw error
-        shown.restart()
-      }
-    }
+    for await (const event of followList(client, listVms, input, { signal, onConnection: shown.connection }))
+      if (event.type !== 'BOOKMARK' && followed.isWanted(event.object)) shown.change(event.type, event.object)
   } finally {
     await shown.end()
   }
   return 130
 }
-
-const eventsOf = (
-  { client, namespace }: Session,
-  { query }: Followed,
-  signal: AbortSignal,
-  onConnection: (isConnected: boolean) => void,
-): AsyncGenerator<WatchEvent<Vm>> => watch(client, listVms, { params: { namespace }, query }, { signal, onConnection })
 
 function inPlace({ host, rendering }: Context, none: string): Shown {
   const vms = new Map<string, Vm>()
@@ -60,7 +44,6 @@ function inPlace({ host, rendering }: Context, none: string): Shown {
       else vms.set(vm.name, vm)
       table.show(sorted())
     },
-    restart: () => vms.clear(),
     connection(isConnected) {
       table.say(isConnected ? undefined : lostText)
       if (isConnected) table.show(sorted())
@@ -76,7 +59,6 @@ async function lineByLine(context: Context, isData: boolean): Promise<Shown> {
       const shown = type === 'DELETED' ? { ...vm, status: 'Deleted' } : vm
       context.host.stdout.write(isData ? `${JSON.stringify({ type, object: vm })}\n` : row(shown))
     },
-    restart: () => undefined,
     connection: noteConnection(context),
     end: async () => undefined,
   }
