@@ -30,7 +30,7 @@ export function useNamespaces(): Namespaces {
   const { items, isLoaded } = useLiveCluster(listNamespaces)
   const stored = useSyncExternalStore(listeners.subscribe, () => localStorage.getItem(key) ?? '')
   const all = items.map(({ name }) => name).sort()
-  const chosen = all.includes(realNamespace(stored)) ? realNamespace(stored) : ''
+  const chosen = all.find((name) => realNamespace(name) === realNamespace(stored)) ?? ''
   const main = chosen || (all.includes(defaultNamespace) ? defaultNamespace : (all[0] ?? defaultNamespace))
   return { all, chosen, shown: chosen === '' ? all : [chosen], main, isLoaded }
 }

@@ -12,6 +12,7 @@ import { refuseWhenStale, type StalenessGuard } from './cluster/staleness-guard.
 import type { Settings } from './config/settings.ts'
 import { Idempotency, type IdempotencyServices } from './gate/idempotency.ts'
 import { readOwnWrites } from './gate/read-own-writes.ts'
+import { spellAnswers } from './gate/spelling.ts'
 import { closeConnections } from './http/drain.ts'
 import { listenerFactory } from './http/listener.ts'
 import { type ObserveServices, observeRequests } from './http/observe.ts'
@@ -92,6 +93,7 @@ export function createApp(services: AppServices): FastifyInstance {
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
   closeConnections(app, services.stopping)
+  spellAnswers(app, services)
   if (services.staleness) refuseWhenStale(app, services.staleness)
   if (services.horizon) readOwnWrites(app, services.horizon)
   app.setErrorHandler((error, request, reply) => {

@@ -6,6 +6,7 @@ import { callerKey, type Principal } from '../auth/principal.ts'
 import { type ForwardServices, forwardRequest, mayBeForwarded, serverOf } from './cluster/forward-request.ts'
 import { guard, stillThere } from './gate/authenticate.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
+import type { SpellingServices } from './gate/spelling.ts'
 import { refusalOf } from './http/refusals.ts'
 import { renderer } from './http/render.ts'
 import { streamChanges } from './lists/watches.ts'
@@ -17,7 +18,9 @@ import { streamBytes } from './transfer/streams.ts'
 import { type Accept, upgrade } from './transfer/upgrades.ts'
 import { openUpload, type Uploads } from './transfer/uploads.ts'
 
-export interface RouteServices extends DownloadServices, ForwardServices {
+export interface RouteServices extends DownloadServices, ForwardServices, SpellingServices {
+  readonly collections: ForwardServices['collections'] & SpellingServices['collections']
+  readonly settings: DownloadServices['settings']
   readonly operations: Operations
   readonly idempotency: Idempotency
   readonly uploads: Uploads

@@ -4,9 +4,10 @@
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import type { Clock } from '../../platform/clock.ts'
-import { defaultNamespace } from '../../rules/names.ts'
+import { defaultNamespace, realNamespace } from '../../rules/names.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { newEvent } from '../../store/records/events.ts'
+import type { Settings } from '../config/settings.ts'
 
 interface Change {
   readonly operation: Operation
@@ -17,21 +18,27 @@ interface Change {
   readonly answer: unknown
 }
 
-export async function recordChange(
-  { collections, clock }: { readonly collections: Pick<Collections, 'events'>; readonly clock: Clock },
-  change: Change,
-): Promise<void> {
+interface AuditServices {
+  readonly collections: Pick<Collections, 'events'>
+  readonly clock: Clock
+  readonly settings: Pick<Settings, 'compat'>
+}
+
+export async function recordChange({ collections, clock, settings }: AuditServices, change: Change): Promise<void> {
   const { operation, principal, requestId } = change
   if (!operation.involves) return
-  const name = namedBy(operation.involves, change)
+  const real = (name: string): string => realNamespace(name, settings.compat.namespaceAliases)
+  const kind = operation.involvesKind ?? operation.noun
+  const named = namedBy(operation.involves, change)
+  const name = kind === 'namespaces' ? real(named) : named
   // Hosts that are no node yet, and nodes that sign with their keys, come without a token.
   const caller = principal ?? ({ kind: 'agent', name, uid: '' } as const)
   const { reason, past } = wordsFor(operation, change)
   const event = newEvent(clock.now(), {
     type: 'Normal',
     reason,
-    message: `${shortName(caller)} ${filled(past, name, change)}${detailsOf(change)}`,
-    involved: { kind: operation.involvesKind ?? operation.noun, name },
+    message: `${shortName(caller)} ${filled(past, name, change, real)}${detailsOf(change)}`,
+    involved: { kind, name },
     actor: displayName(caller),
     requestId,
     outcome: 'Succeeded',
@@ -61,10 +68,11 @@ function shortName(principal: Principal): string {
   return displayName(principal).replace(/@localhost$/, '')
 }
 
-const filled = (past: string, name: string, { params, body, answer }: Change): string =>
+const filled = (past: string, name: string, { params, body, answer }: Change, real: (name: string) => string): string =>
   past.replaceAll(/\{(\w+)\}/g, (_, field: string) => {
     if (field === 'name') return name
-    return (textIn(body, field) ?? params[field] ?? textIn(answer, field) ?? 'unknown').slice(0, 300)
+    const text = (textIn(body, field) ?? params[field] ?? textIn(answer, field) ?? 'unknown').slice(0, 300)
+    return field === 'namespace' ? real(text) : text
   })
 
 function textIn(value: unknown, field: string): string | undefined {

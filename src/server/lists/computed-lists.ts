@@ -12,10 +12,11 @@ type Paged = (made: unknown, query: unknown) => unknown
 /** What is asked of such a list; undefined for every other operation. */
 export function computedList(
   operation: Operation,
+  real: (selector: string) => string,
 ): { readonly check: (query: unknown) => void; readonly page: Paged } | undefined {
   const { madeOf } = operation
   if (!madeOf) return undefined
-  const lists = new Lists({ ...operation, item: madeOf })
+  const lists = new Lists({ ...operation, item: madeOf }, real)
   return {
     check: (query) => refuseWatch((query ?? {}) as { watch?: unknown }),
     page(made, query) {

@@ -16,11 +16,17 @@ interface RenderedList {
 export class Lists {
   readonly #render: Render
   readonly #fields: Fields
+  readonly #real: (selector: string) => string
   readonly #items = new WeakMap<Entry<never>, string>()
   readonly #pages = new Map<string, RenderedList & { readonly body: Buffer }>()
   #pageBytes = 0
 
-  constructor(operation: Operation & { item: NonNullable<Operation['item']> }) {
+  /** `real`: a field selector as items are, whichever way its writer spells namespaces. */
+  constructor(
+    operation: Operation & { item: NonNullable<Operation['item']> },
+    real: (selector: string) => string = String,
+  ) {
+    this.#real = real
     this.#render = renderer(operation.item)
     this.#fields = operation.item as Fields
   }
@@ -61,7 +67,9 @@ export class Lists {
       ['labelSelector', query.labelSelector === undefined ? undefined : parseLabelSelector(query.labelSelector)],
       [
         'fieldSelector',
-        query.fieldSelector === undefined ? undefined : parseFieldSelector(query.fieldSelector, this.#fields),
+        query.fieldSelector === undefined
+          ? undefined
+          : parseFieldSelector(this.#real(query.fieldSelector), this.#fields),
       ],
     ] as const
     const tests: Test[] = []

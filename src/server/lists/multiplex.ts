@@ -7,6 +7,7 @@ import type { WatchMessage } from '../../api/service/watches.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
 import type { Log } from '../../platform/log.ts'
 import { denied, unauthorized } from '../gate/authenticate.ts'
+import type { Spell } from '../gate/spelling.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { checkRoom, recheckMs, type StreamServices } from '../transfer/streams.ts'
 import type { Listing } from './listing.ts'
@@ -23,6 +24,8 @@ interface Multiplex {
   open(path: string, principal: Principal): WatchedList
   /** The present caller: authenticated repeatedly. */
   caller(): Promise<Principal | undefined>
+  /** For answers about a path. */
+  spell(path: string): Spell
 }
 
 export interface WatchedList {
@@ -42,7 +45,7 @@ const maxWatches = 200
 /** The most of one watch in one message; further changes wait. */
 const batchChars = 65_536
 
-export function serveWatches(socket: Duplex, principal: Principal, { services, open, caller }: Multiplex): void {
+export function serveWatches(socket: Duplex, principal: Principal, { services, open, caller, spell }: Multiplex): void {
   const watches = new Set<Watched>()
   /** By their numbers, also of those that are about to begin; one that was ended frees its number at once. */
   const endings = new Map<number, AbortController>()
@@ -59,10 +62,10 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
       closed.signal.addEventListener('abort', done)
     })
   }
-  const fail = (watch: number, error: unknown): Promise<void> => {
+  const fail = (watch: number, error: unknown, path = ''): Promise<void> => {
     const refusal = refusalOf(error)
     if (refusal.code >= 500) services.log.error('a watch failed', {}, refusal.options.cause ?? refusal)
-    return send(JSON.stringify([{ watch, type: 'ERROR', object: refusal.toStatus('') }]))
+    return send(spell(path)(JSON.stringify([{ watch, type: 'ERROR', object: refusal.toStatus('') }])))
   }
 
   const begin = async (
@@ -79,17 +82,17 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
     watches.add(watched)
     services.metrics.watches.enter(key)
     try {
-      await follow(watch, watched, query)
+      await follow(watch, watched, query, spell(path))
     } finally {
       services.metrics.watches.leave(key)
       watches.delete(watched)
     }
   }
 
-  const follow = async (watch: number, watched: Watched, query: ListQuery): Promise<void> => {
+  const follow = async (watch: number, watched: Watched, query: ListQuery, spelled: Spell): Promise<void> => {
     const { lists, listing, ending } = watched
     const signal = AbortSignal.any([ending.signal, closed.signal])
-    const source = await openWatch(services, { lists, listing, query, signal })
+    const source = await openWatch(services, { lists, listing, query, spell: spelled, signal })
     let batch: string[] = []
     let chars = 0
     let isDue: Promise<void> | undefined
@@ -124,13 +127,13 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
     }
     const { watch } = request
     const refusal = endings.has(watch) ? taken(watch) : endings.size >= maxWatches ? tooMany() : undefined
-    if (refusal) return void fail(watch, refusal)
+    if (refusal) return void fail(watch, refusal, request.path)
     // At once: it may be ended before it has begun.
     const ending = new AbortController()
     endings.set(watch, ending)
     void begin(request, ending)
       .finally(() => endings.get(watch) === ending && endings.delete(watch))
-      .catch((error: unknown) => fail(watch, error))
+      .catch((error: unknown) => fail(watch, error, request.path))
   }
 
   const recheck = setInterval(async () => {

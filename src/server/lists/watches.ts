@@ -7,6 +7,7 @@ import type { Test } from '../../rules/selectors.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { type Change, changeRev, compareRevs, type Entry, isFault, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
+import { type Spell, type SpellingServices, spellingOf, usedIn } from '../gate/spelling.ts'
 import { type StreamServices, stream } from '../transfer/streams.ts'
 import { type WatchStep, withExtraChanges } from './derived-changes.ts'
 import type { Listing } from './listing.ts'
@@ -16,10 +17,11 @@ interface WatchRequest {
   readonly lists: Lists
   readonly listing: Listing<unknown>
   readonly query: ListQuery
+  readonly spell: Spell
   readonly signal: AbortSignal
 }
 
-interface WatchAnswer extends Omit<WatchRequest, 'signal'> {
+interface WatchAnswer extends Omit<WatchRequest, 'signal' | 'spell'> {
   readonly operation: Operation
 }
 
@@ -28,11 +30,12 @@ export function streamChanges(
   { operation, ...watched }: WatchAnswer,
   request: FastifyRequest,
   reply: FastifyReply,
-  services: StreamServices,
+  services: StreamServices & SpellingServices,
 ): Promise<FastifyReply> {
+  const spell = spellingOf(services, usedIn(request))
   const { visibleRev } = watched.listing
   const sawRev = visibleRev?.()
-  const open = (signal: AbortSignal) => openWatch(services, { ...watched, signal })
+  const open = (signal: AbortSignal) => openWatch(services, { ...watched, spell, signal })
   const isOver = (): boolean => visibleRev?.() !== sawRev
   return stream({ operation, type: 'application/x-ndjson', open, isOver }, request, reply, services)
 }
@@ -54,7 +57,12 @@ export async function openWatch(
   // Whoever resumes has missed what changed apart from the records: all of it is sent again.
   const isResumed = query.resourceVersion !== undefined && listing.extraChanges !== undefined
   const missed = isResumed ? view.range(encodeURIComponent(listing.scope)).map(({ key }) => key) : []
-  return lines({ ...request, test }, present, withExtraChanges(first, changes, listing.extraChanges, missed), changes)
+  const steps = withExtraChanges(first, changes, listing.extraChanges, missed)
+  return spelledBy(request.spell, lines({ ...request, test }, present, steps, changes))
+}
+
+async function* spelledBy(spell: Spell, texts: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const text of texts) yield spell(text)
 }
 
 type Filtered = WatchRequest & { readonly test: Test | undefined }

@@ -11,6 +11,7 @@ import { recordChange } from '../gate/audit.ts'
 import { type DeniedServices, denied } from '../gate/authenticate.ts'
 import { type VersionServices, versionGuard } from '../gate/expected-version.ts'
 import { missingNamespace } from '../gate/namespace.ts'
+import { realSelector } from '../gate/spelling.ts'
 import { Answer } from '../http/answer.ts'
 import { bodyValidator, queryValidator, type Validator } from '../http/validate.ts'
 import { computedList } from '../lists/computed-lists.ts'
@@ -80,7 +81,7 @@ export class Operations {
   /** A list, with what renders and filters it. */
   list(operation: ListOperation, call: Call<Operation>): { readonly listing: Listing<unknown>; readonly lists: Lists } {
     const known = this.#of(operation)
-    known.lists ??= new Lists(operation)
+    known.lists ??= new Lists(operation, known.real)
     return { listing: known.handler(call) as Listing<unknown>, lists: known.lists }
   }
 
@@ -113,13 +114,15 @@ export class Operations {
 
 function prepared(operation: Operation, table: Handlers, services: InvokeServices) {
   const { id, path, body = {}, query = {} } = operation
+  const real = (selector: string): string => realSelector(services, id, selector)
   return {
     handler: table[id as keyof Handlers] as unknown as AnyHandler,
     hasNamespace: path.includes('{namespace}'),
     validateBody: bodyValidator(body),
     validateQuery: queryValidator(query),
     guarded: versionGuard(operation, services),
-    computed: computedList(operation),
+    real,
+    computed: computedList(operation, real),
     lists: undefined as Lists | undefined,
   }
 }

@@ -22,6 +22,8 @@ export interface SealedRecord {
 
 export interface NamespaceRecord {
   readonly name: string
+  /** As it was created, where that is an alias of its name. */
+  readonly spelling?: string
   readonly customPods: boolean
   readonly createdAt: string
   readonly requestKey?: string

@@ -1,6 +1,7 @@
 // svc3 rolebinding remove-subject
 import { listSubjects, removeSubjects, type Subject, type SubjectsInput } from '../../../api/access/role-bindings.ts'
 import { ApiError } from '../../../api/errors.ts'
+import { defaultNamespace, realNamespace } from '../../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { role, subjectOptions, subjectsOf } from './subjects.ts'
 
@@ -34,14 +35,15 @@ export const command = defineCommand({
 
 /** In the default namespace every user has the role until removed, listed or not. */
 function missingFrom(members: readonly Subject[], body: SubjectsInput, namespace: string): string[] {
-  const isDefault = /^(svc|orka)-default$/.test(namespace)
+  const isDefault = realNamespace(namespace) === defaultNamespace
   const isUser = (email: string): boolean =>
     members.some(({ kind, name }) => kind === 'User' && name === email.toLowerCase())
   const isAccount = (of: { readonly name: string; readonly namespace: string }): boolean =>
     // An account always has access to its own namespace: the service says so.
-    of.namespace === namespace ||
+    realNamespace(of.namespace) === realNamespace(namespace) ||
     members.some(
-      ({ kind, name, namespace: place }) => kind === 'ServiceAccount' && name === of.name && place === of.namespace,
+      ({ kind, name, namespace: place = '' }) =>
+        kind === 'ServiceAccount' && name === of.name && realNamespace(place) === realNamespace(of.namespace),
     )
   return [
     ...(body.users ?? []).filter((email) => !isDefault && !isUser(email)).map((email) => `User ${email}`),

@@ -32,7 +32,7 @@ describe('namespaces', () => {
     })
     assert.equal((await create('svc-ios')).body.reason, 'AlreadyExists')
     assert.equal((await create('orka-ios')).body.reason, 'AlreadyExists')
-    assert.equal((await create('orka-tv')).body.name, 'svc-tv')
+    assert.equal((await create('orka-tv')).body.name, 'orka-tv')
     const pods = await service.call('POST', '/api/v1/namespaces', {
       body: { name: 'svc-pods', enableCustomPods: true },
     })
@@ -184,7 +184,7 @@ describe('service accounts', () => {
     assert.deepEqual([await see('svc-default'), await see('svc-ios')], [200, 403])
     const serviceaccounts = [{ name: 'jenkins', namespace: 'orka-default' }]
     const added = await service.call('POST', `${subjects('svc-ios')}/add`, { body: { serviceaccounts } })
-    assert.deepEqual(added.body.items, [{ kind: 'ServiceAccount', name: 'jenkins', namespace: 'svc-default' }])
+    assert.deepEqual(added.body.items, [{ kind: 'ServiceAccount', name: 'jenkins', namespace: 'orka-default' }])
     assert.equal(await see('svc-ios'), 200)
     await service.call('DELETE', `${accounts}/jenkins`)
     await service.call('POST', `${accounts}/jenkins`)

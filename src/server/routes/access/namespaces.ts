@@ -12,6 +12,7 @@ import { removeNamespace } from '../../../store/records/namespaces.ts'
 import { type Entry, isFault } from '../../../store/store.ts'
 import type { Settings } from '../../config/settings.ts'
 import { missingNamespace } from '../../gate/namespace.ts'
+import { createdAs } from '../../gate/spelling.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
@@ -24,10 +25,11 @@ interface NamespaceServices {
 }
 
 export function namespaces(services: NamespaceServices): HandlersOf<typeof api> {
-  const { collections, roles, settings } = services
+  const { collections, roles } = services
+  const aliases = services.settings.compat.namespaceAliases
   const shown = ({ value, rev }: Entry<NamespaceRecord>): Namespace => {
-    const { name, customPods, createdAt } = value
-    return { name, customPods, createdAt, resourceVersion: rev }
+    const { customPods, createdAt } = value
+    return { name: createdAs(value, services), customPods, createdAt, resourceVersion: rev }
   }
   const existing = (name: string): Entry<NamespaceRecord> => {
     const entry = collections.namespaces.get('', name)
@@ -43,17 +45,23 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
             collections.namespaces,
             '',
             shown,
-            ({ name }) => mayCall(roles.roleOf(principal, name), 'dev'),
+            ({ name }) => mayCall(roles.roleOf(principal, realNamespace(name, aliases)), 'dev'),
             () => collections.roleBindings.view.revOf(),
           ),
 
     getNamespace: ({ params }) => shown(existing(params.namespace)),
 
     async createNamespace({ body, now, requestKey }) {
-      const name = realNamespace(body.name, settings.compat.namespaceAliases)
+      const name = realNamespace(body.name, aliases)
       if (!isNamespaceName(name)) throw badName(body.name)
       const customPods = body.enableCustomPods ?? false
-      const record = { name, customPods, createdAt: timestamp(now), ...(requestKey !== undefined && { requestKey }) }
+      const record = {
+        name,
+        ...(body.name !== name && { spelling: body.name }),
+        customPods,
+        createdAt: timestamp(now),
+        ...(requestKey !== undefined && { requestKey }),
+      }
       try {
         return shown(await collections.namespaces.create('', name, record))
       } catch (error) {

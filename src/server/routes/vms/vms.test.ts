@@ -572,7 +572,7 @@ describe('nodes', () => {
     const drained = await service.call('POST', `${inDefault}/nodes/node-1/drain`, { body: { deleteVms: true } })
     assert.equal(drained.body.cordoned, true)
     await seen('demo', (vm) => vm === undefined)
-    assert.equal((await move()).body.namespace, 'svc-ios')
+    assert.equal((await move()).body.namespace, 'orka-ios')
     assert.equal((await get('nodes')).body.items.length, 0)
     assert.equal((await service.call('GET', '/api/v1/namespaces/svc-ios/nodes')).body.items.length, 1)
     assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-ios/nodes/node-1')).status, 200)
