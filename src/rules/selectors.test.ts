@@ -1,6 +1,7 @@
 // Selectors: each form, and what is refused.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import fc from 'fast-check'
 import { type Parsed, parseFieldSelector, parseLabelSelector } from './selectors.ts'
 
 const item = {
@@ -75,5 +76,59 @@ describe('selectors', () => {
       assert.ok(!parsed.ok)
       assert.match(parsed.problem, new RegExp(`Unknown field "${name}": use one of node, owner`))
     }
+  })
+
+  it('a selector that is longer than its limit is refused before it is read', () => {
+    const parsed = parseLabelSelector(',a'.repeat(150_000))
+    assert.ok(!parsed.ok)
+    assert.match(parsed.problem, /too long: use at most 4096 characters/)
+  })
+
+  it('a selector is read as its conditions say, and again as they are written', () => {
+    const word = fc.stringMatching(/^[a-z][a-z0-9.-]{0,8}$/)
+    const condition = fc.record({
+      key: word,
+      operator: fc.constantFrom('=', '!=', 'in', 'notin', '', '!'),
+      values: fc.array(word, { minLength: 1, maxLength: 3 }),
+    })
+    const holds = (
+      labels: Record<string, string>,
+      { key, operator, values }: { key: string; operator: string; values: string[] },
+    ): boolean => {
+      const value = Object.hasOwn(labels, key) ? labels[key] : undefined
+      if (operator === '') return value !== undefined
+      if (operator === '!') return value === undefined
+      const isIn = value !== undefined && (operator.includes('in') ? values : values.slice(0, 1)).includes(value)
+      return operator === '=' || operator === 'in' ? isIn : !isIn
+    }
+    const written = ({ key, operator, values }: { key: string; operator: string; values: string[] }): string => {
+      if (operator === '' || operator === '!') return `${operator}${key}`
+      return operator.includes('in') ? `${key} ${operator} (${values.join(', ')})` : `${key} ${operator} ${values[0]}`
+    }
+    fc.assert(
+      fc.property(fc.array(condition, { maxLength: 5 }), fc.dictionary(word, word), (conditions, labels) => {
+        const parsed = parseLabelSelector(conditions.map(written).join(' , '))
+        assert.ok(parsed.ok)
+        assert.equal(
+          parsed.test({ labels }),
+          conditions.every((each) => holds(labels, each)),
+        )
+      }),
+    )
+  })
+
+  it('a selector does not take what every object has for a label', () => {
+    const parsed = parseLabelSelector('constructor')
+    assert.ok(parsed.ok)
+    assert.equal(parsed.test({ labels: {} }), false)
+  })
+
+  it('a selector of any text is parsed or refused, and never throws', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom('a', '=', '!', ',', '(', ')', ' ', 'in', 'notin') }), (text) => {
+        const parsed = parseLabelSelector(text)
+        assert.ok(parsed.ok ? typeof parsed.test({ labels: {} }) === 'boolean' : parsed.problem)
+      }),
+    )
   })
 })

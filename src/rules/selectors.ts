@@ -6,43 +6,38 @@ export type Test = (item: Item) => boolean
 export type Parsed = { readonly ok: true; readonly test: Test } | { readonly ok: false; readonly problem: string }
 
 type Values = (item: Item) => string | undefined
-interface Shape {
-  readonly form: RegExp
-  readonly make: (value: Values, wanted: readonly string[]) => Test
+
+/** One condition: a key, how it is compared, and with what. */
+interface Condition {
+  readonly key: string
+  readonly operator: Operator
+  readonly wanted: readonly string[]
 }
 
-const key = '(?<key>[A-Za-z0-9][A-Za-z0-9_./-]*)'
-const equals: readonly Shape[] = [
-  {
-    form: new RegExp(`^${key}\\s*==?\\s*(?<values>[^!=]*)$`),
-    make:
-      (get, [want = '']) =>
-      (item) =>
-        get(item) === want,
-  },
-  {
-    form: new RegExp(`^${key}\\s*!=\\s*(?<values>[^!=]*)$`),
-    make:
-      (get, [want = '']) =>
-      (item) =>
-        get(item) !== want,
-  },
-]
-const sets: readonly Shape[] = [
-  {
-    form: new RegExp(`^${key}\\s+in\\s*\\((?<values>[^()]*)\\)$`),
-    make: (get, wanted) => (item) => wanted.includes(get(item) ?? '\0'),
-  },
-  {
-    form: new RegExp(`^${key}\\s+notin\\s*\\((?<values>[^()]*)\\)$`),
-    make: (get, wanted) => (item) => !wanted.includes(get(item) ?? '\0'),
-  },
-  { form: new RegExp(`^${key}$`), make: (get) => (item) => get(item) !== undefined },
-  { form: new RegExp(`^!\\s*${key}$`), make: (get) => (item) => get(item) === undefined },
-]
+type Operator = '=' | '!=' | 'in' | 'notin' | 'exists' | 'missing'
+
+const tests: Readonly<Record<Operator, (value: Values, wanted: readonly string[]) => Test>> = {
+  '=':
+    (get, [want]) =>
+    (item) =>
+      get(item) === want,
+  '!=':
+    (get, [want]) =>
+    (item) =>
+      get(item) !== want,
+  in: (get, wanted) => (item) => wanted.includes(get(item) ?? '\0'),
+  notin: (get, wanted) => (item) => !wanted.includes(get(item) ?? '\0'),
+  exists: (get) => (item) => get(item) !== undefined,
+  missing: (get) => (item) => get(item) === undefined,
+}
+const allOperators = Object.keys(tests) as readonly Operator[]
+const equality: readonly Operator[] = ['=', '!=']
+
+/** Longer ones are refused before they are read: a condition is tested on every item. */
+const maxSelectorLength = 4_096
 
 export function parseLabelSelector(text: string): Parsed {
-  return parse(text, [...equals, ...sets], (name) => (item) => asText((item.labels as Item | undefined)?.[name]))
+  return parse(text, allOperators, (name) => (item) => asText(own(item.labels, name)))
 }
 
 /** As clients of Kubernetes-like services write it. */
@@ -64,39 +59,81 @@ function hasField({ type, properties, enum: values }: Fields, [name, ...rest]: r
 
 /** `item` is what items are: a selector on a field that they do not have is a mistake, not an empty list. */
 export function parseFieldSelector(text: string, item: Fields): Parsed {
-  return parse(text, equals, (asked) => {
+  return parse(text, equality, (asked) => {
     const name = otherNames[asked] ?? asked
     const path = name.split('.')
     if (!hasField(item, path))
       return `Unknown field "${name}": use one of ${Object.keys(item.properties ?? {}).join(', ')}`
-    return (item) => asText(path.reduce<unknown>((value, step) => (value as Item | undefined)?.[step], item))
+    return (item) => asText(path.reduce<unknown>(own, item))
   })
 }
 
-function parse(text: string, shapes: readonly Shape[], read: (name: string) => Values | string): Parsed {
-  const tests: Test[] = []
-  for (const term of splitTerms(text)) {
-    const shape = shapes.find((candidate) => candidate.form.test(term))
-    const groups = shape?.form.exec(term)?.groups
-    if (!shape || !groups) return { ok: false, problem: `Invalid condition "${term}": use for example name=value` }
-    const values = read(groups.key as string)
+function parse(text: string, allowed: readonly Operator[], read: (name: string) => Values | string): Parsed {
+  if (text.length > maxSelectorLength)
+    return { ok: false, problem: `The selector is too long: use at most ${maxSelectorLength} characters` }
+  const found: Test[] = []
+  for (let at = nextTerm(text, 0); at < text.length; ) {
+    const { condition, end } = conditionAt(text, at)
+    if (!condition || !allowed.includes(condition.operator)) {
+      const term = text.slice(at, Math.max(end, indexOrEnd(text, ',', at))).trim()
+      return { ok: false, problem: `Invalid condition "${term}": use for example name=value` }
+    }
+    const values = read(condition.key)
     if (typeof values === 'string') return { ok: false, problem: values }
-    tests.push(
-      shape.make(
-        values,
-        (groups.values ?? '').split(',').map((value) => value.trim()),
-      ),
-    )
+    found.push(tests[condition.operator](values, condition.wanted))
+    at = nextTerm(text, end)
   }
-  return { ok: true, test: (item) => tests.every((test) => test(item)) }
+  return { ok: true, test: (item) => found.every((test) => test(item)) }
 }
 
-/** At commas, but not at those inside parentheses. */
-const splitTerms = (text: string): string[] =>
-  text
-    .split(/,(?![^(]*\))/)
-    .map((term) => term.trim())
-    .filter((term) => term !== '')
+/** Reads one condition, each character once. Without a condition, `end` is how far it made sense. */
+function conditionAt(text: string, start: number): { readonly condition?: Condition; readonly end: number } {
+  const isNegated = text[start] === '!'
+  const keyStart = isNegated ? skipBlanks(text, start + 1) : start
+  const keyEnd = skipWhile(text, keyStart, keyForm)
+  const key = text.slice(keyStart, keyEnd)
+  const at = skipBlanks(text, keyEnd)
+  if (!/^[A-Za-z0-9]/.test(key)) return { end: at }
+  if (at === text.length || text[at] === ',')
+    return { condition: { key, operator: isNegated ? 'missing' : 'exists', wanted: [] }, end: at }
+  if (isNegated) return { end: at }
+  if (text[at] === '=' || text.startsWith('!=', at)) {
+    const operator = text[at] === '=' ? '=' : '!='
+    const end = indexOrEnd(text, ',', at)
+    const value = text.slice(at + (operator === '=' && text[at + 1] !== '=' ? 1 : 2), end).trim()
+    return /[!=]/.test(value) ? { end } : { condition: { key, operator, wanted: [value] }, end }
+  }
+  const operator = (['in', 'notin'] as const).find((word) => text.startsWith(word, at))
+  const open = skipBlanks(text, at + (operator?.length ?? 0))
+  const close = indexOrEnd(text, ')', open)
+  const end = skipBlanks(text, close + 1)
+  const values = text.slice(open + 1, close)
+  const isList = at > keyEnd && text[open] === '(' && close < text.length && !values.includes('(')
+  if (!operator || !isList || (end < text.length && text[end] !== ',')) return { end }
+  return { condition: { key, operator, wanted: values.split(',').map((value) => value.trim()) }, end }
+}
+
+const keyForm = /[A-Za-z0-9_./-]/
+const blank = /\s/
+const blankOrComma = /[\s,]/
+
+function skipWhile(text: string, at: number, form: RegExp): number {
+  let end = at
+  while (end < text.length && form.test(text[end] as string)) end++
+  return end
+}
+
+const skipBlanks = (text: string, at: number): number => skipWhile(text, at, blank)
+/** Empty conditions are none. */
+const nextTerm = (text: string, at: number): number => skipWhile(text, at, blankOrComma)
+
+function indexOrEnd(text: string, what: string, from: number): number {
+  const found = text.indexOf(what, from)
+  return found === -1 ? text.length : found
+}
+
+const own = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Item)[name] : undefined
 
 const asText = (value: unknown): string | undefined =>
   value === undefined || value === null || typeof value === 'object' ? undefined : String(value)

@@ -114,6 +114,20 @@ describe('limits', () => {
     assert.equal(answer.body.reason, 'RequestEntityTooLarge')
   })
 
+  it('limits: JSON that nests deeper than 64 levels: 400, with an Idempotency-Key too', async () => {
+    const nested = (depth: number): string => `${'{"a":['.repeat(depth / 2)}${']}'.repeat(depth / 2)}`
+    for (const depth of [66, 5_000, 100_000]) {
+      const headers = { 'content-type': 'application/json', 'idempotency-key': `deep-${depth}` }
+      const { status, body } = await service.call('POST', `${path}/add`, { body: nested(depth), headers })
+      assert.deepEqual([status, body.message], [400, 'The request body nests deeper than 64 levels'])
+    }
+    const { text } = await service.call('POST', `${path}/add`, {
+      body: `{"username":"${'['.repeat(1_000)}"}`,
+      headers: { 'content-type': 'application/json' },
+    })
+    assert.doesNotMatch(text, /nests/, 'brackets in a text do not nest')
+  })
+
   it('limits: too many requests of one token: 429 with Retry-After, while another token is served', async () => {
     // One in a minute: none more comes free while these are asked.
     await using limited = await startService({ settings: { limits: { requestsPerMinute: 1 } } })

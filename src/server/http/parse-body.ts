@@ -2,6 +2,7 @@
 // never sets `__proto__` and its like.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
+import { refuseDeepJson } from './json-depth.ts'
 
 const notUtf8 = (): ApiError =>
   new ApiError('BadRequest', 'The request body is not UTF-8', { hint: 'Send JSON as UTF-8' })
@@ -22,6 +23,11 @@ export function parseBodies(app: FastifyInstance): void {
       return done(notUtf8())
     }
     if (text.trim() === '') return done(null, undefined)
+    try {
+      refuseDeepJson(text)
+    } catch (error) {
+      return done(error as Error)
+    }
     // Only an escape can bring half a character in: looking for one costs next to nothing.
     const mayBeIll = /\\u[dD][89a-fA-F]/.test(text)
     parseJson.call(app, request, text, (error, value) =>

@@ -2,6 +2,7 @@
 // as a form.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
+import { refuseDeepJson } from '../http/json-depth.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 
@@ -40,6 +41,7 @@ function textOf(bytes: Uint8Array): string {
 }
 
 function jsonFields(text: string): Fields {
+  refuseDeepJson(text)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -55,16 +57,21 @@ function jsonFields(text: string): Fields {
 
 /** `reserved_ports[]=8000:80&…`, and values that are JSON themselves, as some clients send what is not text. */
 function formFields(text: string): Fields {
-  const fields: Record<string, unknown> = Object.create(null)
+  const fields: Record<string, string | string[]> = Object.create(null)
+  let count = 0
   for (const [name, value] of new URLSearchParams(text)) {
+    if (++count > maxFormFields) throw unreadable(`it has more than ${maxFormFields} fields`)
     const key = name.replace(/\[\d*\]$/, '')
-    const isList = key !== name
     const known = fields[key]
-    if (isList || known !== undefined) fields[key] = [...(known === undefined ? [] : [known].flat()), value]
-    else fields[key] = value
+    if (Array.isArray(known)) known.push(value)
+    else if (known !== undefined) fields[key] = [known, value]
+    else fields[key] = key === name ? value : [value]
   }
   return fields
 }
+
+/** No call has more than a few dozen. */
+const maxFormFields = 1_000
 
 const unreadable = (why: string): ApiError =>
   new ApiError('BadRequest', `The request body cannot be read: ${why}`, {

@@ -69,6 +69,15 @@ async function refused(status: number, text: RegExp, method: string, url: string
 }
 
 describe('logging in', () => {
+  it('a client of 2.4.x that sends a form with thousands of fields is refused at once, token or not', async () => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const started = performance.now()
+    const answer = await service.call('POST', '/token', { body: 'a&'.repeat(60_000), token: null, headers })
+    assert.equal(answer.status, 400)
+    assert.match(answer.text, /more than 1000 fields/)
+    assert.ok(performance.now() - started < 5_000)
+  })
+
   it('legacy login takes a form or JSON, with any Content-Type or none, and gives a token that works', async () => {
     const asForm = `email=${encodeURIComponent('ada@example.com')}&password=${encodeURIComponent(password)}`
     const asJson = JSON.stringify({ email: 'ada@example.com', password })

@@ -81,6 +81,28 @@ describe('an upload', () => {
     assert.ok(!records().includes('silent'))
   })
 
+  const file = 'content-disposition: form-data; name="image"; filename="disk.img"'
+  const badForms: readonly (readonly [what: string, type: string, body: string])[] = [
+    ['without a boundary', 'multipart/form-data', 'x'],
+    ['with an empty boundary', 'multipart/form-data; boundary=', 'x'],
+    ['with a boundary of 5,000 characters', `multipart/form-data; boundary=${'b'.repeat(5_000)}`, 'x'],
+    ['that is cut in its first header', 'multipart/form-data; boundary=b', '--b\r\ncontent-dis'],
+    ['that is cut in its file', 'multipart/form-data; boundary=b', `--b\r\n${file}\r\n\r\nabc`],
+    ['that is cut before its end', 'multipart/form-data; boundary=b', `--b\r\n${file}\r\n\r\nabc\r\n--b`],
+    ['with a header that never ends', 'multipart/form-data; boundary=b', `--b\r\n${'a'.repeat(100_000)}`],
+    ['of nothing', 'multipart/form-data; boundary=b', ''],
+  ]
+  for (const [what, type, body] of badForms)
+    for (const kind of ['image', 'iso'])
+      it(`an upload of an ${kind} as a form ${what} is refused with 400, and leaves nothing`, async () => {
+        const url = `/api/v1/namespaces/svc-default/upload/${kind}?name=form`
+        const headers = { 'content-type': type, authorization: `Bearer ${service.adminToken}` }
+        const answer = await fetch(`http://127.0.0.1:${port}${url}`, { method: 'POST', headers, body })
+        assert.equal(answer.status, 400, await answer.text())
+        assert.deepEqual(await leftovers(), [])
+        assert.ok(!records().includes('form'))
+      })
+
   it('an upload that is cut off leaves nothing', async () => {
     const { socket } = await connect('cut', ['Content-Length: 10000000'])
     socket.write(randomBytes(3_000_000))

@@ -221,7 +221,8 @@ function letGo({ raw }: FastifyRequest, reply: FastifyReply): void {
   })
 }
 
-function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
+function refusalOf(error: unknown, request: FastifyRequest): unknown {
+  const { raw } = request
   if (error instanceof ApiError) return error
   const explained = explainFull(error, 'the server')
   if (explained instanceof DiskFullError) return diskFull(explained)
@@ -230,8 +231,13 @@ function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
     return new ApiError('BadRequest', 'The upload ended early', {
       hint: 'Upload it again',
     })
-  return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error
+  return request.isMultipart() && isOfForm(error) ? refusalOfForm(error, fieldBytes) : error
 }
+
+/** The reader of forms fails with plain errors; those of the disk name their system call. */
+const isOfForm = (error: unknown): boolean =>
+  String((error as { code?: unknown }).code).startsWith('FST_') ||
+  (error instanceof Error && error.constructor === Error && !('syscall' in error))
 
 /** Fails at once instead of retrying: whoever waits can do something about it. */
 export const diskFull = (cause: unknown): ApiError =>
