@@ -220,7 +220,7 @@ export interface Context {
   rendering(): Rendering
   /** The answer of a change: the sentence in a table format, otherwise the record, or the records. */
   done(sentence: string, record: unknown): Promise<void>
-  /** A remark on stderr, left out when only the answer is wanted. */
+  /** A remark on stderr, left out when only the answer is wanted. Lines to copy in it begin with `svc3`. */
   note(text: string): void
 }
 

@@ -1,5 +1,6 @@
 // What a command's `run` gets: output and prompts in the requested format, and the service.
 import { isLoopback } from '../client/transport.ts'
+import { asCalled } from './called-as.ts'
 import type { CommandTable, Context } from './command.ts'
 import { type Connection, chooseNamespace, findConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
@@ -23,7 +24,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
   const isData = format === 'json' || format === 'yaml'
   const isTalking = !isData && options.quiet !== true
   const note = (text: string): void => {
-    if (isTalking) host.stderr.write(`${host.calledAs}: ${text}\n`)
+    if (isTalking) host.stderr.write(`${host.calledAs}: ${asCalled(text, host.calledAs, commands)}\n`)
   }
   const rendering = (): Rendering => {
     const { isTerminal } = host.stdout
@@ -83,7 +84,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     rendering,
     async done(sentence, record) {
       if (isData) return this.print(Array.isArray(record) ? record : [record], [], sentence)
-      if (options.quiet !== true) host.stdout.write(`${sentence}\n`)
+      if (options.quiet !== true) host.stdout.write(`${asCalled(sentence, host.calledAs, commands)}\n`)
     },
   }
 }

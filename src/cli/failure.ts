@@ -1,8 +1,9 @@
 // Turns an error into lines on stderr and an exit code. Loaded only when something failed.
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
+import { asCalled } from './called-as.ts'
 import { hintHere, isAboutMissing, messageOf } from './causes.ts'
-import type { CommandTable, Entry } from './command.ts'
+import type { CommandTable } from './command.ts'
 import { type Connection, findConnection, serverOf } from './connect/connection.ts'
 import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
@@ -42,19 +43,14 @@ interface FailureContext {
 export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
   const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context)
-  // The service and our tables say "svc3"; whoever called us by the other name reads that one.
   for (const said of [what, next]) {
-    const text = said?.replaceAll(ownLine(context.commands), `${host.calledAs} `)
-    if (text) host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
+    if (!said) continue
+    const text = asCalled(said, host.calledAs, context.commands)
+    host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
   }
   if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${withoutSecrets(stackOf(error), secrets)}\n`)
   return exitCode
 }
-
-const ownLine = (commands: CommandTable): RegExp =>
-  new RegExp(`\\bsvc3 (?=--|(?:${Object.entries(commands).flatMap(wordsOf).join('|')})\\b)`, 'g')
-
-const wordsOf = ([name, { aliases = [] }]: readonly [string, Entry]): string[] => [name, ...aliases]
 
 function interruption(error: unknown): Told {
   const own = isCommandError(error) && error.exitCode === exitCodes.interrupted ? error : undefined

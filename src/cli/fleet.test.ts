@@ -190,6 +190,37 @@ describe('image list', () => {
     assert.deepEqual(row?.split('\t').slice(5), ['', 'built-in', 'svc3', '', 'linux'])
     assert.equal((await svc3('image list sonoma')).exitCode, 5)
   })
+
+  it('an image that will not boot says so in image show and after a pull', async () => {
+    const warning = 'The disk has no boot partition'
+    const pulled = { ...image, warning }
+    serve(service, {
+      'GET images/tiny-arm64': () => pulled,
+      'POST remoteimages/tiny/pull': () => ({ ...image, state: 'Updating' }),
+      'WATCH images': changes(change('ADDED', pulled), change('BOOKMARK', { resourceVersion: '7' })),
+    })
+    assert.match((await svc3('image show tiny-arm64')).stdout, /^Warning: +The disk has no boot partition$/m)
+    const { exitCode, stderr } = await svc3('remote-image pull tiny --wait')
+    assert.deepEqual([exitCode, lines(stderr).at(-1)], [0, `svc3: ${warning}`])
+  })
+
+  it('lines to copy lead to the same place, by the name that the program was called by', async () => {
+    serve(service, {
+      'POST images/demo': () => image,
+      'POST remoteimages/tiny/pull': () => image,
+      'POST vms/demo/save': () => image,
+    })
+    const ends: Readonly<Record<string, string>> = {
+      'image demo --type arm64': 'orka3: Deploy a VM: orka3 vm deploy --image tiny-arm64 -n svc-ios',
+      'remote-image pull tiny':
+        'Pulling image tiny-arm64. Run orka3 image list tiny-arm64 -n svc-ios to see the progress.',
+      'vm save demo tiny': 'Saving VM demo as image tiny-arm64. To follow it: orka3 image list tiny-arm64 -n svc-ios',
+    }
+    for (const [line, end] of Object.entries(ends)) {
+      const { stdout, stderr } = await svc3(`${line} -n svc-ios`, { calledAs: 'orka3' })
+      assert.equal(lines(stdout + stderr).at(-1), end)
+    }
+  })
 })
 
 describe('vm-config', () => {

@@ -90,11 +90,11 @@ it('the hint of a list and of the service about a missing name are alike', async
 describe('timeouts', () => {
   const image = { name: 'tiny', state: 'Updating', progress: { percent: 25, bytes: 2 ** 30 } }
   const cases: Readonly<Record<string, string>> = {
-    'vm save demo tiny --wait --timeout 7': 'To follow it: svc3 image list tiny',
-    'vm commit demo --wait --timeout 7': 'To follow it: svc3 image list tiny',
-    'remote-image pull tiny --wait --timeout 7': 'Run svc3 image list tiny to see the progress',
-    'remote-iso pull tiny --wait --timeout 7': 'Run svc3 iso list tiny to see the progress',
-    'ic add tiny --all --wait --timeout 7': 'run svc3 imagecache info tiny to see the progress',
+    'vm save demo tiny --wait --timeout 7 -n svc-ios': 'To follow it: svc3 image list tiny -n svc-ios',
+    'vm commit demo --wait --timeout 7 -n svc-ios': 'To follow it: svc3 image list tiny -n svc-ios',
+    'remote-image pull tiny --wait --timeout 7 -n svc-ios': 'Run svc3 image list tiny -n svc-ios to see the progress',
+    'remote-iso pull tiny --wait --timeout 7 -n svc-ios': 'Run svc3 iso list tiny -n svc-ios to see the progress',
+    'ic add tiny --all --wait --timeout 7 -n svc-ios': 'run svc3 imagecache info tiny -n svc-ios to see the progress',
   }
   for (const [line, look] of Object.entries(cases))
     it(`${line} that takes too long exits 7, and says how to check again`, async (t) => {

@@ -441,6 +441,19 @@ describe('vm logs', () => {
     )
   })
 
+  it('vm logs -f of a stream that keeps ending says once that the connection is lost', async () => {
+    const controller = new AbortController()
+    serve(service, {
+      'GET vms/demo/logs': (request, response) => {
+        asked.push(request)
+        if (asked.length === 5) controller.abort()
+        response.end(asked.length === 1 ? 'before\n' : '')
+      },
+    })
+    const { exitCode, stderr } = await vm('logs -f demo', { interruption: controller.signal })
+    assert.deepEqual([exitCode, stderr], [130, 'svc3: Connection lost; reconnecting…\n'])
+  })
+
   it('vm logs -f ends with a code when the VM is gone', async () => {
     serve(service, {
       'GET vms/demo/logs': (request, response) => {

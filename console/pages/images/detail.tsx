@@ -49,6 +49,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
               {image.errorMessage}
             </Note>
           )}
+          {image.warning !== undefined && <Note tone="warn">{image.warning}</Note>}
           {image.progress && image.state === 'Updating' && <Bar label={name} value={image.progress.percent} of={100} />}
           <Card title={words.lineage}>
             <LineageGraph lineage={lineageOf(image, list.items)} />

@@ -24,7 +24,7 @@ export const command = defineCommand({
     { line: 'svc3 image demo --type arm64', does: 'Only for arm64' },
   ],
   async run(context, { options: { type } }) {
-    const { client, namespace } = await context.connect()
+    const { client, namespace, again } = await context.connect()
     const { signal } = context
     const nodes = type === undefined ? await client.listAll(listNodes, { params: { namespace }, signal }) : []
     const types = type === undefined ? [...new Set(nodes.map(({ architecture }) => architecture))].sort() : [type]
@@ -44,7 +44,7 @@ export const command = defineCommand({
     for (const { message } of refusals) context.note(message)
     const names = images.map(({ name }) => name)
     await context.done(`Added ${names.map((name) => `image ${name}`).join(' and ')}.`, images)
-    context.note(`Deploy a VM: svc3 vm deploy --image ${names[0]}`)
+    context.note(`Deploy a VM: svc3 vm deploy --image ${names[0]}${again}`)
     return 0
   },
 })

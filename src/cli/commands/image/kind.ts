@@ -59,6 +59,7 @@ export const fields: readonly Field<Image>[] = [
   { label: 'State', value: (image) => image.state },
   { label: 'Progress', value: ({ progress }) => progress && `${progress.percent} %` },
   { label: 'Error', value: (image) => image.errorMessage },
+  { label: 'Warning', value: (image) => image.warning },
   { label: 'Architecture', value: (image) => image.type },
   { label: 'OS', value: (image) => image.os },
   { label: 'Disk size', value: (image) => image.size },

@@ -14,11 +14,11 @@ interface Awaited {
 /** Their copies, once none of them is being fetched any more. */
 export async function untilCached(
   context: Context,
-  { client, namespace }: Session,
+  { client, namespace, again }: Session,
   { image, nodes, timeoutMs }: Awaited,
 ): Promise<CachedCopy[]> {
   const { watch } = await import('../../../client/watch.ts')
-  const lookAgain = `run ${context.host.calledAs} imagecache info ${image} to see the progress`
+  const lookAgain = `run svc3 imagecache info ${image}${again} to see the progress`
   const late = AbortSignal.timeout(timeoutMs)
   const over = new AbortController()
   const signal = AbortSignal.any([context.signal, late, over.signal])

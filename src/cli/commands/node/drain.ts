@@ -59,7 +59,7 @@ const confirmDeletes = (context: Context, { client, namespace }: Session, name: 
 
 async function untilEmpty(
   context: Context,
-  { client, namespace }: Session,
+  { client, namespace, again }: Session,
   name: string,
   minutes: number | undefined,
 ): Promise<Node> {
@@ -83,7 +83,7 @@ async function untilEmpty(
     context.signal.removeEventListener('abort', stop)
     over.abort()
   }
-  const hint = `The drain continues. Run ${context.host.calledAs} node list ${name} to see the node`
+  const hint = `The drain continues. Run svc3 node list ${name}${again} to see the node`
   if (context.signal.aborted) throw new Interrupted('interrupted', hint)
   throw new ApiError('Timeout', `Node ${name} still has VMs after ${timeLeft((minutes ?? 0) * 60)}`, { hint })
 }

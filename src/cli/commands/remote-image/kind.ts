@@ -25,6 +25,7 @@ interface RemoteList {
 interface Wanted {
   readonly namespace: string
   readonly remote: string
+  readonly again: string
 }
 
 interface Pull {
@@ -35,17 +36,13 @@ interface Pull {
 export const remoteImages: Remote = {
   kind: imageKind,
   list: (client, namespace, signal) => client.call(api.listRemoteImages, { params: { namespace }, signal }),
-  pull: (context, client, { namespace, remote }, body, timeoutMs) =>
+  pull: (context, client, { namespace, remote, again }, body, timeoutMs) =>
     longRequest(
       context,
       client,
       api.pullRemoteImage,
       { params: { namespace, remoteimage: remote }, body },
-      {
-        timeoutMs,
-        what: 'the pull',
-        next: 'To follow it: svc3 image list',
-      },
+      { timeoutMs, what: 'the pull', next: `To follow it: svc3 image list${again}` },
     ),
 }
 

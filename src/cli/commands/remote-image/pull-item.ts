@@ -23,15 +23,15 @@ interface PullChoice {
 }
 
 export async function pullItem(context: Context, remote: Remote, choice: PullChoice): Promise<number> {
-  const { host, signal } = context
+  const { signal } = context
   const { kind } = remote
   const { name, description } = choice
   if (name !== undefined) checkName(name, kind.word)
-  const { client, namespace } = await context.connect({ attempts: 1 })
+  const { client, namespace, again } = await context.connect({ attempts: 1 })
   const body = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) }
-  const begun = await remote.pull(context, client, { namespace, remote: choice.remote }, body, choice.timeoutMs)
+  const begun = await remote.pull(context, client, { namespace, remote: choice.remote, again }, body, choice.timeoutMs)
   const word = kind.word === 'iso' ? 'ISO' : 'Image'
-  const look = `${host.calledAs} ${kind.word} list ${begun.name}`
+  const look = `svc3 ${kind.word} list ${begun.name}${again}`
   if (!choice.wait) {
     await context.done(`Pulling ${kind.word} ${begun.name}. Run ${look} to see the progress.`, begun)
     return 0
@@ -49,9 +49,10 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   if (ended?.state !== 'Ready')
     throw new Failure(
       `${word} ${begun.name} ${ended ? `could not be pulled: ${ended.errorMessage ?? 'failed'}` : 'was deleted'}`,
-      ended ? `Run ${host.calledAs} ${kind.word} delete ${begun.name} to free its name` : 'Pull it again',
+      ended ? `Run svc3 ${kind.word} delete ${begun.name}${again} to free its name` : 'Pull it again',
     )
   await context.done(`${word} ${begun.name} pulled.`, ended)
+  if (ended.warning !== undefined) context.note(ended.warning)
   return 0
 }
 

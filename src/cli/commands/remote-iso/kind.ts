@@ -7,16 +7,12 @@ import type { Remote } from '../remote-image/kind.ts'
 export const remoteIsos: Remote = {
   kind: isoKind,
   list: (client, namespace, signal) => client.call(api.listRemoteIsos, { params: { namespace }, signal }),
-  pull: (context, client, { namespace, remote }, body, timeoutMs) =>
+  pull: (context, client, { namespace, remote, again }, body, timeoutMs) =>
     longRequest(
       context,
       client,
       api.pullRemoteIso,
       { params: { namespace, remoteiso: remote }, body },
-      {
-        timeoutMs,
-        what: 'the pull',
-        next: 'To follow it: svc3 iso list',
-      },
+      { timeoutMs, what: 'the pull', next: `To follow it: svc3 iso list${again}` },
     ),
 }

@@ -20,11 +20,12 @@ export const command = defineCommand({
   ],
   async run(context, { args: { vm }, options: { description, wait, timeout } }) {
     const body = description === undefined ? {} : { description }
-    const { client, namespace, again } = await context.connect({ attempts: 1 })
+    const session = await context.connect({ attempts: 1 })
+    const { client, namespace, again } = session
     const timeoutMs = millisecondsOf(timeout)
     const request = { timeoutMs, what: 'the commit', next: `To follow it: svc3 vm show ${vm}${again}` }
     const image = await longRequest(context, client, commitVm, { params: { namespace, vm }, body }, request)
     const what = `Committing VM ${vm} to`
-    return tellOfImage(context, { client, namespace, image, isWaiting: wait, timeoutMs, what })
+    return tellOfImage(context, { session, image, isWaiting: wait, timeoutMs, what })
   },
 })

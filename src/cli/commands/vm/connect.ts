@@ -18,9 +18,9 @@ export const command = defineCommand({
   ],
   async run(context, { args, options: { port } }) {
     const { signal } = context
-    const { namespace } = await context.connect()
+    const { namespace, again } = await context.connect()
     const dial = dialerFor(context, { namespace, vm: args.vm, port })
-    const stream = port === 'ssh' ? await dialUntilGreeted(dial, { vm: args.vm, signal }) : await dial(signal)
+    const stream = port === 'ssh' ? await dialUntilGreeted(dial, { vm: args.vm, signal, again }) : await dial(signal)
     await splice(context.host, stream)
     return 0
   },

@@ -56,7 +56,7 @@ export const command = defineCommand({
     )
     const items = listed.items.filter(isMeant)
     const chosen = items.filter(({ name }) => names.length === 0 || names.includes(name))
-    noteReasons(context, chosen)
+    noteReasons(context, chosen, session.again)
     if (context.format === 'wide' && names.length === 1) await noteVerdicts(context, session, chosen)
     return printChosen(context, {
       ...listed,

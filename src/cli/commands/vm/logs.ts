@@ -64,17 +64,22 @@ async function followLogs(
 ): Promise<void> {
   const { signal } = context
   let hasOpened = false
+  let isLost = false
+  const shownAfterLoss: Shown = (chunk) => {
+    // Not when it opens: a stream that keeps ending would say so every time.
+    if (isLost) context.note('Reconnected; output in between may be missing')
+    isLost = false
+    return shown(chunk)
+  }
+  const onOpen = (): void => {
+    hasOpened = true
+  }
   for (let attempt = 1; ; attempt++) {
     const startMs = performance.now()
-    const isAgain = hasOpened
-    const onOpen = (): void => {
-      if (isAgain) context.note('Reconnected; output in between may be missing')
-      hasOpened = true
-    }
     let failure: unknown
     try {
-      const from = isAgain ? { tail: 0 } : tail === undefined ? {} : { tail }
-      await readLogs(context, session, { vm, query: { follow: true, ...from }, shown, onOpen })
+      const from = hasOpened ? { tail: 0 } : tail === undefined ? {} : { tail }
+      await readLogs(context, session, { vm, query: { follow: true, ...from }, shown: shownAfterLoss, onOpen })
     } catch (error) {
       if (signal.aborted || !isTransient(error) || !hasOpened) throw error
       failure = error
@@ -89,7 +94,8 @@ async function followLogs(
           `Run svc3 vm show ${vm}${session.again} to see its state`,
         )
       )
-    if (attempt === 1) context.note(lostText)
+    if (!isLost) context.note(lostText)
+    isLost = true
     await wait(boundedDelay(failure, attempt, retry), signal)
   }
 }

@@ -23,11 +23,12 @@ export const command = defineCommand({
   ],
   async run(context, { args: { vm, image: name }, options: { description, wait, timeout } }) {
     const body = { imageName: checkName(name, 'image'), ...(description !== undefined && { description }) }
-    const { client, namespace, again } = await context.connect({ attempts: 1 })
+    const session = await context.connect({ attempts: 1 })
+    const { client, namespace, again } = session
     const timeoutMs = millisecondsOf(timeout)
     const request = { timeoutMs, what: 'the save', next: `To follow it: svc3 image list ${name}${again}` }
     const image = await longRequest(context, client, saveVm, { params: { namespace, vm }, body }, request)
     const what = `Saving VM ${vm} as`
-    return tellOfImage(context, { client, namespace, image, isWaiting: wait, timeoutMs, what })
+    return tellOfImage(context, { session, image, isWaiting: wait, timeoutMs, what })
   },
 })

@@ -1,7 +1,6 @@
 // What save and commit share: an image being captured is followed to its end, or the command to check it is printed.
 import { getImage, type Image, listImages } from '../../../../api/images/images.ts'
-import type { Client } from '../../../../client/client.ts'
-import { type Context, type Options, waitingLonger } from '../../../command.ts'
+import { type Context, type Options, type Session, waitingLonger } from '../../../command.ts'
 import { Failure, Interrupted, TimedOut } from '../../../line/usage.ts'
 import { startProgress, stepOf } from '../../../output/progress.ts'
 
@@ -11,8 +10,7 @@ export const followed = {
 } as const satisfies Options
 
 interface CapturedImage {
-  readonly client: Client
-  readonly namespace: string
+  readonly session: Session
   readonly image: Image
   readonly isWaiting: boolean
   readonly timeoutMs: number
@@ -23,7 +21,7 @@ interface CapturedImage {
 export async function tellOfImage(context: Context, captured: CapturedImage): Promise<number> {
   const { image, isWaiting, what } = captured
   const { name } = image
-  const look = `${context.host.calledAs} image list ${name}`
+  const look = `svc3 image list ${name}${captured.session.again}`
   if (!isWaiting) {
     await context.done(`${what} image ${name}. To follow it: ${look}`, image)
     return 0
@@ -33,14 +31,15 @@ export async function tellOfImage(context: Context, captured: CapturedImage): Pr
   if (ended.state === 'Failed' || ended.errorMessage !== undefined)
     throw new Failure(
       `Image ${name} failed: ${ended.errorMessage ?? 'no reason given'}`,
-      `Run svc3 image show ${name} to see it`,
+      `Run svc3 image show ${name}${captured.session.again} to see it`,
     )
   await context.done(`Image ${name} is Ready.`, ended)
   return 0
 }
 
 async function follow(context: Context, captured: CapturedImage, look: string): Promise<Image> {
-  const { client, namespace, image, timeoutMs } = captured
+  const { session, image, timeoutMs } = captured
+  const { client, namespace } = session
   const { signal } = context
   const { watch } = await import('../../../../client/watch.ts')
   const progress = startProgress(context, `Image ${image.name}`)

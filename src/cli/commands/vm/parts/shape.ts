@@ -29,7 +29,7 @@ export const shapeOptions = {
   scheduler: { type: 'choice', choices: schedulers, description: 'Balance the nodes, or fill them one by one' },
   iso: { type: 'string', value: 'ISO', description: 'Attach this ISO (Intel)' },
   'system-serial': { type: 'string', value: 'SERIAL', description: 'Serial number, or random for a new one (Intel)' },
-  gpu: { type: 'boolean', short: 'g', description: 'Pass through a GPU (Intel); requires --disable-vnc' },
+  gpu: { type: 'boolean', short: 'g', description: 'Pass through a GPU (Intel); disables VNC' },
   'disable-vnc': { type: 'boolean', description: 'Disable VNC' },
   'disable-net-boost': { type: 'boolean', description: 'Disable fast network devices (Intel)' },
   'legacy-io': { type: 'boolean', description: 'Use legacy disk devices (Intel)' },
