@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import type { Image } from '../../src/api/images/images.ts'
 import { operations } from '../../src/api/index.ts'
 import type { Node } from '../../src/api/nodes/nodes.ts'
+import type { PushJob } from '../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../src/api/vms/vms.ts'
 import { longSize } from '../ui/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
@@ -138,6 +139,9 @@ describe('figures', () => {
       work.map(({ percent }) => percent),
       [40, 3, 62],
     )
+    const waiting = { reason: 'https://ghcr.io/v2/: connection refused', nextTryAt: '2026-11-15T09:00:30Z' }
+    const [stuck] = workOf([], [], [{ ...(job as PushJob), waiting }])
+    assert.equal(stuck?.what, 'Pushing: Waiting for the registry: https://ghcr.io/v2/: connection refused')
   })
 
   it('images of a VM are those saved, committed or being made of it', () => {

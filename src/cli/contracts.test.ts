@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
 import { type FakeService, send, startFakeService } from '../../test/support/stand-ins/api.ts'
-import { changes, serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
+import { change, changes, serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
 import { ApiError, codes, notFound, type Reason, success } from '../api/errors.ts'
 import { isImageName } from '../rules/image-names.ts'
 import {
@@ -183,6 +183,35 @@ describe('lists', () => {
       ['62 % of 7.8G, 17M/s, 3 min left', '62 % of 7.8G', '62 % of 7.8G'],
     )
     assert.deepEqual(JSON.parse((await svc3('vm get-push-status -o json')).stdout)[0].progress, moving)
+  })
+
+  it('a push that waits for its registry says why and when it tries next: in each format, and with --wait', async () => {
+    const progress = { bytesTotal: 0, bytesDone: 0, bytesSkipped: 0, percent: 0 }
+    const waiting = {
+      reason: 'https://ghcr.io/v2/: connection refused (ECONNREFUSED)',
+      nextTryAt: '2026-11-15T09:00:30Z',
+    }
+    const job = { name: 'vm-push-4k2vx', image: 'ghcr.io/a/b:c', startedAt: '2026-11-15T09:00:00Z', progress }
+    const stuck = { ...job, status: 'Running', phase: 'packing, 100 %', waiting }
+    const half = { ...progress, bytesTotal: 8_400_000_000, bytesDone: 5_208_000_000, percent: 62, bytesPerSecond: 9 }
+    const failed = { ...job, status: 'Failed', errorMessage: 'Could not be pushed', finishedAt: job.startedAt }
+    serve(service, {
+      'POST vms/demo/push': () => ({ jobName: job.name }),
+      'GET pushjobs': () => ({ items: [stuck, { ...stuck, progress: half }] }),
+      'WATCH pushjobs': changes(change('ADDED', stuck), change('MODIFIED', failed)),
+    })
+    const words = `waiting: ${waiting.reason}; next try at 09:00:30 UTC`
+    const rowsOf = (stdout: string) => stdout.split('\n').slice(1, -1).map((row) => row.split('\t')) // biome-ignore format: steps
+    const table = await svc3('vm get-push-status')
+    assert.deepEqual(
+      rowsOf(table.stdout).map((row) => row[3]),
+      ['0 %, next try at 09:00:30 UTC', '62 % of 7.8G, next try at 09:00:30 UTC'],
+    )
+    assert.equal(table.stderr, `svc3: Push job ${job.name}: ${words}\n`.repeat(2))
+    assert.equal(rowsOf((await svc3('vm get-push-status -o wide')).stdout)[0]?.at(-1), waiting.reason)
+    assert.deepEqual(JSON.parse((await svc3('vm get-push-status -o json')).stdout)[0].waiting, waiting)
+    const { exitCode, stderr } = await svc3('vm push demo ghcr.io/a/b:c --wait')
+    assert.deepEqual([exitCode, stderr.includes(`Push ${job.name}: ${words}\n`)], [1, true], stderr)
   })
 
   it('an empty list with -o json is [] for every kind, and nothing else', async () => {

@@ -7,6 +7,8 @@ export interface RetryPolicy {
   readonly maxDelayMs: number
   /** A server that asks for a longer wait than this is not asked again: the caller gets its refusal. */
   readonly maxRetryAfterMs: number
+  /** Given up after so long without progress, where somebody keeps the time. */
+  readonly withinMs?: number
 }
 
 /** For a call that somebody waits for. */
@@ -28,7 +30,8 @@ export const isTransient = (error: unknown): boolean =>
 export const isTransientStatus = (status: number): boolean =>
   status === 408 || status === 425 || status === 429 || status >= 500
 
-const retryAfterOf = (error: unknown): number => (error as Partial<Retriable> | undefined)?.retryAfterMs ?? 0
+/** What the other side asked for; 0 where it did not. */
+export const retryAfterOf = (error: unknown): number => (error as Partial<Retriable> | undefined)?.retryAfterMs ?? 0
 
 /** The wait before the next try, or undefined when this failure is final. */
 export function delayBeforeRetry(
@@ -73,46 +76,11 @@ export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Counts failures, waits between them, and throws the one after which there is no point in going on. */
-interface Backoff {
-  failed(error: unknown): Promise<void>
-  /** There was progress: the count begins anew. */
-  reset(): void
-}
+/** For people who wait: `waiting: connection refused; next try at 09:00:30 UTC`. */
+export const waitingText = (problem: string, nextTryAt: Date): string =>
+  `waiting: ${problem.slice(0, 200)}; ${nextTryText(nextTryAt)}`
 
-const never = new AbortController().signal
-
-export function createBackoff(policy: RetryPolicy, signal: AbortSignal | undefined): Backoff {
-  let failures = 0
-  return {
-    reset() {
-      failures = 0
-    },
-    async failed(error) {
-      signal?.throwIfAborted()
-      failures += 1
-      const delayMs = delayBeforeRetry(error, failures, policy)
-      if (delayMs === undefined) throw error
-      await wait(delayMs, signal ?? never)
-    },
-  }
-}
-
-/** For work that can be done again as a whole. */
-export async function retrying<T>(
-  policy: RetryPolicy,
-  signal: AbortSignal | undefined,
-  work: () => Promise<T>,
-): Promise<T> {
-  const backoff = createBackoff(policy, signal)
-  for (;;) {
-    try {
-      return await work()
-    } catch (error) {
-      await backoff.failed(error)
-    }
-  }
-}
+export const nextTryText = (at: Date): string => `next try at ${at.toISOString().slice(11, 19)} UTC`
 
 /** `Retry-After`: seconds, or a date. */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {

@@ -5,7 +5,7 @@ import type { Vm } from '../../../src/api/vms/vms.ts'
 import { rateText } from '../../ui/sizes.ts'
 import { imagePath, vmPath } from '../paths.ts'
 import { operationText } from '../vms/model.ts'
-import { vmTexts } from '../vms/texts.ts'
+import { pushTexts, vmTexts } from '../vms/texts.ts'
 import { overviewTexts as words } from './texts.ts'
 
 interface Work {
@@ -34,8 +34,9 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
   const ofPushes = pushes
     .filter(({ status }) => status === 'Pending' || status === 'Running')
     .map((job): Work => {
-      const { name, image, phase, progress } = job
-      const what = phase === undefined ? words.pushing : vmTexts.operation(words.pushing, phase)
+      const { name, image, phase, waiting, progress } = job
+      const step = waiting ? pushTexts.waiting(waiting.reason) : phase
+      const what = step === undefined ? words.pushing : vmTexts.operation(words.pushing, step)
       return { key: `push ${name}`, path: '/pushes', name: image, what, percent: progress.percent }
     })
   return [...ofVms, ...ofImages, ...ofPushes]

@@ -31,7 +31,7 @@ import {
   waitingReason,
 } from './model.ts'
 import { PushState, VmState } from './state.tsx'
-import { vmTexts as words } from './texts.ts'
+import { pushTexts, vmTexts as words } from './texts.ts'
 import { Verdicts } from './verdicts.tsx'
 
 export function VmDetail({ namespace, name }: Named) {
@@ -208,6 +208,7 @@ function Results({ vm }: { readonly vm: Vm }) {
           <li key={job.name}>
             <Link href="/pushes">{job.image}</Link>
             <PushState job={job} />
+            {job.waiting && <span className="small muted">{pushTexts.waiting(job.waiting.reason)}</span>}
             {job.status === 'Running' && <Bar label={job.image} value={job.progress.percent} of={100} />}
           </li>
         ))}

@@ -58,7 +58,7 @@ function speedText({ bytesPerSecond, secondsLeft }: Progress): string {
 }
 
 function Job({ job }: { readonly job: PushJob }) {
-  const { progress, status, phase, digest, errorMessage } = job
+  const { progress, status, phase, waiting, digest, errorMessage } = job
   const cancel = (onClose: () => void) => (
     <ActionDialog
       words={words.cancel}
@@ -88,15 +88,17 @@ function Job({ job }: { readonly job: PushJob }) {
       <div className="measure">
         <div className="spread small tabular">
           <span>{bytesText(progress)}</span>
-          <span className="muted">{speedText(progress)}</span>
+          <span className="muted">{waiting ? '' : speedText(progress)}</span>
         </div>
         <Bar label={job.image} value={progress.percent} of={100} />
       </div>
+      {waiting && <Note tone="warn">{words.waiting(waiting.reason)}</Note>}
       {errorMessage !== undefined && <Note tone="bad">{errorMessage}</Note>}
       <Facts
         facts={{
           [words.vm]: <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
           [words.phase]: isOver ? undefined : phase,
+          [words.nextTry]: waiting && <Time at={waiting.nextTryAt} />,
           [texts.common.owner]: job.owner,
           [words.started]: <Time at={job.startedAt} />,
           [words.digest]: digest && <Copyable text={digest} what={words.digest} />,

@@ -232,6 +232,8 @@ export const pushTexts = {
   vm: 'VM',
   started: 'Started',
   phase: 'Phase',
+  waiting: (reason: string) => `Waiting for the registry: ${reason}`,
+  nextTry: 'Next try',
   statuses: {
     Pending: 'Pending',
     Running: 'Running',

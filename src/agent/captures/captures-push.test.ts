@@ -7,10 +7,13 @@ import { after, afterEach, before, beforeEach, it } from 'node:test'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
 import { type BadRegistry, startBadRegistry } from '../../../test/support/stand-ins/bad-registry.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
+import { freePort } from '../../../test/support/tools/free-port.ts'
 import { ApiError } from '../../api/errors.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { silentLog } from '../../platform/log.ts'
 import { createCaptures } from './captures.ts'
+import type { Packer } from './pack.ts'
+import type { CaptureProgress } from './server.ts'
 import type { CaptureState } from './states.ts'
 
 let folder: string
@@ -29,8 +32,17 @@ afterEach(() => registry.close())
 const tagPuts = () =>
   registry.seen.filter(({ method, path: place }) => method === 'PUT' && place.endsWith('/manifests/v1'))
 
+/** In place of three minutes. */
+const patienceMs = 2_500
+
 /** An agent that has packed what it is to push, and the server that it reports to. */
-function pushing(server: { report?: () => Promise<void>; finish?: () => Promise<readonly string[]> }) {
+function pushing(
+  server: {
+    report?: (id: string, progress: CaptureProgress & { problem?: string }) => Promise<void>
+    finish?: () => Promise<readonly string[]>
+  },
+  { port = registry.port, phase = 'packed' }: { port?: number; phase?: 'packed' | 'frozen' } = {},
+) {
   const kept = new Map<string, CaptureState>()
   const id = 'push-1'
   kept.set(id, {
@@ -40,16 +52,25 @@ function pushing(server: { report?: () => Promise<void>; finish?: () => Promise<
     handle: { uid: 'vm', folder },
     architecture: 'arm64',
     image: { name: 'base' },
-    reference: `127.0.0.1:${registry.port}/team/vm:v1`,
-    phase: 'packed',
-    content: small.digest,
+    reference: `127.0.0.1:${port}/team/vm:v1`,
+    phase,
+    ...(phase === 'packed' ? { content: small.digest } : { capture: {} }),
   } as CaptureState)
   const captures = createCaptures({
     node: 'node',
     driver: { name: 'none' },
-    images: { holdContent: async () => async () => undefined, isPackingAlone: async () => false },
+    images: {
+      holdContent: async () => async () => undefined,
+      isPackingAlone: async () => false,
+      ensure: async () => ({ digest: 'none' }),
+    },
     packer: {
       whole: async () => small.store,
+      async pack(_job: unknown, { through, progress }: Parameters<Packer['pack']>[1]) {
+        await through?.(small.store).put(Buffer.from('a chunk'))
+        progress(1, 7)
+        return small.digest
+      },
       delivered: async () => undefined,
       dropped: async () => undefined,
       forget: async () => undefined,
@@ -61,7 +82,7 @@ function pushing(server: { report?: () => Promise<void>; finish?: () => Promise<
     },
     server: {
       login: async () => ({
-        server: registry.server,
+        server: `http://127.0.0.1:${port}`,
         allowInsecure: true,
         policy: { allowLoopback: true, allowPrivate: false },
       }),
@@ -72,6 +93,13 @@ function pushing(server: { report?: () => Promise<void>; finish?: () => Promise<
     changed: () => undefined,
     log: silentLog,
     retry: { attempts: Number.POSITIVE_INFINITY, firstDelayMs: 1, maxDelayMs: 5, maxRetryAfterMs: 0 },
+    registryRetry: {
+      attempts: Infinity,
+      firstDelayMs: 100,
+      maxDelayMs: 1_000,
+      maxRetryAfterMs: 0,
+      withinMs: patienceMs,
+    },
   } as unknown as Parameters<typeof createCaptures>[0])
   return { captures, kept }
 }
@@ -106,4 +134,41 @@ it('a push does not move the tag when that is no longer desired', async () => {
   await eventually(async () => assert.equal(kept.size, 0))
   assert.deepEqual([tagPuts().length, registry.manifests.size], [0, 0])
   await captures.stop()
+})
+
+for (const phase of ['frozen', 'packed'] as const)
+  it(`a push of what is ${phase} to a registry that does not answer says so from the first failure on, and fails in time`, async () => {
+    const port = await freePort()
+    const reports: (CaptureProgress & { problem?: string; atMs: number })[] = []
+    const beganMs = performance.now()
+    const report = async (_: string, progress: CaptureProgress & { problem?: string }) =>
+      void reports.push({ ...progress, atMs: performance.now() - beganMs })
+    const { captures, kept } = pushing({ report }, { port, phase })
+    await captures.adopt()
+    captures.begin()
+    await eventually(async () => assert.equal(kept.size, 0), 20_000)
+    const waits = reports.filter(({ waiting }) => waiting)
+    const refused = `http://127.0.0.1:${port}/v2/: connection refused (ECONNREFUSED)`
+    assert.ok((waits[0]?.atMs ?? Infinity) < 1_300, JSON.stringify(reports))
+    for (const { waiting } of waits) assert.equal(waiting?.problem, refused)
+    // Not again for what was sent while it was packed, and for what is sent after that.
+    const { problem = '', atMs = 0 } = reports.at(-1) ?? {}
+    assert.equal(problem, `Could not be pushed from node node: ${refused}. Try again when the registry answers`)
+    assert.ok(atMs >= patienceMs && atMs < 2 * patienceMs, `${atMs} ms`)
+    await captures.stop()
+  })
+
+it('a push goes on when the registry is back, and no longer says that it waits', async () => {
+  const port = await freePort()
+  const reports: CaptureProgress[] = []
+  const { captures, kept } = pushing({ report: async (_, progress) => void reports.push(progress) }, { port })
+  await captures.adopt()
+  captures.begin()
+  await eventually(async () => assert.ok(reports.some(({ waiting }) => waiting)))
+  const back = await startBadRegistry({ port })
+  await eventually(async () => assert.equal(kept.size, 0), 20_000)
+  assert.ok(back.manifests.has('v1'))
+  assert.equal(reports.at(-1)?.waiting, undefined)
+  await captures.stop()
+  await back.close()
 })

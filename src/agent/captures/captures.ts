@@ -4,17 +4,18 @@ import { ApiError } from '../../api/errors.ts'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { Driver, Handle, VmSpec } from '../../drivers/driver.ts'
+import { RegistryError } from '../../oci/artifact/errors.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
+import { createReporter, type Reporter } from '../../platform/reporter.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Images } from '../images/images.ts'
 import { isRetriable } from '../link/connection.ts'
 import { createDeliveries, packedPercent } from './deliveries.ts'
 import { GivenUp, type Packer } from './pack.ts'
 import { type Sent, startSending } from './push.ts'
-import { createReporter, type Reporter } from './reporter.ts'
-import type { CaptureServer } from './server.ts'
+import type { CaptureProgress, CaptureServer } from './server.ts'
 import type { CaptureState, CaptureStates } from './states.ts'
 
 interface CapturesOptions {
@@ -30,6 +31,7 @@ interface CapturesOptions {
   readonly log: Log
   /** Tests only. */
   readonly retry?: RetryPolicy
+  readonly registryRetry?: RetryPolicy
 }
 
 interface Freezing {
@@ -126,7 +128,9 @@ export function createCaptures(options: CapturesOptions): Captures {
         if (one.isDropped || isGivenUp(one, error)) one.isDropped = true
         else if (isUnknownCapture(error))
           log.warn('the server does not know a requested capture', { name: one.state.id })
-        else if (one.state.phase !== 'failed' && !isRetriable(error)) await fail(one, error)
+        // A registry was waited for long enough.
+        else if (one.state.phase !== 'failed' && (!isRetriable(error) || error instanceof RegistryError))
+          await fail(one, error)
         const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
         await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
       }
@@ -162,14 +166,15 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
     async packed(one, signal) {
       const packed = one.state as Packed
-      const { report, end: endReporting } = reporterOf(one, signal)
+      await using reporter = reporterOf(one, signal)
+      const { report } = reporter
       if (packed.kind !== 'push') {
         await toServer(packed, report, signal)
         return await delivered(one, packed)
       }
       const sending = { isAlone: alone(one), sent: headStarts.get(packed.id), report, signal }
       await keep(one, { ...packed, phase: 'pushed', ...(await toRegistry(packed, sending)) })
-      await endReporting().catch(() => undefined)
+      await reporter.end().catch(() => undefined)
     },
     async pushed(one, signal) {
       const { id, digest, told } = one.state as Pushed
@@ -185,10 +190,10 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
   }
 
-  const reporterOf = (one: Running, signal: AbortSignal): Reporter =>
+  const reporterOf = (one: Running, signal: AbortSignal): Reporter<CaptureProgress> =>
     createReporter(
-      (progress) => server.report(one.state.id, progress, signal),
-      (error) => isGivenUp(one, error) && drop(one),
+      (progress) => server.report(one.state.id, { ...progress, percent: Math.floor(progress.percent) }, signal),
+      { failed: (error) => void (isGivenUp(one, error) && drop(one)) },
     )
 
   const delivered = async (one: Running, { content }: Packed | Pushed): Promise<void> => {
@@ -203,13 +208,19 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   /** What pushes have sent while they were being packed. */
   const headStarts = new Map<string, Sent>()
-  const { toServer, toRegistry, targetOf } = createDeliveries({ packer, server, pause })
+  const { toServer, toRegistry, targetOf } = createDeliveries({
+    packer,
+    server,
+    pause,
+    registryRetry: options.registryRetry,
+  })
 
   async function pack(one: Running, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     const { capture, ...known } = one.state as Extract<CaptureState, { phase: 'frozen' }>
     const { architecture, image, handle } = known
-    const { report } = reporterOf(one, signal)
+    await using reporter = reporterOf(one, signal)
+    const { report } = reporter
     const base = await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
     // Of what was pulled from a registry the server has nothing, but all of it may still be here.
     const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
@@ -217,18 +228,23 @@ export function createCaptures(options: CapturesOptions): Captures {
     const job = { uid: handle.uid, architecture, capture, base, content }
     // In another format, what is packed here is not what is sent.
     const isSentAsItIs = known.kind === 'push' && known.format !== 'tart'
-    const headStart = isSentAsItIs ? startSending(await targetOf(one.state, signal), signal) : undefined
+    let share = 0
+    /** A push counts what it sends, meanwhile too: what it comes to is known after this. */
+    const tellPush = (): void => {
+      const waiting = headStart?.waiting()
+      const phase = `packing, ${Math.floor(100 * share)} %`
+      report({ percent: 0, bytes: headStart?.sent().bytes ?? 0, phase, ...(waiting && { waiting }) })
+    }
+    const headStart = isSentAsItIs ? startSending(await targetOf(one.state, signal), signal, tellPush) : undefined
     const work = packer.pack(job, {
       signal,
       isAlone: alone(one),
       ...(headStart && { through: headStart.through }),
-      // A push counts what it sends, meanwhile too: what it comes to is known after this.
-      progress: (share, bytes) =>
-        report(
-          known.kind === 'push'
-            ? { percent: 0, bytes: headStart?.sent().bytes ?? 0, phase: `packing, ${Math.floor(100 * share)} %` }
-            : { percent: share * packedPercent, bytes },
-        ),
+      progress(packed, bytes) {
+        share = packed
+        if (known.kind === 'push') tellPush()
+        else report({ percent: share * packedPercent, bytes })
+      },
     })
     const packed = await work.finally(() => headStart?.end())
     if (headStart) headStarts.set(known.id, headStart.sent())

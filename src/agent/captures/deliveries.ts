@@ -1,18 +1,18 @@
 // Where what was packed of a VM goes: chunk by chunk to the server, or straight to a registry.
-import type { wait } from '../../rules/retry.ts'
+import type { RetryPolicy, wait } from '../../rules/retry.ts'
 import { deliver, type Receiver } from './deliver.ts'
 import type { Packer } from './pack.ts'
 import { type PushOptions, type PushTarget, push } from './push.ts'
-import type { CaptureProgress, Reporter } from './reporter.ts'
-import type { CaptureServer } from './server.ts'
+import type { CaptureProgress, CaptureServer } from './server.ts'
 import type { CaptureState } from './states.ts'
 
 type Packed = Extract<CaptureState, { phase: 'packed' }>
 type Pushed = Extract<CaptureState, { phase: 'pushed' }>
-type Sending = Pick<PushOptions, 'isAlone' | 'sent' | 'signal'> & Pick<Reporter, 'report'>
+type Report = (progress: CaptureProgress) => void
+type Sending = Pick<PushOptions, 'isAlone' | 'sent' | 'signal'> & { readonly report: Report }
 
 interface Deliveries {
-  toServer(packed: Packed, report: Reporter['report'], signal: AbortSignal): Promise<void>
+  toServer(packed: Packed, report: Report, signal: AbortSignal): Promise<void>
   /** Once: a tag that somebody moves afterwards is not to be moved back because the report did not reach the server. */
   toRegistry(packed: Packed, sending: Sending): Promise<Pick<Pushed, 'digest' | 'told'>>
   /** With the credentials for it, as the server has them now. */
@@ -26,12 +26,14 @@ export function createDeliveries(options: {
   readonly packer: Packer
   readonly server: CaptureServer
   readonly pause: typeof wait
+  readonly registryRetry: RetryPolicy | undefined
 }): Deliveries {
-  const { packer, server, pause } = options
+  const { packer, server, pause, registryRetry: retry } = options
   const targetOf: Deliveries['targetOf'] = async ({ id, reference = '', image }, signal) => ({
     reference,
     from: image.reference,
     login: await server.login(id, signal),
+    retry,
   })
   return {
     targetOf,

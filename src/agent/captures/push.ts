@@ -7,13 +7,12 @@ import { imageSource } from '../../oci/artifact/image-target.ts'
 import type { Source } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
 import { type Forwarding, forwardTo } from '../../oci/forward.ts'
+import type { OnWaiting, Outage, Waiting } from '../../oci/registry/patience.ts'
 import { openRegistry, type Repository } from '../../oci/registry/registry.ts'
 import { tartSource } from '../../oci/tart/write.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
-import type { CaptureProgress } from './reporter.ts'
-
-/** About three minutes without progress: a registry that is restarted is waited for. */
-const patience = { attempts: 12, firstDelayMs: 500, maxDelayMs: 30_000, maxRetryAfterMs: 120_000 }
+import type { RetryPolicy } from '../../rules/retry.ts'
+import type { CaptureProgress } from './server.ts'
 
 export interface PushTarget {
   /** `<registry_host>/<repository>/<image>:TAG` */
@@ -21,6 +20,8 @@ export interface PushTarget {
   /** What the VM was deployed from, where that is in a registry: what is there already is not sent. */
   readonly from: string | undefined
   readonly login: RegistryLogin
+  /** Tests only. */
+  readonly retry?: RetryPolicy | undefined
 }
 
 /** What a push has sent while it was being packed. */
@@ -29,6 +30,8 @@ export interface Sent {
   readonly bytes: number
   /** Digests of what the registry has. */
   readonly there: ReadonlySet<string>
+  /** The registry may not have answered since. */
+  readonly outage: Outage
 }
 
 export interface PushOptions {
@@ -47,7 +50,11 @@ export interface PushOptions {
 /** Returns the digest of the manifest in the registry. */
 export async function push(content: string, target: PushTarget, options: PushOptions): Promise<string> {
   const { store, sent, signal, progress } = options
-  using place = openTarget(target)
+  let far: CaptureProgress = { percent: 0, bytes: 0 }
+  using place = openTarget(target, {
+    outage: sent?.outage,
+    onWaiting: (waiting) => progress({ ...far, ...(waiting && { waiting }) }),
+  })
   await using source =
     options.format === 'tart' ? sourceForTart(options) : { target: imageSource(store), ...nothingMade }
   const { digest } = await copy(
@@ -57,14 +64,16 @@ export async function push(content: string, target: PushTarget, options: PushOpt
       signal,
       there: sent?.there,
       beforeFinish: options.confirm,
-      onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) =>
-        progress({
+      onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) => {
+        far = {
           percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),
           bytes: bytesDone,
           phase: 'sending',
           bytesTotal,
           bytesSkipped: Math.max(0, bytesSkipped - (sent?.bytes ?? 0)),
-        }),
+        }
+        progress(far)
+      },
     },
   )
   return digest
@@ -93,18 +102,28 @@ interface HeadStart {
   /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
   end(): Promise<void>
   sent(): Sent
+  waiting(): Waiting | undefined
 }
 
-/** Sends chunks while others are still being packed. */
-export function startSending(target: PushTarget, signal: AbortSignal): HeadStart {
-  const place = openTarget(target)
+/** Sends chunks while others are still being packed. `changed`: it begins to wait, or goes on. */
+export function startSending(target: PushTarget, signal: AbortSignal, changed: () => void): HeadStart {
+  const outage: Outage = { sinceMs: undefined }
+  let waits: Waiting | undefined
+  const place = openTarget(target, {
+    outage,
+    onWaiting(waiting) {
+      waits = waiting
+      changed()
+    },
+  })
   let forwarding: Forwarding | undefined
   let sentBytes = 0
   const onSent = (bytes: number): void => {
     sentBytes = bytes
   }
   return {
-    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
+    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set(), outage }),
+    waiting: () => waits,
     through(store) {
       forwarding = forwardTo(place.repository, store, { signal, onSent })
       return forwarding.store
@@ -116,17 +135,16 @@ export function startSending(target: PushTarget, signal: AbortSignal): HeadStart
   }
 }
 
-function openTarget({
-  reference: text,
-  from,
-  login,
-}: PushTarget): Disposable & { repository: Repository; tag: string } {
+function openTarget(
+  { reference: text, from, login, retry }: PushTarget,
+  waiting: { readonly outage: Outage | undefined; readonly onWaiting: OnWaiting },
+): Disposable & { repository: Repository; tag: string } {
   const parsed = parseImageReference(text, 'push')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
   const { registry: host, repository, target: tag } = parsed.reference
   const source = from === undefined ? undefined : parseImageReference(from, 'pull')
   const isNear = source?.ok === true && source.reference.registry === host && source.reference.repository !== repository
-  const registry = openRegistry({ ...login, retry: patience })
+  const registry = openRegistry({ ...login, retry, ...waiting })
   return {
     repository: registry.repository(repository, isNear ? { mountFrom: source.reference.repository } : {}),
     tag,

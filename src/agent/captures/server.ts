@@ -7,9 +7,22 @@ import {
   type RegistryLogin,
   reportCapture,
 } from '../../api/nodes/captures.ts'
+import type { Waiting } from '../../oci/registry/patience.ts'
 import { type Connection, isRetriable } from '../link/connection.ts'
 import type { Receiver } from './deliver.ts'
-import type { CaptureProgress } from './reporter.ts'
+
+/** How far a capture is. */
+export interface CaptureProgress {
+  readonly percent: number
+  readonly bytes: number
+  /** What is being done, or waited for. */
+  readonly phase?: string
+  /** push only. */
+  readonly bytesTotal?: number
+  readonly bytesSkipped?: number
+  /** push only: the registry does not answer. */
+  readonly waiting?: Waiting
+}
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
   finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>

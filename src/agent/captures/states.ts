@@ -9,7 +9,7 @@ import type { Capture, Handle } from '../../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { DesiredImage } from '../images/images.ts'
 import type { Durability } from '../state/handles.ts'
-import type { CaptureProgress } from './reporter.ts'
+import type { CaptureProgress } from './server.ts'
 
 interface Known {
   readonly version: 1

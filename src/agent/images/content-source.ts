@@ -9,6 +9,7 @@ import {
   WrongContentError,
 } from '../../images/content/content.ts'
 import type { Syncing } from '../../images/content/syncing.ts'
+import { RegistryError } from '../../oci/artifact/errors.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 
@@ -121,8 +122,11 @@ export function fetchedContent(options: SourceOptions): ContentSource {
 const tooLong = (digest: string, mostBytes: number): WrongContentError =>
   new WrongContentError(digest, `has more than the ${mostBytes} bytes declared`)
 
+/** A registry has been waited for already. */
 const mayPass = (error: unknown): boolean =>
-  isRetriable(error) || error instanceof WrongContentError || error instanceof Silence
+  (isRetriable(error) && !(error instanceof RegistryError)) ||
+  error instanceof WrongContentError ||
+  error instanceof Silence
 
 /** What is missing or damaged here is fetched. */
 function ifUnusable(error: unknown): undefined {

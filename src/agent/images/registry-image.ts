@@ -2,6 +2,7 @@
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { Source } from '../../oci/artifact/target.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
+import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
@@ -18,19 +19,27 @@ interface RegistryPlace {
   readonly vm: string | undefined
   readonly ask: AskLogin | undefined
   readonly signal: AbortSignal
+  /** The registry does not answer: why, and when it is tried next. */
+  waits(reason: string): void
 }
 
 /** A server that is restarted is waited for. */
 const patience: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
 
 export async function withRegistryImage<T>(
-  { reference, vm, ask, signal }: RegistryPlace,
+  { reference, vm, ask, signal, waits }: RegistryPlace,
   use: (image: Inspected, source: Source) => Promise<T>,
 ): Promise<T> {
   const parsed = parseImageReference(reference, 'pull')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
   if (!ask || vm === undefined) throw new Error('its registry cannot be reached from here')
-  const registry = openRegistry(await patiently(() => ask(vm, signal), signal))
+  const registry = openRegistry({
+    ...(await patiently(() => ask(vm, signal), signal)),
+    onWaiting(waiting) {
+      const line = waitingLine(waiting)
+      if (line !== undefined) waits(line)
+    },
+  })
   try {
     const source = registry.repository(parsed.reference.repository)
     return await use(await inspectImage(source, parsed.reference.target, { signal }), source)

@@ -126,6 +126,20 @@ describe('image of a registry', () => {
     assert.deepEqual(chunksRead(), [last])
   })
 
+  it('an image of a registry that does not answer says what it waits for and when it tries next, from the first failure on', async () => {
+    const reference = await publish()
+    const [chunk = ''] = chunks()
+    let failures = 2
+    registry.bend = ({ path: at }, response) => at.endsWith(chunk) && failures-- > 0 && reply(response, 503)
+    const { images } = await node()
+    const told: string[] = []
+    const { disk } = await images.ensure(wanted(reference), options(never, told))
+    assert.ok(await hasDisk(disk))
+    const waits = told.filter((text) => /^pulling, waiting: .* failed \(503\); next try at [\d:]{8} UTC/.test(text))
+    assert.equal(waits.length, 2, told.join('\n'))
+    assert.match(told.at(-1) ?? '', /^pulling(, .* left)? 100$/)
+  })
+
   it('an image of a registry is not there when a byte of it is wrong, or nobody may have it', async () => {
     const reference = await publish()
     const [{ digest = '' } = {}] = small.manifest.layers[0]?.chunks ?? []

@@ -68,12 +68,12 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
     title: `image ${name}`,
     next: '; the downloaded part is kept for the next try',
     find: () => findContent(folder, content),
-    make: ({ signal, progress }) => {
+    make: ({ signal, progress, waits }) => {
       const left = leftAfter(performance.now())
       const reporting = { signal, progress: (percent: number) => progress(left(percent), percent) }
       const filling = { title: `image ${name}`, name: reference }
       if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, reporting)
-      return withRegistryImage({ reference, vm, ask, signal }, ({ ours }) => {
+      return withRegistryImage({ reference, vm, ask, signal, waits }, ({ ours }) => {
         if (ours?.imageDigest !== content) throw new Error('the registry returned other content for this digest')
         const { read } = ours.content
         return fill(content, { ...filling, read, open: async (digest, during) => ours.open(digest, during) }, reporting)
@@ -97,8 +97,8 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
       title: `image ${name}`,
       next: '',
       find: async () => undefined,
-      make: ({ signal, progress }) =>
-        withRegistryImage({ reference, vm, ask, signal }, async (found, source) => {
+      make: ({ signal, progress, waits }) =>
+        withRegistryImage({ reference, vm, ask, signal, waits }, async (found, source) => {
           const { ours, raw, storedBytes, virtualSizeBytes: sizeBytes } = found
           if (ours) return pulled.remember({ reference, content: ours.imageDigest, sizeBytes, isUnpacked: false })
           const release = await leases.take(`${packing}${raw.digest}`)

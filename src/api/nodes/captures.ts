@@ -114,6 +114,8 @@ export const reportCapture = operation({
     phase: t.Optional(t.String({ maxLength: 256 })),
     bytesTotal: t.Optional(t.Integer({ minimum: 0 })),
     bytesSkipped: t.Optional(t.Integer({ minimum: 0 })),
+    /** push: why the registry is waited for, and how long it is to the next try. */
+    waiting: t.Optional(t.Object({ problem: t.String(), nextTryMs: t.Integer({ minimum: 0 }) })),
     problem: t.Optional(t.String({ minLength: 1, maxLength: 8_192 })),
   }),
   response: t.Object({}),

@@ -32,6 +32,12 @@ export const PushJob = t.Object(
     status: t.Enum([...pushStatuses]),
     phase: t.Optional(t.String({ description: 'Current step' })),
     progress: PushProgress,
+    waiting: t.Optional(
+      t.Object(
+        { reason: t.String(), nextTryAt: Timestamp },
+        { title: 'PushWaiting', description: 'The registry does not answer: why, and when it is tried next' },
+      ),
+    ),
     digest: t.Optional(t.String({ description: 'Digest of the manifest in the registry, when pushed' })),
     errorMessage: t.Optional(t.String()),
     owner: t.String(),

@@ -475,6 +475,7 @@ export interface PushJob {
   /** Current step */
   phase?: string
   progress: PushProgress
+  waiting?: PushWaiting
   /** Digest of the manifest in the registry, when pushed */
   digest?: string
   errorMessage?: string
@@ -498,6 +499,13 @@ export interface PushProgress {
   bytesPerSecond?: number
   /** Remaining time at that rate, while Running */
   secondsLeft?: number
+}
+
+/** The registry does not answer: why, and when it is tried next */
+export interface PushWaiting {
+  reason: string
+  /** RFC 3339, UTC, seconds */
+  nextTryAt: string
 }
 
 /** Credentials for one registry in one namespace, without the password */

@@ -33,6 +33,7 @@ interface RegistryErrorOptions {
   readonly hint?: string
   readonly status?: number
   readonly retryAfterMs?: number | undefined
+  readonly silentMs?: number | undefined
   readonly cause?: unknown
 }
 
@@ -45,15 +46,18 @@ export class RegistryError extends Error {
   readonly status: number | undefined
   /** How long the registry asked to be left alone. */
   readonly retryAfterMs: number | undefined
+  /** A timeout: how long it had not answered by then. */
+  readonly silentMs: number | undefined
 
   constructor(fault: RegistryFault, problem: string, options: RegistryErrorOptions = {}) {
-    const { hint = hints[fault], status, retryAfterMs, cause } = options
+    const { hint = hints[fault], status, retryAfterMs, silentMs, cause } = options
     super(`${problem}. ${hint}`, cause === undefined ? {} : { cause })
     this.fault = fault
     this.problem = problem
     this.hint = hint
     this.status = status
     this.retryAfterMs = retryAfterMs
+    this.silentMs = silentMs
   }
 
   get isTransient(): boolean {

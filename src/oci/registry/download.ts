@@ -2,7 +2,6 @@
 // more than was declared, and checks the digest.
 import { createHash } from 'node:crypto'
 import { digestOfBuffer } from '../../images/content/content.ts'
-import { createBackoff } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { OpenOptions } from '../artifact/target.ts'
@@ -54,7 +53,7 @@ export async function readBlob(blob: Descriptor, options: DownloadOptions, into?
 /** As the pieces come, unchecked: as many bytes as the blob has, over as many connections as that takes. */
 async function* fetchFrom(offset: number, blob: Descriptor, options: DownloadOptions): AsyncGenerator<Buffer> {
   const { exchange, signal } = options
-  const backoff = createBackoff(exchange.retry, signal)
+  const backoff = exchange.patience.backoff(signal)
   let at = offset
   while (at < blob.size) {
     try {

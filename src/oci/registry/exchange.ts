@@ -6,6 +6,7 @@ import { RegistryError } from '../artifact/errors.ts'
 import { type Authorization, type Credentials, createAuthorization, orAborted } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { type ConnectHints, isUnknownHost } from './network-error.ts'
+import { createPatience, type OnWaiting, type Outage, type Patience, registryRetry } from './patience.ts'
 import { createRedactor, redactUrl } from './redact.ts'
 import { refusal } from './refusal.ts'
 import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
@@ -16,18 +17,17 @@ export interface RegistryOptions extends ConnectOptions {
   readonly allowInsecure?: boolean | undefined
   readonly credentials?: Credentials | undefined
   readonly retry?: RetryPolicy | undefined
+  readonly outage?: Outage | undefined
+  readonly onWaiting?: OnWaiting | undefined
   /** Without a byte for so long, a connection counts as lost. */
   readonly idleMs?: number | undefined
   /** What to do, where the registry is not one that namespaces store credentials for. */
   readonly hints?: ConnectHints | undefined
 }
 
-/** About half a minute without progress. */
-const registryRetry: RetryPolicy = { attempts: 7, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 120_000 }
-
 export interface Exchange {
   readonly origin: URL
-  readonly retry: RetryPolicy
+  readonly patience: Patience
   readonly idleMs: number
   /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
   ask(ask: Omit<Ask, 'authorization'>, scopes: readonly string[]): Promise<Answer>
@@ -37,7 +37,8 @@ export interface Exchange {
 }
 
 export function createExchange(options: RegistryOptions): Exchange {
-  const { allowInsecure = false, retry = registryRetry, idleMs = 60_000 } = options
+  const { allowInsecure = false, retry = registryRetry, idleMs = 60_000, outage, onWaiting } = options
+  const patience = createPatience({ policy: retry, outage, onWaiting })
   const origin = new URL(options.server)
   if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
   const connector: Connector = createConnector(options)
@@ -83,7 +84,7 @@ export function createExchange(options: RegistryOptions): Exchange {
 
   return {
     origin,
-    retry,
+    patience,
     idleMs,
     async ask(ask, scopes) {
       await met(ask.signal)
@@ -92,6 +93,7 @@ export function createExchange(options: RegistryOptions): Exchange {
         const answer = await send({ ...ask, authorization: header }, sending).catch((error: unknown) => {
           throw forNow(error)
         })
+        if (answer.status < 500) patience.answered()
         if (answer.status !== 401 || !isOurs(answer) || tries > 2 || !authorization.learn(answer, header)) return answer
         discard(answer)
       }

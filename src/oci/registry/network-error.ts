@@ -35,8 +35,10 @@ export function networkError(url: URL, error: NodeJS.ErrnoException, hints: Conn
   const [, fault = 'unavailable', final] = finalFaults.find(([form]) => form.test(told)) ?? []
   const problem = final ?? problems[code] ?? 'the connection was lost'
   const hint = hints[fault]
+  const { silentMs } = first as { silentMs?: number }
   return new RegistryError(fault, `${redactUrl(url)}: ${problem}${code === '' ? '' : ` (${code})`}`, {
     ...(hint !== undefined && { hint }),
+    silentMs,
     cause: error,
   })
 }

@@ -2,7 +2,6 @@
 // blobs need lies in upload.ts and download.ts.
 import { digestPattern } from '../../images/format/format.ts'
 import { digestOf } from '../../images/format/manifest.ts'
-import { retrying } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import {
   blobsOf,
@@ -59,7 +58,9 @@ export function openRegistry(options: RegistryOptions): Registry {
     ping: async ({ repository, signal } = {}) => {
       const url = new URL('/v2/', exchange.origin)
       const scopes = repository === undefined ? [] : [`repository:${repository}:pull`]
-      const answer = await retrying(exchange.retry, signal, () => exchange.ask({ method: 'GET', url, signal }, scopes))
+      const answer = await exchange.patience.retrying(signal, () =>
+        exchange.ask({ method: 'GET', url, signal }, scopes),
+      )
       if (answer.status !== 200) throw await exchange.refuse(answer, 'Connecting')
       discard(answer)
     },
@@ -79,7 +80,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
   }
   const at = (path: string) => new URL(`/v2/${repository}/${path}`, exchange.origin)
   const patiently = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) =>
-    retrying(exchange.retry, signal, work)
+    exchange.patience.retrying(signal, work)
 
   /** Of a blob that is there; the length may be unknown all the same. */
   async function look(digest: string, signal: AbortSignal | undefined) {

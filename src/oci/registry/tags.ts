@@ -1,5 +1,4 @@
 // Which tags a repository has: page after page, as the registry leads on, and only as far as anybody could use it.
-import { retrying } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Exchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
@@ -29,7 +28,7 @@ export async function listTags({ exchange, repository, signal }: TagsOptions): P
     if (seen.size === mostPages)
       throw new RegistryError('invalid', `${name} lists its tags on more than ${mostPages} pages`)
     seen.add(url.href)
-    const page = await retrying(exchange.retry, signal, async () => {
+    const page = await exchange.patience.retrying(signal, async () => {
       const answer = await exchange.ask({ method: 'GET', url, signal }, [`repository:${repository}:pull`])
       if (answer.status !== 200) throw await exchange.refuse(answer, `Reading ${name}`)
       return { tags: tagsIn(await readBounded(answer, largestPageBytes), name), next: nextOf(answer, url) }

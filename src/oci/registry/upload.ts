@@ -1,6 +1,6 @@
 // One blob to a registry: mounted from another repository where that works; otherwise sent in one piece, or in several
 // where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
-import { createBackoff, isTransientStatus } from '../../rules/retry.ts'
+import { isTransientStatus } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { BlobContent, PutOptions } from '../artifact/target.ts'
@@ -36,7 +36,7 @@ const octets = { 'content-type': 'application/octet-stream' } as const
 /** False: it is there, and nothing had to be sent. */
 export async function uploadBlob(blob: Descriptor, content: BlobContent, options: UploadOptions): Promise<boolean> {
   const { exchange, signal, onPosition, isThere } = options
-  const backoff = createBackoff(exchange.retry, signal)
+  const backoff = exchange.patience.backoff(signal)
   let { pieceBytes } = options
   let isTooMuch = false
   let session: Session | undefined

@@ -29,6 +29,8 @@ export interface ImportOptions {
   readonly os?: GuestSystem | undefined
   readonly signal: AbortSignal
   progress(progress: { readonly percent: number; readonly bytes: number }): void
+  /** Nothing comes, and why; undefined: it goes on. */
+  waits(reason: string | undefined): void
 }
 
 const touchesAtOnce = 16

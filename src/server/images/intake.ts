@@ -4,6 +4,7 @@ import { ApiError, invalid } from '../../api/errors.ts'
 import { DiskFullError } from '../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
+import { createReporter } from '../../platform/reporter.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
 import { diskFull } from '../transfer/uploads.ts'
@@ -26,46 +27,36 @@ export interface Progress {
   readonly bytes: number
 }
 
-/** The record tells how far it is, but a write for every chunk would be too much of it. */
-const reportEveryMs = 1_000
-
 /** The caller holds the collector back (`uploads.hold`). A failure leaves the record as it is. */
 export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intake): Promise<Entry<ImageRecord>> {
   const { store, entry, firmware, signal } = intake
-  const reporter = progressReporter((progress) => store.change(entry, (record) => ({ ...record, progress })))
-  const { architecture, os } = entry.value
-  const imported = await intake
-    .take({ architecture, firmware, os, signal, progress: reporter.report })
-    .finally(reporter.end)
+  const { architecture, os, progress: before } = entry.value
+  const imported = await taking()
   intake.stored?.()
   return store.change(entry, ({ progress: _, state: __, pull: ___, ...record }) => ({
     ...record,
     ...imported,
     updatedAt: timestamp(clock.now()),
   }))
-}
 
-/** Reports progress, one report at a time and throttled. A failed report does not fail the intake. */
-function progressReporter(write: (progress: Progress) => Promise<unknown>): {
-  report(progress: Progress): void
-  end(): Promise<void>
-} {
-  let lastMs = performance.now()
-  let writing: Promise<unknown> | undefined
-  return {
-    report(progress) {
-      if (writing || performance.now() - lastMs < reportEveryMs) return
-      writing = write(progress)
-        .catch(() => undefined)
-        .finally(() => {
-          lastMs = performance.now()
-          writing = undefined
-        })
-    },
-    async end() {
-      lastMs = Number.POSITIVE_INFINITY
-      await writing
-    },
+  /** The record tells how far it is; where it cannot be written, the intake goes on. */
+  async function taking(): Promise<Imported> {
+    let far: Progress = { percent: before?.percent ?? 0, bytes: before?.bytes ?? 0 }
+    await using reporter = createReporter(
+      (progress: Progress & { readonly phase?: string }) => store.change(entry, (record) => ({ ...record, progress })),
+      { isPatient: true },
+    )
+    return await intake.take({
+      architecture,
+      firmware,
+      os,
+      signal,
+      progress(progress) {
+        far = progress
+        reporter.report(far)
+      },
+      waits: (reason) => reporter.report({ ...far, ...(reason !== undefined && { phase: reason }) }),
+    })
   }
 }
 

@@ -7,7 +7,8 @@ import path from 'node:path'
 import { writeSparse } from '../../images/content/sparse-write.ts'
 import { DiskFullError, explainFull } from '../../images/content/temporary-files.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { backOff, wait } from '../../rules/retry.ts'
+import { reasonOf } from '../../platform/reason.ts'
+import { backOff, wait, waitingText } from '../../rules/retry.ts'
 import { RemoteError } from './http.ts'
 
 interface Wanted {
@@ -26,6 +27,8 @@ interface DownloadOptions {
   readonly signal: AbortSignal
   open(start: number, signal: AbortSignal): Promise<Opened>
   progress(bytes: number): void
+  /** Nothing comes, and why. */
+  waits(reason: string): void
   readonly firstDelayMs: number
 }
 
@@ -50,7 +53,7 @@ async function complete(
   handle: fs.FileHandle,
   file: string,
   { bytes }: Wanted,
-  { signal, open, progress, firstDelayMs }: DownloadOptions,
+  { signal, open, progress, waits, firstDelayMs }: DownloadOptions,
 ): Promise<void> {
   if ((await handle.stat()).size > bytes) await handle.truncate(bytes)
   for (let tries = 0; ; ) {
@@ -67,7 +70,9 @@ async function complete(
       const failure = explainFull(error, 'the server')
       const isWorthIt = failure instanceof RemoteError ? failure.isTransient : !(failure instanceof DiskFullError)
       if (tries >= retry.attempts || !isWorthIt) throw failure
-      await wait(backOff(tries, { ...retry, firstDelayMs }, Math.random), signal)
+      const delayMs = backOff(tries, { ...retry, firstDelayMs }, Math.random)
+      waits(waitingText(reasonOf(failure), new Date(Date.now() + delayMs)))
+      await wait(delayMs, signal)
     }
   }
 }

@@ -62,6 +62,7 @@ export function openFolder(place: Place): RemoteSource {
       await downloadTo(work.file, { bytes, sha256 }, {
         signal: work.signal,
         firstDelayMs: place.firstDelayMs,
+        waits: work.waits,
         progress: (done) => work.progress({ percent: Math.floor((done / bytes) * 70), bytes: done }),
         async open(start, signal) {
           const headers = start === 0 ? {} : { range: `bytes=${start}-` }

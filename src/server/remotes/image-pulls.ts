@@ -163,6 +163,7 @@ export function createPulls(services: PullServices): ImagePulls {
           file,
           signal,
           progress: options.progress,
+          waits: options.waits,
           take: () => taken(options),
           takeFrom(registry, digest) {
             held.use(uploads.hold())

@@ -6,6 +6,7 @@ import { type ImageLimits, imageDestination } from '../../oci/artifact/image-tar
 import type { Source } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
 import { inspectImage } from '../../oci/inspect.ts'
+import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { packTart } from '../../oci/tart/read.ts'
 import { isImageReference } from '../../rules/image-reference.ts'
@@ -56,7 +57,7 @@ export async function takeFromRegistry(
 ): Promise<Imported> {
   const reference = referenceOf(text, 'pull')
   const login = await loginFor(services, reference, findCredentials(services.collections, namespace, reference))
-  const registry = openRegistry(login)
+  const registry = openRegistry({ ...login, onWaiting: (waiting) => options.waits(waitingLine(waiting)) })
   try {
     return await takeFrom(registry.repository(reference.repository), reference.target, services, options)
   } finally {

@@ -1,6 +1,8 @@
 // A remote that is a repository of an OCI registry: its tags are the images. Read without credentials.
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
+import type { RegistryOptions } from '../../oci/registry/exchange.ts'
+import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { isImageName } from '../../rules/image-names.ts'
@@ -19,7 +21,7 @@ export function openRepository(place: Place): RemoteSource {
   const { name: remote, url, allowInsecure, authorities } = place
   const named = url.hostname.replace(/^\[|\]$/g, '')
   const repository = url.pathname.replace(/^\/+|\/+$/g, '')
-  const connect = (isQuick: boolean): Registry =>
+  const connect = (more: Pick<RegistryOptions, 'retry' | 'idleMs' | 'onWaiting'>): Registry =>
     openRegistry({
       server: `${allowInsecure ? 'http' : 'https'}://${url.host}`,
       allowInsecure,
@@ -30,7 +32,7 @@ export function openRepository(place: Place): RemoteSource {
         untrusted: `Set caFile of remote ${remote} in config.json to the CA that signed the certificate`,
         plain: `Use https, or set allowInsecure of remote ${remote} in config.json`,
       },
-      ...(isQuick && { retry, idleMs: listMs }),
+      ...more,
     })
   const within = async <T>(registry: Registry, work: () => Promise<T>): Promise<T> => {
     try {
@@ -45,7 +47,7 @@ export function openRepository(place: Place): RemoteSource {
 
   return {
     async list(signal) {
-      const registry = connect(true)
+      const registry = connect({ retry, idleMs: listMs })
       const limit = AbortSignal.timeout(listMs)
       const either = AbortSignal.any([signal, limit])
       const items: RemoteItem[] = []
@@ -66,8 +68,8 @@ export function openRepository(place: Place): RemoteSource {
       })
     },
 
-    fetch({ sha256 }, { takeFrom }) {
-      const registry = connect(false)
+    fetch({ sha256 }, { takeFrom, waits }) {
+      const registry = connect({ onWaiting: (waiting) => waits(waitingLine(waiting)) })
       return within(registry, () => takeFrom(registry.repository(repository), `sha256:${sha256}`))
     },
   }

@@ -24,6 +24,8 @@ interface FetchWork {
   readonly file: string
   readonly signal: AbortSignal
   progress(progress: Progress): void
+  /** Nothing comes, and why; undefined: it goes on. */
+  waits(reason: string | undefined): void
   /** Makes content of the file. */
   take(): Promise<Imported>
   /** Makes content of an image in a registry, by the digest of its manifest there. */

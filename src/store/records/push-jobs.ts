@@ -21,6 +21,8 @@ export interface PushJobRecord {
   readonly status: PushJob['status']
   readonly phase?: string
   readonly progress: PushJob['progress']
+  /** Of its last report, as long as it is not over. */
+  readonly waiting?: PushJob['waiting'] | undefined
   /** When the sending began, and what had been sent by then: where its rate is counted from. */
   readonly sending?: { readonly atMs: number; readonly bytes: number }
   readonly digest?: string

@@ -40,12 +40,12 @@ interface Upload {
 
 const digestOf = (bytes: Buffer) => `sha256:${hash('sha256', bytes)}`
 
-export async function startBadRegistry(): Promise<BadRegistry> {
+export async function startBadRegistry({ port: wanted = 0 } = {}): Promise<BadRegistry> {
   const uploads = new Map<string, Upload>()
   const server = http.createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy())
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const registry: BadRegistry = {
     server: `http://127.0.0.1:${port}`,

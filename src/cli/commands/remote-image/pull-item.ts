@@ -79,7 +79,7 @@ async function follow(context: Context, { client, kind, namespace, begun, late }
       isThere = true
       const image = object as Image
       if (image.state !== 'Updating') return image
-      if (image.progress) progress.show(stepOf('being pulled', image.progress))
+      if (image.progress) progress.show(stepOf(image.errorMessage ?? 'being pulled', image.progress))
     }
     signal.throwIfAborted()
     return undefined

@@ -2,8 +2,9 @@
 import { listPushJobs } from '../../../api/vms/push-jobs.ts'
 import { everyNamespace, listIn } from '../../all-namespaces.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
+import { visible } from '../../output/output.ts'
 import { printChosen } from '../../print-chosen.ts'
-import { columns } from './parts/push-columns.ts'
+import { columns, waitsFor } from './parts/push-columns.ts'
 
 export const command = defineCommand({
   description: 'Apple silicon only. Finished jobs are listed for an hour.',
@@ -18,12 +19,17 @@ export const command = defineCommand({
     const listed = await listIn(context, session, options['all-namespaces'], columns, (namespace) =>
       session.client.listAll(listPushJobs, { params: { namespace }, signal: context.signal }),
     )
-    return printChosen(context, {
+    const code = await printChosen(context, {
       kind: 'pushjobs',
       ...listed,
       nameOf: ({ name }) => name,
       wanted: names,
       none: `No push jobs in ${listed.where}`,
     })
+    // Too long for a cell.
+    for (const { name, waiting } of listed.items)
+      if (waiting && (names.length === 0 || names.includes(name)))
+        context.note(visible(`Push job ${name}: ${waitsFor(waiting)}`))
+    return code
   },
 })

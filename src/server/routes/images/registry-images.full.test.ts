@@ -9,6 +9,7 @@ import { after, before, describe, it } from 'node:test'
 import { type RegistryProcess, registryUser, startRegistry } from '../../../../test/support/processes/registry.ts'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { makeSmallImage, type SmallImage } from '../../../../test/support/rigs/small-image.ts'
+import { reply, startBadRegistry } from '../../../../test/support/stand-ins/bad-registry.ts'
 import { startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
 import { putTart } from '../../../../test/support/stand-ins/tart.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
@@ -199,6 +200,36 @@ describe('a pull from a registry', () => {
     const { body: intel } = await pull(image('intel'), { name: 'intel' })
     assert.equal(intel.type, 'amd64')
     await settled('intel')
+  })
+
+  it('a pull from a registry that is away says what it waits for and when it tries next, and goes on when it is back', async () => {
+    const away = await startBadRegistry()
+    const other = await makeSmallImage(path.join(folder, 'away'), 2)
+    try {
+      const target = openRegistry({
+        server: away.server,
+        allowInsecure: true,
+        policy: { allowPrivate: false, allowLoopback: true },
+      })
+      const repository = target.repository('team/away')
+      await copy({ target: imageSource(other.store), reference: other.digest }, { target: repository, reference: 'v1' })
+      target.close()
+      await credentials('any', service, away.server)
+      const chunk = other.manifest.layers[0]?.chunks[0]?.digest ?? ''
+      away.bend = ({ path: at }, response) => at.endsWith(chunk) && reply(response, 503)
+      const name = `127.0.0.1:${away.port}/team/away:v1`
+      assert.equal((await pull(name, { name: 'away' })).status, 202)
+      const shown = async () => (await service.call('GET', `${base}/images/away`)).body
+      const words = /^waiting: Fetching from team\/away: .* failed \(503\); next try at \d\d:\d\d:\d\d UTC$/
+      await eventually(async () => assert.match((await shown()).errorMessage ?? '', words))
+      assert.equal((await shown()).state, 'Updating')
+      away.bend = () => false
+      await settled('away')
+      const { state, errorMessage } = await shown()
+      assert.deepEqual([state, errorMessage], ['Ready', undefined])
+    } finally {
+      await away.close()
+    }
   })
 
   it('a pull from a registry is refused at once like a deployment', async () => {

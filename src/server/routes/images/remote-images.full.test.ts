@@ -301,7 +301,7 @@ describe('a remote by https', () => {
     secure.trick = sendOn(near.url)
     const file = path.join(folder, 'fetched')
     const came = () => assert.fail('it came')
-    const work = { file, signal, progress: () => undefined, take: came, takeFrom: came }
+    const work = { file, signal, progress: () => undefined, waits: () => undefined, take: came, takeFrom: came }
     await assert.rejects(async () => known.source('s')?.fetch(offer.item, work), /not https/)
     await assert.rejects(() => open({ caFile: 'none.pem' }), /caFile of remote "s" cannot be read/)
   })

@@ -99,11 +99,17 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
         await over(vm, id)
       } else if (capture.kind === 'push') {
         const { phase, bytesTotal = 0, bytesSkipped = 0 } = body
+        const nowMs = clock.now().getTime()
         const progress = { percent, bytesDone: bytes, bytesTotal, bytesSkipped }
-        const running = { status: 'Running', ...(phase !== undefined && { phase }) } as const
+        const waiting = body.waiting && {
+          reason: body.waiting.problem.slice(0, 1_024),
+          // By the clock of the server: that of a node may be wrong.
+          nextTryAt: timestamp(new Date(nowMs + body.waiting.nextTryMs)),
+        }
+        const running = { status: 'Running', ...(phase !== undefined && { phase }), waiting } as const
         await changePushJob(pushJobs, pushJobs.key(vm.value.namespace, capture.job), (record) => ({
           ...running,
-          ...(bytesTotal === 0 && bytes === 0 ? { progress } : sent(record, progress, clock.now().getTime())),
+          ...(bytesTotal === 0 && bytes === 0 ? { progress } : sent(record, progress, nowMs)),
         }))
       } else {
         deliveries.heard(id)

@@ -146,6 +146,27 @@ describe('a push', () => {
     await free()
   })
 
+  it('a push says why it waits and when the registry is tried next, by the clock of the server, until it goes on or is over', async () => {
+    const { name, capture } = await begun()
+    const shown = async () => (await service.call('GET', `${here}/pushjobs/${name}`)).body
+    const progress = { percent: 0, bytes: 0, phase: 'packing, 100 %' }
+    const waiting = { problem: 'https://ghcr.io/v2/: connection refused (ECONNREFUSED)', nextTryMs: 12_000 }
+    const report = (more: object) => agent('POST', `captures/${capture}/progress`, { ...progress, ...more })
+    const nowMs = service.services.clock.now().getTime()
+    assert.equal((await report({ waiting })).status, 200)
+    const stuck = await shown()
+    assert.deepEqual([stuck.status, stuck.waiting.reason], ['Running', waiting.problem])
+    const inMs = Date.parse(stuck.waiting.nextTryAt) - nowMs
+    assert.ok(inMs > 10_000 && inMs < 30_000, stuck.waiting.nextTryAt)
+    assert.equal((await report({})).status, 200)
+    assert.ok(!('waiting' in (await shown())))
+    assert.equal((await report({ waiting })).status, 200)
+    assert.equal((await report({ problem: 'it never answered' })).status, 200)
+    const end = await shown()
+    assert.deepEqual([end.status, end.errorMessage, 'waiting' in end], ['Failed', 'it never answered', false])
+    await free()
+  })
+
   it('a push fails with the reason', async () => {
     const { name, capture } = await begun()
     const problem = 'the registry "ghcr.io" refused the login'

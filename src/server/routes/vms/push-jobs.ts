@@ -102,12 +102,13 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
 }
 
 function shown({ value, rev }: Entry<PushJobRecord>): PushJob {
-  const { vmUid: _, capture: __, requestKey: ___, sending: ____, ...rest } = value
+  const { vmUid: _, capture: __, requestKey: ___, sending: ____, waiting, ...rest } = value
   const { finishedAt } = value
   const { secondsLeft, ...progress } = value.progress
   return {
     ...rest,
     progress: { ...progress, ...(finishedAt === undefined && secondsLeft !== undefined && { secondsLeft }) },
+    ...(finishedAt === undefined && waiting && { waiting }),
     ...(finishedAt !== undefined && { expiresAt: timestamp(expiryOf('pushJob', finishedAt)) }),
     resourceVersion: rev,
   }

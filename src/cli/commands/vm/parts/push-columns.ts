@@ -1,6 +1,7 @@
 // The table columns of push jobs.
 import type { PushJob } from '../../../../api/vms/push-jobs.ts'
 import { timeLeft } from '../../../../rules/durations.ts'
+import { nextTryText, waitingText } from '../../../../rules/retry.ts'
 import { roughSize } from '../../../../rules/sizes.ts'
 import type { Column } from '../../../output/output.ts'
 
@@ -12,14 +13,22 @@ export const columns: readonly Column<PushJob>[] = [
   { header: 'AGE', cell: (job) => ({ time: job.startedAt }) },
   { header: 'VM', wide: true, cell: (job) => job.vm },
   { header: 'DIGEST', wide: true, cell: (job) => job.digest },
-  { header: 'ERROR', wide: true, cell: (job) => job.errorMessage },
+  { header: 'ERROR', wide: true, cell: (job) => job.errorMessage ?? job.waiting?.reason },
 ]
 
 /** `62 % of 8.4G, 18M/s, 3 min left`; what it adds up to is not known before the VM is frozen and packed. */
-function progressOf({ status, progress }: PushJob): string {
+function progressOf({ status, progress, waiting }: PushJob): string {
   const { bytesTotal, bytesDone, percent, bytesPerSecond, secondsLeft } = progress
-  const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined
-  const rest = isMoving ? `, ${roughSize(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : ''
-  if (bytesTotal === 0 && bytesDone > 0) return `${roughSize(bytesDone)} sent`
-  return bytesTotal === 0 ? `${percent} %` : `${percent} % of ${roughSize(bytesTotal)}${rest}`
+  const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined && bytesTotal > 0
+  const far =
+    bytesTotal > 0
+      ? `${percent} % of ${roughSize(bytesTotal)}`
+      : bytesDone > 0
+        ? `${roughSize(bytesDone)} sent`
+        : `${percent} %`
+  if (waiting) return `${far}, ${nextTryText(new Date(waiting.nextTryAt))}`
+  return isMoving ? `${far}, ${roughSize(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : far
 }
+
+export const waitsFor = ({ reason, nextTryAt }: NonNullable<PushJob['waiting']>): string =>
+  waitingText(reason, new Date(nextTryAt))

@@ -4,6 +4,7 @@ import { roughSize } from '../../../../rules/sizes.ts'
 import type { Context, Session } from '../../../command.ts'
 import { Interrupted } from '../../../line/usage.ts'
 import { startProgress } from '../../../output/progress.ts'
+import { waitsFor } from './push-columns.ts'
 
 export async function followJob(
   context: Context,
@@ -22,12 +23,9 @@ export async function followJob(
       const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = job.progress
       const isSending = total > 0
       const early = done > 0 ? `, ${roughSize(done)} sent` : ''
-      const text = !isSending
-        ? `${job.phase ?? 'waiting'}${early}`
-        : from > 0
-          ? `${roughSize(from)} already in the registry`
-          : ''
-      progress.show({ text, ...(isSending && { bytes: { done, total, from } }) })
+      const had = from > 0 ? `${roughSize(from)} already in the registry` : ''
+      const text = job.waiting ? waitsFor(job.waiting) : isSending ? had : `${job.phase ?? 'waiting'}${early}`
+      progress.show({ text, ...(isSending && !job.waiting && { bytes: { done, total, from } }) })
     }
   } finally {
     progress.end()
