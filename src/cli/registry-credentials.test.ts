@@ -41,6 +41,14 @@ describe('regcred list', () => {
     assert.ok((await regcred('list', { terminal, env: { NO_COLOR: '1' } })).stdout.startsWith('SERVER'))
   })
 
+  it('regcred add with a bare host is refused with the line that works, and without the password', async () => {
+    const { exitCode, stderr } = await regcred('add harbor.lab:5000 -u me -p planted-secret -n svc-ios')
+    assert.equal(exitCode, 2)
+    assert.match(stderr, /\nsvc3: Run svc3 regcred add https:\/\/harbor\.lab:5000 -u me --password-stdin -n svc-ios\n/)
+    assert.ok(!stderr.includes('planted-secret'))
+    assert.match((await regcred('remove harbor.lab:5000')).stderr, /\nsvc3: Use https:\/\/harbor\.lab:5000\n/)
+  })
+
   it('regcred list is a bare array in JSON and YAML, and nothing else on either stream', async () => {
     const { stdout, stderr } = await regcred('list -o json')
     assert.deepEqual(JSON.parse(stdout), [recordOf({ server: 'https://ghcr.io', username: 'ci-bot' })])

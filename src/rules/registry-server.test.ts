@@ -71,6 +71,26 @@ describe('parseRegistryServer', () => {
     })
   }
 
+  const meant = {
+    'ghcr.io': 'https://ghcr.io',
+    'Harbor.lab:5000/team': 'https://harbor.lab:5000',
+    '10.221.188.5:30080': 'https://10.221.188.5:30080',
+    '[::1]:5000': 'https://[::1]:5000',
+    ':5000': undefined,
+    'x y': undefined,
+    'a:b:c': undefined,
+  }
+  for (const [text, server] of Object.entries(meant)) {
+    it(`parseRegistryServer ${server ? `takes ${text} to mean ${server}` : `has no guess at ${text}`}`, () => {
+      const parsed = parseRegistryServer(text)
+      assert.ok(!parsed.ok)
+      assert.deepEqual(
+        [parsed.meant, parsed.hint],
+        [server, server ? `Use ${server}` : 'Use for example https://ghcr.io'],
+      )
+    })
+  }
+
   it('parseRegistryServer never repeats user info', () => {
     const parsed = parseRegistryServer('https://me:hunter2@ghcr.io')
     assert.ok(!JSON.stringify(parsed).includes('hunter2'))

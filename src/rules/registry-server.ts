@@ -9,7 +9,13 @@ type RegistryServer =
       readonly host: string
       readonly port: number
     }
-  | { readonly ok: false; readonly problem: string; readonly hint: string }
+  | {
+      readonly ok: false
+      readonly problem: string
+      readonly hint: string
+      /** The address that was meant, where only the scheme is missing. */
+      readonly meant?: string
+    }
 
 /** Docker Hub is one registry with several names, and answers at one of them. */
 export const dockerHubApiHost = 'registry-1.docker.io'
@@ -35,7 +41,10 @@ export function parseRegistryServer(text: string): RegistryServer {
   }
   const match = form.exec(text)
   if (!match?.groups) {
-    return refuse(text, 'use the form <scheme>://<hostname>[:<port>]', `Use for example https://${bareHost(text)}`)
+    const bare = parseAuthority(text, 'https', text.toLowerCase().split('/')[0] ?? '')
+    const meant = bare.ok ? { meant: bare.server } : {}
+    const hint = meant.meant === undefined ? 'Use for example https://ghcr.io' : `Use ${meant.meant}`
+    return { ...refuse(text, 'use the form <scheme>://<hostname>[:<port>]', hint), ...meant }
   }
   const { scheme = '', authority = '', rest = '' } = match.groups
   const lowerScheme = scheme.toLowerCase()
@@ -76,9 +85,7 @@ function normalHost(name: string): string | undefined {
 const partNames: Readonly<Record<string, string>> = { '/': 'path', '\\': 'path', '?': 'query', '#': 'fragment' }
 const partName = (rest: string): string => partNames[rest.charAt(0)] ?? 'part'
 
-const bareHost = (text: string): string => (hostname.test(text.toLowerCase()) ? text.toLowerCase() : 'ghcr.io')
-
-const refuse = (text: string, problem: string, hint: string): RegistryServer => ({
+const refuse = (text: string, problem: string, hint: string): Extract<RegistryServer, { ok: false }> => ({
   ok: false,
   problem: `Invalid registry address ${JSON.stringify(clip(text))}: ${problem}`,
   hint,

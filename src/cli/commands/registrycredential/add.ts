@@ -44,7 +44,12 @@ export const command = defineCommand({
     },
   ],
   async run(context, { args, options }) {
-    const { server, scheme } = checkServer(args.server)
+    const user = /^[\w.@+-]+$/.test(options.username) ? options.username : 'USERNAME'
+    const there = options.namespace === undefined ? '' : ` -n ${options.namespace}`
+    const { server, scheme } = checkServer(
+      args.server,
+      (meant) => `${context.host.calledAs} regcred add ${meant} -u ${user} --password-stdin${there}`,
+    )
     const allowInsecure = options['allow-insecure']
     if (scheme === 'http' && !allowInsecure) {
       throw new UsageError(`Registry ${server} uses HTTP`, 'Use https, or add --allow-insecure')

@@ -9,8 +9,13 @@ export const serverArgument = {
   required: true,
 } as const satisfies Argument
 
-export function checkServer(text: string): { readonly server: string; readonly scheme: 'http' | 'https' } {
+/** `line`: the command for the address that was meant. */
+export function checkServer(
+  text: string,
+  line?: (server: string) => string,
+): { readonly server: string; readonly scheme: 'http' | 'https' } {
   const parsed = parseRegistryServer(text)
   if (parsed.ok) return parsed
-  throw new UsageError(parsed.problem, parsed.hint)
+  const { problem, hint, meant } = parsed
+  throw new UsageError(problem, line && meant !== undefined ? `Run ${line(meant)}` : hint)
 }
