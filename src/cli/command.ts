@@ -203,6 +203,8 @@ export interface Session {
 export interface Context {
   readonly host: Host
   readonly format: Format
+  /** JSON or YAML: only the answer is printed. */
+  readonly isData: boolean
   readonly signal: AbortSignal
   /** All commands, for help and completion. */
   readonly commands: CommandTable

@@ -1,5 +1,6 @@
 // The one rule of destructive commands: on a terminal, a question that names what is lost; --yes skips it. Without a
-// terminal there is no question: a script is confirmed by being run.
+// terminal there is no question: a script is confirmed by being run. Nor is there one where a second command brings it
+// all back: `imagecache remove` (the next deployment fetches it), `rolebinding remove-subject` (`add-subject`).
 import type { Context, Options } from './command.ts'
 import type { Host } from './host.ts'
 import { Failure } from './line/usage.ts'

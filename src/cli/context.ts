@@ -48,6 +48,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
   return {
     host,
     format,
+    isData,
     signal,
     commands,
     isTalking,

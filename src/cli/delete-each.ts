@@ -61,8 +61,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
     const exitCode = reportFailure(outcome, { host, commands, helpLine: '', secrets, interrupted: false })
     if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
   }
-  const isData = context.format === 'json' || context.format === 'yaml'
-  if (isData) await context.print(deleted, [], '')
+  if (context.isData) await context.print(deleted, [], '')
   // A single failure can be reported in more detail than here.
   if (failure && names.length === 1) throw failure
   return worst

@@ -64,7 +64,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
     /VM configuration none not found in svc-default/,
   ],
   ['node tag xeon-1 ios', 0, /Tag ios added/],
-  ['node list -o wide', 0, /\tios\n$/],
+  ['node list -o wide', 0, /\tios\t/],
   ['node untag xeon-1 ios', 0, /Tag ios removed/],
   ['node cordon xeon-1', 0, /cordoned/],
   ['node list', 0, /READY,CORDONED/],

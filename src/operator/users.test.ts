@@ -28,6 +28,22 @@ describe('svc3 server users', () => {
     assert.equal((await users('remove ada@example.com')).exitCode, 1)
   })
 
+  it('svc3 server users remove asks on a terminal what is lost, and changes nothing unless the answer is yes', async () => {
+    await users('add bo@example.com --password-stdin')
+    const terminal = { stdin: true, stdout: true }
+    const no = await users('remove bo@example.com', { terminal, input: '\n' })
+    assert.deepEqual([no.exitCode, no.stdout], [1, ''])
+    assert.match(
+      no.stderr,
+      /^Remove user bo@example\.com\? Their password is lost, .*\. \[y\/N\] svc3: Nothing removed\n/,
+    )
+    assert.match((await users('list')).stdout, /^bo@example\.com\t/)
+    assert.equal((await users('remove bo@example.com', { terminal, input: 'y\n' })).exitCode, 0)
+    await users('add bo@example.com --password-stdin')
+    assert.equal((await users('remove bo@example.com --yes', { terminal })).exitCode, 0)
+    assert.equal((await users('list')).stdout, '')
+  })
+
   it('svc3 server users refuses a folder that is not the data folder of a service', async () => {
     const { exitCode, stderr } = await run(['server', 'users', 'list', '--data', path.join(dataDir, 'none')])
     assert.equal(exitCode, 1)

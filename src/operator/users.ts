@@ -7,6 +7,7 @@ import { StoredUsers } from '../auth/provider/stored-users.ts'
 import { SealError } from '../auth/seal.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { type Argument, type Context, defineCommand, type Options } from '../cli/command.ts'
+import { confirmed, confirmLoss } from '../cli/confirm.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import { administrator, readConnection } from '../control-plane/connection.ts'
@@ -66,13 +67,19 @@ export const list = defineCommand({
 export const remove = defineCommand({
   description: 'Removes a user from the built-in identity provider. Their tokens stop working within seconds.',
   arguments: { email },
-  options: { ...placeOptions },
+  options: { ...confirmed, ...placeOptions },
   examples: [{ line: 'svc3 server users remove ada@example.com', does: 'Remove a user and their tokens' }],
-  run: (context, { args, options }) =>
-    edit(context, placeOf(context.host, options), async (users) => {
+  async run(context, { args, options }) {
+    await confirmLoss(context, {
+      yes: options.yes,
+      question: () => `Remove user ${args.email}? Their password is lost, and their tokens stop working.`,
+      refused: 'Nothing removed',
+    })
+    return edit(context, placeOf(context.host, options), async (users) => {
       const { email } = await users.remove(args.email)
       return `User ${email} removed. Their tokens no longer work.\n`
-    }),
+    })
+  },
 })
 
 export const reset = defineCommand({

@@ -1,7 +1,7 @@
 // Durations: what is one, and how long it is.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { parseDuration } from './durations.ts'
+import { parseDuration, timeLeft } from './durations.ts'
 
 describe('parseDuration', () => {
   const good: readonly (readonly [string, number])[] = [
@@ -16,4 +16,14 @@ describe('parseDuration', () => {
   for (const text of ['', '10', 'h', '-1h', '1 h', '1h-30m', '1y', '1e3s', 'forever']) {
     it(`parseDuration: ${JSON.stringify(text)} is none`, () => assert.equal(parseDuration(text), undefined))
   }
+})
+
+it('timeLeft counts in the unit that says most', () => {
+  assert.deepEqual([40, 170, 5_400, 172_000, 31_536_000].map(timeLeft), [
+    '40 s',
+    '3 min',
+    '1.5 h',
+    '47.8 h',
+    '365 days',
+  ])
 })

@@ -20,10 +20,12 @@ export function parseTtl(text: string): number | undefined {
   return seconds !== undefined && seconds >= 1 && seconds <= longestTtlSeconds ? seconds : undefined
 }
 
-/** For people who wait: `40 s`, `3 min`, `1.5 h`. */
+/** For people who wait: `40 s`, `3 min`, `1.5 h`, `30 days`. */
 export const timeLeft = (seconds: number): string =>
   seconds < 90
     ? `${Math.ceil(seconds)} s`
     : seconds < 5_400
       ? `${Math.round(seconds / 60)} min`
-      : `${(seconds / 3_600).toFixed(1)} h`
+      : seconds < 2 * 86_400
+        ? `${(seconds / 3_600).toFixed(1)} h`
+        : `${Math.floor(seconds / 86_400)} days`

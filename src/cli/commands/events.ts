@@ -38,11 +38,10 @@ export const command = defineCommand({
       await context.print(items, columns, `No events in ${namespace}`)
       return 0
     }
-    const isData = context.format === 'json' || context.format === 'yaml'
     const row = await growingTable(columns, context.rendering())
     const told = { signal: context.signal, onConnection: noteConnection(context) }
     for await (const { type, object } of followList(client, listEvents, input, told)) {
-      if (type === 'ADDED') context.host.stdout.write(isData ? `${JSON.stringify(object)}\n` : row(object))
+      if (type === 'ADDED') context.host.stdout.write(context.isData ? `${JSON.stringify(object)}\n` : row(object))
     }
     return context.signal.aborted ? 130 : 0
   },

@@ -15,8 +15,7 @@ export const command = defineCommand({
     const advice = server === undefined ? undefined : versionAdvice(client, server)
     if (advice !== undefined) context.note(advice)
     const text = server === undefined ? `client ${client}` : `client ${client}\nserver ${server}`
-    if (context.format === 'json' || context.format === 'yaml')
-      await context.done('', { client, server: server ?? null })
+    if (context.isData) await context.done('', { client, server: server ?? null })
     else context.host.stdout.write(`${text}\n`)
     return 0
   },

@@ -2,10 +2,12 @@
 // token says is then true.
 
 import { listNamespaces } from '../../api/access/namespaces.ts'
+import { timeLeft } from '../../rules/durations.ts'
 import { connected, defineCommand, printed } from '../command.ts'
-import { claimsOf } from '../connect/claims.ts'
+import { claimsOf, subjectOf } from '../connect/claims.ts'
 import { chooseNamespace } from '../connect/connection.ts'
-import { visible } from '../output/output.ts'
+import type { Field } from '../output/record.ts'
+import { printRecord } from '../print-record.ts'
 
 interface Shown {
   readonly user: string
@@ -28,14 +30,13 @@ export const command = defineCommand({
     { line: 'svc3 whoami -o json', does: 'The same for a program' },
   ],
   async run(context) {
-    const { host, signal, format } = context
+    const { host, signal } = context
     const connection = await context.connection()
     const { client } = await context.connect()
     const namespaces = (await client.listAll(listNamespaces, { signal })).map(({ name }) => name)
     const claims = claimsOf(connection.token ?? '')
-    const isAccount = claims?.kind === 'serviceaccount'
     const shown: Shown = {
-      user: isAccount ? `serviceaccount:${claims?.namespace}:${claims?.name}` : (claims?.name ?? 'unknown'),
+      user: (claims && subjectOf(claims)) ?? 'unknown',
       kind: claims?.kind ?? 'unknown',
       role: claims?.admin ? 'administrator' : namespaces.length > 0 ? 'developer' : 'none',
       server: connection.apiUrl,
@@ -44,9 +45,7 @@ export const command = defineCommand({
       namespaces,
       tokenExpiresAt: claims?.expiresAt ?? null,
     }
-    if (format === 'json' || format === 'yaml') await context.print([shown], [], '')
-    else host.stdout.write(linesOf(shown, host.now()))
-    return 0
+    return printRecord(context, shown, fieldsAt(host.now()))
   },
 })
 
@@ -56,28 +55,18 @@ const roles: Readonly<Record<Shown['role'], string>> = {
   none: 'none (ask an administrator for access to a namespace)',
 }
 
-function linesOf(shown: Shown, now: Date): string {
-  const rows: readonly (readonly [string, string])[] = [
-    ['User', shown.user],
-    ['Role', roles[shown.role]],
-    ['Server', shown.server],
-    ['Context', shown.context ?? 'none'],
-    ['Namespace', shown.namespace],
-    ['Namespaces', shown.namespaces.join(', ') || 'none'],
-    ['Token', shown.tokenExpiresAt === null ? 'does not expire' : `expires ${left(shown.tokenExpiresAt, now)}`],
-  ]
-  return rows.map(([name, value]) => `${`${name}:`.padEnd(12)}${visible(value)}\n`).join('')
-}
+const fieldsAt = (now: Date): readonly Field<Shown>[] => [
+  { label: 'User', value: ({ user }) => user },
+  { label: 'Role', value: ({ role }) => roles[role] },
+  { label: 'Server', value: ({ server }) => server },
+  { label: 'Context', value: ({ context }) => context ?? 'none' },
+  { label: 'Namespace', value: ({ namespace }) => namespace },
+  { label: 'Namespaces', value: ({ namespaces }) => namespaces.join(', ') || 'none' },
+  { label: 'Token', value: ({ kind, tokenExpiresAt: at }) => expiryText(kind, at, now) },
+]
 
-const units = [
-  [86_400, 'days'],
-  [3_600, 'h'],
-  [60, 'min'],
-] as const
-
-/** "in 52 min (2026-11-16T10:00:00Z)". */
-function left(time: string, now: Date): string {
-  const seconds = Math.max(0, (Date.parse(time) - now.getTime()) / 1_000)
-  const [size, unit] = units.find(([each]) => seconds >= each * 2) ?? [1, 's']
-  return `in ${Math.floor(seconds / size)} ${unit} (${time})`
+/** "expires in 52 min (2026-11-16T10:00:00Z)". */
+function expiryText(kind: string, at: string | null, now: Date): string {
+  if (at === null) return kind === 'unknown' ? 'expiry unknown' : 'does not expire'
+  return `expires in ${timeLeft(Math.max(0, (Date.parse(at) - now.getTime()) / 1_000))} (${at})`
 }

@@ -26,3 +26,7 @@ export function claimsOf(token: string): Claims | undefined {
     return undefined
   }
 }
+
+/** As records name their owner: the address of a user, `serviceaccount:NAMESPACE:NAME`. */
+export const subjectOf = ({ name, kind, namespace }: Claims): string | undefined =>
+  name && kind === 'serviceaccount' ? `serviceaccount:${namespace}:${name}` : name || undefined

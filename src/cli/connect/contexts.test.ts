@@ -171,11 +171,24 @@ describe('whoami', () => {
       /^Server: +http/m,
       /^Context: +own$/m,
       /^Namespace: +svc-default$/m,
-      /^Token: +expires in 59 min \(2026-11-15T12:00:00Z\)$/m,
+      /^Token: +expires in 60 min \(2026-11-15T12:00:00Z\)$/m,
     ])
       assert.match(stdout, line)
     const [shown] = JSON.parse((await svc3('whoami -o json')).stdout)
     assert.deepEqual([shown.user, shown.context, shown.server], ['ada@example.com', 'own', own.apiUrl])
+  })
+
+  it('whoami does not say that a token it cannot read never expires', async () => {
+    const forEver = tokenOf({ sub: 'ci', kind: 'serviceaccount', namespace: 'svc-ios' })
+    for (const [token, user, expiry] of [
+      ['opaque', 'unknown', 'expiry unknown'],
+      [forEver, 'serviceaccount:svc-ios:ci', 'does not expire'],
+    ] as const) {
+      await using other = await startFakeService(token)
+      const { stdout } = await svc3('whoami', { SVC3_API_URL: other.apiUrl, SVC3_TOKEN: token })
+      assert.match(stdout, new RegExp(`^User: +${user}$`, 'm'))
+      assert.match(stdout, new RegExp(`^Token: +${expiry}$`, 'm'))
+    }
   })
 
   it('whoami with a bad token is not authenticated', async () => {

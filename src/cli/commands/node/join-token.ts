@@ -34,7 +34,7 @@ export const command = defineCommand({
       body: { ...(duration !== undefined && { duration }), ...(reusable && { reusable }) },
       signal: context.signal,
     })
-    if (context.format === 'json' || context.format === 'yaml') await context.done('', issued)
+    if (context.isData) await context.done('', issued)
     // Older servers return the token alone.
     else context.host.stdout.write(`${issued.join ?? issued.token}\n`)
     return 0

@@ -38,7 +38,7 @@ export const command = defineCommand({
       body: { ...(duration !== undefined && { duration }), ...(noExpiration && { noExpiration }) },
       signal: context.signal,
     })
-    if (context.format === 'json' || context.format === 'yaml') await context.done('', issued)
+    if (context.isData) await context.done('', issued)
     else context.host.stdout.write(`${issued.token}\n`)
     return 0
   },

@@ -20,9 +20,8 @@ interface Shown {
 }
 
 export async function followVms(context: Context, session: Session, followed: Followed): Promise<number> {
-  const { host, format, signal } = context
-  const isData = format === 'json' || format === 'yaml'
-  const shown = host.stdout.isTerminal && !isData ? inPlace(context, followed.none) : await lineByLine(context, isData)
+  const { host, isData, signal } = context
+  const shown = host.stdout.isTerminal && !isData ? inPlace(context, followed.none) : await lineByLine(context)
   const { client, namespace } = session
   const input = { params: { namespace }, query: followed.query }
   try {
@@ -52,12 +51,12 @@ function inPlace({ host, rendering }: Context, none: string): Shown {
   }
 }
 
-async function lineByLine(context: Context, isData: boolean): Promise<Shown> {
+async function lineByLine(context: Context): Promise<Shown> {
   const row = await growingTable(columns, context.rendering())
   return {
     change(type, vm) {
       const shown = type === 'DELETED' ? { ...vm, status: 'Deleted' } : vm
-      context.host.stdout.write(isData ? `${JSON.stringify({ type, object: vm })}\n` : row(shown))
+      context.host.stdout.write(context.isData ? `${JSON.stringify({ type, object: vm })}\n` : row(shown))
     },
     connection: noteConnection(context),
     end: async () => undefined,
