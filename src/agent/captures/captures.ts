@@ -284,9 +284,13 @@ export function createCaptures(options: CapturesOptions): Captures {
     pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
     async freeze({ handle, desired, signal, spec }) {
       const notes: string[] = []
-      for (const { id, kind, withMemory, reference, format } of this.pending(desired)) {
+      for (const { id, kind, withMemory, reference, format, createdAt } of this.pending(desired)) {
         const { architecture, image } = desired
-        const where = { ...(reference !== undefined && { reference }), ...(format !== undefined && { format }) }
+        const where = {
+          ...(reference !== undefined && { reference }),
+          ...(format !== undefined && { format }),
+          ...(createdAt !== undefined && { createdAt }),
+        }
         const known = { version: 1, id, kind, handle, architecture, image, ...where } as const
         let state: CaptureState
         try {

@@ -29,9 +29,10 @@ export function createDeliveries(options: {
   readonly registryRetry: RetryPolicy | undefined
 }): Deliveries {
   const { packer, server, pause, registryRetry: retry } = options
-  const targetOf: Deliveries['targetOf'] = async ({ id, reference = '', image }, signal) => ({
+  const targetOf: Deliveries['targetOf'] = async ({ id, reference = '', image, createdAt }, signal) => ({
     reference,
-    from: image.reference,
+    createdAt,
+    from: image.reference === undefined ? undefined : { pinned: image.reference, name: image.name },
     login: await server.login(id, signal),
     retry,
   })

@@ -1,5 +1,5 @@
-// A push in the format of tart, from a node's store to Debian's docker-registry: what is there afterwards is an image of tart
-// with the same disk, and nothing of what was made for it is left on the node.
+// Pushes from a node's store to Debian's docker-registry: what other clients read of them; and that one in the format of tart is
+// an image of tart with the same disk, of which nothing is left on the node.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -7,17 +7,19 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type RegistryProcess, startRegistry } from '../../../test/support/processes/registry.ts'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
+import { digestOf } from '../../images/format/manifest.ts'
 import { packBytes } from '../../images/pack/attachments.ts'
 import { restoreDisk } from '../../images/pack/restore.ts'
 import { putManifest } from '../../images/pack/stored-manifests.ts'
 import { parseOciManifest } from '../../oci/artifact/oci-manifest.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { isTart, packTart } from '../../oci/tart/read.ts'
+import { exec } from '../../platform/exec.ts'
 import { type PushOptions, push } from './push.ts'
 
 const signal = AbortSignal.timeout(120_000)
 
-describe('push in the format of tart', () => {
+describe('push', () => {
   let folder: string
   let registry: RegistryProcess
   let small: SmallImage
@@ -51,6 +53,42 @@ describe('push in the format of tart', () => {
     confirm: async () => undefined,
   })
   const kept = async () => (await small.store.list({ limit: 1_000 })).items.length
+
+  for (const format of ['svc3', 'tart'] as const)
+    it(`a push in the format of ${format} tells other clients what it is, and is the same when it is sent again`, async () => {
+      const { store, manifest, digest: plain } = small
+      const machine = {
+        config: await packBytes(Buffer.from('{"os":"darwin","arch":"arm64"}'), store),
+        nvram: await packBytes(Buffer.from('nvram'), store),
+      }
+      const content = format === 'tart' ? await putManifest(store, { ...manifest, machine }) : plain
+      const base = `sha256:${'b'.repeat(64)}`
+      const from = { pinned: `${registry.host}/team/base@${base}`, name: `${registry.host}/team/base:v7` }
+      const place = { ...target(`told-${format}`), from, createdAt: '2026-11-15T09:00:00Z' }
+      const digest = await push(content, place, { ...options([], true), format })
+      assert.equal(await push(content, place, { ...options([], true), format }), digest)
+      const { stdout } = await exec('skopeo', ['inspect', '--raw', '--tls-verify=false', `docker://${place.reference}`])
+      assert.equal(digestOf(stdout), digest)
+      const { annotations, layers } = JSON.parse(stdout) as {
+        annotations: Record<string, string>
+        layers: { annotations: Record<string, string> }[]
+      }
+      const usual = Object.entries(annotations).filter(([key]) => key.startsWith('org.opencontainers.image.'))
+      assert.deepEqual(Object.fromEntries(usual), {
+        'org.opencontainers.image.created': '2026-11-15T09:00:00Z',
+        'org.opencontainers.image.title': `told-${format}`,
+        'org.opencontainers.image.version': 'v1',
+        'org.opencontainers.image.source': `${registry.server}/team/base`,
+        'org.opencontainers.image.base.name': from.name,
+        'org.opencontainers.image.base.digest': base,
+      })
+      const titles = layers.map((layer) => layer.annotations['org.opencontainers.image.title'] ?? '')
+      assert.ok(
+        titles.every((title) => /^[a-z]+(\/\d+)?\.[a-z0-9]+$/.test(title)),
+        titles.join(' '),
+      )
+      assert.equal(new Set(titles).size, layers.length)
+    })
 
   it('a push in the format of tart is what tart would have pushed, and leaves nothing behind', async () => {
     const { store, manifest, disk } = small

@@ -3,6 +3,7 @@
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { PushFormat } from '../../api/records.ts'
 import type { ContentStore } from '../../images/content/content.ts'
+import { type Annotations, annotationsOf } from '../../oci/artifact/annotations.ts'
 import { imageSource } from '../../oci/artifact/image-target.ts'
 import type { Source } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
@@ -10,7 +11,7 @@ import { type Forwarding, forwardTo } from '../../oci/forward.ts'
 import type { OnWaiting, Outage, Waiting } from '../../oci/registry/patience.ts'
 import { openRegistry, type Repository } from '../../oci/registry/registry.ts'
 import { tartSource } from '../../oci/tart/write.ts'
-import { parseImageReference } from '../../rules/image-reference.ts'
+import { type ImageReference, parseImageReference } from '../../rules/image-reference.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import type { CaptureProgress } from './server.ts'
 
@@ -18,7 +19,9 @@ export interface PushTarget {
   /** `<registry_host>/<repository>/<image>:TAG` */
   readonly reference: string
   /** What the VM was deployed from, where that is in a registry: what is there already is not sent. */
-  readonly from: string | undefined
+  readonly from: { /** `host/repository@sha256:…` */ readonly pinned: string; readonly name: string } | undefined
+  /** When it was requested. */
+  readonly createdAt?: string | undefined
   readonly login: RegistryLogin
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
@@ -55,8 +58,11 @@ export async function push(content: string, target: PushTarget, options: PushOpt
     outage: sent?.outage,
     onWaiting: (waiting) => progress({ ...far, ...(waiting && { waiting }) }),
   })
+  const { annotations } = place
   await using source =
-    options.format === 'tart' ? sourceForTart(options) : { target: imageSource(store), ...nothingMade }
+    options.format === 'tart'
+      ? sourceForTart(options, annotations)
+      : { target: imageSource(store, annotations), ...nothingMade }
   const { digest } = await copy(
     { target: source.target, reference: content },
     { target: place.repository, reference: place.tag },
@@ -82,8 +88,12 @@ export async function push(content: string, target: PushTarget, options: PushOpt
 const nothingMade: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
 
 /** Its layers have to be made before they can be sent: they take room until the push is over. */
-function sourceForTart({ store, isAlone, signal, progress }: PushOptions): AsyncDisposable & { target: Source } {
+function sourceForTart(
+  { store, isAlone, signal, progress }: PushOptions,
+  annotations: Annotations,
+): AsyncDisposable & { target: Source } {
   const target = tartSource(store, {
+    annotations,
     signal,
     onProgress: ({ bytes, of }) =>
       progress({ percent: 0, bytes: 0, phase: `packing for tart, ${Math.floor((100 * bytes) / of)} %` }),
@@ -136,18 +146,27 @@ export function startSending(target: PushTarget, signal: AbortSignal, changed: (
 }
 
 function openTarget(
-  { reference: text, from, login, retry }: PushTarget,
+  { reference: text, from, createdAt, login, retry }: PushTarget,
   waiting: { readonly outage: Outage | undefined; readonly onWaiting: OnWaiting },
-): Disposable & { repository: Repository; tag: string } {
+): Disposable & { repository: Repository; tag: string; annotations: Annotations } {
   const parsed = parseImageReference(text, 'push')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
   const { registry: host, repository, target: tag } = parsed.reference
-  const source = from === undefined ? undefined : parseImageReference(from, 'pull')
-  const isNear = source?.ok === true && source.reference.registry === host && source.reference.repository !== repository
+  const source = from && sourceOf(from)
+  const isNear = source !== undefined && source.registry === host && source.repository !== repository
+  const server = source?.registry === host ? login.server : `https://${source?.registry}`
   const registry = openRegistry({ ...login, retry, ...waiting })
   return {
-    repository: registry.repository(repository, isNear ? { mountFrom: source.reference.repository } : {}),
+    repository: registry.repository(repository, isNear ? { mountFrom: source.repository } : {}),
     tag,
+    annotations: annotationsOf({ to: parsed.reference, createdAt, ...(source && { from: { ...source, server } }) }),
     [Symbol.dispose]: () => registry.close(),
   }
+}
+
+/** By the name that people gave, and the digest that it stood for. */
+function sourceOf({ pinned, name }: NonNullable<PushTarget['from']>): ImageReference | undefined {
+  const [exact, named] = [pinned, name].map((text) => parseImageReference(text, 'pull'))
+  if (!exact?.ok) return undefined
+  return { ...exact.reference, tag: named?.ok ? named.reference.tag : undefined }
 }

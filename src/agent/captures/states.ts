@@ -22,6 +22,7 @@ interface Known {
   /** push: where to. */
   readonly reference?: string
   readonly format?: PushFormat
+  readonly createdAt?: string
 }
 
 /** frozen: to be packed. packed: to be delivered. pushed: in the registry, still to be reported to the server. failed: so it is. */

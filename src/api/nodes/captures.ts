@@ -2,7 +2,7 @@
 // content, credentials, and how it went. Spoken by agents only, and not in the API document.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
-import { pushFormats } from '../records.ts'
+import { pushFormats, Timestamp } from '../records.ts'
 
 export const captureKinds = ['save', 'commit', 'push'] as const
 
@@ -17,6 +17,8 @@ export const DesiredCapture = t.Object(
     reference: t.Optional(t.String({ maxLength: 1_024 })),
     /** push: how it is written there, `svc3` when left out. */
     format: t.Optional(t.Enum([...pushFormats])),
+    /** push: when it was requested. */
+    createdAt: t.Optional(Timestamp),
   },
   { title: 'DesiredCapture' },
 )

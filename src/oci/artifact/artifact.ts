@@ -10,6 +10,7 @@ import {
   type EncodedManifest,
   encodeManifest,
 } from '../../images/format/manifest.ts'
+import { type Annotations, titleKey } from './annotations.ts'
 import { RegistryError } from './errors.ts'
 import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import {
@@ -47,16 +48,20 @@ interface Artifact {
   readonly own: ReadonlyMap<string, Buffer>
 }
 
-/** The same for the same image, every time. */
-export function encodeArtifact(image: Manifest): Artifact {
+/** The same for the same image and annotations, every time. */
+export function encodeArtifact(image: Manifest, annotations: Annotations = {}): Artifact {
   const encoded = encodeManifest(image)
   const config = Buffer.from(
     JSON.stringify({ architecture: image.architecture, os: 'unknown', rootfs: { type: 'layers', diff_ids: [] } }),
   )
-  const described = describe(image, encoded, config, true)
-  // What they say stands in our own manifest too; more layers fit without.
-  const bytes = described.length <= largestOciManifestBytes ? described : describe(image, encoded, config, false)
-  if (bytes.length > largestOciManifestBytes)
+  let bytes: Buffer | undefined
+  for (const told of lessAndLess) {
+    const described = describe(image, encoded, config, annotations, told)
+    if (described.length > largestOciManifestBytes) continue
+    bytes = described
+    break
+  }
+  if (!bytes)
     throw new RegistryError('tooLarge', 'The image has more chunks than a registry can list', {
       hint: 'Reduce the disk to about 380 GiB of data',
     })
@@ -67,17 +72,41 @@ export function encodeArtifact(image: Manifest): Artifact {
   return { manifest: rawManifest(ociManifestType, bytes), own }
 }
 
-function describe(image: Manifest, encoded: EncodedManifest, config: Buffer, isAnnotated: boolean): Buffer {
+/** What each layer says of itself. Our own manifest says it too, so more layers fit without. */
+interface Told {
+  readonly isTitled: boolean
+  readonly isDetailed: boolean
+}
+
+const lessAndLess: readonly Told[] = [
+  { isTitled: true, isDetailed: true },
+  { isTitled: true, isDetailed: false },
+  { isTitled: false, isDetailed: false },
+]
+
+function describe(
+  image: Manifest,
+  encoded: EncodedManifest,
+  config: Buffer,
+  annotations: Annotations,
+  told: Told,
+): Buffer {
   const manifest = {
     schemaVersion: 2,
     mediaType: ociManifestType,
     artifactType,
     config: { mediaType: ociConfigType, digest: digestOf(config), size: config.length },
     layers: [
-      { mediaType: imageManifestType, digest: encoded.digest, size: encoded.bytes.length },
-      ...chunkLayers(image, isAnnotated),
+      {
+        mediaType: imageManifestType,
+        digest: encoded.digest,
+        size: encoded.bytes.length,
+        annotations: { [titleKey]: 'image.json' },
+      },
+      ...chunkLayers(image, told),
     ],
     annotations: {
+      ...annotations,
       [annotation.formatVersion]: String(image.formatVersion),
       [annotation.architecture]: image.architecture,
       [annotation.uncompressedSize]: String(image.virtualSizeBytes),
@@ -88,16 +117,20 @@ function describe(image: Manifest, encoded: EncodedManifest, config: Buffer, isA
   return Buffer.from(JSON.stringify(manifest))
 }
 
-function chunkLayers(image: Manifest, isAnnotated: boolean): Descriptor[] {
+const endings = { none: 'raw', zstd: 'zst' } as const satisfies Readonly<Record<Chunk['compression'], string>>
+
+function chunkLayers(image: Manifest, { isTitled, isDetailed }: Told): Descriptor[] {
   const layers = new Map<string, Descriptor>()
   for (const { digest, storedBytes, rawBytes, compression, rawDigest } of chunksOf(image)) {
     const unpacked = compression === 'none' ? digest : rawDigest
-    const annotations = {
-      [annotation.uncompressedSize]: String(rawBytes),
-      ...(unpacked !== undefined && { [annotation.uncompressedDigest]: unpacked }),
-    }
+    if (layers.has(digest)) continue
     const layer = { mediaType: chunkTypes[compression], digest, size: storedBytes }
-    layers.set(digest, isAnnotated ? { ...layer, annotations } : layer)
+    const annotations = {
+      ...(isTitled && { [titleKey]: `chunks/${String(layers.size).padStart(5, '0')}.${endings[compression]}` }),
+      ...(isDetailed && { [annotation.uncompressedSize]: String(rawBytes) }),
+      ...(isDetailed && unpacked !== undefined && { [annotation.uncompressedDigest]: unpacked }),
+    }
+    layers.set(digest, isTitled || isDetailed ? { ...layer, annotations } : layer)
   }
   return [...layers.values()]
 }

@@ -3,6 +3,7 @@
 import type { ContentSource, ContentStore } from '../../images/content/content.ts'
 import type { Manifest } from '../../images/format/format.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
+import type { Annotations } from './annotations.ts'
 import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
 import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import { bad, parseOciManifest } from './oci-manifest.ts'
@@ -17,13 +18,13 @@ export interface ImageLimits {
   readonly architecture?: Manifest['architecture'] | undefined
 }
 
-/** References are digests of our manifests. */
-export function imageSource(store: ContentStore): Source {
+/** References are digests of our manifests. `annotations` are what the artifact says of itself beside what it has to. */
+export function imageSource(store: ContentStore, annotations: Annotations = {}): Source {
   const own = new Map<string, Buffer>()
   return {
     ...storeSource('the image store', store, own),
     async resolve(reference, signal) {
-      const artifact = encodeArtifact(await readManifest(store, reference, signal))
+      const artifact = encodeArtifact(await readManifest(store, reference, signal), annotations)
       for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
       return artifact.manifest
     },

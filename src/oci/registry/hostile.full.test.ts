@@ -10,6 +10,7 @@ import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/smal
 import { openStore } from '../../images/content/store.ts'
 import { blockBytes, chunkBytes, type Manifest } from '../../images/format/format.ts'
 import { restoreDisk } from '../../images/pack/restore.ts'
+import { titleKey } from '../artifact/annotations.ts'
 import { annotation, artifactType, decodeArtifact, encodeArtifact } from '../artifact/artifact.ts'
 import { type ImageLimits, imageDestination, imageSource, openRemoteImage } from '../artifact/image-target.ts'
 import type { RawManifest } from '../artifact/oci-manifest.ts'
@@ -118,6 +119,25 @@ describe('an artifact', () => {
       image.manifest.layers[0]?.chunks.map(({ digest, storedBytes }) => [digest, storedBytes]),
     )
     assert.ok(chunks.every(({ annotations }) => Number(annotations?.[annotation.uncompressedSize]) > 0))
+    assert.equal(first?.annotations?.[titleKey], 'image.json')
+    const titles = chunks.map(({ annotations }) => annotations?.[titleKey] ?? '')
+    assert.equal(new Set(titles).size, chunks.length)
+    for (const [index, title] of titles.entries()) assert.match(title, new RegExp(`^chunks/0000${index}\\.(zst|raw)$`))
+  })
+
+  it('an artifact carries the annotations that it is given, and none of them in place of its own', () => {
+    const told = { 'org.opencontainers.image.version': 'v1', [annotation.manifest]: 'wrong' }
+    const oci = parseOciManifest(encodeArtifact(image.manifest, told).manifest)
+    assert.equal(oci.annotations['org.opencontainers.image.version'], 'v1')
+    assert.equal(oci.annotations[annotation.manifest], image.digest)
+  })
+
+  it('an artifact without any annotation, as others may write it, is read all the same', () => {
+    const { manifest, own } = encodeArtifact(image.manifest)
+    const { annotations: _, ...json } = JSON.parse(manifest.bytes.toString())
+    json.layers = json.layers.map(({ annotations: __, ...layer }: { annotations: unknown }) => layer)
+    const bare = parseOciManifest({ ...manifest, bytes: Buffer.from(JSON.stringify(json)) })
+    assert.deepEqual(decodeArtifact(bare, own.get(image.digest) ?? Buffer.alloc(0)), image.manifest)
   })
 
   it('an artifact says of every layer, compressed or not, what is in it', async () => {
@@ -143,13 +163,15 @@ describe('an artifact', () => {
       }))
       return { ...image.manifest, virtualSizeBytes: gibibytes * 2 ** 30, layers: [{ chunks }] }
     }
-    const annotated = (gibibytes: number): boolean => {
+    const annotated = (gibibytes: number): number | undefined => {
       const { manifest, own } = encodeArtifact(large(gibibytes))
       const oci = parseOciManifest(manifest)
       assert.deepEqual(decodeArtifact(oci, own.get(oci.layers[0]?.digest ?? '') ?? Buffer.alloc(0)), large(gibibytes))
-      return oci.layers.slice(1).every(({ annotations }) => annotations !== undefined)
+      const counts = new Set(oci.layers.slice(1).map(({ annotations = {} }) => Object.keys(annotations).length))
+      assert.equal(counts.size, 1)
+      return [...counts][0]
     }
-    assert.deepEqual([annotated(150), annotated(380)], [true, false])
+    assert.deepEqual([annotated(150), annotated(270), annotated(380)], [3, 1, 0])
     assert.throws(() => encodeArtifact(large(500)), /more chunks than a registry can list. Reduce the disk/)
   })
 

@@ -14,6 +14,7 @@ import { packDisk } from '../../images/pack/chunks.ts'
 import { restoreAttachment, restoreDisk } from '../../images/pack/restore.ts'
 import { putManifest } from '../../images/pack/stored-manifests.ts'
 import { exec } from '../../platform/exec.ts'
+import { titleKey } from '../artifact/annotations.ts'
 import { parseOciManifest } from '../artifact/oci-manifest.ts'
 import { copy } from '../copy.ts'
 import { decodeAppleLz4 } from './lz4.ts'
@@ -106,7 +107,7 @@ describe('an image written in the format of tart', () => {
   }
   const write = async (reference: string, name: string) => {
     const target = openLayout(path.join(folder, name))
-    const source = tartSource(store, { layerBytes: mebi })
+    const source = tartSource(store, { layerBytes: mebi, annotations: { [titleKey]: 'image' } })
     const { digest, progress } = await copy({ target: source, reference }, { target, reference: 'v1' })
     return { target, digest, progress, source }
   }
@@ -124,6 +125,11 @@ describe('an image written in the format of tart', () => {
       ['config.v1', 'disk.v2', 'disk.v2', 'disk.v2', 'nvram.v1'],
     )
     assert.equal(oci.annotations['org.cirruslabs.tart.uncompressed-disk-size'], String(disk.length))
+    assert.equal(oci.annotations[titleKey], 'image')
+    assert.deepEqual(
+      oci.layers.map(({ annotations }) => annotations?.[titleKey]),
+      ['config.json', 'disk/0000.lz4', 'disk/0001.lz4', 'disk/0002.lz4', 'nvram.bin'],
+    )
     const read = await packTart(target, raw, store)
     await restoreDisk(read, store, path.join(folder, 'again.raw'))
     assert.ok((await fs.readFile(path.join(folder, 'again.raw'))).equals(disk))

@@ -7,6 +7,7 @@ import type { Attachment, Manifest } from '../../images/format/format.ts'
 import { digestOf } from '../../images/format/manifest.ts'
 import { diskSource, readRange } from '../../images/pack/read-range.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
+import { type Annotations, titleKey } from '../artifact/annotations.ts'
 import { storeSource } from '../artifact/image-target.ts'
 import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../artifact/oci-manifest.ts'
@@ -20,6 +21,8 @@ interface TartWriting {
   readonly onProgress?: ((progress: { readonly bytes: number; readonly of: number }) => void) | undefined
   /** Smaller ones are for tests: tart's own are of half a gibibyte. */
   readonly layerBytes?: number
+  /** What it says of itself beside what tart reads. */
+  readonly annotations?: Annotations
 }
 
 interface TartSource extends Source {
@@ -56,10 +59,10 @@ async function encodeTart(
         'a Mac; push it without --format tart',
     )
   const own = new Map<string, Buffer>()
-  const part = (mediaType: string, bytes: Buffer): Descriptor => {
+  const part = (mediaType: string, bytes: Buffer, title?: string): Descriptor => {
     const digest = digestOf(bytes)
     own.set(digest, bytes)
-    return { mediaType, digest, size: bytes.length }
+    return { mediaType, digest, size: bytes.length, ...(title !== undefined && { annotations: { [titleKey]: title } }) }
   }
   const config = await bytesOf(machine.config, store, largestConfigBytes, options.signal)
   const nvram = await bytesOf(machine.nvram, store, largestNvramBytes, options.signal)
@@ -69,11 +72,11 @@ async function encodeTart(
     mediaType: ociManifestType,
     config: part(ociConfigType, Buffer.from(JSON.stringify(platform))),
     layers: [
-      part(tartTypes.config, config),
+      part(tartTypes.config, config, 'config.json'),
       ...(await diskLayers(image, store, options, made)),
-      part(tartTypes.nvram, nvram),
+      part(tartTypes.nvram, nvram, 'nvram.bin'),
     ],
-    annotations: { [tartAnnotation.diskSize]: String(image.virtualSizeBytes) },
+    annotations: { ...options.annotations, [tartAnnotation.diskSize]: String(image.virtualSizeBytes) },
   }
   return { manifest: rawManifest(ociManifestType, Buffer.from(JSON.stringify(manifest))), own }
 }
@@ -104,6 +107,7 @@ async function diskLayers(
     const { digest, bytes: size } = await store.put(encodeAppleLz4(raw()), { signal })
     made.add(digest)
     const annotations = {
+      [titleKey]: `disk/${String(layers.length).padStart(4, '0')}.lz4`,
       [tartAnnotation.size]: String(rawBytes),
       [tartAnnotation.digest]: `sha256:${hasher.digest('hex')}`,
     }

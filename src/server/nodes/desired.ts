@@ -63,6 +63,7 @@ const desiredCapture = (capture: VmCapture): DesiredCapture => ({
   withMemory: capture.withMemory,
   ...(capture.kind === 'push' && { reference: capture.reference }),
   ...(capture.format !== undefined && { format: capture.format }),
+  ...(capture.createdAt !== undefined && { createdAt: capture.createdAt }),
 })
 
 /** The desired state of a node, and what must stay there though its desired state is unknown. */

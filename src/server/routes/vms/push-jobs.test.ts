@@ -70,6 +70,7 @@ describe('a push', () => {
       kind: 'push',
       withMemory: false,
       reference: 'ghcr.io/acme/ios/sonoma:latest',
+      createdAt: job(name)?.startedAt,
     })
     assert.ok(!JSON.stringify(arm.told).includes(password), 'no secret is in a desired')
     const shown = (await service.call('GET', `${here}/pushjobs/${name}`)).body

@@ -73,10 +73,17 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
           startedAt: timestamp(now),
         }))
       failpoint('push.recorded')
-      const { capture: id, image, format } = job.value
+      const { capture: id, image, format, startedAt: createdAt } = job.value
       try {
         // The disk only: memory would have to be sent whole each time, and fits no other kind of host.
-        const capture = { id, kind: 'push', withMemory: false, job: job.value.name, reference: image } as const
+        const capture = {
+          id,
+          kind: 'push',
+          withMemory: false,
+          job: job.value.name,
+          reference: image,
+          createdAt,
+        } as const
         await attach(services, vm, { ...capture, ...(format !== undefined && { format }) }, requestKey)
       } catch (error) {
         await jobs.delete(job).catch(ignoreLost)
