@@ -1,6 +1,6 @@
 // The tiny guests as a driver is given them.
 import path from 'node:path'
-import { tinyImage } from '../packages/tiny-guests/build.ts'
+import { guestImage } from '../packages/tiny-guests/build.ts'
 import type { Architecture } from '../src/api/architecture.ts'
 import { machineDefaults } from '../src/api/vms/vm-shape.ts'
 import type { VmSpec } from '../src/drivers/driver.ts'
@@ -12,7 +12,7 @@ export const architectures = sized<readonly Architecture[]>(['amd64', 'arm64'], 
 
 export async function tinyIn(folder: string, architecture: Architecture) {
   await seedTiny(folder, [architecture])
-  const tiny = await tinyImage(folder, architecture)
+  const tiny = await guestImage(folder, `tiny-${architecture}`)
   if (!tiny) throw new Error(`there is no tiny-${architecture}`)
   const at = (name: string) => path.join(folder, `tiny-${architecture}`, name)
   const boot = { ...tiny.boot, kernel: at(tiny.boot.kernel), initrd: at(tiny.boot.initrd) }

@@ -1,4 +1,4 @@
-// Both images, really built, also after a build that was killed, and really booted by plain QEMU without acceleration.
+// Both tiny images, really built, also after a build that was killed, and really booted by plain QEMU without acceleration.
 // The packages are where all tests of this machine have them.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
@@ -12,7 +12,15 @@ import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { tinyCache } from '../../test/support/guests/guest.ts'
 import { freePort } from '../../test/support/tools/free-port.ts'
-import { type Architecture, architectures, buildTiny, missingPrograms, type TinyImage, tinyImage } from './build.ts'
+import {
+  architectures,
+  buildGuest,
+  type GuestImage,
+  type GuestName,
+  guestImage,
+  guests,
+  missingPrograms,
+} from './build.ts'
 import { fetchPackages } from './packages.ts'
 
 const { signal } = new AbortController()
@@ -24,8 +32,8 @@ const rootOffsetBytes = 16 * 1024 * 1024
 function builder(name: string): string {
   const folder = path.join(work, name)
   fs.mkdirSync(folder)
-  for (const architecture of architectures)
-    fs.symlinkSync(path.join(cache, `packages-${architecture}`), path.join(folder, `packages-${architecture}`))
+  for (const kept of architectures.flatMap((architecture) => [`kernel-${architecture}`, `tiny-${architecture}`]))
+    fs.symlinkSync(path.join(cache, `packages-${kept}`), path.join(folder, `packages-${kept}`))
   return folder
 }
 
@@ -34,28 +42,28 @@ const isOurs = (name: string): boolean => !name.startsWith('packages-')
 before(async () => {
   assert.deepEqual(await missingPrograms(), [])
   for (const architecture of architectures)
-    await fetchPackages({ folder: cache, architecture, signal, progress: () => undefined })
+    await fetchPackages({ folder: cache, guest: guests[`tiny-${architecture}`], signal, progress: () => undefined })
 })
 after(() => fs.rmSync(work, { recursive: true, force: true }))
 
 /** Starts a build, kills it when it says so (it waits there), and looks at what is left. */
-async function killBuild(folder: string, architecture: Architecture, when: string): Promise<void> {
-  const script = `import { buildTiny } from ${JSON.stringify(new URL('build.ts', import.meta.url).href)}
+async function killBuild(folder: string, name: GuestName, when: string): Promise<void> {
+  const script = `import { buildGuest } from ${JSON.stringify(new URL('build.ts', import.meta.url).href)}
     import fs from 'node:fs'
     const { signal } = new AbortController()
-    const [, folder, architecture, when] = process.argv
+    const [, folder, name, when] = process.argv
     const progress = (line) => {
       fs.writeSync(1, line + '\\n')
       if (line.startsWith(when)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
     }
-    await buildTiny({ folder, architecture, signal, progress })`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script, folder, architecture, when], {
+    await buildGuest({ folder, name, signal, progress })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script, folder, name, when], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   for await (const line of createInterface(child.stdout)) if (line.startsWith(when)) break
   child.kill('SIGKILL')
   await once(child, 'close')
-  assert.equal(await tinyImage(folder, architecture), undefined)
+  assert.equal(await guestImage(folder, name), undefined)
   assert.match(fs.readdirSync(folder).filter(isOurs).join(), /^\.tiny-\w+\.\d+-\d+\.\w{6}$/)
 }
 
@@ -63,7 +71,7 @@ it('a build that is called off leaves nothing', async () => {
   const folder = builder('aborted')
   const calledOff = new AbortController()
   const progress = (line: string): void => (line.startsWith('unpacking') ? calledOff.abort() : undefined)
-  await assert.rejects(buildTiny({ folder, architecture: 'amd64', signal: calledOff.signal, progress }), {
+  await assert.rejects(buildGuest({ folder, name: 'tiny-amd64', signal: calledOff.signal, progress }), {
     name: 'AbortError',
   })
   assert.deepEqual(fs.readdirSync(folder).filter(isOurs), [])
@@ -101,7 +109,7 @@ class Guest {
   #said = ''
   #heard: () => void = () => undefined
 
-  constructor(folder: string, image: TinyImage, port: number) {
+  constructor(folder: string, image: GuestImage, port: number) {
     const { program, args } = machines[image.architecture]
     const inside = (name: string): string => path.join(folder, name)
     this.port = port
@@ -178,26 +186,27 @@ class Guest {
 
 for (const architecture of architectures)
   describe(`tiny-${architecture}`, () => {
+    const name = `tiny-${architecture}` as const
     const folder = builder(architecture)
-    const own = path.join(folder, `tiny-${architecture}`)
+    const own = path.join(folder, name)
     const disk = path.join(own, 'disk.raw')
     const onDisk = (command: string): string =>
       execFileSync('debugfs', ['-R', command, `${disk}?offset=${rootOffsetBytes}`], { encoding: 'utf8', stdio: 'pipe' })
 
     it(`tiny-${architecture} is built whole after a build that was killed, without the network, and not built again`, async () => {
-      await killBuild(folder, architecture, machines[architecture].killAt)
+      await killBuild(folder, name, machines[architecture].killAt)
       const said: string[] = []
-      await buildTiny({ folder, architecture, signal, progress: (line) => said.push(line) })
-      await buildTiny({ folder, architecture, signal, progress: (line) => said.push(line) })
+      await buildGuest({ folder, name, signal, progress: (line) => said.push(line) })
+      await buildGuest({ folder, name, signal, progress: (line) => said.push(line) })
       assert.deepEqual(
         said.map((line) => line.split(' ')[0]),
         ['unpacking', 'making'],
       )
-      const image = await tinyImage(folder, architecture)
+      const image = await guestImage(folder, name)
       assert.equal(image?.virtualSizeBytes, fs.statSync(disk).size)
       assert.equal(image.digest, await digestOf(disk))
       assert.ok(fs.statSync(disk).blocks * 512 < 60_000_000)
-      assert.deepEqual(fs.readdirSync(folder).filter(isOurs), [`tiny-${architecture}`])
+      assert.deepEqual(fs.readdirSync(folder).filter(isOurs), [name])
     })
 
     it(`tiny-${architecture} belongs to whom it should, whoever built it`, () => {
@@ -208,7 +217,7 @@ for (const architecture of architectures)
 
     it(`tiny-${architecture} boots to SSH, lets in, grows, keeps what is written, and goes down by its power button`, async (t) => {
       fs.truncateSync(disk, 2 * 1024 ** 3)
-      const image = await tinyImage(folder, architecture)
+      const image = await guestImage(folder, name)
       assert.ok(image)
       const guest = new Guest(own, image, await freePort())
       t.after(() => guest.kill())

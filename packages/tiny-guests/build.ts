@@ -1,5 +1,5 @@
-// Builds the small Linux images, tiny-amd64 and tiny-arm64, from Debian's packages. An image is a folder that is there
-// whole or not at all; to build one that is there does nothing.
+// Builds the Linux images of images.ts, such as tiny-amd64, from Debian's packages. An image is a folder of its name that is
+// there whole or not at all; to build one that is there does nothing.
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -11,6 +11,7 @@ import { unpack } from './deb.ts'
 import { diskBytes, efiBytes, makeDisk } from './disk.ts'
 import { addBootFiles, efiPartition } from './firmware.ts'
 import { initScript } from './guest-boot.ts'
+import { type GuestName, guests } from './images.ts'
 import { cpioArchive } from './initrd.ts'
 import { keptKernel } from './kept-kernel.ts'
 import { addModules, type Kernel } from './kernel.ts'
@@ -20,11 +21,12 @@ import { rootTree } from './root.ts'
 import { writeSparseFile } from './sparse.ts'
 import { Tree } from './tree.ts'
 
-export { type Architecture, architectures } from './architectures.ts'
+export { architectures } from './architectures.ts'
+export { type GuestName, guests } from './images.ts'
 export { missingPrograms } from './programs.ts'
 
 /** What `image.json` says. Paths are relative to the image's folder. */
-export interface TinyImage {
+export interface GuestImage {
   readonly formatVersion: 1
   readonly architecture: Architecture
   readonly format: 'raw'
@@ -41,7 +43,7 @@ export interface TinyImage {
 }
 
 interface BuildOptions {
-  readonly architecture: Architecture
+  readonly name: GuestName
   /** Where images and downloaded packages are kept; made if it is not there. */
   readonly folder: string
   readonly signal: AbortSignal
@@ -49,21 +51,20 @@ interface BuildOptions {
   readonly progress?: (message: string) => void
 }
 
-export const tinyFolder = (folder: string, architecture: Architecture): string =>
-  path.join(folder, `tiny-${architecture}`)
-
 /** The image, or undefined while it has not been built. */
-export async function tinyImage(folder: string, architecture: Architecture): Promise<TinyImage | undefined> {
-  const text = await readFileIfPresent(path.join(tinyFolder(folder, architecture), 'image.json'))
-  return text === undefined ? undefined : (JSON.parse(text) as TinyImage)
+export async function guestImage(folder: string, name: GuestName): Promise<GuestImage | undefined> {
+  const text = await readFileIfPresent(path.join(folder, name, 'image.json'))
+  return text === undefined ? undefined : (JSON.parse(text) as GuestImage)
 }
 
-export async function buildTiny({ architecture, folder, signal, progress = () => {} }: BuildOptions): Promise<void> {
+export async function buildGuest({ name, folder, signal, progress = () => {} }: BuildOptions): Promise<void> {
   await removeStale(folder)
-  if (await tinyImage(folder, architecture)) return
-  const packages = await fetchPackages({ folder, architecture, signal, progress })
-  await using temporary = await makeTemporary(folder, `tiny-${architecture}`)
-  const inside = (name: string): string => path.join(temporary.path, name)
+  if (await guestImage(folder, name)) return
+  const guest = guests[name]
+  const { architecture } = guest
+  const packages = await fetchPackages({ folder, guest, signal, progress })
+  await using temporary = await makeTemporary(folder, name)
+  const inside = (file: string): string => path.join(temporary.path, file)
 
   progress(`unpacking ${packages.userland.length + 1} packages for ${architecture}`)
   const userland = new Tree()
@@ -73,14 +74,14 @@ export async function buildTiny({ architecture, folder, signal, progress = () =>
       for (const deb of packages.userland) await unpack(deb, userland, () => true, signal)
     })(),
   ])
-  progress(`making the disk of tiny-${architecture}`)
+  progress(`making the disk of ${name}`)
   const initrd = cpioArchive(initialTree(userland, kernel))
-  const root = rootTree(architecture, userland, kernel)
+  const root = rootTree(name, userland, kernel)
   addBootFiles(root, kernel, initrd)
   await writeSparseFile(inside('vmlinuz'), kernel.image)
   await fs.writeFile(inside('initrd.img'), initrd)
   await makeDisk(inside('disk.raw'), { root, efi: efiPartition(architecture, userland, efiBytes) }, signal)
-  const image: TinyImage = {
+  const image: GuestImage = {
     formatVersion: 1,
     architecture,
     format: 'raw',
@@ -90,9 +91,9 @@ export async function buildTiny({ architecture, folder, signal, progress = () =>
     digest: `sha256:${await digestOf(inside('disk.raw'), signal)}`,
   }
   await fs.writeFile(inside('image.json'), `${JSON.stringify(image, undefined, 2)}\n`)
-  for (const name of ['disk.raw', 'vmlinuz', 'initrd.img', 'image.json']) await syncFile(inside(name))
+  for (const file of ['disk.raw', 'vmlinuz', 'initrd.img', 'image.json']) await syncFile(inside(file))
   signal.throwIfAborted()
-  await temporary.become(tinyFolder(folder, architecture))
+  await temporary.become(path.join(folder, name))
 }
 
 function initialTree(userland: Tree, kernel: Kernel): Tree {

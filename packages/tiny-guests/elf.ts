@@ -64,7 +64,7 @@ export function copyWithLibraries(
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     if (to.has(path)) continue
     const entry = from.get(path)
-    if (!entry) throw new Error(`the downloaded packages have no /${path}; the tiny image needs it`)
+    if (!entry) throw new Error(`the downloaded packages have no /${path}; the image needs it`)
     to.add(path, entry)
     if (entry.kind === 'link') waiting.push(targetOf(path, entry))
     if (entry.kind !== 'file' || !isElf(entry.data)) continue

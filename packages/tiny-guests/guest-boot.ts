@@ -12,12 +12,12 @@ for word in $($B cat /proc/cmdline); do case $word in root=*) label=\${word#root
 # The virtio disk is there at once. Others are looked for by what the machine has, again and again while they wake up.
 tries=0
 until case $label in LABEL=*|UUID=*) root=$($B findfs $label 2>/dev/null);; *) root=$label; [ -b $root ];; esac; do
-  [ $tries -ge 100 ] && { echo "tiny: no disk with $label; a shell instead"; exec $B sh; }
+  [ $tries -ge 100 ] && { echo "svc3: no disk with $label; a shell instead"; exec $B sh; }
   [ $tries -gt 0 ] && $B usleep 100000
   $B find /sys/devices -name modalias -exec $B cat {} + | $B sort -u | $B xargs $B modprobe -qa
   tries=$((tries+1))
 done
-$B mount -t ext4 -o rw,noatime $root /mnt || { echo "tiny: cannot mount $root; a shell instead"; exec $B sh; }
+$B mount -t ext4 -o rw,noatime $root /mnt || { echo "svc3: cannot mount $root; a shell instead"; exec $B sh; }
 $B mount --move /dev /mnt/dev; $B mount --move /proc /mnt/proc; $B mount --move /sys /mnt/sys
 exec $B switch_root /mnt /sbin/init
 `
@@ -58,7 +58,7 @@ acpid -c /etc/acpi -l /dev/null
 # -R: each machine makes its own host key with the first connection; ed25519 takes 0.05 s even when emulated.
 dropbear -R -W 1048576 -p 22 -P /run/dropbear.pid
 read up rest < /proc/uptime
-echo "tiny: SSH is up on port 22, $up s after the kernel's start" | tee /dev/tty1 > /dev/console
+echo "svc3: SSH is up on port 22, $up s after the kernel's start" | tee /dev/tty1 > /dev/console
 setsid /etc/rc.late </dev/null >/run/rc.late.log 2>&1 &
 `
 

@@ -146,7 +146,7 @@ ifconfig $interface | grep -q "addr:$ip " || ifconfig $interface $ip netmask $su
 
 /** The power button. Not by init, which waits for two seconds: ask all to end, then sync, read-only, off. */
 export const powerScript = `#!/bin/sh
-echo 'tiny: power button, going down' > /dev/console
+echo 'svc3: power button, going down' > /dev/console
 trap '' TERM HUP
 kill -TERM -1; usleep 200000; kill -KILL -1
 sync

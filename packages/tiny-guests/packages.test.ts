@@ -22,6 +22,11 @@ libgcc-s1
   Depends: libc6
 debconf
   Depends: perl-base
+linux-image-amd64
+  Depends: linux-image-6.1.0-54-amd64
+linux-image-6.1.0-54-amd64
+  Depends: kmod
+  Depends: linux-base
 `)
 
   it('dependencies are followed through libraries only', () =>
@@ -33,6 +38,11 @@ debconf
       'libpam0g',
       'sudo',
     ]))
+
+  it('dependencies lead to the kernel of the day, which comes alone', () => {
+    assert.deepEqual(withLibraries(['linux-image-amd64'], graph), ['linux-image-6.1.0-54-amd64'])
+    assert.throws(() => withLibraries(['linux-image-arm64'], graph), /have no linux-image-arm64/)
+  })
 
   it('dependencies are read without virtual packages', () => assert.equal(graph.has('<awk>'), false))
 })

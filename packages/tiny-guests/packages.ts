@@ -8,30 +8,30 @@ import { makeTemporary } from '../../src/platform/temporary-folder.ts'
 import { aptConfiguration, preferences } from './apt.ts'
 import type { Architecture } from './architectures.ts'
 import { bootPackage } from './firmware.ts'
+import type { Guest } from './images.ts'
 import { run } from './programs.ts'
 import { machineSources } from './sources.ts'
 
-/** What the guest is made of. Their libraries come along; other dependencies (perl, python, debconf) do not. */
-const wanted = [
-  'busybox-static',
-  'dropbear-bin',
-  'openssh-sftp-server',
-  'e2fsprogs',
-  'fdisk',
-  'util-linux',
-  'cloud-guest-utils',
-  'sudo',
-] as const
-const wantedFor = (architecture: Architecture): string[] => [...wanted, bootPackage(architecture)]
 const isLibrary = (name: string): boolean => /^(lib|zlib)/.test(name)
 
 /** The ordinary kernel, not the one for clouds: that has no e1000, no AHCI and no display. */
-const kernelOf = (architecture: Architecture): string => `linux-image-${architecture}`
+const kernelPrefix = 'linux-image-'
+const kernelOf = (architecture: Architecture): string => `${kernelPrefix}${architecture}`
+
+/** Packages that are kept in a folder of their own. The kernel, most of the bytes, is one set for all images. */
+interface PackageSet {
+  readonly name: string
+  readonly wanted: readonly string[]
+}
+
+const setsOf = ({ kind, architecture, packages }: Guest): readonly PackageSet[] => [
+  { name: `packages-kernel-${architecture}`, wanted: [kernelOf(architecture)] },
+  { name: `packages-${kind}-${architecture}`, wanted: [...packages, bootPackage(architecture)] },
+]
 
 interface Manifest {
   /** What was asked for: a cache for another wish is no cache. */
   readonly wish: string
-  readonly kernel: string
   readonly files: readonly { readonly name: string; readonly sha256: string }[]
 }
 const manifestFile = 'packages.json'
@@ -44,42 +44,33 @@ interface Packages {
 
 interface PackageOptions {
   readonly folder: string
-  readonly architecture: Architecture
+  readonly guest: Guest
   readonly signal: AbortSignal
   readonly progress: (message: string) => void
 }
 
 export async function fetchPackages(options: PackageOptions): Promise<Packages> {
-  const kept = path.join(options.folder, `packages-${options.architecture}`)
-  const wish = [kernelOf(options.architecture), ...wantedFor(options.architecture)].join(' ')
-  const cached = await readCache(kept, wish)
-  if (cached) return cached
-  await using temporary = await makeTemporary(options.folder, `packages-${options.architecture}`)
-  const manifest = await download(temporary.path, wish, options)
-  await writeFileAtomically(path.join(temporary.path, manifestFile), `${JSON.stringify(manifest, undefined, 2)}\n`)
-  // Of two builds at once, the second one to come here leaves what the first may already be reading.
-  if (!(await readCache(kept, wish))) await temporary.become(kept, { replace: true })
-  const packages = await readCache(kept, wish)
-  if (!packages) throw new Error(`the packages in ${kept} are not those that were downloaded; remove it and try again`)
-  return packages
+  const { folder, guest } = options
+  const sets = setsOf(guest)
+  const cached = await Promise.all(sets.map((set) => readCache(folder, set)))
+  const missing = sets.filter((_, index) => !cached[index])
+  if (missing.length > 0) await download(missing, options)
+  const [[kernel] = [], userland = []] = await Promise.all(
+    sets.map(async (set, index) => cached[index] ?? (await readCache(folder, set))),
+  )
+  if (kernel !== undefined && userland.length > 0) return { kernel, userland }
+  throw new Error(`the packages in ${folder} are not those that were downloaded; remove them and try again`)
 }
 
-/** Undefined unless everything is there and as it was when apt had checked it. */
-async function readCache(folder: string, wish: string): Promise<Packages | undefined> {
-  const text = await readFileIfPresent(path.join(folder, manifestFile))
+/** Absolute paths; undefined unless everything is there and as it was when apt had checked it. */
+async function readCache(folder: string, { name, wanted }: PackageSet): Promise<string[] | undefined> {
+  const kept = path.join(folder, name)
+  const text = await readFileIfPresent(path.join(kept, manifestFile))
   if (text === undefined) return undefined
-  const manifest = JSON.parse(text) as Manifest
-  if (manifest.wish !== wish) return undefined
-  for (const { name, sha256 } of manifest.files)
-    if ((await digest(path.join(folder, name))) !== sha256) return undefined
-  const isKernel = (name: string): boolean => name.startsWith(`${manifest.kernel}_`)
-  const names = manifest.files.map(({ name }) => name)
-  const kernel = names.find(isKernel)
-  if (kernel === undefined) return undefined
-  return {
-    kernel: path.join(folder, kernel),
-    userland: names.filter((name) => !isKernel(name)).map((name) => path.join(folder, name)),
-  }
+  const { wish, files } = JSON.parse(text) as Manifest
+  if (wish !== wanted.join(' ')) return undefined
+  for (const { name, sha256 } of files) if ((await digest(path.join(kept, name))) !== sha256) return undefined
+  return files.map(({ name }) => path.join(kept, name))
 }
 
 async function digest(file: string): Promise<string | undefined> {
@@ -90,13 +81,14 @@ async function digest(file: string): Promise<string | undefined> {
   return bytes && createHash('sha256').update(bytes).digest('hex')
 }
 
-async function download(folder: string, wish: string, options: PackageOptions): Promise<Manifest> {
-  const { architecture, signal, progress } = options
-  await using state = await makeTemporary(options.folder, `apt-${architecture}`)
+async function download(sets: readonly PackageSet[], options: PackageOptions): Promise<void> {
+  const { signal, progress, folder } = options
+  const { architecture } = options.guest
+  await using state = await makeTemporary(folder, `apt-${architecture}`)
   const configuration = path.join(state.path, 'apt.conf')
   const sources = await machineSources()
   if (sources.list + sources.stanzas === '')
-    throw new Error('/etc/apt names no package source; the tiny images are made from those of Debian')
+    throw new Error('/etc/apt names no package source; the built-in images are made from those of Debian')
   for (const name of ['state/lists/partial', 'cache/archives/partial', 'sources'])
     await fs.mkdir(path.join(state.path, name), { recursive: true })
   await fs.writeFile(configuration, aptConfiguration(state.path, architecture))
@@ -107,25 +99,35 @@ async function download(folder: string, wish: string, options: PackageOptions): 
 
   progress(`asking Debian's package list for ${architecture}`)
   await run('apt-get', ['-c', configuration, '-qq', 'update'], { signal })
-  const names = [kernelOf(architecture), ...wantedFor(architecture)]
+  const names = sets.flatMap(({ wanted }) => wanted)
   const flags = ['recommends', 'suggests', 'conflicts', 'breaks', 'replaces', 'enhances'].map((kind) => `--no-${kind}`)
   const { output } = await run('apt-cache', ['-c', configuration, 'depends', '--recurse', ...flags, ...names], {
     signal,
   })
   const graph = readDependencies(output.toString())
-  const kernel = (graph.get(kernelOf(architecture)) ?? []).find((name) => name.startsWith('linux-image-'))
-  if (kernel === undefined)
-    throw new Error(
-      `this machine's package sources have no ${kernelOf(architecture)}; the tiny images are made from Debian's packages`,
-    )
-  const packages = [kernel, ...withLibraries(wantedFor(architecture), graph)]
-  progress(`downloading ${packages.length} packages for ${architecture}`)
-  await run('apt-get', ['-c', configuration, '-qq', 'download', ...packages], { signal, folder })
+  const chosen = sets.map((set) => ({ set, packages: withLibraries(set.wanted, graph) }))
+  const all = chosen.flatMap(({ packages }) => packages)
+  progress(`downloading ${all.length} packages for ${architecture}`)
+  const downloads = path.join(state.path, 'downloads')
+  await fs.mkdir(downloads)
+  await run('apt-get', ['-c', configuration, '-qq', 'download', ...all], { signal, folder: downloads })
+  for (const { set, packages } of chosen) await keep(set, packages, downloads, folder)
+}
+
+/** Moves those of the downloaded packages that belong to a set into its folder, which is there whole or not at all. */
+async function keep(set: PackageSet, packages: readonly string[], downloads: string, folder: string): Promise<void> {
+  await using temporary = await makeTemporary(folder, set.name)
   const files: Manifest['files'][number][] = []
-  for (const name of (await fs.readdir(folder)).sort())
-    files.push({ name, sha256: (await digest(path.join(folder, name))) ?? '' })
-  await syncFolder(folder)
-  return { wish, kernel, files }
+  for (const name of (await fs.readdir(downloads)).sort()) {
+    if (!packages.includes(name.split('_')[0] ?? '')) continue
+    files.push({ name, sha256: (await digest(path.join(downloads, name))) ?? '' })
+    await fs.rename(path.join(downloads, name), path.join(temporary.path, name))
+  }
+  const manifest: Manifest = { wish: set.wanted.join(' '), files }
+  await writeFileAtomically(path.join(temporary.path, manifestFile), `${JSON.stringify(manifest, undefined, 2)}\n`)
+  await syncFolder(temporary.path)
+  // Of two builds at once, the second one to come here leaves what the first may already be reading.
+  if (!(await readCache(folder, set))) await temporary.become(path.join(folder, set.name), { replace: true })
 }
 
 /** `apt-cache depends --recurse`: names at the margin, what they depend on indented under them. */
@@ -143,8 +145,17 @@ export function readDependencies(text: string): Map<string, string[]> {
   return graph
 }
 
-export function withLibraries(roots: readonly string[], graph: ReadonlyMap<string, readonly string[]>): string[] {
-  const found = new Set<string>(roots)
+type Graph = ReadonlyMap<string, readonly string[]>
+
+export function withLibraries(roots: readonly string[], graph: Graph): string[] {
+  const found = new Set(roots.map((name) => (name.startsWith(kernelPrefix) ? kernelOfTheDay(name, graph) : name)))
   for (const name of found) for (const next of graph.get(name) ?? []) if (isLibrary(next)) found.add(next)
   return [...found]
+}
+
+/** Debian's linux-image-ARCHITECTURE is empty, and depends on the kernel of the day. */
+function kernelOfTheDay(name: string, graph: Graph): string {
+  const kernel = graph.get(name)?.find((next) => next.startsWith(kernelPrefix))
+  if (kernel !== undefined) return kernel
+  throw new Error(`this machine's package sources have no ${name}; the built-in images are made from Debian's packages`)
 }

@@ -1,4 +1,4 @@
-// The programs of the machine that the builder of the small images calls, where to get them, and how they are called.
+// The programs of the machine that the builder calls, where to get them, and how they are called.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'

@@ -1,6 +1,6 @@
 // The guest's root file system: programs from the packages, accounts, and the few files that make it a machine.
 import { appletsOf } from './applets.ts'
-import { type Architecture, traits } from './architectures.ts'
+import { traits } from './architectures.ts'
 import { copyWithLibraries } from './elf.ts'
 import { bootScript, inittab, modulesScript } from './guest-boot.ts'
 import {
@@ -14,29 +14,9 @@ import {
   resumedScript,
   shutdownScript,
 } from './guest-late.ts'
+import { type Guest, type GuestName, guests } from './images.ts'
 import { addModules, type Kernel } from './kernel.ts'
 import { Tree } from './tree.ts'
-
-const programs = [
-  'usr/bin/busybox',
-  'usr/bin/dropbear',
-  'usr/bin/dropbearkey',
-  'usr/lib/openssh/sftp-server',
-  'usr/lib/sftp-server',
-  'usr/bin/resize2fs',
-  'usr/bin/e2fsck',
-  'usr/bin/mke2fs',
-  'usr/bin/mkfs.ext4',
-  'usr/bin/tune2fs',
-  'usr/bin/sfdisk',
-  'usr/bin/fdisk',
-  'usr/bin/flock',
-  'usr/bin/partx',
-  'usr/bin/lsblk',
-  'usr/bin/growpart',
-  'usr/bin/sudo',
-  'usr/libexec/sudo/sudoers.so',
-]
 
 const admin = { uid: 1000, gid: 1000 }
 
@@ -47,8 +27,9 @@ const hashes = {
     '$6$rounds=1000$svc3tinyadmin$awkk7TvrQ8QrHCUVs79chebk3.k7leaLZbiBeAI6yu0Sdk80AL0nOtVLh/IfoM.txx5A7ins7LVVgPlS/VGoG.',
 }
 
-export function rootTree(architecture: Architecture, packages: Tree, kernel: Kernel): Tree {
-  const { triplet, serial, growsAtBoot } = traits[architecture]
+export function rootTree(name: GuestName, packages: Tree, kernel: Kernel): Tree {
+  const guest = guests[name]
+  const { triplet, serial, growsAtBoot } = traits[guest.architecture]
   const tree = new Tree()
   for (const name of ['bin', 'lib', 'lib64']) tree.folder(`usr/${name}`).link(name, `usr/${name}`)
   tree.link('sbin', 'usr/bin').link('usr/sbin', 'bin')
@@ -56,10 +37,11 @@ export function rootTree(architecture: Architecture, packages: Tree, kernel: Ker
   copyWithLibraries(
     packages,
     tree,
-    [...programs, modules],
+    [...guest.paths.flatMap((path) => filesAt(packages, path)), modules],
     [`usr/lib/${triplet}`, 'usr/lib', 'usr/lib64', 'usr/libexec/sudo'],
   )
   addLoader(packages, tree, triplet)
+  addCertificates(packages, tree)
   const busybox = packages.get('usr/bin/busybox')
   if (busybox?.kind !== 'file') throw new Error('the package busybox-static has no busybox in it')
   for (const applet of appletsOf(busybox.data))
@@ -70,8 +52,8 @@ export function rootTree(architecture: Architecture, packages: Tree, kernel: Ker
     tree.folder(name)
   tree.folder('tmp', 0o1777).folder('var/tmp', 0o1777).folder('root', 0o700).folder('home/admin', 0o755, admin)
   tree.link('var/run', '/run').link('etc/mtab', '/proc/self/mounts')
-  addAccounts(tree)
-  addNames(tree, architecture)
+  addAccounts(tree, guest)
+  addNames(tree, name, guest)
 
   tree.file('etc/inittab', inittab(serial))
   tree.script('etc/rc.boot', bootScript).script('etc/rc.modules', modulesScript).script('etc/rc.late', lateScript)
@@ -85,20 +67,35 @@ export function rootTree(architecture: Architecture, packages: Tree, kernel: Ker
   return tree
 }
 
+/** A folder that no package has stays as it is, so that it is missed like a file. */
+function filesAt(packages: Tree, path: string): string[] {
+  const inside = path.endsWith('/') ? packages.under(path) : []
+  return inside.length > 0 ? inside : [path]
+}
+
 /** The loader is named in programs by its full path, not under "needed". */
 function addLoader(packages: Tree, tree: Tree, triplet: string): void {
   for (const [path] of packages.sorted())
     if (/^usr\/lib(64)?\/ld-linux-[^/]+$/.test(path)) copyWithLibraries(packages, tree, [path], [`usr/lib/${triplet}`])
 }
 
-function addAccounts(tree: Tree): void {
+/** All in one file, where programs look for them; Debian makes it when the package is installed, which it is not here. */
+function addCertificates(packages: Tree, tree: Tree): void {
+  const texts = packages.under('usr/share/ca-certificates/').flatMap((path) => {
+    const entry = packages.get(path)
+    return entry?.kind === 'file' ? [`${Buffer.from(entry.data).toString('latin1').trimEnd()}\n`] : []
+  })
+  if (texts.length > 0) tree.file('etc/ssl/certs/ca-certificates.crt', texts.join(''))
+}
+
+function addAccounts(tree: Tree, { shell }: Guest): void {
   const shadow = Object.entries(hashes).map(([name, hash]) => `${name}:${hash}:20000:0:99999:7:::\n`)
   tree
-    .file('etc/passwd', 'root:x:0:0:root:/root:/bin/sh\nadmin:x:1000:1000:admin:/home/admin:/bin/sh\n')
+    .file('etc/passwd', `root:x:0:0:root:/root:${shell}\nadmin:x:1000:1000:admin:/home/admin:${shell}\n`)
     .file('etc/group', 'root:x:0:\ntty:x:5:\nadmin:x:1000:\n')
     .file('etc/shadow', shadow.join(''), 0o600)
-    .file('etc/shells', '/bin/sh\n')
-    .file('etc/profile', 'export PATH=/usr/local/bin:/usr/bin\n')
+    .file('etc/shells', [...new Set(['/bin/sh', shell])].map((path) => `${path}\n`).join(''))
+    .file('etc/profile', 'export PATH=/usr/local/bin:/usr/bin\n[ -z "$BASH" ] || . /etc/bash.bashrc\n')
     .file(
       'etc/sudoers',
       'Defaults lecture=never, !pam_session, !use_pty\nDefaults secure_path=/usr/local/bin:/usr/bin\n' +
@@ -112,16 +109,15 @@ function addAccounts(tree: Tree): void {
     )
 }
 
-function addNames(tree: Tree, architecture: Architecture): void {
-  const name = `tiny-${architecture}`
+function addNames(tree: Tree, name: GuestName, { kind, architecture }: Guest): void {
   tree
     .file('etc/hostname', `${name}\n`)
     .file('etc/hosts', `127.0.0.1 localhost\n127.0.1.1 ${name}\n`)
     .file('etc/resolv.conf', 'nameserver 10.0.2.3\n')
     .file('etc/nsswitch.conf', 'passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n')
-    .file('etc/issue', 'svc3 tiny Linux on \\n (\\l). Log in as admin, password admin.\n\n')
+    .file('etc/issue', `svc3 ${kind} Linux on \\n (\\l). Log in as admin, password admin.\n\n`)
     .file(
       'etc/os-release',
-      `ID=svc3-tiny\nID_LIKE=debian\nNAME="svc3 tiny"\nPRETTY_NAME="svc3 tiny (${architecture})"\n`,
+      `ID=svc3-${kind}\nID_LIKE=debian\nNAME="svc3 ${kind}"\nPRETTY_NAME="svc3 ${kind} (${architecture})"\n`,
     )
 }

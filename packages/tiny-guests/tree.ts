@@ -56,6 +56,11 @@ export class Tree {
     return this.#entries.has(path)
   }
 
+  /** Paths of all that is in a folder, in always the same order. The folder's name ends in a slash. */
+  under(folder: string): string[] {
+    return [...this.#entries.keys()].filter((path) => path.startsWith(folder)).sort()
+  }
+
   /** Folders before what is in them, always in the same order. */
   sorted(): [string, Entry][] {
     return [...this.#entries].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))

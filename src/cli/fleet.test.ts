@@ -163,10 +163,42 @@ describe('node drain', () => {
   })
 })
 
+describe('image demo', () => {
+  const nodes = [nodeOf({ name: 'mini-1' }), nodeOf({ name: 'pc-1', architecture: 'amd64' })]
+  const added: Answer = (request) => {
+    asked.push(request)
+    const { type, image } = request.body as { type: string; image: string }
+    return { name: `${image}-${type}` }
+  }
+  beforeEach(() => serve(service, { 'GET nodes': () => ({ items: nodes }), 'POST images/demo': added }))
+
+  it('image demo adds tiny, or the image that is named, for the architectures of the nodes', async () => {
+    const { stdout } = await svc3('image demo')
+    assert.equal(stdout, 'Added image tiny-amd64 and image tiny-arm64.\n')
+    const { stderr } = await svc3('image demo small --type arm64')
+    assert.match(stderr, /Deploy a VM: svc3 vm deploy --image small-arm64\n/)
+    assert.deepEqual(
+      asked.map(({ body }) => body),
+      [
+        { type: 'amd64', image: 'tiny' },
+        { type: 'arm64', image: 'tiny' },
+        { type: 'arm64', image: 'small' },
+      ],
+    )
+  })
+
+  it('image demo of an image that is not built in is wrong usage, and nothing is added', async () => {
+    const { exitCode, stderr } = await svc3('image demo smal')
+    assert.equal(exitCode, 2)
+    assert.match(stderr, /"smal" is not one of tiny, small.*small/s)
+    assert.deepEqual(asked, [])
+  })
+})
+
 describe('image list', () => {
   const image: Image = {
     name: 'tiny-arm64',
-    description: 'A small Linux',
+    description: 'A tiny Linux',
     type: 'arm64',
     os: 'linux',
     size: '1G',
@@ -183,7 +215,7 @@ describe('image list', () => {
     serve(service, { 'GET images': answers({ items: [image] }) })
     assert.equal(
       (await svc3('image list')).stdout,
-      'NAME\tDESCRIPTION\tSIZE\tTYPE\tSTATE\ntiny-arm64\tA small Linux\t1G\tarm64\tReady\n',
+      'NAME\tDESCRIPTION\tSIZE\tTYPE\tSTATE\ntiny-arm64\tA tiny Linux\t1G\tarm64\tReady\n',
     )
     const [header, row] = lines((await svc3('image list tiny-arm64 -o wide')).stdout)
     assert.equal(header?.split('\t').slice(5).join(' '), 'STORAGE-SIZE SOURCE OWNER ERROR OS')

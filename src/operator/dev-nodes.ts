@@ -4,6 +4,7 @@ import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import type { CapacityOptions } from '../agent/host/capacity.ts'
 import { type Architecture, architectures } from '../api/architecture.ts'
+import { builtInImages } from '../api/images/built-in-images.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -92,7 +93,7 @@ type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation' | 'imageQuotaB
 
 /** Returns when every node is connected. */
 export async function startNodes(plane: Plane, options: Place & Pick<DevOptions, 'nodes'>): Promise<Nodes> {
-  await listTinyImages(plane)
+  await listBuiltInImages(plane)
   const driver = await usableDriver(options.driver)
   const kind = kinds[driver]
   const names = Object.entries(options.nodes).flatMap(([architecture, count]) =>
@@ -192,10 +193,10 @@ function loseNodes(
   }
 }
 
-/** Small Linux images that nodes build themselves at the first use: listed from the first second. */
-async function listTinyImages({ collections }: Plane): Promise<void> {
-  for (const architecture of architectures) {
-    const record = demoImage(architecture)
+/** Linux images that nodes build themselves at the first use: listed from the first second. */
+async function listBuiltInImages({ collections }: Plane): Promise<void> {
+  const records = builtInImages.flatMap((image) => architectures.map((architecture) => demoImage(image, architecture)))
+  for (const record of records) {
     if (collections.images.get('', record.name)) continue
     const at = timestamp(new Date())
     const whole = { ...record, owner: 'svc3', createdAt: at, updatedAt: at }

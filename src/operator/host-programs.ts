@@ -3,7 +3,7 @@
 import { canInstall, type DebianProgram, install, installLine, missingOf } from '../platform/debian.ts'
 
 interface HostProgram extends DebianProgram {
-  /** Without it: everywhere. On macOS guests are not sealed off, and the small images are not built: that takes Debian. */
+  /** Without it: everywhere. On macOS guests are not sealed off, and the built-in images are not built: that takes Debian. */
   readonly only?: NodeJS.Platform
 }
 

@@ -6,7 +6,7 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildTiny, tinyFolder, tinyImage } from '../../packages/tiny-guests/build.ts'
+import { buildGuest, guestImage } from '../../packages/tiny-guests/build.ts'
 import type { Architecture } from '../../src/api/architecture.ts'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
@@ -25,10 +25,10 @@ const secret = 'canary-secret-"ü"-7f3a'
 const signal = () => AbortSignal.timeout(120_000)
 
 async function imageOf(architecture: Architecture): Promise<VmSpec['image']> {
-  await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(170_000) })
-  const image = await tinyImage(tinyCache, architecture)
+  await buildGuest({ name: `tiny-${architecture}`, folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  const image = await guestImage(tinyCache, `tiny-${architecture}`)
   assert.ok(image)
-  const at = (name: string) => path.join(tinyFolder(tinyCache, architecture), name)
+  const at = (name: string) => path.join(tinyCache, `tiny-${architecture}`, name)
   const { boot } = image
   return {
     ...image,

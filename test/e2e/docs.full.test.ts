@@ -6,8 +6,9 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { type GuestName, guests } from '../../packages/tiny-guests/build.ts'
 import { exec } from '../../src/platform/exec.ts'
-import { seedTiny } from '../support/guests/guest.ts'
+import { seedGuests } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, root, startDev } from '../support/processes/dev-server.ts'
 import { ownAddress } from '../support/tools/own-address.ts'
 
@@ -151,7 +152,7 @@ describe('pages with console blocks', { concurrency: 2 }, () => {
 
   for (const { file, steps } of pages)
     it(`${file} prints what it shows`, { timeout: 900_000 }, async ({ signal }) => {
-      await using session = await openSession(signal)
+      await using session = await openSession(steps, signal)
       if (steps[0]?.command !== start) await session.run([{ command: start, expected: '' }])
       for (let rest = steps; rest.length > 0; ) {
         const end = rest.findIndex(({ command }) => command === start || command === stop)
@@ -182,9 +183,11 @@ interface Session extends AsyncDisposable {
   run(group: readonly Step[]): Promise<string[]>
 }
 
-async function openSession(signal: AbortSignal): Promise<Session> {
+/** The built-in images that a page names are there already: to build them is of other tests. */
+async function openSession(steps: readonly Step[], signal: AbortSignal): Promise<Session> {
   const folder = await makeCheckout()
-  await seedTiny(path.join(folder, '.svc3/images'), ['amd64', 'arm64'])
+  const isNamed = (name: string): boolean => steps.some(({ command }) => command.includes(name))
+  await seedGuests(path.join(folder, '.svc3/images'), (Object.keys(guests) as GuestName[]).filter(isNamed))
   let server: DevServer | undefined
   const registryAddress = ownAddress()
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { discGreeting, efiDisc } from '../support/guests/efi-disks.ts'
 import { tinyCache } from '../support/guests/guest.ts'
@@ -17,7 +17,7 @@ let dev: DevServer
 
 before(async () => {
   data = await makeFolder()
-  await buildTiny({ architecture: 'amd64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
+  await buildGuest({ name: 'tiny-amd64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
   await fs.writeFile(path.join(data, 'agent.json'), JSON.stringify({ macos: { smcKey } }), { mode: 0o600 })
   dev = await startDev(data, { args: ['--nodes', 'amd64=1,arm64=0'] })
 })
@@ -45,7 +45,7 @@ async function smallFile(file: string): Promise<string> {
 
 describe('macOS on an Intel host', () => {
   it('macOS on an Intel host is installed from an ISO onto an empty image, and committed; the SMC key is nowhere', async () => {
-    const disk = path.join(tinyFolder(tinyCache, 'amd64'), 'disk.raw')
+    const disk = path.join(tinyCache, 'tiny-amd64', 'disk.raw')
     const iso = path.join(data, 'installer.iso')
     await fs.writeFile(iso, await efiDisc(disk))
     await ok('iso', 'upload', iso)

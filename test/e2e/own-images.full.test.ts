@@ -5,7 +5,7 @@ import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { bootDisc } from '../support/guests/boot-disc.ts'
 import { speakingDisk } from '../support/guests/efi-disks.ts'
 import { openGuest, tinyCache } from '../support/guests/guest.ts'
@@ -68,8 +68,8 @@ describe('an uploaded image', () => {
 
   if (isAllTested)
     it('an uploaded image may be a whole system, and takes a login', async () => {
-      await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
-      const disk = path.join(tinyFolder(tinyCache, 'arm64'), 'disk.raw')
+      await buildGuest({ name: 'tiny-arm64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
+      const disk = path.join(tinyCache, 'tiny-arm64', 'disk.raw')
       await ok('image', 'upload', disk, '--name', 'own-arm64', '--type', 'arm64')
       await ok('vm', 'deploy', 'own', '-i', 'own-arm64', '-c', '2', '-m', '0.5')
       using inside = await openGuest((await shown('vms', 'own')) as never, {}, 300_000)

@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
 import { readMachine } from '../../src/drivers/apple/machine.ts'
 import { tartFolder } from '../../src/drivers/apple/tart.ts'
@@ -20,8 +20,8 @@ import { freePort } from '../support/tools/free-port.ts'
 describe('a Mac with a guest agent (on the stand-in for tart)', { timeout: 240_000 }, () => {
   it('a Mac with a guest agent (on the stand-in for tart) is captured with what it had not written, shuts down from inside, and has all of it afterwards', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-stop-'))
-    await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
-    const tiny = tinyFolder(tinyCache, 'arm64')
+    await buildGuest({ name: 'tiny-arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+    const tiny = path.join(tinyCache, 'tiny-arm64')
     const machine = await writeMachine(root, await tinyBundle(tiny))
     const image = async (): Promise<VmSpec['image']> => ({
       name: 'tiny',

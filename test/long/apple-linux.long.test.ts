@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
 import { macAddress } from '../../src/drivers/apple/machine.ts'
 import type { VmSpec } from '../../src/drivers/driver.ts'
@@ -21,8 +21,8 @@ const signal = () => AbortSignal.timeout(120_000)
 describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout: 600_000 }, () => {
   it('a Linux guest on Apple silicon (on the stand-in for tart) is restarted for a capture, which has all of it', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-linux-'))
-    await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
-    const tiny = tinyFolder(tinyCache, 'arm64')
+    await buildGuest({ name: 'tiny-arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+    const tiny = path.join(tinyCache, 'tiny-arm64')
     const machine = await writeMachine(root, await tinyBundle(tiny), 'linux')
     const disk = path.join(tiny, 'disk.raw')
     const image = async (): Promise<VmSpec['image']> => ({
@@ -68,11 +68,11 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
 
   it('a Linux guest on Apple silicon (on the stand-in for tart) boots by UEFI from an image that never ran on a Mac, and images that cannot boot are refused', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-uefi-'))
-    await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+    await buildGuest({ name: 'tiny-arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
     const plain: VmSpec['image'] = {
       name: 'tiny',
       digest: 'sha256:tiny',
-      disk: path.join(tinyFolder(tinyCache, 'arm64'), 'disk.raw'),
+      disk: path.join(tinyCache, 'tiny-arm64', 'disk.raw'),
       format: 'raw',
       virtualSizeBytes: gib,
       boot: { kind: 'firmware' },

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream'
 import { it } from 'node:test'
 import { Client } from 'ssh2'
 import { WebSocket } from 'ws'
-import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { createJoinToken } from '../../src/api/nodes/nodes.ts'
 import { deleteVm, deployVm } from '../../src/api/vms/vms.ts'
 import { createClient } from '../../src/client/client.ts'
@@ -44,10 +44,10 @@ it('a host behind NAT is reached through any server', { timeout: 900_000 }, asyn
 
   const host = await network.hostBehindNat('home')
   const folder = await shared.folder()
-  await buildTiny({ architecture: 'amd64', folder: tinyCache, signal: AbortSignal.timeout(bootMs) })
+  await buildGuest({ name: 'tiny-amd64', folder: tinyCache, signal: AbortSignal.timeout(bootMs) })
   const [, fingerprint = ''] = /((?:[0-9A-F]{2}:){31}[0-9A-F]{2})/i.exec(servers[0]?.output() ?? '') ?? []
   const env = { SVC3_API_URL: servers[0]?.apiUrl ?? '', SVC3_TOKEN: token, SVC3_FINGERPRINT: fingerprint }
-  const disk = path.join(tinyFolder(tinyCache, 'amd64'), 'disk.raw')
+  const disk = path.join(tinyCache, 'tiny-amd64', 'disk.raw')
   const uploading = ['image', 'upload', disk, '--name', 'tiny', '--type', 'amd64', '--firmware', 'uefi']
   const uploaded = await svc3(uploading, { env, cwd: folder, timeoutMs: bootMs })
   assert.equal(uploaded.code, 0, uploaded.stderr)

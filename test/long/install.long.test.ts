@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { openGuest, tinyCache } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
 import { installed, installerDisc } from './installer-disc.ts'
@@ -14,7 +14,7 @@ let data: string
 let dev: DevServer
 before(async () => {
   data = await makeFolder()
-  await buildTiny({ architecture: 'amd64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  await buildGuest({ name: 'tiny-amd64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
   const settings = { macos: { smcKey: 'planted-smc-key-'.repeat(4) } }
   await fs.writeFile(path.join(data, 'agent.json'), JSON.stringify(settings), { mode: 0o600 })
   dev = await startDev(data, { args: ['--nodes', 'amd64=1,arm64=0'] })
@@ -40,12 +40,12 @@ describe('an empty image', { timeout: 1_500_000 }, () => {
 
   it('an empty image becomes what an installer from an ISO puts onto it', async () => {
     const iso = path.join(data, 'installer.iso')
-    await fs.writeFile(iso, await installerDisc(tinyFolder(tinyCache, 'amd64'), data))
+    await fs.writeFile(iso, await installerDisc(path.join(tinyCache, 'tiny-amd64'), data))
     await ok('iso', 'upload', iso)
     await ok('image', 'generate', 'sonoma', '1G', '--os', 'macos')
     await ok('vm', 'deploy', 'install', '-i', 'sonoma', ...size, '--iso', 'installer.iso')
     using guest = await into('install')
-    assert.match(await ok('vm', 'logs', 'install'), new RegExp(`${installed}[\\s\\S]*tiny: SSH is up`))
+    assert.match(await ok('vm', 'logs', 'install'), new RegExp(`${installed}[\\s\\S]*svc3: SSH is up`))
     await guest.run('echo by hand > /root/set-up; sync')
     await ok('vm', 'commit', 'install', '--wait')
     await ok('vm', 'delete', 'install')

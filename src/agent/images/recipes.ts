@@ -1,6 +1,7 @@
 // Images that a node makes itself, by name of their recipe. What makes them is loaded with the first one.
 import path from 'node:path'
-import type { Architecture } from '../../api/architecture.ts'
+import { type Architecture, architectures } from '../../api/architecture.ts'
+import { type BuiltInImage, builtInImages } from '../../api/images/built-in-images.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 
 export interface Recipe {
@@ -15,15 +16,16 @@ export interface MakeOptions {
   readonly progress: (line: string) => void
 }
 
-const tiny = (architecture: Architecture): Recipe => ({
+/** By the builder of Linux guests, which has the same table of names. */
+const linux = (name: `${BuiltInImage}-${Architecture}`): Recipe => ({
   async find(folder) {
-    const { tinyFolder, tinyImage } = await import('../../../packages/tiny-guests/build.ts')
-    const image = await tinyImage(folder, architecture)
+    const { guestImage } = await import('../../../packages/tiny-guests/build.ts')
+    const image = await guestImage(folder, name)
     if (!image) return undefined
-    const file = (name: string): string => path.resolve(tinyFolder(folder, architecture), name)
+    const file = (inside: string): string => path.resolve(folder, name, inside)
     const { kernel, initrd, ...boot } = image.boot
     return {
-      name: `tiny-${architecture}`,
+      name,
       digest: image.digest,
       disk: file(image.disk),
       format: image.format,
@@ -33,9 +35,13 @@ const tiny = (architecture: Architecture): Recipe => ({
     }
   },
   async make(folder, options) {
-    const { buildTiny } = await import('../../../packages/tiny-guests/build.ts')
-    await buildTiny({ architecture, folder, ...options })
+    const { buildGuest } = await import('../../../packages/tiny-guests/build.ts')
+    await buildGuest({ name, folder, ...options })
   },
 })
 
-export const recipes: Readonly<Record<string, Recipe>> = { 'tiny-arm64': tiny('arm64'), 'tiny-amd64': tiny('amd64') }
+export const recipes: Readonly<Record<string, Recipe>> = Object.fromEntries(
+  builtInImages.flatMap((image) =>
+    architectures.map((architecture) => [`${image}-${architecture}`, linux(`${image}-${architecture}`)]),
+  ),
+)

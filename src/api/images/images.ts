@@ -3,6 +3,7 @@ import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { Architecture } from '../records.ts'
+import { builtInImages } from './built-in-images.ts'
 import {
   CopyInput,
   Description,
@@ -21,7 +22,7 @@ const path = `${inNamespace}/images` as const
 const params = { namespace: 'svc-default', image: 'tiny-arm64' }
 const example = {
   name: 'tiny-arm64',
-  description: 'A small Linux to try things with',
+  description: 'A tiny Linux to try things with',
   type: 'arm64',
   os: 'linux',
   size: '1G',
@@ -115,13 +116,24 @@ export const addDemoImage = operation({
   allow: 'dev',
   status: 201,
   also: { 200: 'The image exists already' },
-  summary: 'Add the small built-in Linux image',
+  summary: 'Add a built-in Linux image',
   description:
     'Nodes with QEMU build it from Debian packages at first use. Refused if no such node has the architecture. An ' +
     'image that exists already is returned unchanged.',
   involves: 'answer.name',
   past: 'added demo image {name}',
-  body: t.Object({ type: Architecture }, { title: 'DemoImage' }),
+  body: t.Object(
+    {
+      type: Architecture,
+      image: t.Optional(
+        t.Enum(builtInImages, {
+          description:
+            'tiny (default): to try things with. small: for CI jobs, with bash, scp, sftp, rsync, curl and git',
+        }),
+      ),
+    },
+    { title: 'DemoImage' },
+  ),
   response: Image,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict'],
   example: { params: { namespace: 'svc-default' }, body: { type: 'arm64' }, response: example },

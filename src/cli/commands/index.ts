@@ -63,7 +63,7 @@ export const commands: CommandTable = {
       show: { summary: 'Show everything about an image', load: () => import('./image/show.ts') },
       copy: { summary: 'Copy an image', load: () => import('./image/copy.ts') },
       generate: { summary: 'Create an empty image (Intel)', load: () => import('./image/generate.ts') },
-      demo: { summary: 'Add the small built-in Linux image', load: () => import('./image/demo.ts') },
+      demo: { summary: 'Add a built-in Linux image', load: () => import('./image/demo.ts') },
       upload: { summary: 'Upload a disk as an image', load: () => import('./image/upload.ts') },
       download: { summary: 'Download the disk of an image', load: () => import('./image/download.ts') },
       'set-description': {

@@ -99,6 +99,8 @@ export interface CopyInput {
 export interface DemoImage {
   /** arm64: Apple silicon. amd64: Intel */
   type: 'arm64' | 'amd64'
+  /** tiny (default): to try things with. small: for CI jobs, with bash, scp, sftp, rsync, curl and git */
+  image?: 'tiny' | 'small'
 }
 
 export interface DescriptionInput {
@@ -1186,7 +1188,7 @@ export interface Methods {
     jobName: string
   }>
   /**
-   * Add the small built-in Linux image
+   * Add a built-in Linux image
    *
    * Nodes with QEMU build it from Debian packages at first use. Refused if no such node has the architecture. An image that exists already is returned unchanged.
    *

@@ -1,15 +1,21 @@
-// The small Linux image that comes with svc3, as a record: nodes build it themselves, from Debian's packages, at the first
-// use. `svc3 dev` lists it from the start, `svc3 image demo` adds it to a cluster.
+// The Linux images that come with svc3, as records: nodes build them themselves, from Debian's packages, at the first use.
+// `svc3 dev` lists them from the start, `svc3 image demo` adds them to a cluster.
 import type { Architecture } from '../../api/architecture.ts'
+import type { BuiltInImage } from '../../api/images/built-in-images.ts'
 import type { ImageRecord } from './fleet-records.ts'
 
 type DemoImage = Pick<ImageRecord, 'name' | 'description' | 'architecture' | 'sizeBytes' | 'os' | 'recipe'>
 
-export const demoImage = (architecture: Architecture): DemoImage => ({
-  name: `tiny-${architecture}`,
-  description: 'A small Linux to try things with: admin / admin',
+const descriptions = {
+  tiny: 'A tiny Linux to try things with: admin / admin',
+  small: 'Linux with bash, scp, rsync, curl, git: admin / admin',
+} as const satisfies Record<BuiltInImage, string>
+
+export const demoImage = (image: BuiltInImage, architecture: Architecture): DemoImage => ({
+  name: `${image}-${architecture}`,
+  description: descriptions[image],
   architecture,
   sizeBytes: 2 ** 30,
   os: 'linux',
-  recipe: `tiny-${architecture}`,
+  recipe: `${image}-${architecture}`,
 })

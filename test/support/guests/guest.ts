@@ -1,4 +1,4 @@
-// Real guests for tests: the small images, built once for all tests of a machine, and SSH into them.
+// Real guests for tests: the built-in images, built once for all tests of a machine, and SSH into them.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -6,7 +6,7 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { Client } from 'ssh2'
-import { buildTiny, tinyFolder } from '../../../packages/tiny-guests/build.ts'
+import { buildGuest, type GuestName } from '../../../packages/tiny-guests/build.ts'
 import { exec } from '../../../src/platform/exec.ts'
 import { isAllTested } from '../tools/all-tested.ts'
 
@@ -30,15 +30,20 @@ function recipeHash(): string {
 }
 
 /** Puts ready images where a node looks for them. */
-export async function seedTiny(imageFolder: string, architectures: readonly Architecture[]): Promise<void> {
+export async function seedGuests(imageFolder: string, names: readonly GuestName[]): Promise<void> {
   await fs.mkdir(imageFolder, { recursive: true })
-  const seed = async (architecture: Architecture): Promise<void> => {
-    await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(390_000) })
-    const from = tinyFolder(tinyCache, architecture)
-    await exec('cp', ['-r', '--sparse=always', from, path.join(imageFolder, path.basename(from))])
+  const seed = async (name: GuestName): Promise<void> => {
+    await buildGuest({ name, folder: tinyCache, signal: AbortSignal.timeout(390_000) })
+    await exec('cp', ['-r', '--sparse=always', path.join(tinyCache, name), path.join(imageFolder, name)])
   }
-  await Promise.all(architectures.map(seed))
+  await Promise.all(names.map(seed))
 }
+
+export const seedTiny = (imageFolder: string, architectures: readonly Architecture[]): Promise<void> =>
+  seedGuests(
+    imageFolder,
+    architectures.map((architecture) => `tiny-${architecture}` as const),
+  )
 
 export interface Guest extends Disposable {
   /** What a command printed, trimmed; throws when it fails. */

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { buildTiny, tinyFolder } from '../../../packages/tiny-guests/build.ts'
+import { buildGuest } from '../../../packages/tiny-guests/build.ts'
 import { openStore } from '../../../src/images/content/store.ts'
 import { packAttachment } from '../../../src/images/pack/attachments.ts'
 import { packDisk } from '../../../src/images/pack/chunks.ts'
@@ -125,8 +125,8 @@ export async function startAppleFleet(): Promise<AppleFleet> {
 
 /** The small Linux guest as an image that ran on a Mac. */
 async function pushFirstImage(folder: string, { server }: RegistryProcess, ca: string): Promise<void> {
-  await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
-  const tiny = tinyFolder(tinyCache, 'arm64')
+  await buildGuest({ name: 'tiny-arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  const tiny = path.join(tinyCache, 'tiny-arm64')
   const store = await openStore(path.join(folder, 'store'))
   const { config, nvram } = await writeMachine(folder, await tinyBundle(tiny))
   const content = await putManifest(store, {

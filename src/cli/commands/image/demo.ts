@@ -1,14 +1,20 @@
 // svc3 image demo
+
 import { ApiError } from '../../../api/errors.ts'
+import { type BuiltInImage, builtInImages } from '../../../api/images/built-in-images.ts'
 import { addDemoImage, type Image } from '../../../api/images/images.ts'
 import { listNodes } from '../../../api/nodes/nodes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { Failure } from '../../line/usage.ts'
+import { didYouMean } from '../../line/suggest.ts'
+import { Failure, UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
   description:
-    'A small Linux to try things with (user admin, password admin). Nodes with QEMU on Debian build it from Debian packages at first use.',
-  arguments: {},
+    'tiny is a Linux to try things with; small also has bash, scp, sftp, rsync, curl and git, for CI jobs. In both: user admin, ' +
+    'password admin. Nodes with QEMU on Debian build them from Debian packages at first use.',
+  arguments: {
+    image: { value: 'IMAGE', description: 'tiny (default) or small', choices: builtInImages },
+  },
   options: {
     type: {
       type: 'choice',
@@ -20,10 +26,11 @@ export const command = defineCommand({
     ...printed,
   },
   examples: [
-    { line: 'svc3 image demo', does: 'For the architectures of the nodes' },
-    { line: 'svc3 image demo --type arm64', does: 'Only for arm64' },
+    { line: 'svc3 image demo', does: 'tiny, for the architectures of the nodes' },
+    { line: 'svc3 image demo small --type arm64', does: 'small, only for arm64' },
   ],
-  async run(context, { options: { type } }) {
+  async run(context, { args, options: { type } }) {
+    const image = builtIn(args.image ?? 'tiny')
     const { client, namespace, again } = await context.connect()
     const { signal } = context
     const nodes = type === undefined ? await client.listAll(listNodes, { params: { namespace }, signal }) : []
@@ -33,7 +40,7 @@ export const command = defineCommand({
     const refusals: ApiError[] = []
     for (const each of types) {
       try {
-        images.push(await client.call(addDemoImage, { params: { namespace }, body: { type: each }, signal }))
+        images.push(await client.call(addDemoImage, { params: { namespace }, body: { type: each, image }, signal }))
       } catch (error) {
         if (!(error instanceof ApiError && error.reason === 'Conflict')) throw error
         refusals.push(error)
@@ -48,3 +55,9 @@ export const command = defineCommand({
     return 0
   },
 })
+
+function builtIn(word: string): BuiltInImage {
+  const found = builtInImages.find((image) => image === word)
+  if (found !== undefined) return found
+  throw new UsageError(`"${word}" is not one of ${builtInImages.join(', ')}${didYouMean(word, builtInImages)}`)
+}

@@ -1,8 +1,14 @@
-// The demo image is listed for architectures that a node can build it for, and uploads say whether they will boot.
+// Built-in images are listed for architectures that a node can build them for, and uploads say whether they will boot.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { guests } from '../../../../packages/tiny-guests/build.ts'
+import { diskBytes } from '../../../../packages/tiny-guests/disk.ts'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { startNode } from '../../../../test/support/stand-ins/node.ts'
+import { recipes } from '../../../agent/images/recipes.ts'
+import { architectures } from '../../../api/architecture.ts'
+import { builtInImages } from '../../../api/images/built-in-images.ts'
+import { demoImage } from '../../../store/records/demo-image.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 let service: TestService
@@ -13,7 +19,8 @@ before(async () => {
 })
 after(() => service[Symbol.asyncDispose]())
 
-const demo = (type: string): Promise<Answer> => service.call('POST', `${base}/images/demo`, { body: { type } })
+const demo = (type: string, image?: string): Promise<Answer> =>
+  service.call('POST', `${base}/images/demo`, { body: { type, ...(image !== undefined && { image }) } })
 
 describe('demo image', () => {
   it('the demo image is added once, and nodes build it', async () => {
@@ -23,9 +30,25 @@ describe('demo image', () => {
     assert.equal((await demo('amd64')).status, 200)
   })
 
+  it('small is added beside tiny, once, and what is not built in is refused and not added', async () => {
+    const added = await demo('amd64', 'small')
+    assert.deepEqual([added.status, added.body.name, added.body.state], [201, 'small-amd64', 'Ready'], added.text)
+    assert.equal((await demo('amd64', 'small')).status, 200)
+    const before = service.services.collections.images.view.range().length
+    assert.equal((await demo('amd64', 'large')).status, 400)
+    assert.equal(service.services.collections.images.view.range().length, before)
+  })
+
+  it('nodes have a recipe for each built-in image, and the size of its disk is the one that the record says', () => {
+    const records = builtInImages.flatMap((image) => architectures.map((type) => demoImage(image, type)))
+    assert.deepEqual(records.map(({ recipe }) => recipe).sort(), Object.keys(recipes).sort())
+    assert.deepEqual(Object.keys(recipes).sort(), Object.keys(guests).sort())
+    assert.deepEqual([...new Set(records.map(({ sizeBytes }) => sizeBytes))], [diskBytes])
+  })
+
   it('the demo image is refused where no node can build it, with what to do', async () => {
     const { status, body } = await demo('arm64')
-    assert.deepEqual([status, body.message], [409, 'No arm64 node with QEMU can build the demo image'])
+    assert.deepEqual([status, body.message], [409, 'No arm64 node with QEMU can build image tiny-arm64'])
     assert.match(body.hint, /svc3 image upload/)
   })
 })

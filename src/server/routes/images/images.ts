@@ -43,13 +43,14 @@ export function images(services: KindServices & UploadServices): HandlersOf<type
       return new Answer(202, store.shown(entry), isRepeated)
     },
 
-    async addDemoImage({ params: { namespace }, body: { type }, principal, now, requestKey }) {
-      const record = demoImage(type)
+    async addDemoImage({ params: { namespace }, body: { type, image = 'tiny' }, principal, now, requestKey }) {
+      const record = demoImage(image, type)
       const found = services.collections.images.get('', record.name)
       if (found && found.value.recipe === record.recipe) return new Answer(200, store.shown(found), true)
       // Other drivers cannot build it: Macs have no Debian packages.
       const nodes = services.collections.nodes.view.range().map(({ value }) => value.report)
-      if (!nodes.some((report) => report?.architecture === type && report.driver !== 'apple')) throw noBuilder(type)
+      if (!nodes.some((report) => report?.architecture === type && report.driver !== 'apple'))
+        throw noBuilder(record.name, type)
       const { entry, isRepeated } = await store.create(record, {
         namespace,
         owner: displayName(principal),
@@ -84,8 +85,8 @@ export function images(services: KindServices & UploadServices): HandlersOf<type
   }
 }
 
-const noBuilder = (type: Architecture): ApiError =>
-  new ApiError('Conflict', `No ${type} node with QEMU can build the demo image`, {
+const noBuilder = (name: string, type: Architecture): ApiError =>
+  new ApiError('Conflict', `No ${type} node with QEMU can build image ${name}`, {
     kind: noun,
     hint: 'Upload a disk with svc3 image upload, or pull an image with svc3 remote-image pull',
   })
