@@ -63,16 +63,41 @@ function spellNow(services: SpellingServices, used: readonly unknown[]): Spell |
   }
   const others = [...shown].filter(([known, name]) => known !== name)
   if (others.length === 0) return undefined
-  const names = new RegExp(
-    `${notInName}(?:${others.map(([known]) => known.replaceAll('.', '\\.')).join('|')})(?![\\w-]|\\.\\w)`,
-    'g',
-  )
-  return (json) => {
-    if (!others.some(([known]) => json.includes(known))) return json
-    return json.replace(places, (place) =>
-      place.startsWith('"labels"') ? place : place.replace(names, (known) => shown.get(known) ?? known),
-    )
-  }
+  const respell = (text: string): string => text.replace(nameInText, (name) => shown.get(name) ?? name)
+  return (json) => (others.some(([known]) => json.includes(known)) ? spellLines(json, respell) : json)
+}
+
+/** A watch has a value on each line. */
+const spellLines = (json: string, respell: Respell): string =>
+  json.replace(/[^\n]+/g, (line) => JSON.stringify(spellFields(JSON.parse(line), respell)))
+
+type Respell = (text: string) => string
+
+/** Fields that are a namespace, `NAMESPACE/NAME`, or text of ours. All others are their owners', whatever they look like. */
+const respelled: ReadonlySet<string> = new Set(
+  'namespace sourceNamespace vms usedBy message hint errorMessage warning reason'.split(' '),
+)
+
+function spellFields(value: unknown, respell: Respell): unknown {
+  if (Array.isArray(value)) return value.map((each) => spellFields(each, respell))
+  if (typeof value !== 'object' || value === null) return value
+  const isNamespace = 'customPods' in value || ('kind' in value && value.kind === 'namespaces')
+  const fields = Object.entries(value).map(([name, each]): [string, unknown] => {
+    if (name === 'labels') return [name, each]
+    const isOurs = respelled.has(name) || (isNamespace && name === 'name') || isPlace(name, each)
+    return [name, isOurs ? spellTexts(each, respell) : spellFields(each, respell)]
+  })
+  return Object.fromEntries(fields)
+}
+
+/** The VM of an event's namespace, and the description of an image that nobody described. */
+const isPlace = (name: string, value: unknown): boolean =>
+  (name === 'vm' && /\//.test(String(value))) || (name === 'description' && savedForm.test(String(value)))
+const savedForm = /^Saved from VM [a-z0-9-]+ in namespace \S+\.$/
+
+function spellTexts(value: unknown, respell: Respell): unknown {
+  if (typeof value === 'string') return respell(value)
+  return Array.isArray(value) ? value.map((each) => spellTexts(each, respell)) : spellFields(value, respell)
 }
 
 /** Name → the spelling of its creation, where that is another. Kept until a namespace changes. */
@@ -89,29 +114,11 @@ function createdSpellings(services: SpellingServices): ReadonlyMap<string, strin
 }
 
 /**
- * Where namespaces are in answers, as these are rendered. Names of records, descriptions and labels are their owners',
- * whatever they look like; so labels are taken out first. `owner` and `actor` are accounts, whose names do not change.
+ * A name in a text: no part of another, behind no slash but that of its own path, and not that of a record of another kind,
+ * unless it says where that one is: `VM svc-ios/demo`.
  */
-const places = new RegExp(
-  [
-    '"labels":\\{[^{}]*\\}',
-    '"(?:namespace|sourceNamespace|message|hint|errorMessage|warning|reason)":"(?:[^"\\\\]|\\\\.)*"',
-    '"vm":"[^"/]+/[^"]*"',
-    '"(?:vms|usedBy)":\\[[^\\]]*\\]',
-    '"name":"[^"]*","customPods"',
-    '"details":\\{"name":"[^"]*","kind":"namespaces"',
-    '"involved":\\{"kind":"namespaces","name":"[^"]*"',
-    '"description":"Saved from VM [a-z0-9-]+ in namespace [^" ]*"',
-  ].join('|'),
-  'g',
-)
-
-/**
- * Before a namespace: nothing that makes it a part of another name (an escaped line break does not), no slash but that of
- * its own path, and no kind that makes it the name of such a record, unless it says where that one is: `VM svc-ios/demo`.
- */
-const notInName =
-  '(?<!(?<!\\\\)[\\w.:-]|(?<!\\bnamespaces)/)(?:(?<!\\b(?:VM|[Ii]mage|ISO|[Nn]ode|account|configuration|job) )|(?=[\\w.-]+/))'
+const nameInText =
+  /(?<![\w.:-]|(?<!\bnamespaces)\/)(?:(?<!\b(?:VM|[Ii]mage|ISO|[Nn]ode|account|configuration|job) )|(?=[\w.-]+\/))\w[\w-]*(?:\.\w[\w-]*)*/g
 
 const always = ['namespace', 'sourceNamespace']
 
