@@ -26,6 +26,7 @@ type Surface = keyof typeof surfaces | 'log'
 interface Node {
   readonly type: string
   readonly start: number
+  readonly end: number
   readonly [key: string]: unknown
 }
 
@@ -51,12 +52,80 @@ function isLogCall({ type, callee }: Node): boolean {
   return /^log$/i.test(String(object.name ?? (object.property as Node | undefined)?.name)) && logCalls.has(String(property.name)) // biome-ignore format: one line
 }
 
-const refusals = new Set(['ApiError', 'Failure', 'UsageError', 'StoreError'])
+/** Class or helper → which of its arguments people read by themselves: the message, the hint. */
+const refusals: Readonly<Record<string, readonly number[]>> = {
+  AgentSettingsError: [0],
+  ApiError: [1],
+  ConnectionError: [2, 3],
+  Failure: [0, 1],
+  Interrupted: [0, 1],
+  KeyringError: [0],
+  LocalUsersError: [0, 1],
+  LockedError: [0],
+  OperatorError: [0, 1],
+  StoreError: [1],
+  TimedOut: [0, 1],
+  UsageError: [0, 1],
+  badRequest: [1],
+  invalid: [2],
+}
+type Refusals = typeof refusals
 
-/** The children of a node that are messages or hints of a refusal. */
-function messagesIn({ type, callee, arguments: given, key, value }: Node): readonly unknown[] {
-  if (type === 'NewExpression' && refusals.has(String((callee as Node).name))) return given as Node[]
-  return type === 'Property' && (key as Node).name === 'hint' ? [value] : []
+const childrenOf = (node: Node): readonly Node[] => Object.values(node).flat().filter(isNode)
+
+function everyNode(node: Node, found: Node[] = []): readonly Node[] {
+  found.push(node)
+  for (const child of childrenOf(node)) everyNode(child, found)
+  return found
+}
+
+/** The parts of a node that are the message or the hint of a refusal. */
+function messagesIn({ type, callee, arguments: given, key, value }: Node, known: Refusals): readonly Node[] {
+  if (type === 'Property') return /^(hint|next)$/.test(nameOf(key)) ? beginningsOf(value) : []
+  const positions = type === 'NewExpression' || type === 'CallExpression' ? known[nameOf(callee)] : undefined
+  return positions?.flatMap((index) => beginningsOf((given as Node[])[index])) ?? []
+}
+
+/** Empty for what has none, such as a pattern. */
+const nameOf = (node: unknown): string => {
+  const name = (node as Node | undefined)?.name
+  return typeof name === 'string' ? name : ''
+}
+
+/** Those of a file, also by way of its constants, and of its functions that hand on what they are given. */
+function messagesOf(program: Node): ReadonlySet<Node> {
+  const nodes = everyNode(program)
+  const helpers: Record<string, readonly number[]> = {}
+  const constants = new Map<string, readonly Node[]>()
+  for (const { type, id, init } of nodes)
+    if (type === 'VariableDeclarator' && nameOf(id) !== '')
+      constants.set(nameOf(id), [...(constants.get(nameOf(id)) ?? []), ...beginningsOf(init)])
+  const resolved = (message: Node): readonly Node[] => [message, ...(constants.get(nameOf(message)) ?? [])]
+  const direct = nodes.flatMap((node) => messagesIn(node, refusals))
+  for (const node of nodes) {
+    const { id, init } = node
+    const made = isNode(init) && init.type === 'ArrowFunctionExpression' ? init : node
+    if (nameOf(id) === '' || !Array.isArray(made.params)) continue
+    const inside = direct.filter(({ start }) => start >= made.start && start < made.end)
+    const passed = new Set(inside.flatMap(resolved).map(nameOf))
+    const positions = [...made.params.keys()].filter((index) => passed.has(nameOf((made.params as Node[])[index])))
+    if (positions.length > 0) helpers[nameOf(id)] = positions
+  }
+  const known = { ...helpers, ...refusals }
+  return new Set(nodes.flatMap((node) => messagesIn(node, known)).flatMap(resolved))
+}
+
+/** Texts that a value may begin with: the branches of a choice, the first part of a sum. */
+function beginningsOf(node: unknown): readonly Node[] {
+  if (!isNode(node)) return []
+  const { type, consequent, alternate, left, right, operator, expression, quasis, expressions } = node
+  if (type === 'ConditionalExpression') return [consequent, alternate].flatMap(beginningsOf)
+  if (type === 'LogicalExpression') return [...(operator === '&&' ? [] : beginningsOf(left)), ...beginningsOf(right)]
+  if (type === 'BinaryExpression') return beginningsOf(left)
+  if (type === 'ParenthesizedExpression' || type === 'TSAsExpression') return beginningsOf(expression)
+  if (type !== 'TemplateLiteral') return [node]
+  const [first] = quasis as { value: { cooked: string } }[]
+  return first?.value.cooked === '' ? [node, ...beginningsOf((expressions as Node[])[0])] : [node]
 }
 
 interface Sentence {
@@ -66,38 +135,46 @@ interface Sentence {
   readonly isMessage: boolean
 }
 
-function* sentencesOf(node: Node, isLog: boolean, isMessage: boolean): Generator<Sentence> {
+/** Attributes whose values nobody reads, and those whose values are read though they be one word. */
+const unread = new Set(['className', 'class', 'style', 'd', 'viewBox', 'href', 'path', 'command', 'example', 'key'])
+const read = /^(label|title|text|hint|placeholder|what|word|aria-label|alt)$/
+
+function* sentencesOf(node: Node, isLog: boolean, messages: ReadonlySet<Node>, isLabel = false): Generator<Sentence> {
   if (
     /^(Import|ExportAll|TS)/.test(node.type) &&
     node.type !== 'TSAsExpression' &&
     node.type !== 'TSSatisfiesExpression'
   )
     return
-  if (node.type === 'JSXAttribute' && /^(className|class|style|d)$/.test(String((node.name as Node).name))) return
+  if (node.type === 'JSXAttribute' && unread.has(nameOf(node.name))) return
+  // How a column looks is a list of classes.
+  if (node.type === 'Property' && nameOf(node.key) === 'look') return
   const text = textOf(node)
-  if (text !== undefined && isSentence(text) && !isProgram(text)) yield { text, start: node.start, isLog, isMessage }
+  const isMessage = messages.has(node)
+  const isWhole = isMessage || isLabel || node.type === 'JSXText'
+  if (text !== undefined && (isWhole ? /[A-Za-z]{2}/.test(text) : isSentence(text)) && !isProgram(text))
+    yield { text, start: node.start, isLog, isMessage }
   const logs = isLog || isLogCall(node)
-  const messages = messagesIn(node)
-  for (const value of Object.values(node))
-    for (const child of Array.isArray(value) ? value : [value])
-      if (isNode(child)) yield* sentencesOf(child, logs, messages.includes(child))
+  const labels = node.type === 'JSXAttribute' && read.test(nameOf(node.name))
+  for (const child of childrenOf(node)) yield* sentencesOf(child, logs, messages, labels)
 }
 
 export function allTexts(): Text[] {
   const files = fs
     .globSync(['src/**/*.ts', 'console/**/*.{ts,tsx}'], { cwd: root })
     .filter((file) => !/\.test\.|\.d\.ts$/.test(file))
-  return files.sort().flatMap((file) => {
-    const source = fs.readFileSync(path.join(root, file), 'utf8')
-    const surface = (Object.keys(surfaces) as (keyof typeof surfaces)[]).find((name) => surfaces[name].test(file))
-    const program = parseAst(source, { lang: file.endsWith('x') ? 'tsx' : 'ts' }) as unknown as Node
-    return [...sentencesOf(program, false, false)].map(({ text, start, isLog, isMessage }) => ({
-      surface: isLog ? 'log' : (surface ?? 'errors'),
-      text,
-      isMessage,
-      place: `${file}:${source.slice(0, start).split('\n').length}`,
-    }))
-  })
+  return files.sort().flatMap((file) => textsOf(file, fs.readFileSync(path.join(root, file), 'utf8')))
+}
+
+export function textsOf(file: string, source: string): Text[] {
+  const surface = (Object.keys(surfaces) as (keyof typeof surfaces)[]).find((name) => surfaces[name].test(file))
+  const program = parseAst(source, { lang: file.endsWith('x') ? 'tsx' : 'ts' }) as unknown as Node
+  return [...sentencesOf(program, false, messagesOf(program))].map(({ text, start, isLog, isMessage }) => ({
+    surface: isLog ? 'log' : (surface ?? 'errors'),
+    text,
+    isMessage,
+    place: `${file}:${source.slice(0, start).split('\n').length}`,
+  }))
 }
 
 if (import.meta.main) {

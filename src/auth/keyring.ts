@@ -38,7 +38,7 @@ export function makeKeyring(bytes: readonly Buffer[]): Keyring {
     secret: createSecretKey(key),
   }))
   const [active] = keys
-  if (!active) throw new KeyringError('a key ring needs at least one key')
+  if (!active) throw new KeyringError('A key ring needs at least one key')
   return { active, keys: new Map(keys.map((key) => [key.id, key])) }
 }
 

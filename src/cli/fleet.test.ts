@@ -158,7 +158,7 @@ describe('node drain', () => {
     assert.equal(exitCode, 130)
     assert.match(
       stderr,
-      /\nsvc3: interrupted\nsvc3: The drain continues\. Run svc3 node list mini-1 to see the node\n$/,
+      /\nsvc3: Interrupted\nsvc3: The drain continues\. Run svc3 node list mini-1 to see the node\n$/,
     )
   })
 })

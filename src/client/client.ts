@@ -160,7 +160,7 @@ export function createClient(options: ClientOptions): Client {
     let query = input.query ?? {}
     for (;;) {
       const page = (await call(operation, { ...input, query })) as { items: unknown[]; continue?: string }
-      if (!Array.isArray(page.items)) throw notOurs(`the answer of ${baseUrl + operation.path} is not a list`)
+      if (!Array.isArray(page.items)) throw notOurs(`The answer of ${baseUrl + operation.path} is not a list`)
       for (const item of page.items) items.push(item)
       if (!page.continue) return items
       query = { ...query, continue: page.continue }

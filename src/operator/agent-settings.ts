@@ -89,7 +89,7 @@ export function appleNetwork(
     throw new AgentSettingsError('Use either apple.bridge in the node configuration or --network')
   if (bridge !== undefined) return { kind: 'bridged', card: bridge }
   if (asked === 'sealed') return { kind: 'sealed', ...(allow && { allow }) }
-  if (allow) throw new AgentSettingsError('apple.allow needs isolated guests. Add --network sealed')
+  if (allow) throw new AgentSettingsError('Add --network sealed: apple.allow needs isolated guests')
   return { kind: 'shared' }
 }
 

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { it } from 'node:test'
-import { allTexts } from '../../scripts/texts.ts'
+import { allTexts, textsOf } from '../../scripts/texts.ts'
 
+const all = allTexts()
 const root = path.resolve(import.meta.dirname, '../..')
 
 /** Phrasing → what to write in its place. */
@@ -42,19 +43,34 @@ const banned: readonly (readonly [RegExp, string])[] = [
 ]
 
 it('no text that people read has a phrasing that the style page rules out', () => {
-  const found = allTexts().flatMap(({ surface, text, place }) =>
+  const found = all.flatMap(({ surface, text, place }) =>
     banned.filter(([phrase]) => phrase.test(text)).map(([, better]) => `${place} (${surface}): "${text}" → ${better}`),
   )
   assert.deepEqual(found, [])
 })
 
 it('messages and hints begin as sentences do', () => {
-  const found = allTexts()
+  const found = all
     // Clients of 2.4.x match the words of the gateway.
     .filter(({ place }) => !place.startsWith('src/server/legacy/'))
     .filter(({ isMessage, text }) => isMessage && !/^[^a-z]|^(svc3|etcd|config\.json|macOS)\b/.test(text))
     .map(({ place, text }) => `${place}: "${text}"`)
   assert.deepEqual(found, [])
+})
+
+it('the search for messages goes through choices, constants and helpers, and finds single words', () => {
+  const code = `
+    const refused = (what: string, next: string) => new ApiError('Conflict', what, { hint: next })
+    const reason = error ?? 'one is bad'
+    if (x) throw new Interrupted('two')
+    if (y) throw new Failure(reason, z ? 'three' : \`four\${z}\`)
+    if (z) throw new ConnectionError('lost', url, (isLate ? 'five' : 'six') + text, 'seven')
+    if (v) throw refused('eight', 'nine')
+    throw invalid('vms', [{ field: 'cpu', reason: 'Bad', message: 'cpu is bad' }], 'ten')`
+  assert.deepEqual(
+    textsOf('src/x.ts', code).flatMap(({ isMessage, text }) => (isMessage ? [text] : [])),
+    ['one is bad', 'two', 'three', 'four{}', 'five', 'six', 'seven', 'eight', 'nine', 'ten'],
+  )
 })
 
 it('no page has a phrasing that the style page rules out', () => {

@@ -60,7 +60,7 @@ async function ask({ host, signal }: Context, question: string): Promise<string>
     for await (const chunk of stdin.chunks(signal)) {
       for (const key of decoder.decode(chunk, { stream: true })) {
         if (key === '\r' || key === '\n' || key === keys.end) return typed.join('')
-        if (key === keys.interrupt) throw new Interrupted('interrupted')
+        if (key === keys.interrupt) throw new Interrupted('Interrupted')
         if (key === keys.backspace || key === keys.delete) typed.pop()
         else if (key === keys.killLine) typed = []
         else typed.push(key)

@@ -102,7 +102,7 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
       return browserSessions.openByTicket(ticket)
     }
     if (typeof token === 'string' && token.length <= 16_384) return browserSessions.openByToken(token.trim())
-    throw badRequest([{ field: 'token', reason: 'FieldValueRequired', message: 'token is missing' }], 'send a token')
+    throw badRequest([{ field: 'token', reason: 'FieldValueRequired', message: 'token is missing' }], 'Send a token')
   }
 }
 

@@ -164,7 +164,7 @@ const selectors = ['resourceVersion', 'labelSelector', 'fieldSelector'] as const
 function parsed(message: unknown): WatchMessage {
   const bad = (): ApiError =>
     new ApiError('BadRequest', 'Unknown message on this connection', {
-      hint: 'send {"watch":1,"path":"/api/v1/…"} or {"unwatch":1}',
+      hint: 'Send {"watch":1,"path":"/api/v1/…"} or {"unwatch":1}',
     })
   const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
   const value = json(message)

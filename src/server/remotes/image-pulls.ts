@@ -110,7 +110,7 @@ async function remotePullOf({ remotes, ending }: OfferServices, kind: RemoteKind
 
 const nameless = (name: string): ApiError => {
   const message = `"${name.slice(0, 100)}" is not a valid name here: specify name`
-  return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'send {"name": "NAME"}')
+  return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'Send {"name": "NAME"}')
 }
 
 const prefix = 'pull-'

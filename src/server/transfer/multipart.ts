@@ -95,7 +95,7 @@ function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>
 export function refusalOfForm(error: unknown, partBytes: number): ApiError {
   if (error instanceof ApiError) return error
   const { code, part } = error as { code?: string; part?: { fieldname?: string } }
-  if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLong(part?.fieldname ?? 'a part', partBytes)
+  if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLong(part?.fieldname ?? 'A part', partBytes)
   if (code === 'FST_PARTS_LIMIT')
     return new ApiError('RequestEntityTooLarge', 'The form has too many parts', {
       hint: 'Send only the parts of this operation',

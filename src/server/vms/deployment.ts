@@ -301,8 +301,8 @@ export async function awaitDeployment(
   if (failure === lateDeployment) throw late504(name, 'in time')
   if (failure !== undefined) {
     // An agent says it in a sentence about the VM.
-    const what = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
-    throw new ApiError('InternalError', `VM ${name} ${what}`, {
+    const outcome = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
+    throw new ApiError('InternalError', `VM ${name} ${outcome}`, {
       ...about,
       hint: 'The VM was removed. Run svc3 node list to check the nodes',
     })

@@ -69,7 +69,7 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
     meter?.end()
     const { size } = await handle.stat()
     if (size === 0) await fs.rm(part, { force: true })
-    if (signal.aborted) throw new Interrupted('interrupted', 'Run the same command to resume')
+    if (signal.aborted) throw new Interrupted('Download interrupted', 'Run the same command to resume')
     if (size > 0) context.note(`Partial download kept in ${part}. Run the same command to resume`)
     throw error
   } finally {

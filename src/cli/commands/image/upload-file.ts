@@ -60,7 +60,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     if (image.warning !== undefined) context.note(image.warning)
     return 0
   } catch (error) {
-    if (signal.aborted) throw new Interrupted('interrupted', 'Run the same command within a day to resume')
+    if (signal.aborted) throw new Interrupted('Upload interrupted', 'Run the same command within a day to resume')
     throw error
   } finally {
     over.abort()

@@ -39,7 +39,7 @@ export async function untilCached(
     show.end()
     over.abort()
   }
-  if (context.signal.aborted) throw new Interrupted('interrupted', `Nodes continue to fetch it; ${lookAgain}`)
+  if (context.signal.aborted) throw new Interrupted('Interrupted', `Nodes continue to fetch it; ${lookAgain}`)
   throw new TimedOut(`Image ${image} is not on all nodes yet`, `Nodes continue to fetch it; ${lookAgain}`)
 }
 

@@ -84,6 +84,6 @@ async function untilEmpty(
     over.abort()
   }
   const hint = `The drain continues. Run svc3 node list ${name}${again} to see the node`
-  if (context.signal.aborted) throw new Interrupted('interrupted', hint)
+  if (context.signal.aborted) throw new Interrupted('Interrupted', hint)
   throw new ApiError('Timeout', `Node ${name} still has VMs after ${timeLeft((minutes ?? 0) * 60)}`, { hint })
 }

@@ -38,7 +38,7 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   }
   const late = AbortSignal.timeout(choice.timeoutMs)
   const ended = await follow(context, { client, kind, namespace, begun, late }).catch((error: unknown) => {
-    if (signal.aborted) throw new Interrupted('interrupted', `The pull continues. Run ${look} to see the progress`)
+    if (signal.aborted) throw new Interrupted('Interrupted', `The pull continues. Run ${look} to see the progress`)
     if (late.aborted)
       throw new TimedOut(
         `${word} ${begun.name} is not pulled yet`,
