@@ -148,6 +148,48 @@ describe('node drain', () => {
     assert.equal(asked[1]?.query.get('fieldSelector'), 'name=mini-1')
   })
 
+  it('node drain --wait ends when the node is deleted, also while the service forgot the past', async () => {
+    let connections = 0
+    serve(service, {
+      'POST nodes/mini-1/drain': answers(full),
+      'WATCH nodes': (request, response) => {
+        if (request.query.has('resourceVersion')) throw new ApiError('Expired', 'Too old')
+        const present = connections++ === 0 ? [change('ADDED', full)] : []
+        changes(...present, change('BOOKMARK', { resourceVersion: '1' }))(request, response)
+        if (connections === 1) response.end()
+      },
+    })
+    const { exitCode, stdout } = await svc3('node drain mini-1 --wait')
+    assert.deepEqual([exitCode, stdout], [0, 'Node mini-1 drained.\n'])
+  })
+
+  it('node drain --wait that takes too long exits 7, and takes no time that timers do not', async () => {
+    serve(service, { 'POST nodes/mini-1/drain': answers(full), 'WATCH nodes': changes(change('ADDED', full)) })
+    const { exitCode, stderr } = await svc3('node drain mini-1 --wait --timeout 1s')
+    assert.equal(exitCode, 7)
+    assert.match(stderr, /svc3: Node mini-1 still has VMs after 1 s\nsvc3: To see the node: svc3 node list mini-1\n$/)
+    assert.equal((await svc3('node drain mini-1 --wait --timeout 50000')).exitCode, 2)
+  })
+
+  it('vm push --wait says after Ctrl-C how to follow the job', async () => {
+    const controller = new AbortController()
+    const progress = { bytesDone: 0, bytesTotal: 0, bytesSkipped: 0 }
+    const job = { name: 'vm-push-1', status: 'Running', progress, resourceVersion: '1' }
+    serve(service, {
+      'POST vms/demo/push': () => ({ jobName: job.name }),
+      'WATCH pushjobs': changes(change('ADDED', job)),
+    })
+    const { exitCode, stderr } = await svc3('vm push demo ghcr.io/acme/tiny:1 --wait -n svc-ios', {
+      interruption: controller.signal,
+      onWrite: ({ stderr }) => stderr.includes('Push vm-push-1: ') && controller.abort(),
+    })
+    assert.equal(exitCode, 130)
+    assert.deepEqual(lines(stderr).slice(-2), [
+      'svc3: Stopped waiting; the push continues',
+      'svc3: To follow it: svc3 vm get-push-status vm-push-1 -n svc-ios',
+    ])
+  })
+
   it('node drain says after Ctrl-C how to check again', async () => {
     const controller = new AbortController()
     serve(service, { 'POST nodes/mini-1/drain': answers(full), 'WATCH nodes': changes(change('ADDED', full)) })
@@ -158,7 +200,7 @@ describe('node drain', () => {
     assert.equal(exitCode, 130)
     assert.match(
       stderr,
-      /\nsvc3: Interrupted\nsvc3: The drain continues\. Run svc3 node list mini-1 to see the node\n$/,
+      /\nsvc3: Stopped waiting; the drain continues\nsvc3: To see the node: svc3 node list mini-1\n$/,
     )
   })
 })

@@ -92,9 +92,9 @@ describe('timeouts', () => {
   const cases: Readonly<Record<string, string>> = {
     'vm save demo tiny --wait --timeout 7 -n svc-ios': 'To follow it: svc3 image list tiny -n svc-ios',
     'vm commit demo --wait --timeout 7 -n svc-ios': 'To follow it: svc3 image list tiny -n svc-ios',
-    'remote-image pull tiny --wait --timeout 7 -n svc-ios': 'Run svc3 image list tiny -n svc-ios to see the progress',
-    'remote-iso pull tiny --wait --timeout 7 -n svc-ios': 'Run svc3 iso list tiny -n svc-ios to see the progress',
-    'ic add tiny --all --wait --timeout 7 -n svc-ios': 'run svc3 imagecache info tiny -n svc-ios to see the progress',
+    'remote-image pull tiny --wait --timeout 7 -n svc-ios': 'To follow it: svc3 image list tiny -n svc-ios',
+    'remote-iso pull tiny --wait --timeout 7 -n svc-ios': 'To follow it: svc3 iso list tiny -n svc-ios',
+    'ic add tiny --all --wait --timeout 7 -n svc-ios': 'To follow it: svc3 imagecache info tiny -n svc-ios',
   }
   for (const [line, look] of Object.entries(cases))
     it(`${line} that takes too long exits 7, and says how to check again`, async (t) => {

@@ -17,15 +17,14 @@ export async function untilCached(
   { client, namespace, again }: Session,
   { image, nodes, timeoutMs }: Awaited,
 ): Promise<CachedCopy[]> {
-  const { watch } = await import('../../../client/watch.ts')
-  const lookAgain = `run svc3 imagecache info ${image}${again} to see the progress`
+  const { followList } = await import('../../../client/follow-list.ts')
+  const next = `To follow it: svc3 imagecache info ${image}${again}`
   const late = AbortSignal.timeout(timeoutMs)
-  const over = new AbortController()
-  const signal = AbortSignal.any([context.signal, late, over.signal])
+  const signal = AbortSignal.any([context.signal, late])
   const show = linePerNode(startBoard(context), image)
   try {
     // A node's record changes with every report: each is a reason to look.
-    for await (const { type } of watch(client, listNodes, { params: { namespace } }, { signal })) {
+    for await (const { type } of followList(client, listNodes, { params: { namespace } }, { signal })) {
       if (type === 'BOOKMARK') continue
       const found = await client.call(getCachedImage, { params: { namespace, image }, signal })
       const copies = found.nodes.filter(({ node }) => nodes.includes(node))
@@ -37,10 +36,9 @@ export async function untilCached(
     if (!signal.aborted) throw error
   } finally {
     show.end()
-    over.abort()
   }
-  if (context.signal.aborted) throw new Interrupted('Interrupted', `Nodes continue to fetch it; ${lookAgain}`)
-  throw new TimedOut(`Image ${image} is not on all nodes yet`, `Nodes continue to fetch it; ${lookAgain}`)
+  if (context.signal.aborted) throw new Interrupted('Stopped waiting; nodes continue to fetch it', next)
+  throw new TimedOut(`Image ${image} is not on all nodes yet`, next)
 }
 
 type Shown = ((open: readonly CachedCopy[]) => void) & { end(): void }

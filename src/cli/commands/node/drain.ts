@@ -1,11 +1,9 @@
 // svc3 node drain
-import { ApiError } from '../../../api/errors.ts'
 import { drainNode, listNodes, type Node } from '../../../api/nodes/nodes.ts'
 import { timeLeft } from '../../../rules/durations.ts'
 import { type Context, defineCommand, millisecondsOf, namespaced, printed, type Session } from '../../command.ts'
 import { confirmed, confirmLoss, namesText } from '../../confirm.ts'
-import { Interrupted } from '../../line/usage.ts'
-import { startProgress } from '../../output/progress.ts'
+import { followRecord } from '../../follow-record.ts'
 import { nodeArgument } from './node-argument.ts'
 
 export const command = defineCommand({
@@ -20,7 +18,8 @@ export const command = defineCommand({
       type: 'minutes',
       short: 't',
       value: 'MINUTES',
-      max: 100_000,
+      // 24 days: timers take no longer ones.
+      max: 34_560,
       description: 'With --wait: how long to wait, in minutes or as 1h30m (default: no limit)',
     },
     ...namespaced,
@@ -37,8 +36,8 @@ export const command = defineCommand({
     const body = { ...(options['delete-vms'] && { deleteVms: true }) }
     if (options['delete-vms'] && !options.yes) await confirmDeletes(context, session, name)
     const drained = await session.client.call(drainNode, { params, body, signal })
-    const node =
-      options.wait && drained.vms.length > 0 ? await untilEmpty(context, session, name, options.timeout) : drained
+    const isWaiting = options.wait && drained.vms.length > 0
+    const node = isWaiting ? await untilEmpty(context, session, drained, options.timeout) : drained
     const { vms } = node
     if (vms.length > 0) context.note(`Still on it: ${vms.join(', ')}`)
     await context.done(`Node ${name} ${vms.length === 0 ? 'drained' : 'cordoned'}.`, node)
@@ -57,33 +56,17 @@ const confirmDeletes = (context: Context, { client, namespace }: Session, name: 
     refused: 'Nothing deleted',
   })
 
-async function untilEmpty(
-  context: Context,
-  { client, namespace, again }: Session,
-  name: string,
-  minutes: number | undefined,
-): Promise<Node> {
-  const { watch } = await import('../../../client/watch.ts')
-  const over = new AbortController()
-  const stop = (): void => over.abort()
-  context.signal.addEventListener('abort', stop, { once: true })
-  if (context.signal.aborted) stop()
-  const timer = minutes === undefined ? undefined : setTimeout(stop, millisecondsOf(minutes))
-  const progress = startProgress(context, `node ${name}`)
-  const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
-  try {
-    for await (const { type, object } of watch(client, listNodes, input, { signal: over.signal })) {
-      if (type === 'BOOKMARK') continue
-      if (type === 'DELETED' || object.vms.length === 0) return object
-      progress.show({ text: `waiting for ${object.vms.join(', ')}` })
-    }
-  } finally {
-    clearTimeout(timer)
-    progress.end()
-    context.signal.removeEventListener('abort', stop)
-    over.abort()
-  }
-  const hint = `The drain continues. Run svc3 node list ${name}${again} to see the node`
-  if (context.signal.aborted) throw new Interrupted('Interrupted', hint)
-  throw new ApiError('Timeout', `Node ${name} still has VMs after ${timeLeft((minutes ?? 0) * 60)}`, { hint })
+/** A node that was deleted has none, either. */
+async function untilEmpty(context: Context, session: Session, node: Node, minutes: number | undefined): Promise<Node> {
+  const { name } = node
+  const late = (ms: number) => ({ ms, message: `Node ${name} still has VMs after ${timeLeft(ms / 1_000)}` })
+  const empty = await followRecord(context, session, listNodes, name, {
+    label: `node ${name}`,
+    isDone: ({ vms }) => vms.length === 0,
+    step: ({ vms }) => ({ text: `waiting for ${vms.join(', ')}` }),
+    timeout: minutes === undefined ? undefined : late(millisecondsOf(minutes)),
+    what: 'the drain',
+    next: `To see the node: svc3 node list ${name}${session.again}`,
+  })
+  return empty ?? { ...node, vms: [] }
 }

@@ -2,40 +2,28 @@
 import { getPushJob, listPushJobs, type PushJob } from '../../../../api/vms/push-jobs.ts'
 import { roughSize } from '../../../../rules/sizes.ts'
 import type { Context, Session } from '../../../command.ts'
-import { Interrupted } from '../../../line/usage.ts'
-import { startProgress } from '../../../output/progress.ts'
+import { followRecord } from '../../../follow-record.ts'
+import type { Step } from '../../../output/progress.ts'
 import { waitsFor } from './push-columns.ts'
 
-export async function followJob(
-  context: Context,
-  { client, namespace, again }: Session,
-  name: string,
-): Promise<PushJob> {
-  const { signal } = context
-  const { watch } = await import('../../../../client/watch.ts')
-  const progress = startProgress(context, `Push ${name}`)
-  const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
-  try {
-    for await (const { type, object: job } of watch(client, listPushJobs, input, { signal })) {
-      if (type === 'BOOKMARK') continue
-      if (type === 'DELETED') break
-      if (isOver(job)) return job
-      const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = job.progress
-      const isSending = total > 0
-      const early = done > 0 ? `, ${roughSize(done)} sent` : ''
-      const had = from > 0 ? `${roughSize(from)} already in the registry` : ''
-      const text = job.waiting ? waitsFor(job.waiting) : isSending ? had : `${job.phase ?? 'waiting'}${early}`
-      progress.show({ text, ...(isSending && !job.waiting && { bytes: { done, total, from } }) })
-    }
-  } finally {
-    progress.end()
-  }
-  if (signal.aborted)
-    throw new Interrupted(
-      'Stopped waiting; the push continues',
-      `To follow it: svc3 vm get-push-status ${name}${again}`,
-    )
-  return client.call(getPushJob, { params: { namespace, job: name } })
+export async function followJob(context: Context, session: Session, name: string): Promise<PushJob> {
+  const ended = await followRecord(context, session, listPushJobs, name, {
+    label: `Push ${name}`,
+    isDone: ({ status }) => status !== 'Pending' && status !== 'Running',
+    step: stepOf,
+    what: 'the push',
+    next: `To follow it: svc3 vm get-push-status ${name}${session.again}`,
+  })
+  if (ended) return ended
+  const { client, namespace } = session
+  return client.call(getPushJob, { params: { namespace, job: name }, signal: context.signal })
 }
 
-const isOver = ({ status }: PushJob): boolean => status !== 'Pending' && status !== 'Running'
+function stepOf({ progress, phase, waiting }: PushJob): Step {
+  const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = progress
+  const isSending = total > 0
+  const early = done > 0 ? `, ${roughSize(done)} sent` : ''
+  const had = from > 0 ? `${roughSize(from)} already in the registry` : ''
+  const text = waiting ? waitsFor(waiting) : isSending ? had : `${phase ?? 'waiting'}${early}`
+  return { text, ...(isSending && !waiting && { bytes: { done, total, from } }) }
+}
