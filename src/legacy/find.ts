@@ -51,18 +51,6 @@ export function callsAt(path: string): readonly Found[] {
   return exact.length > 0 ? exact : fits
 }
 
-/**
- * The one call that it is. Where the path leaves only one row, the method does not matter: programs hide it well, and a
- * path that has one method is not called by another.
- */
-export function findCall(method: string | undefined, path: string): Found | undefined {
-  const calls = callsAt(path)
-  const asked = calls.find(({ call }) => call.method === method)
-  if (asked) return asked
-  const [first, ...others] = calls
-  return first && others.every(({ row }) => row === first.row) ? first : undefined
-}
-
 /** A request that was made: with another method than the path has it was refused then, and is no call to migrate. */
 export const callTo = (method: string, path: string): Found | undefined =>
   callsAt(path).find(({ call }) => call.method === method)

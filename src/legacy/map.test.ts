@@ -5,7 +5,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { allOperations } from '../api/index.ts'
 import { documentationOf, reasonFor } from './advice.ts'
-import { callsAt, findCall, unknownPart } from './find.ts'
+import { callsAt, callTo, unknownPart } from './find.ts'
 import { legacyRows } from './map.ts'
 import { legacyPage } from './page.ts'
 import type { LegacyRow } from './row.ts'
@@ -97,8 +97,8 @@ describe('legacy mapping', () => {
 })
 
 describe('finding a legacy call', () => {
-  const pathOf = (method: string | undefined, place: string): string | undefined => {
-    const found = findCall(method, place)
+  const pathOf = (method: string, place: string): string | undefined => {
+    const found = callTo(method, place)
     return found && `${found.call.method} ${found.call.path}`
   }
 
@@ -108,25 +108,25 @@ describe('finding a legacy call', () => {
     assert.equal(pathOf('POST', '/users/groups/$ungrouped'), 'POST /users/groups/$ungrouped')
   })
 
-  it('finding a legacy call tells methods apart where the path has several, and needs none where it has one', () => {
+  it('finding a legacy call tells methods apart', () => {
     assert.equal(pathOf('DELETE', '/resources/node/tag/ios'), 'DELETE /resources/node/tag/{tag}')
-    assert.equal(pathOf(undefined, '/resources/node/tag/ios'), undefined)
-    assert.equal(pathOf(undefined, '/resources/vm/deploy'), 'POST /resources/vm/deploy')
+    assert.equal(pathOf('POST', '/resources/node/tag/ios'), 'POST /resources/node/tag/{tag}')
+    assert.equal(pathOf('PUT', '/resources/vm/deploy'), undefined)
   })
 
   it('finding a legacy call takes parts that are not known', () => {
     assert.equal(callsAt(`/resources/vm/exec/${unknownPart}`).length, 5)
-    assert.equal(findCall('POST', `/resources/vm/exec/${unknownPart}`)?.row.operations[0]?.id, 'execVm')
+    assert.equal(callTo('POST', `/resources/vm/exec/${unknownPart}`)?.row.operations[0]?.id, 'execVm')
     assert.equal(pathOf('GET', `/resources/vm/status/${unknownPart}`), 'GET /resources/vm/status/{vm}')
   })
 
   it('finding a legacy call does not find what is not there', () => {
     for (const place of ['/resources/vm', '/resources/vm/list.txt', '/api/v1/token', '/', '/resources/vm/list/a/b'])
-      assert.equal(findCall('GET', place), undefined, place)
+      assert.equal(callTo('GET', place), undefined, place)
   })
 
   it('finding a legacy call knows a query and a trailing slash', () => {
-    assert.equal(findCall('GET', '/version/?all=true')?.row.anchor, 'get-health-check')
+    assert.equal(callTo('GET', '/version/?all=true')?.row.anchor, 'get-health-check')
     assert.equal(pathOf('POST', '/logs/query?limit=5'), 'POST /logs/query')
   })
 })
