@@ -65,9 +65,9 @@ export class Constants {
     const used: Definition[] = []
     const expand = (parts: Template, place: { file: string; at: number }, depth: number): Part[] =>
       parts.flatMap((part): Part[] => {
-        if (!isName(part) || depth > 6) return [part]
+        if (!isName(part) || depth > 6 || used.length > 30) return [part]
         const found = this.find(part.name, place.file, place.at)
-        if (!found || used.length > 30 || used.includes(found)) return [part]
+        if (!found || used.includes(found)) return [part]
         const first = found.value[0]
         if (typeof first === 'string' && /^[a-z+]+:\/\//i.test(first) && !/resources/.test(first)) return [part]
         used.push(found)

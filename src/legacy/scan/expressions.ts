@@ -1,7 +1,7 @@
 // Texts that a program puts together: joined, formatted, or wrapped in calls that make an address of them.
 import type { Language } from './languages.ts'
 import type { Token } from './lex.ts'
-import { isName, isTooLong, joined, lastOf, nameOf, type Part, type Template } from './template.ts'
+import { isName, isTooLong, joined, lastOf, nameOf, type Part, type Template, wordOf } from './template.ts'
 
 interface Expression {
   readonly parts: Template
@@ -28,7 +28,7 @@ const maxDepth = 8
 export class Expressions {
   readonly #tokens: readonly Token[]
   readonly #language: Language
-  readonly #known = new Map<number, Expression | undefined>()
+  readonly #known: (Expression | undefined)[] = []
 
   constructor(tokens: readonly Token[], language: Language) {
     this.#tokens = tokens
@@ -38,10 +38,8 @@ export class Expressions {
   /** The expression that begins at a token, if one does that can be a text. */
   at(index: number, depth = 0): Expression | undefined {
     if (depth > maxDepth) return undefined
-    if (this.#known.has(index)) return this.#known.get(index)
-    const found = this.#chain(index, depth)
-    this.#known.set(index, found)
-    return found
+    if (!(index in this.#known)) this.#known[index] = this.#chain(index, depth)
+    return this.#known[index]
   }
 
   /** Whether a token goes on with what stands before it. */
@@ -166,13 +164,11 @@ export class Expressions {
     while (
       open?.text === '[' &&
       open.match !== -1 &&
-      open.at === (this.#tokens[end - 1]?.at ?? 0) + (this.#tokens[end - 1]?.text.length ?? 0)
+      open.at === (this.#tokens[end - 1]?.at ?? 0) + (this.#tokens[end - 1]?.text.length ?? 0) &&
+      key.length < 200
     ) {
       const inside = this.#tokens[open.match - 1]
-      const word =
-        inside?.kind === 'string'
-          ? inside.parts.map((part) => (isName(part) ? '' : part)).join('')
-          : (inside?.text ?? '')
+      const word = inside?.kind === 'string' ? wordOf(inside.parts) : (inside?.text ?? '')
       key = /^(?:ENV|env|environ|process\.env|os\.environ)$/.test(key) ? word : `${key}.${word}`
       end = open.match + 1
       open = this.#tokens[end]

@@ -24,8 +24,8 @@ export interface ScanOptions {
   readonly baseUrl?: string | undefined
 }
 
-/** The address of a legacy call in a file, before it is judged. */
-export interface Hit {
+/** The address of a legacy call in a file, before it is classified. */
+export interface Candidate {
   readonly file: string
   readonly line: number
   readonly column: number
@@ -34,8 +34,8 @@ export interface Hit {
   readonly method: string | undefined
   /** Whether it is seen to be requested, or only written down. */
   readonly isRequest: boolean
-  /** The statement names the service. */
-  readonly isAbout: boolean
+  /** The statement names the product. */
+  readonly mentionsProduct: boolean
   /** Who is asked, where the text has no address: `@conn.get("token")` → `conn`. */
   readonly receiver: string
 }

@@ -15,11 +15,16 @@ export interface Token {
   statement: number
   /** The bracket around it, by its index; -1 for none. */
   parent: number
+  /** The brace around it, past other brackets. */
+  block: number
   /** Of a bracket: its other half. */
   match: number
 }
 
 const longestLine = 20_000
+const nothing: Template = []
+const longestName = 200
+const longestInsertion = 200
 const blank = /[^\S\n]+/y
 const word = /[$@]{0,2}[A-Za-z_][\w$]*(?:[?!](?!=))?(?:(?:\?\.|&\.|\.|::|->)[$@]?[A-Za-z_][\w$]*(?:[?!](?!=))?)*/y
 const dashed = /[A-Za-z]+(?:-[A-Za-z]+)+/y
@@ -68,9 +73,18 @@ class Lexer {
     return this.#tokens
   }
 
-  #push(kind: Token['kind'], text: string, length: number, parts: Template = []): void {
-    const [at, line] = [this.#at, this.#line]
-    this.#tokens.push({ kind, text, parts, at, line, statement: 0, parent: -1, match: -1 })
+  #push(kind: Token['kind'], text: string, length: number, parts = nothing): void {
+    this.#tokens.push({
+      kind,
+      text,
+      parts,
+      at: this.#at,
+      line: this.#line,
+      statement: 0,
+      parent: -1,
+      block: -1,
+      match: -1,
+    })
     this.#at += length
   }
 
@@ -94,7 +108,7 @@ class Lexer {
     const isCmdlet = this.#language.blocks?.[0] === '<#'
     const name = (isCmdlet && this.#match(dashed)) || this.#match(word)
     const text = name ?? this.#match(number) ?? this.#match(operator) ?? ' '
-    this.#push(name === undefined ? 'operator' : 'name', text, text.length)
+    this.#push(name === undefined || name.length > longestName ? 'operator' : 'name', text, text.length)
   }
 
   #comment(): boolean {
@@ -121,9 +135,7 @@ class Lexer {
   }
 
   #skipTo(end: number): void {
-    for (let at = this.#text.indexOf('\n', this.#at); at !== -1 && at < end; at = this.#text.indexOf('\n', at + 1))
-      this.#line += 1
-    this.#at = end
+    for (; this.#at < end; this.#at++) if (this.#text[this.#at] === '\n') this.#line += 1
   }
 
   #string(character: string): boolean {
@@ -148,20 +160,10 @@ class Lexer {
       this.#dead.set(quote, isMultiline ? 0 : this.#line)
       return false
     }
-    const [line, at] = [this.#line, this.#at]
     // The prefix of a string is no name.
-    if (prefix !== '') while ((this.#tokens.at(-1)?.at ?? -1) >= at - prefix.length) this.#tokens.pop()
+    if (prefix !== '') while ((this.#tokens.at(-1)?.at ?? -1) >= this.#at - prefix.length) this.#tokens.pop()
+    this.#push('string', quote, 0, found.parts)
     this.#skipTo(found.end)
-    this.#tokens.push({
-      kind: 'string',
-      text: quote,
-      parts: found.parts,
-      at,
-      line,
-      statement: 0,
-      parent: -1,
-      match: -1,
-    })
     return true
   }
 
@@ -184,7 +186,6 @@ function readString(text: string, from: number, form: StringForm): { parts: Temp
   const { quote, insertions } = form
   const parts: Part[] = []
   let plain = from
-  let canInsert = !form.isRaw
   const put = (at: number, ...more: Part[]): void => {
     if (at > plain) parts.push(text.slice(plain, at))
     parts.push(...more)
@@ -204,8 +205,7 @@ function readString(text: string, from: number, form: StringForm): { parts: Temp
       plain = at
       continue
     }
-    const insertion = canInsert && '$#{\\%'.includes(character) ? insertionAt(text, at, form) : undefined
-    if (insertion === null) canInsert = false
+    const insertion = !form.isRaw && '$#{\\%'.includes(character) ? insertionAt(text, at, form) : undefined
     if (insertion) {
       put(at, { name: insertion.name })
       at = insertion.end
@@ -219,8 +219,13 @@ const simpleBraces = /\{\{?\s{0,4}([\w.\-:@$]{0,100})\s{0,4}(?:\|[^{}\n]{0,100})
 const simpleName = /\$([A-Za-z_]\w*(?:\.[a-z]\w*)?)/y
 const verb = /%(?:\d+\$)?[sdvq]|%\((\w+)\)s/y
 
-/** What is put in here, if anything is; null: it is never closed, and no other one can be. */
-function insertionAt(text: string, at: number, form: StringForm): { name: string; end: number } | null | undefined {
+interface Insertion {
+  readonly name: string
+  readonly end: number
+}
+
+/** What is put in here, if anything is. */
+function insertionAt(text: string, at: number, form: StringForm): Insertion | undefined {
   const { insertions } = form
   for (const opener of ['${', '#{', '$(', '\\('] as const)
     if (insertions.includes(opener) && text.startsWith(opener, at)) return bracketed(text, at + 2, form)
@@ -236,21 +241,22 @@ function insertionAt(text: string, at: number, form: StringForm): { name: string
   return match ? { name: nameOf(match[1] ?? ''), end: at + match[0].length } : undefined
 }
 
-function bracketed(text: string, from: number, { isMultiline }: StringForm): { name: string; end: number } | null {
+/** An expression up to its bracket. A longer one than people write is not looked for: each look costs that much. */
+function bracketed(text: string, from: number, { isMultiline }: StringForm): Insertion | undefined {
   let depth = 1
   let open = ''
-  for (let at = from; at < text.length; at++) {
+  for (let at = from; at < Math.min(text.length, from + longestInsertion); at++) {
     const character = text[at] as string
-    if (character === '\n' && !isMultiline) return null
+    if (character === '\n' && !isMultiline) return undefined
     if (open !== '') {
       if (character === '\\') at++
       else if (character === open) open = ''
     } else if (character === '"' || character === "'" || character === '`') open = character
     else if (character === '{' || character === '(') depth += 1
     else if ((character === '}' || character === ')') && --depth === 0)
-      return { name: nameOf(text.slice(from, Math.min(at, from + 201))), end: at + 1 }
+      return { name: nameOf(text.slice(from, at)), end: at + 1 }
   }
-  return null
+  return undefined
 }
 
 /** A brace after one of these holds data; after others, statements. */
@@ -279,11 +285,12 @@ const continued = /^(?:[.+%?|&]|&\.|\?\.|->|::|<<|&&|\|\|)$/
 /** Brackets find their other half, and tokens their statements. Line ends go. */
 function structured(all: readonly Token[], { bracesAreData = false }: Language): Token[] {
   const tokens: Token[] = []
-  const open: { index: number; statement: number; isBlock: boolean }[] = []
+  const open: { index: number; statement: number; isBlock: boolean; block: number }[] = []
   let statement = 0
   let next = 1
   const isBlockLevel = (): boolean => open.at(-1)?.isBlock ?? true
-  for (const [index, token] of all.entries()) {
+  for (let index = 0; index < all.length; index++) {
+    const token = all[index] as Token
     const last = tokens.at(-1)
     if (token.text === '\n' && token.kind === 'operator') {
       const following = all[index + 1]
@@ -298,11 +305,13 @@ function structured(all: readonly Token[], { bracesAreData = false }: Language):
       continue
     }
     token.statement = statement
-    token.parent = open.at(-1)?.index ?? -1
+    const around = open.at(-1)
+    token.parent = around?.index ?? -1
+    token.block = around?.block ?? -1
     const position = tokens.push(token) - 1
     if (token.kind === 'open') {
       const isData = token.text !== '{' || bracesAreData || (last !== undefined && beforeData.has(last.text) && !(last.text === '=>' && !bracesAreData))
-      open.push({ index: position, statement, isBlock: !isData })
+      open.push({ index: position, statement, isBlock: !isData, block: token.text === '{' ? position : token.block })
       if (!isData) statement = next++
     } else if (token.kind === 'close') {
       const opener = open.pop()

@@ -4,7 +4,7 @@ import { callTo, type Found } from '../find.ts'
 import type { Finding, ScanOptions } from './finding.ts'
 
 /** Lines without any of these are not looked at. */
-const candidate =
+const legacyPath =
   /\/(?:resources\/|token|users|logs|health-check|version|default-base-image|validation-requirements|validate-license-key)/
 const requestForm = /(?:^|["\s])(GET|POST|PUT|DELETE|HEAD|PATCH) (\S+?)(?:["\s]|$)/
 /** By form, not by parsing: it is four times as quick, and what is escaped is no call. */
@@ -26,7 +26,7 @@ export async function logFindings(
   let number = 0
   const scan = (line: string): void => {
     number += 1
-    if (!candidate.test(line)) return
+    if (!legacyPath.test(line)) return
     const [method, target] = requestIn(line)
     const found = method === undefined || target === undefined ? undefined : callOf(method, target, prefix)
     if (!found) return

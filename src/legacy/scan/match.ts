@@ -86,7 +86,7 @@ const documentation =
 function splitOf(text: string, names: readonly string[]): Split | undefined {
   const start = beginning(text.split('?', 1)[0] ?? '')
   if (start === undefined) return undefined
-  const before = text.slice(0, start).replace(/\/+$/, '')
+  const before = text.slice(0, start).replace(/(?<!\/)\/+$/, '')
   const path = text.slice(start)
   if (before === '' || before === '.') return before === '' ? { base: '', kind: 'none', path } : undefined
   const lastUnknown = before.lastIndexOf(unknownPart)

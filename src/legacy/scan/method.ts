@@ -2,22 +2,24 @@
 // is called on the result; otherwise by the calls that the variable is given to which holds it.
 import type { Language } from './languages.ts'
 import type { Token } from './lex.ts'
-import { isName, lastOf, nameOf } from './template.ts'
+import { isName, lastOf, nameOf, wordOf } from './template.ts'
 import { isMethodKey, methodOfCallee, methodOfName, methodOfWord } from './verbs.ts'
 
-interface Asked {
+interface MethodUse {
   readonly method: string | undefined
   /** What it is given to: `conn.get`. */
   readonly callee: string
 }
 
 /** How far it is looked, in tokens and steps: what belongs together is near. */
-const reach = { group: 400, statement: 200, chain: 12, levels: 8, uses: 12, ahead: 1_500 } as const
+const reach = { group: 100, statement: 60, chain: 6, levels: 4, uses: 4, ahead: 500 } as const
 
 export class Methods {
   readonly #tokens: readonly Token[]
   readonly #language: Language
   readonly #places = new Map<string, number[]>()
+  readonly #sayings: (string | undefined)[] = []
+  readonly #uses: (readonly string[])[] = []
 
   constructor(tokens: readonly Token[], language: Language) {
     this.#tokens = tokens
@@ -35,44 +37,51 @@ export class Methods {
     else this.#places.set(name, [index])
   }
 
-  /** Of the expression from `start` to before `end`. */
-  asked(start: number, end: number, isFitting: (method: string) => boolean): Asked {
-    const near = this.#near(start, end, isFitting)
-    return near.method === undefined ? { ...near, method: this.#inStatement(start, end) } : near
+  /** Of the expression from `start` to before `end`: one that fits, or the nearest. */
+  methodOf(start: number, end: number, isFitting: (method: string) => boolean): MethodUse {
+    let nearest: string | undefined
+    for (const method of this.#near(start, end)) {
+      if (method !== undefined && isFitting(method)) return { method, callee: this.#calleeAround(start) }
+      nearest ??= method
+    }
+    return { method: nearest ?? this.#inStatement(start, end), callee: this.#calleeAround(start) }
   }
 
-  #near(start: number, end: number, isFitting: (method: string) => boolean): Asked {
-    let callee = ''
-    let other: string | undefined
-    const settle = (method: string | undefined): boolean => {
-      if (method === undefined) return false
-      if (isFitting(method)) return true
-      other ??= method
-      return false
-    }
-    let [from, to] = [start, end]
-    for (let level = 0; level < reach.levels; level++) {
-      const open = this.#tokens[from]?.parent ?? -1
-      const bracket = this.#tokens[open]
-      if (!bracket) break
-      const name = this.#calleeOf(open)
-      if (callee === '' && bracket.text === '(') callee = name
+  /** The brackets around a token, up to the block that it is in. */
+  *#bracketsAround(
+    start: number,
+  ): Generator<{ readonly open: number; readonly bracket: Token; readonly isBlock: boolean }> {
+    let open = this.#tokens[start]?.parent ?? -1
+    for (let level = 0; level < reach.levels && open !== -1; level++) {
+      const bracket = this.#tokens[open] as Token
       const isBlock = bracket.text === '{' && this.#tokens[open + 1]?.statement !== bracket.statement
+      yield { open, bracket, isBlock }
+      if (isBlock) return
+      open = bracket.parent
+    }
+  }
+
+  #calleeAround(start: number): string {
+    for (const { open, bracket } of this.#bracketsAround(start)) {
+      const callee = bracket.text === '(' ? this.#calleeOf(open) : ''
+      if (callee !== '') return callee
+    }
+    return ''
+  }
+
+  *#near(start: number, end: number): Generator<string | undefined> {
+    let [from, to] = [start, end]
+    for (const { open, bracket, isBlock } of this.#bracketsAround(start)) {
       if (isBlock) {
-        const closure = this.#language.trailingClosures ? this.#ofClosure(open) : undefined
-        if (settle(closure)) return { method: closure, callee }
-        break
+        if (this.#language.trailingClosures) yield this.#ofClosure(open)
+        return
       }
-      for (const method of [
-        methodOfCallee(name),
-        ...this.#inGroup(open, from, to),
-        ...this.#around(open, bracket.match),
-      ])
-        if (settle(method)) return { method, callee }
+      yield methodOfCallee(this.#calleeOf(open))
+      yield* this.#inGroup(open, from, to)
+      yield* this.#around(open, bracket.match)
       from = open
       to = bracket.match === -1 ? to : bracket.match + 1
     }
-    return { method: other, callee }
   }
 
   /** What a bracket belongs to: `conn.get(`, `get<Answer>(`. */
@@ -91,13 +100,13 @@ export class Methods {
     if (close === -1) return
     let at = close + 1
     for (let step = 0; step < reach.chain; step++) {
-      while (this.#tokens[at]?.text === '!' || this.#tokens[at]?.text === ')') at += 1
-      if (this.#tokens[at]?.text === '{' && this.#language.trailingClosures) yield* this.#inGroup(at, -1, -1)
+      for (let skipped = 0; skipped < reach.levels && /^[!)]$/.test(this.#tokens[at]?.text ?? ''); skipped++) at += 1
+      if (this.#tokens[at]?.text === '{' && this.#language.trailingClosures) yield* this.#inGroup(at)
       if (!/^(?:\.|\?\.|&\.|->)$/.test(this.#tokens[at]?.text ?? '')) break
       const name = this.#tokens[at + 1]?.text ?? ''
       const bracket = this.#tokens[at + 2]
       if (bracket?.text !== '(' || bracket.match === -1) break
-      yield isMethodKey(name) ? this.#inGroup(at + 2, -1, -1).next().value || undefined : methodOfCallee(name)
+      yield isMethodKey(name) ? this.#inGroup(at + 2)[0] : methodOfCallee(name)
       at = bracket.match + 1
     }
     // Backwards: the name before a bracket, a dot, and the bracket before that.
@@ -107,33 +116,43 @@ export class Methods {
       const bracket = this.#tokens[at - 2]
       if (dot?.text !== '.' || bracket?.kind !== 'close' || bracket.match === -1) break
       const name = this.#calleeOf(bracket.match)
-      if (isMethodKey(name)) yield* this.#inGroup(bracket.match, -1, -1)
+      if (isMethodKey(name)) yield* this.#inGroup(bracket.match)
       yield methodOfCallee(name)
       at = bracket.match - 1
     }
   }
 
   /** Methods that stand beside the expression in a bracket, the nearest first. */
-  *#inGroup(open: number, from: number, to: number): Generator<string | undefined> {
+  #inGroup(open: number, from = -1, to = -1): string[] {
+    const found: string[] = []
+    const look = (at: number): void => {
+      const said = this.#said(at)
+      if (said !== undefined) found.push(said)
+    }
     const close = this.#tokens[open]?.match ?? -1
-    const end = close === -1 ? this.#tokens.length : close
-    for (let at = from - 1; at > open && from - at < reach.group; at--) yield this.#said(at)
-    for (let at = Math.max(to, open + 1); at < end && at - Math.max(to, open) < reach.group; at++) {
+    const end = Math.min(close === -1 ? this.#tokens.length : close, Math.max(to, open) + reach.group)
+    for (let at = from - 1; at > open && from - at < reach.group; at--) look(at)
+    for (let at = Math.max(to, open + 1); at < end; at++) {
       const token = this.#tokens[at] as Token
       // What is inside of further calls is theirs; settings in braces are not.
       if (token.kind === 'open' && token.text === '(' && token.match > at) at = token.match
-      else yield this.#said(at)
+      else look(at)
     }
+    return found
   }
 
-  /** The method that a token says. */
+  /** The method that a token says; remembered, because whatever is near asks. */
   #said(at: number): string | undefined {
+    if (!(at in this.#sayings)) this.#sayings[at] = this.#say(at)
+    return this.#sayings[at]
+  }
+
+  #say(at: number): string | undefined {
     const token = this.#tokens[at] as Token
     const before = this.#tokens[at - 1]
     const isKeyed = before !== undefined && /^(?:[:=]|=>|:=)$/.test(before.text) && this.#isKey(at - 2)
     if (token.kind === 'string') {
-      const [word] = token.parts
-      if (typeof word !== 'string' || token.parts.length !== 1) return undefined
+      const word = wordOf(token.parts)
       return isKeyed || /^[A-Z]+$/.test(word) || this.#isKey(at - 1) || this.#isKey(at - 2)
         ? methodOfWord(word)
         : undefined
@@ -146,11 +165,10 @@ export class Methods {
   }
 
   #isKey(at: number): boolean {
-    const token = this.#tokens[at]
-    if (!token) return false
-    if (token.text === ':' || token.text === '-' || token.text === '(') return this.#isKey(at - 1)
-    const text = token.kind === 'string' ? token.parts.map((part) => (isName(part) ? '' : part)).join('') : token.text
-    return (token.kind === 'name' || token.kind === 'string') && text.length < 40 && isMethodKey(text)
+    const last = [at, at - 1, at - 2].find((each) => !/^[:(-]$/.test(this.#tokens[each]?.text ?? ''))
+    const token = this.#tokens[last ?? -1]
+    const text = token?.kind === 'string' ? wordOf(token.parts) : token?.kind === 'name' ? token.text : ''
+    return text.length < 40 && isMethodKey(text)
   }
 
   /** `http.post { url(…) }`, `client.request(Method.DELETE) { … }` */
@@ -160,7 +178,7 @@ export class Methods {
     if (before?.text !== ')' || before.match === -1 || this.#tokens[before.match - 2]?.kind === 'name') return undefined
     const name = this.#calleeOf(before.match)
     if (/^(?:if|while|for|switch|catch|when|guard)$/.test(name)) return undefined
-    return methodOfCallee(name) ?? [...this.#inGroup(before.match, -1, -1)].find((method) => method !== undefined)
+    return methodOfCallee(name) ?? this.#inGroup(before.match)[0]
   }
 
   /** Calls without brackets, and tools with options: `RestClient.post "…"`, `Invoke-RestMethod -Method Post -Uri "…"`. */
@@ -193,7 +211,7 @@ export class Methods {
     isFitting: (method: string) => boolean,
   ): string[] {
     const found = new Set<string>()
-    for (const whole of names) {
+    for (const whole of new Set(names)) {
       const [name = ''] = whole.split('.')
       const before = whole.includes('.') ? this.#setBefore(name, from) : undefined
       if (before !== undefined && isFitting(before)) found.add(before)
@@ -202,14 +220,22 @@ export class Methods {
       for (let seen = 0; seen < reach.uses && first < places.length; seen++, first++) {
         const at = places[first] as number
         if (at >= until || at - from > reach.ahead || this.#isAssignedAgain(at, from)) break
-        const { method } = this.#near(at, at + 1, isFitting)
-        const said = [method, this.#onVariable(at), this.#inStatement(at, at + 1)].find(
-          (each) => each !== undefined && isFitting(each),
-        )
+        const said = this.#ofUse(at).find(isFitting)
         if (said !== undefined) found.add(said)
       }
     }
     return [...found]
+  }
+
+  /** Methods by which a variable is asked at a place; remembered, because every assignment before it asks. */
+  #ofUse(at: number): readonly string[] {
+    const all = (): (string | undefined)[] => [
+      ...this.#near(at, at + 1),
+      this.#onVariable(at),
+      this.#inStatement(at, at + 1),
+    ]
+    this.#uses[at] ??= [...new Set(all())].filter((method) => method !== undefined)
+    return this.#uses[at]
   }
 
   /** `connection.setRequestMethod("DELETE")`, `request.httpMethod = "POST"`. */
@@ -218,7 +244,7 @@ export class Methods {
     if (token.kind !== 'name' || !isMethodKey(token.text)) return undefined
     const next = this.#tokens[at + 1]
     if (next?.text === '=') return this.#said(at + 2)
-    return next?.text === '(' ? [...this.#inGroup(at + 1, -1, -1)].find((each) => each !== undefined) : undefined
+    return next?.text === '(' ? this.#inGroup(at + 1)[0] : undefined
   }
 
   /** `message.Method = HttpMethod.Post`, and then `message.RequestUri = …`. */

@@ -1,5 +1,5 @@
 // Legacy calls in OpenAPI and Swagger documents: every operation, which is a path with a method, and nothing else in them.
-import type { Hit } from './finding.ts'
+import type { Candidate } from './finding.ts'
 import type { JsonValue } from './json.ts'
 import { matchOf } from './match.ts'
 import type { Source } from './source.ts'
@@ -13,26 +13,26 @@ export const isOpenApiJson = (root: JsonValue): boolean =>
 export const isOpenApiYaml = (entries: readonly Entry[]): boolean =>
   entries.some(({ key, indent }) => indent === 0 && (key === 'openapi' || key === 'swagger'))
 
-export function openApiJsonHits(root: JsonValue, source: Source): Hit[] {
-  const isAbout = /orka/i.test(root.members?.get('info')?.members?.get('title')?.text ?? '')
+export function openApiJsonCandidates(root: JsonValue, source: Source): Candidate[] {
+  const mentionsProduct = /orka/i.test(root.members?.get('info')?.members?.get('title')?.text ?? '')
   const paths = [...(root.members?.get('paths')?.members ?? [])]
   return paths.flatMap(([path, { members, keys }]) =>
-    [...(members ?? [])].flatMap(([key]) => operation(path, key, source, keys?.get(key) ?? 0, isAbout)),
+    [...(members ?? [])].flatMap(([key]) => operation(path, key, source, keys?.get(key) ?? 0, mentionsProduct)),
   )
 }
 
-export function openApiYamlHits(entries: readonly Entry[], source: Source): Hit[] {
-  const isAbout = entries.some(({ key, value }) => key === 'title' && /orka/i.test(value))
+export function openApiYamlCandidates(entries: readonly Entry[], source: Source): Candidate[] {
+  const mentionsProduct = entries.some(({ key, value }) => key === 'title' && /orka/i.test(value))
   return entries.flatMap(({ key, parent, line }) => {
     const path = entries[parent]
     const root = entries[path?.parent ?? -1]
     const isOperation = path !== undefined && root?.key === 'paths' && root.indent === 0
-    const hits = isOperation ? operation(path.key, key, source, 0, isAbout) : []
-    return hits.map((hit) => ({ ...hit, line, column: (entries[parent]?.indent ?? 0) + 3 }))
+    const candidates = isOperation ? operation(path.key, key, source, 0, mentionsProduct) : []
+    return candidates.map((candidate) => ({ ...candidate, line, column: (entries[parent]?.indent ?? 0) + 3 }))
   })
 }
 
-function operation(path: string, key: string, source: Source, at: number, isAbout: boolean): Hit[] {
+function operation(path: string, key: string, source: Source, at: number, mentionsProduct: boolean): Candidate[] {
   const method = methodOfWord(key)
   const match =
     method === undefined || !path.startsWith('/')
@@ -48,7 +48,7 @@ function operation(path: string, key: string, source: Source, at: number, isAbou
       match,
       method,
       isRequest: true,
-      isAbout,
+      mentionsProduct,
       receiver: 'openapi',
     },
   ]

@@ -1,14 +1,14 @@
 // Legacy calls in programs: every text that a program puts together, with its constants in place of their names.
 import type { Constants, Definition } from './constants.ts'
 import { Expressions, isKeyword } from './expressions.ts'
-import type { Hit } from './finding.ts'
+import type { Candidate } from './finding.ts'
 import { type Language, type LanguageName, languages } from './languages.ts'
 import { type Token, tokensOf } from './lex.ts'
 import { type Match, matchOf } from './match.ts'
 import { lowerBound, Methods } from './method.ts'
-import { commandMethod, shellHits } from './shell.ts'
+import { commandMethod, shellCandidates } from './shell.ts'
 import type { Source } from './source.ts'
-import { inserted, isName, lastOf, nameOf, type Template } from './template.ts'
+import { inserted, isName, lastOf, nameOf, type Template, textOf, wordOf } from './template.ts'
 import { isFileCall, isRouteCall, methodOfCallee } from './verbs.ts'
 
 const assigns = new Set(['=', ':=', '||=', '??='])
@@ -64,7 +64,7 @@ export class Program {
     const open = this.#tokens[key?.parent ?? -1]
     const value = this.#expressions.at(index + 1)
     if (!key || !value || (key.kind !== 'name' && key.kind !== 'string')) return
-    const word = key.kind === 'string' ? textOf(key.parts) : nameOf(key.text)
+    const word = key.kind === 'string' ? wordOf(key.parts) : nameOf(key.text)
     const isMember = open?.text === '{' || open?.text === '['
     const operator = isMember ? this.#tokens[key.parent - 1] : undefined
     const container = operator && assigns.has(operator.text) ? this.#leftOf(key.parent - 1) : undefined
@@ -125,30 +125,26 @@ export class Program {
     const { text, parent, statement } = this.#tokens[at] as Token
     if (/^(?:@|this\.|self\.|\$this)/.test(text) || (parent === -1 && this.#isConstant(at)))
       return Number.POSITIVE_INFINITY
-    let block = parent
-    while (block !== -1 && this.#tokens[block]?.text !== '{') block = this.#tokens[block]?.parent ?? -1
+    let block = this.#tokens[at]?.block ?? -1
     const isDeclared =
       this.#tokens[at + 1]?.text === ':=' ||
       (this.#tokens[at - 1]?.kind === 'name' && this.#tokens[at - 1]?.statement === statement)
-    if (block !== -1 && !isDeclared) {
-      let around = this.#tokens[block]?.parent ?? -1
-      while (around !== -1 && this.#tokens[around]?.text !== '{') around = this.#tokens[around]?.parent ?? -1
-      block = around === -1 ? block : around
-    }
+    const around = this.#tokens[block]?.block ?? -1
+    if (around !== -1 && !isDeclared) block = around
     if (block !== -1)
       return this.#tokens[block]?.match === -1 ? Number.POSITIVE_INFINITY : (this.#tokens[block]?.match ?? 0)
     return this.#definers[lowerBound(this.#definers, at + 1)] ?? Number.POSITIVE_INFINITY
   }
 
-  hits(constants: Constants, isUsed: (definition: Definition, path: string) => void): Hit[] {
-    const hits: Hit[] = []
+  candidates(constants: Constants, isUsed: (definition: Definition, path: string) => void): Candidate[] {
+    const candidates: Candidate[] = []
     const methods = new Methods(this.#tokens, this.#language)
     const absorbed = new Set<number>()
     for (const [index, { kind, text, parts }] of this.#tokens.entries()) {
       if ((kind !== 'string' && kind !== 'name') || absorbed.has(index) || this.#expressions.isInside(index)) continue
       if (kind === 'name' && isKeyword(text)) continue
       if (kind === 'string' && /\b(?:curl|wget)\s/.test(textOf(parts)))
-        for (const hit of this.#commandHits(index, constants)) hits.push(hit)
+        for (const candidate of this.#commandCandidates(index, constants)) candidates.push(candidate)
       const expression = this.#expressions.at(index)
       if (!expression) continue
       const { used, parts: resolved } = constants.resolve(expression.parts, this.#source.file, index)
@@ -157,11 +153,11 @@ export class Program {
       const match = matchOf(this.#extended(expression.parts, resolved, index, constants))
       if (!match || this.#isNoCall(index, expression.end, match, isBare)) continue
       for (const each of expression.used) absorbed.add(each)
-      const found = this.#hitsOf(index, expression.end, expression.used, match, methods, isBare)
+      const found = this.#candidatesOf(index, expression.end, expression.used, match, methods, isBare)
       if (found.length > 0) for (const definition of used) isUsed(definition, match.path)
-      hits.push(...found)
+      candidates.push(...found)
     }
-    return hits
+    return candidates
   }
 
   /** `url += "/all"` goes on with what it was. */
@@ -186,7 +182,7 @@ export class Program {
         this.#tokens[at - 1]?.text === '=>' || this.#tokens[at - 1]?.text === ':' || this.#tokens[at - 1]?.text === '='
           ? this.#tokens[at - 2]
           : undefined
-      const word = key?.kind === 'string' ? textOf(key.parts) : (key?.text ?? '')
+      const word = key?.kind === 'string' ? wordOf(key.parts) : (key?.text ?? '')
       if (level > 0 && /^["']?(?:help|examples?|_links|links|docs)$/.test(word)) return true
     }
     return false
@@ -202,20 +198,27 @@ export class Program {
     )
   }
 
-  #hitsOf(start: number, end: number, used: readonly number[], match: Match, methods: Methods, isBare: boolean): Hit[] {
+  #candidatesOf(
+    start: number,
+    end: number,
+    used: readonly number[],
+    match: Match,
+    methods: Methods,
+    isBare: boolean,
+  ): Candidate[] {
     const isFitting = (method: string): boolean => match.calls.some(({ call }) => call.method === method)
     const command = this.#commandAround(start)
-    const asked = methods.asked(start, end, isFitting)
-    if (isFileCall(nameOf(asked.callee)) || isFileCall(asked.callee)) return []
-    const isRoute = isRouteCall(asked.callee)
+    const use = methods.methodOf(start, end, isFitting)
+    if (isFileCall(nameOf(use.callee)) || isFileCall(use.callee)) return []
+    const isRoute = isRouteCall(use.callee)
     if (isRoute && match.isGeneric) return []
-    const near = match.method ?? command ?? asked.method
+    const near = match.method ?? command ?? use.method
     const flowing =
       near !== undefined && isFitting(near)
         ? []
         : methods.ofVariables(this.#assignedBy(start), { from: end, until: this.#scopeEnd(start) }, isFitting)
     const said: (string | undefined)[] = flowing.length > 0 ? flowing : [near]
-    if (isBare && said[0] === undefined && asked.callee === '') return []
+    if (isBare && said[0] === undefined && use.callee === '') return []
     const place =
       used.find(
         (each) => this.#tokens[each]?.kind === 'string' && textOf(this.#tokens[each]?.parts ?? []).length > 1,
@@ -224,7 +227,7 @@ export class Program {
     const line = this.#source.lineOf(at)
     const last = this.#tokens[end - 1] as Token
     const text = this.#source.snippet((this.#tokens[start] as Token).at, this.#tokens[end]?.at ?? last.at + 40)
-    const receiver = match.baseKind === 'none' ? this.#receiverOf(asked.callee, start) : ''
+    const receiver = match.baseKind === 'none' ? this.#receiverOf(use.callee, start) : ''
     const isRequest = !isRoute && (said[0] !== undefined || command !== undefined)
     return said.map((method) => ({
       file: this.#source.file,
@@ -235,7 +238,7 @@ export class Program {
       method,
       isRequest,
       receiver,
-      isAbout: this.#isAbout(start),
+      mentionsProduct: this.#mentionsProduct(start),
     }))
   }
 
@@ -265,12 +268,9 @@ export class Program {
   #commandAround(start: number): string | undefined {
     const open = (this.#tokens[start] as Token).parent
     const first = this.#tokens[open + 1]
-    if (open === -1 || first?.kind !== 'string' || !/^(?:curl|wget)$/.test(textOf(first.parts))) return undefined
-    const words: string[] = []
-    const close = this.#tokens[open]?.match ?? -1
-    for (let at = open + 1; at < close && words.length < 100; at++)
-      if (this.#tokens[at]?.kind === 'string') words.push(textOf(this.#tokens[at]?.parts ?? []))
-    return commandMethod(words)
+    if (open === -1 || first?.kind !== 'string' || !/^(?:curl|wget)$/.test(wordOf(first.parts))) return undefined
+    const words = this.#tokens.slice(open + 1, Math.min(this.#tokens[open]?.match ?? 0, open + 200))
+    return commandMethod(words.filter(({ kind }) => kind === 'string').map(({ parts }) => wordOf(parts)))
   }
 
   #receiverOf(callee: string, start: number): string {
@@ -288,7 +288,7 @@ export class Program {
   }
 
   /** Whether the statement says itself that it is about this service. */
-  #isAbout(start: number): boolean {
+  #mentionsProduct(start: number): boolean {
     const { statement } = this.#tokens[start] as Token
     const says = (at: number): boolean => {
       const each = this.#tokens[at] as Token
@@ -308,11 +308,9 @@ export class Program {
   }
 
   /** A command in a text: `sh "curl …"`. */
-  #commandHits(index: number, constants: Constants): Hit[] {
+  #commandCandidates(index: number, constants: Constants): Candidate[] {
     const { parts, line } = this.#tokens[index] as Token
     const command = parts.map((part) => (isName(part) ? inserted(part.name) : part)).join('')
-    return shellHits(this.#source.part(command, line), constants, () => undefined, index)
+    return shellCandidates(this.#source.part(command, line), constants, () => undefined, index)
   }
 }
-
-const textOf = (parts: Template): string => parts.map((part) => (isName(part) ? '' : part)).join('')

@@ -1,6 +1,6 @@
 // Legacy calls in what people write for each other: requests by method and path, commands, and blocks of code. Links and
 // answers are none.
-import type { Hit } from './finding.ts'
+import type { Candidate } from './finding.ts'
 import { matchOf } from './match.ts'
 import type { Source } from './source.ts'
 import { templateOf } from './words.ts'
@@ -17,13 +17,13 @@ const command = /(?:^|[\s`$(])(?:curl|wget)\s/
 const longestLine = 20_000
 
 interface Prose {
-  readonly hits: readonly Hit[]
+  readonly candidates: readonly Candidate[]
   readonly blocks: readonly Block[]
 }
 
 /** `isRequests`: a file of requests, such as `.http`. */
 export function proseOf(source: Source, isRequests: boolean): Prose {
-  const hits: Hit[] = []
+  const candidates: Candidate[] = []
   const blocks: Block[] = []
   const lines = source.text.split('\n')
   for (let index = 0; index < lines.length; index++) {
@@ -43,18 +43,22 @@ export function proseOf(source: Source, isRequests: boolean): Prose {
       const start = index
       while (/\\\s*$/.test(lines[index] ?? '') && index - start < 30) index += 1
       blocks.push({ language: 'sh', text: shellIn(lines.slice(start, index + 1)), line: start + 1 })
-    } else hits.push(...writtenIn(line, index + 1, source, isRequests))
+    } else candidates.push(...writtenIn(line, index + 1, source, isRequests))
   }
-  return { hits, blocks }
+  return { candidates, blocks }
 }
 
 /** Without the marks of a list, a prompt or inline code. */
 const shellIn = (lines: readonly string[]): string =>
-  lines.map((line) => line.replace(/^[\s>*-]*`?\$?(?=\s*(?:curl|wget|[A-Z_]+=))/, '').replace(/`[^`]*$/, '')).join('\n')
+  lines
+    .map((line) => line.replace(/^[\s>*-]*(?:[`$]+\s*)?(?=curl|wget|[A-Z_]+=)/, '').replace(/`[^`]*$/, ''))
+    .join('\n')
 
-export function writtenIn(line: string, number: number, source: Source, isRequest: boolean): Hit[] {
-  return [...line.matchAll(written)].flatMap(({ 1: method, 2: address = '', index }): Hit[] => {
-    const match = matchOf(templateOf(address.replace(/[.,;:*_]+$/, '').replaceAll(/\{([^{}]*)\}(?!\})/g, '$${x}')))
+export function writtenIn(line: string, number: number, source: Source, isRequest: boolean): Candidate[] {
+  return [...line.matchAll(written)].flatMap(({ 1: method, 2: address = '', index }): Candidate[] => {
+    const match = matchOf(
+      templateOf(address.replace(/(?<![.,;:*_])[.,;:*_]+$/, '').replaceAll(/\{([^{}]*)\}(?!\})/g, '$${x}')),
+    )
     if (!match) return []
     return [
       {
@@ -65,7 +69,7 @@ export function writtenIn(line: string, number: number, source: Source, isReques
         match,
         method,
         isRequest,
-        isAbout: false,
+        mentionsProduct: false,
         receiver: 'written',
       },
     ]

@@ -1,10 +1,10 @@
 // Legacy calls in JSON: requests of Postman collections, of recorded sessions and of whatever else writes method and
 // address side by side. Answers that stand beside them are none.
 import type { Constants } from './constants.ts'
-import type { Hit } from './finding.ts'
+import type { Candidate } from './finding.ts'
 import type { JsonValue } from './json.ts'
 import { matchOf } from './match.ts'
-import { shellHits } from './shell.ts'
+import { shellCandidates } from './shell.ts'
 import type { Source } from './source.ts'
 import type { Template } from './template.ts'
 import { methodOfWord } from './verbs.ts'
@@ -30,13 +30,13 @@ export function defineVariables(root: JsonValue, source: Source, constants: Cons
   }
 }
 
-export function requestHits(root: JsonValue, source: Source, constants: Constants): Hit[] {
-  const hits: Hit[] = []
+export function requestCandidates(root: JsonValue, source: Source, constants: Constants): Candidate[] {
+  const candidates: Candidate[] = []
   const add = (place: JsonValue, template: Template, method: string | undefined, isRequest: boolean): void => {
     const match = matchOf(constants.resolve(template, source.file, Number.POSITIVE_INFINITY).parts)
     if (!match || (match.baseKind === 'none' && !isRequest)) return
     const text = source.snippet(place.at, place.at + 160)
-    hits.push({
+    candidates.push({
       file: source.file,
       line: source.lineOf(place.at),
       column: place.at - source.lineStart(place.at) + 1,
@@ -44,7 +44,7 @@ export function requestHits(root: JsonValue, source: Source, constants: Constant
       match,
       method,
       isRequest,
-      isAbout: false,
+      mentionsProduct: false,
       receiver: 'request',
     })
   }
@@ -54,13 +54,13 @@ export function requestHits(root: JsonValue, source: Source, constants: Constant
     if (answers.test(key)) continue
     if (value.text !== undefined) {
       if (/\b(?:curl|wget)\s/.test(value.text))
-        for (const hit of shellHits(
+        for (const candidate of shellCandidates(
           source.part(value.text, source.lineOf(value.at)),
           constants,
           () => undefined,
           Number.POSITIVE_INFINITY,
         ))
-          hits.push(hit)
+          candidates.push(candidate)
       else if (key === 'request') add(value, templateOf(value.text), 'GET', true)
       else if (addresses.test(key)) add(value, templateOf(value.text), undefined, false)
       continue
@@ -76,7 +76,7 @@ export function requestHits(root: JsonValue, source: Source, constants: Constant
       if (!isRequest || member !== address) waiting.push({ key: name, value: member })
     for (const item of value.items ?? []) waiting.push({ key: '', value: item })
   }
-  return hits.toSorted((a, b) => a.line - b.line)
+  return candidates.toSorted((a, b) => a.line - b.line)
 }
 
 /** A text, one that is there as it was typed, or its parts. */

@@ -1,9 +1,9 @@
 // Legacy calls in shell: the commands that make requests, with what their variables hold.
 import type { Constants, Definition } from './constants.ts'
-import type { Hit } from './finding.ts'
+import type { Candidate } from './finding.ts'
 import { matchOf } from './match.ts'
 import type { Source } from './source.ts'
-import { isName, isTooLong, type Part, type Template } from './template.ts'
+import { isName, isTooLong, type Part, type Template, textOf } from './template.ts'
 import { isMethodKey, methodOfWord } from './verbs.ts'
 import { type Command, commandsOf, type Word } from './words.ts'
 
@@ -11,14 +11,12 @@ import { type Command, commandsOf, type Word } from './words.ts'
 const placeOf = (source: Source, at: number): number =>
   source.lineOf(at) * 4_096 + Math.min(4_095, at - source.lineStart(at))
 
-const before = new Set(['sudo', 'time', 'env', 'exec', 'command', 'if', 'while', 'until', 'then', 'do', 'else', 'elif', '!', 'nohup', 'RUN', 'CMD', 'HEALTHCHECK', '-', '$', '+', 'eval', 'function']) // biome-ignore format: a list
+const commandPrefixes = new Set(['sudo', 'time', 'env', 'exec', 'command', 'if', 'while', 'until', 'then', 'do', 'else', 'elif', '!', 'nohup', 'RUN', 'CMD', 'HEALTHCHECK', '-', '$', '+', 'eval', 'function']) // biome-ignore format: a list
 const declares = /^(?:export|local|declare|readonly|typeset|ENV|ARG|set|setenv|@\w+)$/
 /** They show, copy or look for a text. */
 const ignored =
   /^(?:echo|printf|cp|mv|ls|rsync|tar|cat|cd|mkdir|rm|rmdir|source|\.|grep|sed|awk|tail|head|test|\[|\[\[|scp|find|kubectl|docker|COPY|ADD|WORKDIR|FROM|VOLUME|chmod|chown|touch|ln|log|info|warn|error|die|make|jq|open|export|return|trap|Get-\w+|Write-\w+|import|case|for|select|git)$/
 const tools = /^(?:curl|wget|http|https|xh|httpie|invoke-restmethod|invoke-webrequest|irm|iwr)$/
-
-const textOf = (parts: Template): string => parts.map((part) => (isName(part) ? '' : part)).join('')
 
 /** Tells the constants what a script gives names to. */
 export function shellDefine(source: Source, constants: Constants): void {
@@ -67,40 +65,40 @@ function assignmentsIn(words: readonly Word[]): Assignment[] {
 }
 
 /** `fixed`: the place in a program that the script stands in, by which the program's variables are known. */
-export function shellHits(
+export function shellCandidates(
   source: Source,
   constants: Constants,
   isUsed: (definition: Definition, path: string) => void,
   fixed?: number,
-): Hit[] {
-  return commandsOf(source.text).flatMap((command) => hitsIn(command, source, constants, isUsed, fixed))
+): Candidate[] {
+  return commandsOf(source.text).flatMap((command) => candidatesIn(command, source, constants, isUsed, fixed))
 }
 
-function hitsIn(
+function candidatesIn(
   { words }: Command,
   source: Source,
   constants: Constants,
   isUsed: (definition: Definition, path: string) => void,
   fixed: number | undefined,
-): Hit[] {
-  const hits: Hit[] = []
-  const isAbout = words.some(isAboutService)
+): Candidate[] {
+  const candidates: Candidate[] = []
+  const mentionsProduct = words.some(namesProduct)
   const resolve = ({ parts, at }: Pick<Word, 'parts' | 'at'>): { parts: Template; used: readonly Definition[] } =>
     isTooLong(parts) ? { parts: [], used: [] } : constants.resolve(parts, source.file, fixed ?? placeOf(source, at))
-  const add = (word: Pick<Word, 'parts' | 'at'>, more: Pick<Hit, 'method' | 'isRequest' | 'receiver'>): void => {
+  const add = (word: Pick<Word, 'parts' | 'at'>, more: Pick<Candidate, 'method' | 'isRequest' | 'receiver'>): void => {
     const { parts, used } = resolve(word)
     const match = matchOf(parts)
     if (!match || (match.isGeneric && match.baseKind === 'none' && !more.isRequest)) return
     if (more.isRequest) for (const each of used) isUsed(each, match.path)
     const { at } = word
     const text = source.snippet(at, at + 160).split(/\s/, 1)[0] ?? ''
-    hits.push({
+    candidates.push({
       file: source.file,
       line: source.lineOf(at),
       column: at - source.lineStart(at) + 1,
       text,
       match,
-      isAbout,
+      mentionsProduct,
       ...more,
     })
   }
@@ -108,7 +106,7 @@ function hitsIn(
     add({ parts: value, at }, { method: undefined, isRequest: false, receiver: '' })
   const name = words
     .map(({ parts }) => textOf(parts))
-    .find((word) => !before.has(word) && !/^[\w.]+=/.test(word))
+    .find((word) => !commandPrefixes.has(word) && !/^[\w.]+=/.test(word))
     ?.replace(/^[@-]/, '')
   const tool = words.findIndex(({ parts }) =>
     tools.test(
@@ -131,11 +129,11 @@ function hitsIn(
       if (said !== undefined || word.parts.some((part) => typeof part === 'string' && part.includes('/')))
         add(word, { method: said, isRequest: said !== undefined, receiver: name })
   }
-  return hits
+  return candidates
 }
 
 const unknownWord = '\0'
-const isAboutService = ({ parts }: Word): boolean =>
+const namesProduct = ({ parts }: Word): boolean =>
   parts.some((part: Part) => /orka/i.test(isName(part) ? part.name : part))
 
 /** Options that a variable holds: `post=(-s -X POST)`. */

@@ -28,13 +28,20 @@ export const isTooLong = (parts: Template): boolean =>
   parts.length > maxParts ||
   parts.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : 1), 0) > maxLength
 
+/** What it says literally. */
+export const textOf = (parts: Template): string => parts.map((part) => (isName(part) ? '' : part)).join('')
+/** A text that nothing is put into. */
+export const wordOf = (parts: Template): string => (typeof parts[0] === 'string' && parts.length === 1 ? parts[0] : '')
+
 const chain = /^[$@]{0,2}[A-Za-z_][\w$]*(?:(?:\??\.|::|->|&\.)[$@]?[A-Za-z_][\w$]*)*[?!]?(?:\(\))?$/
 const owner =
   /^(?:this|self|process\.env|env|ENV|params|var|local|vars|variables|secrets|inputs|config|settings|global)(?:\.|->|::)/
 
 /** `this.endpoint`, `@endpoint` and `${endpoint}` are the same; what is no plain name has none. */
 export function nameOf(expression: string): string {
-  const trimmed = expression.trim()
+  // Most are plain: it is asked of every word.
+  if (expression.length <= 100 && /^[A-Za-z_]\w*$/.test(expression)) return expression
+  const trimmed = expression.slice(0, 300).trim()
   const text = /^\w[\w.-]*\w$/.test(trimmed) ? trimmed.replaceAll('-', '_') : trimmed
   if (text.length > 100 || !chain.test(text)) return plainNameIn(text)
   return text.replace(/[?!]?(?:\(\))?$/, '').replace(/^[$@]+/, '').replace(owner, '').replaceAll(/\??\.|::|->|&\./g, '.').replace(/^[$@]+/, '')
@@ -51,7 +58,8 @@ function plainNameIn(text: string): string {
 
 /** Marks a name in a text that is read as a script: quotes do not keep a program from putting it in. */
 export const inserted = (name: string): string => `\uE000${name}\uE001`
-const insertion = /\uE000([^\uE001]*)\uE001|\$\(([A-Za-z_][\w.-]{0,100})\)|\$?\{\{\s{0,4}([\w.\-$]{0,100})\s{0,4}\}\}/
+const insertion =
+  /\uE000([^\uE000\uE001]*)\uE001|\$\(([A-Za-z_][\w.-]{0,100})\)|\$?\{\{\s{0,4}([\w.\-$]{0,100})\s{0,4}\}\}/
 
 /** A text in which only such names are put in, and those that come before the shell: of make, and of pipelines. */
 export function withInsertions(text: string): Part[] {

@@ -1,11 +1,11 @@
 // The words by which libraries and people say with which method they ask.
 
 const methods = 'get|post|put|delete'
-const before =
+const verbPrefixes =
   '(?:do|send|make|http|api|client|curl|rest|call|request|new|json|exec|execute|build|create|fetch|perform|async|raw|auth|authorized|with)*'
-const after =
+const verbSuffixes =
   '(?:request|json|form|async|asjson|asform|stringasync|string|fromjson|forobject|forentity|forlocation|call|api|raw|data|multipart|body|resource|http|url|bytes|bytearray|stream|withbody|with|method|file|files|object)*'
-const calling = new RegExp(`^${before}(${methods}|del)${after}$`)
+const calling = new RegExp(`^${verbPrefixes}(${methods}|del)${verbSuffixes}$`)
 const dashed = /^(?:invoke|send)-?(get|post|put|delete)/
 
 /** The method that a call with such a name makes: `requests.post`, `HttpDelete`, `GetStringAsync`, `Net::HTTP::Put.new`. */

@@ -11,12 +11,12 @@ export interface Command {
   readonly words: readonly Word[]
 }
 
-const maxDepth = 8
+const maxDepth = 4
 const variable = /\$\$?([A-Za-z_]\w*)/y
 const special = /\$[\d@*#?!-]/y
 const macro = /\$\(([A-Za-z_][\w.-]*)\)/y
 const braces = /\{\{\s{0,4}([\w.\-$]{0,100})\s{0,4}(?:\|[^{}\n]{0,100})?\}\}/y
-const mark = /\uE000([^\uE001]*)\uE001/y
+const mark = /\uE000([^\uE000\uE001]*)\uE001/y
 const heredoc = /<<-?\s{0,4}(["']?)([A-Za-z_]\w*)\1/y
 
 export const commandsOf = (text: string): Command[] => new Reader(text).run()
@@ -29,6 +29,7 @@ class Reader {
   readonly #commands: Command[] = []
   #at = 0
   #isDeadDouble = false
+  #isInDouble = false
   #isDeadSingle = false
   #pending: string[] = []
   /** How many may be looked through without getting on. */
@@ -161,7 +162,8 @@ class Reader {
   }
 
   #double(parts: Part[], depth: number): void {
-    const [start, commands] = [this.#at, this.#commands.length]
+    const [start, commands, isOutermost] = [this.#at, this.#commands.length, !this.#isInDouble]
+    this.#isInDouble = true
     const inside: Part[] = []
     this.#at += 1
     while (this.#at < this.#text.length) {
@@ -169,6 +171,7 @@ class Reader {
       if (character === '"') {
         this.#at += 1
         for (const part of inside) parts.push(part)
+        this.#isInDouble = !isOutermost
         return
       }
       if (character === '\\') {
@@ -177,6 +180,9 @@ class Reader {
       } else this.#piece(inside, depth)
     }
     this.#isDeadDouble = true
+    // Those around it end here, too: only the outermost is read again.
+    if (!isOutermost) return
+    this.#isInDouble = false
     this.#at = start
     this.#commands.length = commands
   }

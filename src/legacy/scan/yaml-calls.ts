@@ -1,9 +1,9 @@
 // Legacy calls in YAML: scripts of pipelines, and addresses with a method beside them.
 import type { Constants, Definition } from './constants.ts'
-import type { Hit } from './finding.ts'
+import type { Candidate } from './finding.ts'
 import { matchOf } from './match.ts'
 import { Program } from './program.ts'
-import { shellDefine, shellHits } from './shell.ts'
+import { shellCandidates, shellDefine } from './shell.ts'
 import type { Source } from './source.ts'
 import { isMethodKey, methodOfWord } from './verbs.ts'
 import { templateOf } from './words.ts'
@@ -34,19 +34,22 @@ export function yamlDefine(entries: readonly Entry[], source: Source, constants:
   }
 }
 
-export function yamlHits(
+export function yamlCandidates(
   entries: readonly Entry[],
   source: Source,
   constants: Constants,
   isUsed: (definition: Definition, path: string) => void,
-): Hit[] {
+): Candidate[] {
   const methods = new Map<number, string | undefined>()
   for (const { key, value, group } of entries) if (isMethodKey(key)) methods.set(group, methodOfWord(value))
-  return entries.flatMap((entry): Hit[] => {
+  return entries.flatMap((entry): Candidate[] => {
     const { key, value, group, valueLine, line } = entry
-    if (isScript(entry)) return shellHits(source.part(value, valueLine), constants, isUsed)
+    if (isScript(entry)) return shellCandidates(source.part(value, valueLine), constants, isUsed)
     if (isFlow(value))
-      return new Program(source.part(value.replaceAll(' \\\n', '\n'), valueLine), 'settings').hits(constants, isUsed)
+      return new Program(source.part(value.replaceAll(' \\\n', '\n'), valueLine), 'settings').candidates(
+        constants,
+        isUsed,
+      )
     if (entry.isBlock || value === '' || value.length > 600) return []
     const { parts, used } = constants.resolve(templateOf(value), source.file, placeOf(line))
     const match = matchOf(parts)
@@ -65,7 +68,7 @@ export function yamlHits(
         match,
         method: isFitting || methods.has(group) ? method : undefined,
         isRequest,
-        isAbout: false,
+        mentionsProduct: false,
         receiver: 'yaml',
       },
     ]

@@ -104,7 +104,14 @@ function bodyOf(lines: readonly string[], index: number, edge: number, first: st
   const more = lines.slice(index + 1, end + 1).map((line) => (line.length > longestLine ? '' : line))
   if (isBlock) return { text: more.join(first.startsWith('>') ? ' \\\n' : '\n'), line: index + 2, end, isBlock }
   const text = [first, ...more].join(' \\\n')
-  return { text: unquoted(text.replace(/\s+#[^"'\n]*$/, '')), line: index + 1, end, isBlock }
+  return { text: unquoted(withoutComment(text)), line: index + 1, end, isBlock }
+}
+
+/** A comment has no quotes, or it is taken for text. */
+function withoutComment(text: string): string {
+  const from = Math.max(0, text.lastIndexOf('"'), text.lastIndexOf("'"), text.lastIndexOf('\n'))
+  const at = text.slice(from).search(/\s#/)
+  return at === -1 ? text : text.slice(0, from + at).trimEnd()
 }
 
 function unquoted(text: string): string {
