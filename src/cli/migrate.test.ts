@@ -167,6 +167,18 @@ describe('migrate scan', () => {
     )
   })
 
+  it('svc3 migrate scan skips a file that it cannot read, names it, reads the others, and ends with 1', async () => {
+    const tree = path.join(folder, 'broken')
+    await fs.mkdir(tree)
+    await fs.writeFile(path.join(tree, 'a.log.gz'), 'no gzip')
+    await fs.writeFile(path.join(tree, 'b.sh'), 'curl "$ORKA/resources/vm/list"\n')
+    const both = await scan('broken', '-o', 'json')
+    assert.deepEqual([both.exitCode, JSON.parse(both.stdout).length], [1, 1])
+    assert.match(both.stderr, /Skipped broken\/a\.log: incorrect header check/)
+    await fs.rm(path.join(tree, 'b.sh'))
+    assert.equal((await scan('broken')).exitCode, 1, 'not clean: not all of it was read')
+  })
+
   it('svc3 migrate scan says which path is not there', async () => {
     const { exitCode, stderr } = await scan('none')
     assert.equal(exitCode, 5, 'another code than for findings')

@@ -33,8 +33,10 @@ export async function* filesUnder(
 }
 
 async function* inFolder(name: string, folder: string, signal: AbortSignal): AsyncGenerator<ScannedFile> {
-  const entries = await fs.readdir(folder, { withFileTypes: true })
-  for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+  const entries = await fs.readdir(folder, { withFileTypes: true }).catch(() => undefined)
+  // Whoever reads it as a file sees why it cannot be read.
+  if (!entries) yield file(name, folder, signal)
+  for (const entry of (entries ?? []).toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     signal.throwIfAborted()
     const [shown, whole] = [path.join(name, entry.name), path.join(folder, entry.name)]
     // Links are left alone: they lead to what is elsewhere, or round in circles.

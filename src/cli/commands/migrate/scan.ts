@@ -4,7 +4,7 @@ import { kindOf } from '../../../legacy/scan/kinds.ts'
 import { logFindings } from '../../../legacy/scan/log.ts'
 import { Scan } from '../../../legacy/scan/scan.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
-import type { Column } from '../../output/output.ts'
+import { type Column, visible } from '../../output/output.ts'
 import { type Advised, advised, replacementText, type Scanned } from './advised.ts'
 import { filesUnder, type ScannedFile } from './files.ts'
 
@@ -28,7 +28,7 @@ const summaryColumns: readonly Column<Summary>[] = [
   { header: 'REPLACEMENT', cell: replacementText },
 ]
 
-/** What is larger and no program is read like a log. */
+/** A larger file is read like a log, whatever it is: line by line, and never held as a whole. */
 const largestTextBytes = 4 * 2 ** 20
 const startBytes = 65_536
 const formats = ['table', 'json', 'sarif'] as const
@@ -36,7 +36,7 @@ const formats = ['table', 'json', 'sarif'] as const
 export const command = defineCommand({
   description:
     'Reads programs, scripts, pipelines, Postman collections, OpenAPI documents and access logs (also .gz).\n' +
-    'Exits with 1 if it finds any call, so that a pipeline can fail. Does not contact a server.\n' +
+    'Exits with 1 if it finds any call or cannot read a file, so that a pipeline can fail. Does not contact a server.\n' +
     'A finding is certain, likely or possible; --strict leaves out all but the certain ones.',
   arguments: {
     paths: {
@@ -66,11 +66,18 @@ export const command = defineCommand({
   async run(context, { args: { paths }, options }) {
     const { 'base-url': baseUrl, namespace } = options
     const format = options.format ?? options.output
-    const all = await findingsIn(filesOf(paths, context), { baseUrl })
+    const skipped: string[] = []
+    const all = await findingsIn(filesOf(paths, context), { baseUrl }, (file, error) => {
+      context.signal.throwIfAborted()
+      // Not a note: whoever reads only the answer has to know that it lacks something.
+      const reason = error instanceof Error ? error.message : String(error)
+      context.host.stderr.write(`${context.host.calledAs}: ${visible(`Skipped ${file}: ${reason}`)}\n`)
+      skipped.push(file)
+    })
     const shown = options.strict ? all.filter(({ confidence }) => confidence === 'certain') : all
     const findings = shown.map((finding) => scanned(finding, namespace))
     await report(context, findings, { format, isSummary: options.summary })
-    return findings.length === 0 ? 0 : 1
+    return findings.length + skipped.length === 0 ? 0 : 1
   },
 })
 
@@ -80,30 +87,37 @@ async function* filesOf(paths: readonly string[], { host, signal }: Context): As
     else yield* filesUnder([path], host.workingDir, signal)
 }
 
-/** Logs are read once, as they come; other files twice, because what one names another may use. */
-async function findingsIn(files: AsyncIterable<ScannedFile>, options: ScanOptions): Promise<Finding[]> {
+/** Logs are read once, as they come; other files twice, because what one names another may use. One may fail alone. */
+async function findingsIn(
+  files: AsyncIterable<ScannedFile>,
+  options: ScanOptions,
+  onSkipped: (file: string, error: unknown) => void,
+): Promise<Finding[]> {
   const scan = new Scan(options)
   const order = new Map<string, number>()
-  const texts: { readonly name: string; readonly text: () => Promise<string | undefined> }[] = []
+  const texts: [name: string, read: () => Promise<string | Finding[] | undefined>][] = []
   const found: Finding[] = []
   for await (const file of files) {
     order.set(file.name, order.size)
-    const content = await contentOf(file, options)
-    if (content === undefined) continue
-    if (typeof content !== 'string') found.push(...content)
-    else {
-      scan.survey(file.name, content)
-      // What cannot be read again is kept.
-      const again = async () => {
-        const text = await contentOf(file, options)
-        return typeof text === 'string' ? text : undefined
-      }
-      texts.push({ name: file.name, text: file.isRepeatable ? again : async () => content })
+    try {
+      const content = await contentOf(file, options)
+      if (typeof content === 'string') {
+        scan.survey(file.name, content)
+        // What cannot be read again is kept.
+        texts.push([file.name, file.isRepeatable ? () => contentOf(file, options) : async () => content])
+      } else found.push(...(content ?? []))
+    } catch (error) {
+      onSkipped(file.name, error)
     }
   }
-  for (const { name, text } of texts) scan.read(name, (await text()) ?? '')
-  found.push(...scan.findings())
-  return found.toSorted((a, b) => (order.get(a.file) ?? 0) - (order.get(b.file) ?? 0))
+  for (const [name, read] of texts)
+    try {
+      const text = await read()
+      if (typeof text === 'string') scan.read(name, text)
+    } catch (error) {
+      onSkipped(name, error)
+    }
+  return [...found, ...scan.findings()].toSorted((a, b) => (order.get(a.file) ?? 0) - (order.get(b.file) ?? 0))
 }
 
 /** The text of a file, or what a log has: that is never held as a whole. */
