@@ -4,7 +4,7 @@ import { ApiError } from '../api/errors.ts'
 import type { Context, Options, Session } from './command.ts'
 import type { Column } from './output/output.ts'
 
-export const everyNamespace = {
+export const allNamespacesOption = {
   'all-namespaces': { type: 'boolean', short: 'A', description: 'All namespaces you can use' },
 } as const satisfies Options
 
@@ -24,7 +24,7 @@ interface Listed<T> {
 }
 
 /** Lists one namespace or all of them. */
-export async function listIn<T extends InNamespace>(
+export async function listNamespaced<T extends InNamespace>(
   { signal }: Context,
   { client, namespace }: Session,
   isEverywhere: boolean,

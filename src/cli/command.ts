@@ -196,7 +196,7 @@ export interface Session {
   readonly client: Client
   readonly namespace: string
   /** The options that lead there again, for a line to copy: empty, or ` -n svc-ios`. */
-  readonly again: string
+  readonly sameTargetFlags: string
   readonly apiUrl: string
 }
 

@@ -5,7 +5,7 @@ import type { Context, Options } from './command.ts'
 import type { Host } from './host.ts'
 import { Failure } from './line/usage.ts'
 
-export const confirmed = {
+export const yesOption = {
   yes: { type: 'boolean', short: 'y', description: 'Skip the confirmation' },
 } as const satisfies Options
 

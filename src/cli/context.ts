@@ -70,12 +70,12 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
         await (await import('./connect/trust.ts')).meetServer(host, connection, signal)
       else warnOfClearText(connection)
       const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
-      const again = ['namespace', 'context'].map((name) => {
+      const flags = ['namespace', 'context'].map((name) => {
         const given = options[name]
         return given === undefined ? '' : ` ${name === 'namespace' ? '-n' : '--context'} ${given}`
       })
       const client = openClient(host, connection, { ...limits, secrets })
-      return { client, namespace, again: again.join(''), apiUrl: connection.apiUrl }
+      return { client, namespace, sameTargetFlags: flags.join(''), apiUrl: connection.apiUrl }
     },
     async print(items, columns, none) {
       if (format === 'table' && items.length === 0 && host.stdout.isTerminal) return note(none)

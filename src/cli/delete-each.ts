@@ -17,7 +17,7 @@ interface Deletion {
   /** The question to ask of `VMs a and b`; it says what is lost with them. */
   question(what: string, names: readonly string[]): string | Promise<string>
   /** The command that shows what is left, without the program's name. */
-  readonly lookAgain: string
+  readonly listCommand: string
   remove(name: string): Promise<Status>
   /** What is said of each; scripts rely on that of VMs. */
   readonly sentence?: (name: string) => string
@@ -35,7 +35,7 @@ const badness: readonly number[] = [
 ]
 
 export async function deleteEach(context: Context, deletion: Deletion): Promise<number> {
-  const { names, kind, lookAgain, remove, sentence = (name) => `Successfully deleted ${kind} ${name}` } = deletion
+  const { names, kind, listCommand, remove, sentence = (name) => `Successfully deleted ${kind} ${name}` } = deletion
   const { host, commands, secrets, isTalking } = context
   const distinct = [...new Set(names)]
   await confirmLoss(context, {
@@ -53,7 +53,10 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
       continue
     }
     if (context.signal.aborted)
-      throw new Interrupted('Stopped waiting; deletes already sent continue', `To see what is left: svc3 ${lookAgain}`)
+      throw new Interrupted(
+        'Stopped waiting; deletes already sent continue',
+        `To see what is left: svc3 ${listCommand}`,
+      )
     // Who is not let in, or finds nobody there, need not hear it for every name.
     if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
     failure = outcome

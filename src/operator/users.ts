@@ -7,7 +7,7 @@ import { StoredUsers } from '../auth/provider/stored-users.ts'
 import { SealError } from '../auth/seal.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { type Argument, type Context, defineCommand, type Options } from '../cli/command.ts'
-import { confirmed, confirmLoss } from '../cli/confirm.ts'
+import { confirmLoss, yesOption } from '../cli/confirm.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import { administrator, readConnection } from '../control-plane/connection.ts'
@@ -67,7 +67,7 @@ export const list = defineCommand({
 export const remove = defineCommand({
   description: 'Removes a user from the built-in identity provider. Their tokens stop working within seconds.',
   arguments: { email },
-  options: { ...confirmed, ...placeOptions },
+  options: { ...yesOption, ...placeOptions },
   examples: [{ line: 'svc3 server users remove ada@example.com', does: 'Remove a user and their tokens' }],
   async run(context, { args, options }) {
     await confirmLoss(context, {

@@ -1,7 +1,7 @@
 // Finds the command that the first words name. Global options may come before and between these words.
 import type { CommandTable, Entry, Leaf } from '../command.ts'
 import { didYouMean, nearest } from './suggest.ts'
-import { commandFor, commandMeant } from './synonyms.ts'
+import { suggestedCommand, synonymOf } from './synonyms.ts'
 import { UsageError } from './usage.ts'
 
 export interface Located {
@@ -98,7 +98,7 @@ function entryOf(
     ([name, { aliases, hiddenAliases }]) => name === word || aliases?.includes(word) || hiddenAliases?.includes(word),
   )
   if (known) return [word, known[1]]
-  const name = commandFor(word, table)
+  const name = synonymOf(word, table)
   const entry = name === undefined ? undefined : table[name]
   if (name !== undefined && entry) return [name, entry]
   const what = path.length === 0 ? `Unknown command "${word}"` : `Unknown command "${word}" for svc3 ${path.join(' ')}`
@@ -111,7 +111,7 @@ const helpHint = (path: readonly string[]): string => `Run ${['svc3', ...path].j
 /** A word of this table that is near or means nearly the same, or the word in another group: there the first at the root. */
 function meantBy(root: CommandTable, table: CommandTable, word: string): string | undefined {
   const names = Object.entries(table).flatMap(([name, entry]) => (entry.hidden ? [] : [name, ...(entry.aliases ?? [])]))
-  const here = (): string | undefined => commandMeant(word, table) ?? nearest(word, names)
+  const here = (): string | undefined => suggestedCommand(word, table) ?? nearest(word, names)
   return table === root ? (elsewhere(root, word) ?? here()) : (here() ?? elsewhere(root, word))
 }
 
@@ -119,7 +119,7 @@ function elsewhere(root: CommandTable, word: string): string | undefined {
   for (const [group, entry] of Object.entries(root)) {
     if (!('commands' in entry) || entry.hidden) continue
     const { commands } = entry
-    const there = Object.hasOwn(commands, word) ? word : (commandFor(word, commands) ?? commandMeant(word, commands))
+    const there = Object.hasOwn(commands, word) ? word : (synonymOf(word, commands) ?? suggestedCommand(word, commands))
     if (there !== undefined) return `svc3 ${group} ${there}`
   }
   return undefined

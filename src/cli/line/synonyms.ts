@@ -18,7 +18,7 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Words that mean something near: suggested, not run. */
-const meanings: Readonly<Record<string, readonly string[]>> = {
+const suggestions: Readonly<Record<string, readonly string[]>> = {
   run: ['deploy'],
   exec: ['ssh'],
   shell: ['ssh'],
@@ -54,14 +54,14 @@ const row = (of: Readonly<Record<string, readonly string[]>>, word: string): rea
   Object.hasOwn(of, word) ? of[word] : undefined
 
 /** The command of this table that the word stands for. */
-export const commandFor = (word: string, table: CommandTable): string | undefined => firstOf(row(synonyms, word), table)
+export const synonymOf = (word: string, table: CommandTable): string | undefined => firstOf(row(synonyms, word), table)
 
-export const commandMeant = (word: string, table: CommandTable): string | undefined =>
-  firstOf(row(meanings, word), table)
+export const suggestedCommand = (word: string, table: CommandTable): string | undefined =>
+  firstOf(row(suggestions, word), table)
 
 /** Every word that stands for a command of this table, with that command. */
 export const synonymsIn = (table: CommandTable): readonly (readonly [string, string])[] =>
   Object.keys(synonyms).flatMap((word) => {
-    const command = Object.hasOwn(table, word) ? undefined : commandFor(word, table)
+    const command = Object.hasOwn(table, word) ? undefined : synonymOf(word, table)
     return command === undefined ? [] : [[word, command] as const]
   })

@@ -28,7 +28,7 @@ describe('live table', () => {
     table.show(['a', 'b'])
     await eventually(() => assert.equal(text(), 'NAME\na\nb\n'))
     table.show(['b'])
-    table.say('Connection lost; reconnecting…')
+    table.setStatus('Connection lost; reconnecting…')
     await eventually(() => assert.ok(text().endsWith('\x1b[3A\r\x1b[JNAME\nb\nConnection lost; reconnecting…\n')))
     table.show([])
     await table.end()
@@ -47,7 +47,7 @@ describe('live table', () => {
     for (const color of [false, true]) {
       const { table, text } = start(24, wide, () => ({ ...rendering(), format: 'wide', color }))
       table.show(['a', 'b'])
-      table.say('c'.repeat(100))
+      table.setStatus('c'.repeat(100))
       await eventually(() => assert.match(text(), /c…\n$/))
       await table.end()
       const drawn = stripVTControlCharacters(text()).split('\n')

@@ -7,7 +7,7 @@ interface LiveTable<T> {
   /** The rows as they are now; drawn soon. Throws when the last drawing failed. */
   show(items: readonly T[]): void
   /** A line below the table; undefined removes it. */
-  say(text: string | undefined): void
+  setStatus(text: string | undefined): void
   /** Draws what has not been drawn, and leaves it there. */
   end(): Promise<void>
 }
@@ -63,7 +63,7 @@ export function liveTable<T>(
       items = now
       soon()
     },
-    say(text) {
+    setStatus(text) {
       if (text === below) return
       below = text
       soon()

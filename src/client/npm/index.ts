@@ -3,9 +3,9 @@
 import { ApiError } from '../../api/errors.ts'
 import { publishedOperations } from '../../api/index.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
+import { callUntilDone } from '../call-until-done.ts'
 import { type CallInput, createClient as createCore, type ListOperation, type RawInput, randomKey } from '../client.ts'
 import { fetchTransport } from '../fetch.ts'
-import { longCall } from '../long-call.ts'
 import { createRevision } from '../revision.ts'
 import { ConnectionError } from '../transport.ts'
 import { watch as watchList } from '../watch.ts'
@@ -49,7 +49,7 @@ export const createClient: typeof declared.createClient = (options) => {
     const input = inputFor(operation, flat)
     if (!isPost(operation) || attempts === 1) return await core.call(operation, input as CallInput<Operation>)
     const { idempotencyKey = randomKey(), timeoutMs: limitMs = changeMs } = input
-    return await longCall(once, operation, { ...input, idempotencyKey } as never, limitMs)
+    return await callUntilDone(once, operation, { ...input, idempotencyKey } as never, limitMs)
   }
 
   const watch = (id: string, flat: Flat = {}): AsyncGenerator<unknown> => {

@@ -1,7 +1,7 @@
 // svc3 image delete
 import { deleteImage } from '../../../api/images/images.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { confirmed } from '../../confirm.ts'
+import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -9,7 +9,7 @@ export const command = defineCommand({
   arguments: {
     names: { value: 'NAME', description: 'images to delete', names: 'images', required: true, repeatable: true },
   },
-  options: { ...confirmed, ...namespaced, ...printed },
+  options: { ...yesOption, ...namespaced, ...printed },
   examples: [{ line: 'svc3 image delete sonoma', does: 'Delete an image' }],
   async run(context, { args: { names }, options: { yes } }) {
     const { client, namespace } = await context.connect()
@@ -19,7 +19,7 @@ export const command = defineCommand({
       nouns: ['image', 'images'],
       yes,
       question: (images) => `Delete ${images} from the cluster?`,
-      lookAgain: 'image list',
+      listCommand: 'image list',
       remove: (image) => client.call(deleteImage, { params: { namespace, image }, signal: context.signal }),
     })
   },

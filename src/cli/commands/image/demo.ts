@@ -31,7 +31,7 @@ export const command = defineCommand({
   ],
   async run(context, { args, options: { type } }) {
     const image = builtIn(args.image ?? 'tiny')
-    const { client, namespace, again } = await context.connect()
+    const { client, namespace, sameTargetFlags } = await context.connect()
     const { signal } = context
     const nodes = type === undefined ? await client.listAll(listNodes, { params: { namespace }, signal }) : []
     const types = type === undefined ? [...new Set(nodes.map(({ architecture }) => architecture))].sort() : [type]
@@ -51,7 +51,7 @@ export const command = defineCommand({
     for (const { message } of refusals) context.note(message)
     const names = images.map(({ name }) => name)
     await context.done(`Added ${names.map((name) => `image ${name}`).join(' and ')}.`, images)
-    context.note(`Deploy a VM: svc3 vm deploy --image ${names[0]}${again}`)
+    context.note(`Deploy a VM: svc3 vm deploy --image ${names[0]}${sameTargetFlags}`)
     return 0
   },
 })

@@ -24,7 +24,7 @@ export const command = defineCommand({
   async run(context, { args: { image }, options }) {
     const body = selectionOf(options)
     const session = await context.connect()
-    const { client, namespace, again } = session
+    const { client, namespace, sameTargetFlags } = session
     const { items } = await client.call(addCachedImage, { params: { namespace, image }, body, signal: context.signal })
     await context.print(items, resultColumns, 'No nodes.')
     const refused = items.filter(isRefused)
@@ -35,7 +35,7 @@ export const command = defineCommand({
       if (failed)
         throw new Failure(
           `Node ${failed.node} could not fetch image ${image}: ${failed.errorMessage ?? 'failed'}`,
-          `The agent keeps trying. Run svc3 imagecache info ${image}${again} to see all nodes`,
+          `The agent keeps trying. Run svc3 imagecache info ${image}${sameTargetFlags} to see all nodes`,
         )
       context.note(`Image ${image} is on ${copies.map(({ node }) => node).join(', ') || 'no node'}`)
     }

@@ -14,11 +14,11 @@ interface Awaited {
 /** Their copies, once none of them is being fetched any more. */
 export async function untilCached(
   context: Context,
-  { client, namespace, again }: Session,
+  { client, namespace, sameTargetFlags }: Session,
   { image, nodes, timeoutMs }: Awaited,
 ): Promise<CachedCopy[]> {
   const { followList } = await import('../../../client/follow-list.ts')
-  const next = `To follow it: svc3 imagecache info ${image}${again}`
+  const next = `To follow it: svc3 imagecache info ${image}${sameTargetFlags}`
   const late = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([context.signal, late])
   const show = linePerNode(startBoard(context), image)

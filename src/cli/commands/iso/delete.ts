@@ -1,7 +1,7 @@
 // svc3 iso delete
 import { deleteIso } from '../../../api/images/isos.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { confirmed } from '../../confirm.ts'
+import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -9,7 +9,7 @@ export const command = defineCommand({
   arguments: {
     names: { value: 'NAME', description: 'ISOs to delete', names: 'isos', required: true, repeatable: true },
   },
-  options: { ...confirmed, ...namespaced, ...printed },
+  options: { ...yesOption, ...namespaced, ...printed },
   examples: [{ line: 'svc3 iso delete ventura.iso', does: 'Delete an image' }],
   async run(context, { args: { names }, options: { yes } }) {
     const { client, namespace } = await context.connect()
@@ -19,7 +19,7 @@ export const command = defineCommand({
       nouns: ['ISO', 'ISOs'],
       yes,
       question: (isos) => `Delete ${isos} from the cluster?`,
-      lookAgain: 'iso list',
+      listCommand: 'iso list',
       remove: (iso) => client.call(deleteIso, { params: { namespace, iso }, signal: context.signal }),
     })
   },

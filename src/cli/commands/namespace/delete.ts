@@ -5,7 +5,7 @@ import { listServiceAccounts } from '../../../api/access/service-accounts.ts'
 import { listVmConfigs } from '../../../api/vms/vm-configs.ts'
 import type { Client } from '../../../client/client.ts'
 import { connected, defineCommand, millisecondsOf, printed, waiting } from '../../command.ts'
-import { confirmed } from '../../confirm.ts'
+import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -19,7 +19,7 @@ export const command = defineCommand({
       repeatable: true,
     },
   },
-  options: { ...confirmed, ...waiting, ...connected, ...printed },
+  options: { ...yesOption, ...waiting, ...connected, ...printed },
   examples: [{ line: 'svc3 namespace delete svc-ios', does: 'Delete a namespace' }],
   async run(context, { args: { names }, options }) {
     const { client } = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
@@ -33,7 +33,7 @@ export const command = defineCommand({
         const lost = contents.flat()
         return `Delete ${namespaces}?${lost.length === 0 ? '' : ` This also deletes ${lost.join(', ')}.`}`
       },
-      lookAgain: 'namespace list',
+      listCommand: 'namespace list',
       remove: (namespace) => client.call(deleteNamespace, { params: { namespace }, signal: context.signal }),
       sentence: (name) => `Namespace ${name} deleted.`,
     })

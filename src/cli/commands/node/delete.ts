@@ -1,7 +1,7 @@
 // svc3 node delete
 import { deleteNode } from '../../../api/nodes/nodes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { confirmed } from '../../confirm.ts'
+import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -9,10 +9,10 @@ export const command = defineCommand({
   arguments: {
     nodes: { value: 'NODE', description: 'nodes to remove', required: true, repeatable: true },
   },
-  options: { ...confirmed, ...namespaced, ...printed },
+  options: { ...yesOption, ...namespaced, ...printed },
   examples: [{ line: 'svc3 node delete mini-arm-13', does: 'Remove a host' }],
   async run(context, { args: { nodes }, options: { yes } }) {
-    const { client, namespace, again } = await context.connect()
+    const { client, namespace, sameTargetFlags } = await context.connect()
     return deleteEach(context, {
       names: nodes,
       kind: 'node',
@@ -20,7 +20,7 @@ export const command = defineCommand({
       yes,
       question: (hosts, { length }) =>
         `Remove ${hosts} from the cluster? ${length === 1 ? 'It needs a join token' : 'They need join tokens'} to come back.`,
-      lookAgain: `node list${again}`,
+      listCommand: `node list${sameTargetFlags}`,
       remove: (name) => client.call(deleteNode, { params: { namespace, name }, signal: context.signal }),
       sentence: (name) => `Node ${name} removed from the cluster.`,
     })

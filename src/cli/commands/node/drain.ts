@@ -2,7 +2,7 @@
 import { drainNode, listNodes, type Node } from '../../../api/nodes/nodes.ts'
 import { timeLeft } from '../../../rules/durations.ts'
 import { type Context, defineCommand, millisecondsOf, namespaced, printed, type Session } from '../../command.ts'
-import { confirmed, confirmLoss, namesText } from '../../confirm.ts'
+import { confirmLoss, namesText, yesOption } from '../../confirm.ts'
 import { followRecord } from '../../follow-record.ts'
 import { nodeArgument } from './node-argument.ts'
 
@@ -12,7 +12,7 @@ export const command = defineCommand({
   arguments: nodeArgument,
   options: {
     'delete-vms': { type: 'boolean', description: 'Delete its VMs and their disks' },
-    ...confirmed,
+    ...yesOption,
     wait: { type: 'boolean', description: 'Wait until it is empty' },
     timeout: {
       type: 'minutes',
@@ -66,7 +66,7 @@ async function untilEmpty(context: Context, session: Session, node: Node, minute
     step: ({ vms }) => ({ text: `waiting for ${vms.join(', ')}` }),
     timeout: minutes === undefined ? undefined : late(millisecondsOf(minutes)),
     what: 'the drain',
-    next: `To see the node: svc3 node list ${name}${session.again}`,
+    next: `To see the node: svc3 node list ${name}${session.sameTargetFlags}`,
   })
   return empty ?? { ...node, vms: [] }
 }

@@ -1,12 +1,12 @@
 // svc3 regcred remove
 import { removeRegistryCredential } from '../../../api/access/registry-credentials.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { confirmed, confirmLoss } from '../../confirm.ts'
+import { confirmLoss, yesOption } from '../../confirm.ts'
 import { checkServer, serverArgument } from './server.ts'
 
 export const command = defineCommand({
   arguments: { server: serverArgument },
-  options: { ...confirmed, ...namespaced, ...printed },
+  options: { ...yesOption, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 regcred remove https://ghcr.io', does: 'Remove credentials from the default namespace' },
     { line: 'svc3 regcred remove http://10.0.0.7:5000 -n svc-ios', does: 'Remove credentials from another namespace' },

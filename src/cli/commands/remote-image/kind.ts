@@ -4,8 +4,8 @@ import type { RemoteItem } from '../../../api/images/image-operations.ts'
 import type { Image } from '../../../api/images/images.ts'
 import * as api from '../../../api/images/remote-images.ts'
 import type { Client } from '../../../client/client.ts'
+import { awaitChange } from '../../await-change.ts'
 import type { Context } from '../../command.ts'
-import { longRequest } from '../../long-request.ts'
 import type { Column } from '../../output/output.ts'
 import { type ImageKind, imageKind } from '../image/kind.ts'
 
@@ -25,7 +25,7 @@ interface RemoteList {
 interface Wanted {
   readonly namespace: string
   readonly remote: string
-  readonly again: string
+  readonly sameTargetFlags: string
 }
 
 interface Pull {
@@ -36,13 +36,13 @@ interface Pull {
 export const remoteImages: Remote = {
   kind: imageKind,
   list: (client, namespace, signal) => client.call(api.listRemoteImages, { params: { namespace }, signal }),
-  pull: (context, client, { namespace, remote, again }, body, timeoutMs) =>
-    longRequest(
+  pull: (context, client, { namespace, remote, sameTargetFlags }, body, timeoutMs) =>
+    awaitChange(
       context,
       client,
       api.pullRemoteImage,
       { params: { namespace, remoteimage: remote }, body },
-      { timeoutMs, what: 'the pull', next: `To follow it: svc3 image list${again}` },
+      { timeoutMs, what: 'the pull', next: `To follow it: svc3 image list${sameTargetFlags}` },
     ),
 }
 

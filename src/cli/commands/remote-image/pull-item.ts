@@ -25,11 +25,17 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   const { name, description } = choice
   if (name !== undefined) checkName(name, kind.word)
   const session = await context.connect({ attempts: 1 })
-  const { client, namespace, again } = session
+  const { client, namespace, sameTargetFlags } = session
   const body = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) }
-  const begun = await remote.pull(context, client, { namespace, remote: choice.remote, again }, body, choice.timeoutMs)
+  const begun = await remote.pull(
+    context,
+    client,
+    { namespace, remote: choice.remote, sameTargetFlags },
+    body,
+    choice.timeoutMs,
+  )
   const word = kind.word === 'iso' ? 'ISO' : 'Image'
-  const look = `svc3 ${kind.word} list ${begun.name}${again}`
+  const look = `svc3 ${kind.word} list ${begun.name}${sameTargetFlags}`
   if (!choice.wait) {
     await context.done(`Pulling ${kind.word} ${begun.name}. Run ${look} to see the progress.`, begun)
     return 0
@@ -45,7 +51,7 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   if (ended?.state !== 'Ready')
     throw new Failure(
       `${word} ${begun.name} ${ended ? `could not be pulled: ${ended.errorMessage ?? 'failed'}` : 'was deleted'}`,
-      ended ? `Run svc3 ${kind.word} delete ${begun.name}${again} to free its name` : 'Pull it again',
+      ended ? `Run svc3 ${kind.word} delete ${begun.name}${sameTargetFlags} to free its name` : 'Pull it again',
     )
   await context.done(`${word} ${begun.name} pulled.`, ended)
   if (ended.warning !== undefined) context.note(ended.warning)

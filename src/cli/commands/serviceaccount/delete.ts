@@ -1,7 +1,7 @@
 // svc3 serviceaccount delete
 import { deleteServiceAccount } from '../../../api/access/service-accounts.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { confirmed } from '../../confirm.ts'
+import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -15,10 +15,10 @@ export const command = defineCommand({
       repeatable: true,
     },
   },
-  options: { ...confirmed, ...namespaced, ...printed },
+  options: { ...yesOption, ...namespaced, ...printed },
   examples: [{ line: 'svc3 serviceaccount delete jenkins -n svc-ios', does: 'Delete an account and its tokens' }],
   async run(context, { args: { names }, options: { yes } }) {
-    const { client, namespace, again } = await context.connect()
+    const { client, namespace, sameTargetFlags } = await context.connect()
     return deleteEach(context, {
       names,
       kind: 'service account',
@@ -26,7 +26,7 @@ export const command = defineCommand({
       yes,
       question: (accounts, { length }) =>
         `Delete ${accounts} in ${namespace}? ${length === 1 ? 'Its' : 'Their'} tokens stop working.`,
-      lookAgain: `serviceaccount list${again}`,
+      listCommand: `serviceaccount list${sameTargetFlags}`,
       remove: (serviceaccount) =>
         client.call(deleteServiceAccount, { params: { namespace, serviceaccount }, signal: context.signal }),
       sentence: (name) => `Service account ${name} deleted from namespace ${namespace}.`,

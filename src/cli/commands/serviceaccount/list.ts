@@ -1,6 +1,6 @@
 // svc3 serviceaccount list
 import { listServiceAccounts, type ServiceAccount } from '../../../api/access/service-accounts.ts'
-import { everyNamespace, listIn } from '../../all-namespaces.ts'
+import { allNamespacesOption, listNamespaced } from '../../all-namespaces.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import type { Column } from '../../output/output.ts'
 import { printChosen } from '../../print-chosen.ts'
@@ -16,11 +16,11 @@ export const command = defineCommand({
   arguments: {
     names: { value: 'NAME', description: 'only these accounts', names: 'service-accounts', repeatable: true },
   },
-  options: { ...everyNamespace, ...namespaced, ...printed },
+  options: { ...allNamespacesOption, ...namespaced, ...printed },
   examples: [{ line: 'svc3 sa list -n svc-ios', does: 'List service accounts' }],
   async run(context, { args: { names }, options }) {
     const session = await context.connect()
-    const listed = await listIn(context, session, options['all-namespaces'], columns, (namespace) =>
+    const listed = await listNamespaced(context, session, options['all-namespaces'], columns, (namespace) =>
       session.client.listAll(listServiceAccounts, { params: { namespace }, signal: context.signal }),
     )
     return printChosen(context, {

@@ -1,7 +1,7 @@
 // svc3 vm-config delete
 import { deleteVmConfig } from '../../../api/vms/vm-configs.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { confirmed } from '../../confirm.ts'
+import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -15,17 +15,17 @@ export const command = defineCommand({
       repeatable: true,
     },
   },
-  options: { ...confirmed, ...namespaced, ...printed },
+  options: { ...yesOption, ...namespaced, ...printed },
   examples: [{ line: 'svc3 vm-config delete ios-build', does: 'Delete a configuration' }],
   async run(context, { args: { names }, options: { yes } }) {
-    const { client, namespace, again } = await context.connect()
+    const { client, namespace, sameTargetFlags } = await context.connect()
     return deleteEach(context, {
       names,
       kind: 'vm config',
       nouns: ['VM configuration', 'VM configurations'],
       yes,
       question: (configs) => `Delete ${configs} in ${namespace}?`,
-      lookAgain: `vm-config list${again}`,
+      listCommand: `vm-config list${sameTargetFlags}`,
       remove: (vmconfig) => client.call(deleteVmConfig, { params: { namespace, vmconfig }, signal: context.signal }),
     })
   },

@@ -1,6 +1,6 @@
 // svc3 vm-config list
 import { listVmConfigs } from '../../../api/vms/vm-configs.ts'
-import { everyNamespace, listIn } from '../../all-namespaces.ts'
+import { allNamespacesOption, listNamespaced } from '../../all-namespaces.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { printChosen } from '../../print-chosen.ts'
 import { columns } from './columns.ts'
@@ -9,11 +9,11 @@ export const command = defineCommand({
   arguments: {
     names: { value: 'NAME', description: 'only these VM configurations', names: 'vm-configs', repeatable: true },
   },
-  options: { ...everyNamespace, ...namespaced, ...printed },
+  options: { ...allNamespacesOption, ...namespaced, ...printed },
   examples: [{ line: 'svc3 vm-config list -o wide', does: 'List the configurations of the default namespace' }],
   async run(context, { args: { names }, options }) {
     const session = await context.connect()
-    const listed = await listIn(context, session, options['all-namespaces'], columns, (namespace) =>
+    const listed = await listNamespaced(context, session, options['all-namespaces'], columns, (namespace) =>
       session.client.listAll(listVmConfigs, { params: { namespace }, signal: context.signal }),
     )
     return printChosen(context, {

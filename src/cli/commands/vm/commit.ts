@@ -1,9 +1,9 @@
 // svc3 vm commit
 import { commitVm } from '../../../api/vms/vms.ts'
+import { awaitChange } from '../../await-change.ts'
 import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
-import { longRequest } from '../../long-request.ts'
 import { described } from '../image/options.ts'
-import { followed, tellOfImage } from './parts/captured-image.ts'
+import { followed, reportImage } from './parts/captured-image.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
@@ -21,11 +21,11 @@ export const command = defineCommand({
   async run(context, { args: { vm }, options: { description, wait, timeout } }) {
     const body = description === undefined ? {} : { description }
     const session = await context.connect({ attempts: 1 })
-    const { client, namespace, again } = session
+    const { client, namespace, sameTargetFlags } = session
     const timeoutMs = millisecondsOf(timeout)
-    const request = { timeoutMs, what: 'the commit', next: `To follow it: svc3 vm show ${vm}${again}` }
-    const image = await longRequest(context, client, commitVm, { params: { namespace, vm }, body }, request)
+    const request = { timeoutMs, what: 'the commit', next: `To follow it: svc3 vm show ${vm}${sameTargetFlags}` }
+    const image = await awaitChange(context, client, commitVm, { params: { namespace, vm }, body }, request)
     const what = `Committing VM ${vm} to`
-    return tellOfImage(context, { session, image, isWaiting: wait, timeoutMs, what })
+    return reportImage(context, { session, image, isWaiting: wait, timeoutMs, what })
   },
 })

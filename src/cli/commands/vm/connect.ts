@@ -18,9 +18,10 @@ export const command = defineCommand({
   ],
   async run(context, { args, options: { port } }) {
     const { signal } = context
-    const { namespace, again } = await context.connect()
+    const { namespace, sameTargetFlags } = await context.connect()
     const dial = dialerFor(context, { namespace, vm: args.vm, port })
-    const stream = port === 'ssh' ? await dialUntilGreeted(dial, { vm: args.vm, signal, again }) : await dial(signal)
+    const stream =
+      port === 'ssh' ? await dialUntilGreeted(dial, { vm: args.vm, signal, sameTargetFlags }) : await dial(signal)
     await splice(context.host, stream)
     return 0
   },

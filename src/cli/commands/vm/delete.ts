@@ -1,7 +1,7 @@
 // svc3 vm delete
 import { deleteVm, listVms } from '../../../api/vms/vms.ts'
 import { defineCommand, millisecondsOf, namespaced, printed, type Session, waiting } from '../../command.ts'
-import { confirmed } from '../../confirm.ts'
+import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 import { UsageError } from '../../line/usage.ts'
 
@@ -16,7 +16,7 @@ export const command = defineCommand({
       description: 'Delete all VMs with these labels',
     },
     force: { type: 'boolean', description: 'Forget a VM whose node does not answer (admin)' },
-    ...confirmed,
+    ...yesOption,
     // A node gives a guest some time to shut down.
     timeout: { ...waiting.timeout, default: 5 },
     ...namespaced,
@@ -32,7 +32,7 @@ export const command = defineCommand({
     if (args.names.length === 0 && label.length === 0) throw new UsageError('Specify VMs to delete, or --label')
     if (args.names.length > 0 && label.length > 0) throw new UsageError('Specify VMs or --label, not both')
     const session = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
-    const { client, namespace, again } = session
+    const { client, namespace, sameTargetFlags } = session
     const names = label.length === 0 ? args.names : await labelled(session, label.join(','), context.signal)
     if (names.length === 0) context.note(`No VMs with label ${label.join(',')} in ${namespace}`)
     return deleteEach(context, {
@@ -41,7 +41,7 @@ export const command = defineCommand({
       nouns: ['VM', 'VMs'],
       yes: options.yes,
       question: (vms, { length }) => `Delete ${vms} in ${namespace} with ${length === 1 ? 'its disk' : 'their disks'}?`,
-      lookAgain: `vm list${again}`,
+      listCommand: `vm list${sameTargetFlags}`,
       remove: (vm) =>
         client.call(deleteVm, {
           params: { namespace, vm },

@@ -5,6 +5,7 @@ import { deployVm, type Vm } from '../../../api/vms/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
+import { awaitChange } from '../../await-change.ts'
 import {
   type Context,
   defineCommand,
@@ -16,7 +17,6 @@ import {
   waitsByItself,
 } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
-import { longRequest } from '../../long-request.ts'
 import { visible } from '../../output/output.ts'
 import { columns } from './parts/columns.ts'
 import { estimate } from './parts/estimate.ts'
@@ -120,18 +120,18 @@ interface How {
  */
 async function deploy(
   context: Context,
-  { client, namespace, again }: Session,
+  { client, namespace, sameTargetFlags }: Session,
   body: VmDeployment & { readonly name: string },
   { isWaiting, timeoutMs }: How,
 ): Promise<Vm> {
   const { name } = body
-  const request = { timeoutMs, what: 'the deploy', next: `To delete it: svc3 vm delete ${name}${again}` }
+  const request = { timeoutMs, what: 'the deploy', next: `To delete it: svc3 vm delete ${name}${sameTargetFlags}` }
   const params = { namespace }
-  if (!isWaiting) return longRequest(context, client, deployVm, { params, query: { wait: false }, body }, request)
+  if (!isWaiting) return awaitChange(context, client, deployVm, { params, query: { wait: false }, body }, request)
   // Scripts look for this line as it stands.
   if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
   const followed = { client, namespace, name }
-  return whileFollowing(context, followed, () => longRequest(context, client, deployVm, { params, body }, request))
+  return whileFollowing(context, followed, () => awaitChange(context, client, deployVm, { params, body }, request))
 }
 
 async function underFreeName(prefix: string, attempt: (name: string) => Promise<Vm>): Promise<Vm> {

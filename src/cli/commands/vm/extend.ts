@@ -2,7 +2,7 @@
 import { extendVm, getVm } from '../../../api/vms/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { confirmed, confirmLoss } from '../../confirm.ts'
+import { confirmLoss, yesOption } from '../../confirm.ts'
 import { UsageError } from '../../line/usage.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
@@ -13,7 +13,7 @@ export const command = defineCommand({
     ...vmArgument,
     ttl: { value: 'TTL', description: 'time left from now, such as 2h; 0 for no limit', required: true },
   },
-  options: { ...confirmed, ...namespaced, ...printed },
+  options: { ...yesOption, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 vm extend demo 2h', does: 'Delete the VM two hours from now' },
     { line: 'svc3 vm extend demo 2h --yes', does: 'The same, without a question' },

@@ -1,6 +1,6 @@
 // svc3 vm get-push-status
 import { listPushJobs } from '../../../api/vms/push-jobs.ts'
-import { everyNamespace, listIn } from '../../all-namespaces.ts'
+import { allNamespacesOption, listNamespaced } from '../../all-namespaces.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { visible } from '../../output/output.ts'
 import { printChosen } from '../../print-chosen.ts'
@@ -9,14 +9,14 @@ import { columns, waitsFor } from './parts/push-columns.ts'
 export const command = defineCommand({
   description: 'Apple silicon only. Finished jobs are listed for an hour.',
   arguments: { names: { value: 'JOB', description: 'only these jobs', repeatable: true } },
-  options: { ...everyNamespace, ...namespaced, ...printed },
+  options: { ...allNamespacesOption, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 vm get-push-status', does: 'List push jobs and their progress' },
     { line: 'svc3 vm get-push-status vm-push-4k2vx -o wide', does: 'Show one job with its digest or error' },
   ],
   async run(context, { args: { names }, options }) {
     const session = await context.connect()
-    const listed = await listIn(context, session, options['all-namespaces'], columns, (namespace) =>
+    const listed = await listNamespaced(context, session, options['all-namespaces'], columns, (namespace) =>
       session.client.listAll(listPushJobs, { params: { namespace }, signal: context.signal }),
     )
     const code = await printChosen(context, {

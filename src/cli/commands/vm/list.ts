@@ -1,7 +1,7 @@
 // svc3 vm list
 import { getVm, listVms, type Vm } from '../../../api/vms/vms.ts'
 import { isVmName } from '../../../rules/names.ts'
-import { everyNamespace, listIn } from '../../all-namespaces.ts'
+import { allNamespacesOption, listNamespaced } from '../../all-namespaces.ts'
 import { type Context, defineCommand, namespaced, printed, type Session } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
 import { visible } from '../../output/output.ts'
@@ -16,7 +16,7 @@ export const command = defineCommand({
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Only VMs with these labels' },
     owner: { type: 'string', value: 'OWNER', description: 'Only VMs of this user or service account; "me" is you' },
     watch: { type: 'boolean', description: 'Follow changes until Ctrl-C' },
-    ...everyNamespace,
+    ...allNamespacesOption,
     ...namespaced,
     ...printed,
   },
@@ -51,12 +51,12 @@ export const command = defineCommand({
       const isWanted = (vm: Vm): boolean => isMeant(vm) && (names.length === 0 || names.includes(vm.name))
       return followVms(context, session, { query, isWanted, none: `No VMs${which} in ${session.namespace}` })
     }
-    const listed = await listIn(context, session, isEverywhere, columns, (namespace) =>
+    const listed = await listNamespaced(context, session, isEverywhere, columns, (namespace) =>
       session.client.listAll(listVms, { params: { namespace }, query, signal: context.signal }),
     )
     const items = listed.items.filter(isMeant)
     const chosen = items.filter(({ name }) => names.length === 0 || names.includes(name))
-    noteReasons(context, chosen, session.again)
+    noteReasons(context, chosen, session.sameTargetFlags)
     if (context.format === 'wide' && names.length === 1) await noteVerdicts(context, session, chosen)
     return printChosen(context, {
       ...listed,

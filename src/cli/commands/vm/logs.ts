@@ -21,7 +21,7 @@ export const command = defineCommand({
   ],
   async run(context, { args, options: { follow, tail } }) {
     const session = await context.connect()
-    const shown = context.host.stdout.isTerminal ? forEyes() : (chunk: Uint8Array) => chunk
+    const shown = context.host.stdout.isTerminal ? printable() : (chunk: Uint8Array) => chunk
     try {
       if (follow) await followLogs(context, session, { vm: args.vm, tail, shown })
       else await readLogs(context, session, { vm: args.vm, query: tail === undefined ? {} : { tail }, shown })
@@ -91,7 +91,7 @@ async function followLogs(
         failure ??
         new Failure(
           `The log stream of VM ${vm} keeps ending`,
-          `Run svc3 vm show ${vm}${session.again} to see its state`,
+          `Run svc3 vm show ${vm}${session.sameTargetFlags} to see its state`,
         )
       )
     if (!isLost) context.note(lostText)
@@ -101,7 +101,7 @@ async function followLogs(
 }
 
 /** On a terminal, what a guest writes must not move the cursor or change titles; a pipe gets every byte. */
-function forEyes(): Shown {
+function printable(): Shown {
   const decoder = new TextDecoder()
   return (chunk) =>
     decoder

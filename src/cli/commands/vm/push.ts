@@ -50,7 +50,7 @@ export const command = defineCommand({
     const { jobName } = answer
     if (!wait) {
       await context.done(`Push job ${jobName} started.`, answer)
-      context.note(`To follow it: svc3 vm get-push-status ${jobName}${session.again}`)
+      context.note(`To follow it: svc3 vm get-push-status ${jobName}${session.sameTargetFlags}`)
       return exitCodes.done
     }
     context.note(`Push job ${jobName} started`)

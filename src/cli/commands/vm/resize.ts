@@ -1,9 +1,9 @@
 // svc3 vm resize
 import { resizeVm, type Vm } from '../../../api/vms/vms.ts'
+import { awaitChange } from '../../await-change.ts'
 import { type Context, defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
 import { choosePassword } from '../../connect/password.ts'
 import { exitCodes, UsageError } from '../../line/usage.ts'
-import { longRequest } from '../../long-request.ts'
 import { visible } from '../../output/output.ts'
 import { whileFollowing } from './parts/follow.ts'
 import { vmArgument } from './parts/vm-argument.ts'
@@ -40,12 +40,12 @@ export const command = defineCommand({
     if (size === undefined)
       throw new UsageError(`Invalid size "${gb}": specify a whole number of GB`, 'For example: svc3 vm resize demo 120')
     const credentials = await credentialsOf(context, name, options)
-    const { client, namespace, again } = await context.connect({ attempts: 1 })
+    const { client, namespace, sameTargetFlags } = await context.connect({ attempts: 1 })
     const input = { params: { namespace, vm: name }, body: { size, ...credentials } }
-    const next = `To follow it: svc3 vm show ${name}${again}`
+    const next = `To follow it: svc3 vm show ${name}${sameTargetFlags}`
     const request = { timeoutMs: millisecondsOf(options.timeout), what: 'the resize', next }
     const vm = await whileFollowing(context, { client, namespace, name }, () =>
-      longRequest(context, client, resizeVm, input, request),
+      awaitChange(context, client, resizeVm, input, request),
     )
     await context.done(`The disk of VM ${name} is now ${vm.diskGb ?? size} GB.`, vm)
     return tellRest(context, vm, credentials !== undefined)

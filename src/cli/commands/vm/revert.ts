@@ -1,6 +1,6 @@
 // svc3 vm revert
 import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
-import { confirmed, confirmLoss } from '../../confirm.ts'
+import { confirmLoss, yesOption } from '../../confirm.ts'
 import { changePower } from './parts/power.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
@@ -8,7 +8,7 @@ export const command = defineCommand({
   description:
     'Intel-based VMs only. Stops the VM and starts it from the latest version of its image. Changes on its disk that were not\nsaved or committed are lost.',
   arguments: vmArgument,
-  options: { ...confirmed, ...waiting, ...namespaced, ...printed },
+  options: { ...yesOption, ...waiting, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 vm revert demo', does: 'Go back to the latest version of the image' },
     { line: 'svc3 vm revert demo --yes', does: 'The same, without a question' },

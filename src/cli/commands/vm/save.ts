@@ -1,9 +1,9 @@
 // svc3 vm save
 import { saveVm } from '../../../api/vms/vms.ts'
+import { awaitChange } from '../../await-change.ts'
 import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
-import { longRequest } from '../../long-request.ts'
 import { checkName, described } from '../image/options.ts'
-import { followed, tellOfImage } from './parts/captured-image.ts'
+import { followed, reportImage } from './parts/captured-image.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 export const command = defineCommand({
@@ -24,11 +24,11 @@ export const command = defineCommand({
   async run(context, { args: { vm, image: name }, options: { description, wait, timeout } }) {
     const body = { imageName: checkName(name, 'image'), ...(description !== undefined && { description }) }
     const session = await context.connect({ attempts: 1 })
-    const { client, namespace, again } = session
+    const { client, namespace, sameTargetFlags } = session
     const timeoutMs = millisecondsOf(timeout)
-    const request = { timeoutMs, what: 'the save', next: `To follow it: svc3 image list ${name}${again}` }
-    const image = await longRequest(context, client, saveVm, { params: { namespace, vm }, body }, request)
+    const request = { timeoutMs, what: 'the save', next: `To follow it: svc3 image list ${name}${sameTargetFlags}` }
+    const image = await awaitChange(context, client, saveVm, { params: { namespace, vm }, body }, request)
     const what = `Saving VM ${vm} as`
-    return tellOfImage(context, { session, image, isWaiting: wait, timeoutMs, what })
+    return reportImage(context, { session, image, isWaiting: wait, timeoutMs, what })
   },
 })

@@ -37,9 +37,9 @@ export const command = defineCommand({
     // On a terminal ssh asks by itself, which is safer than any way of ours to hand a password over.
     const hasPassword = options['password-stdin'] && !host.stdin.isTerminal
     const password = hasPassword ? await readPassword(context, '') : undefined
-    const { client, namespace, again } = await context.connect()
+    const { client, namespace, sameTargetFlags } = await context.connect()
     const vm = await client.call(getVm, { params: { namespace, vm: args.vm }, signal })
-    mustAnswer(vm, again)
+    mustAnswer(vm, sameTargetFlags)
     const words = sshArguments({
       self: host.self,
       vm,
@@ -61,9 +61,9 @@ export const command = defineCommand({
 /** One that starts is waited for; of these, ssh would only say that the connection was closed. */
 const mute: readonly Vm['powerState'][] = ['pending', 'stopped', 'suspended', 'failed']
 
-function mustAnswer({ name, powerState }: Vm, again: string): void {
+function mustAnswer({ name, powerState }: Vm, sameTargetFlags: string): void {
   if (!mute.includes(powerState)) return
-  const hint = `Run svc3 vm show ${name}${again} to see its state`
+  const hint = `Run svc3 vm show ${name}${sameTargetFlags} to see its state`
   throw new ApiError('Conflict', `VM ${name} is ${powerState}; SSH cannot connect`, { hint })
 }
 

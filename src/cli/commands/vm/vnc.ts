@@ -28,12 +28,12 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 vm vnc demo', does: 'Print vnc://127.0.0.1:PORT for a viewer, and forward until Ctrl-C' }],
   async run(context, { args: { vm: name }, options }) {
     const { host, signal } = context
-    const { client, namespace, again } = await context.connect()
+    const { client, namespace, sameTargetFlags } = await context.connect()
     const vm = await client.call(getVm, { params: { namespace, vm: name }, signal })
     if (vm.vnc === undefined) {
       const [what, hint] =
         vm.status === 'Pending'
-          ? ['is not running yet', `Run svc3 vm show ${name}${again} to see its state`]
+          ? ['is not running yet', `Run svc3 vm show ${name}${sameTargetFlags} to see its state`]
           : ['has no screen', 'Deploy it without --disable-vnc']
       throw new ApiError('Conflict', `VM ${name} ${what}`, { hint })
     }

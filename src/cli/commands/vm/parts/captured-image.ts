@@ -19,10 +19,10 @@ interface CapturedImage {
   readonly what: string
 }
 
-export async function tellOfImage(context: Context, captured: CapturedImage): Promise<number> {
+export async function reportImage(context: Context, captured: CapturedImage): Promise<number> {
   const { session, image, isWaiting, timeoutMs, what } = captured
   const { name } = image
-  const look = `svc3 image list ${name}${session.again}`
+  const look = `svc3 image list ${name}${session.sameTargetFlags}`
   if (!isWaiting) {
     await context.done(`${what} image ${name}. To follow it: ${look}`, image)
     return 0
@@ -36,13 +36,13 @@ export async function tellOfImage(context: Context, captured: CapturedImage): Pr
     next: `To follow it: ${look}`,
   })
   if (!done) throw new Failure(`Image ${name} was deleted`, 'Save the VM again')
-  const { client, namespace, again } = session
+  const { client, namespace, sameTargetFlags } = session
   const ended = await client.call(getImage, { params: { namespace, image: name }, signal: context.signal })
   // A commit that failed leaves the image as it was, with the reason.
   if (ended.state === 'Failed' || ended.errorMessage !== undefined)
     throw new Failure(
       `Image ${name} failed: ${ended.errorMessage ?? 'no reason given'}`,
-      `Run svc3 image show ${name}${again} to see it`,
+      `Run svc3 image show ${name}${sameTargetFlags} to see it`,
     )
   await context.done(`Image ${name} is Ready.`, ended)
   return 0

@@ -1,8 +1,8 @@
 // What the power commands share: one request, answered when it is done.
 
 import { execVm, type vmCommands } from '../../../../api/vms/vms.ts'
+import { awaitChange } from '../../../await-change.ts'
 import { type Context, millisecondsOf } from '../../../command.ts'
-import { longRequest } from '../../../long-request.ts'
 import { whileFollowing } from './follow.ts'
 
 type PowerCommand = (typeof vmCommands)[number]
@@ -22,12 +22,12 @@ export async function changePower(
   power: PowerCommand,
   minutes: number,
 ): Promise<number> {
-  const { client, namespace, again } = await context.connect({ attempts: 1 })
+  const { client, namespace, sameTargetFlags } = await context.connect({ attempts: 1 })
   const input = { params: { namespace, vm: name }, body: { command: power } }
-  const next = `To follow it: svc3 vm show ${name}${again}`
+  const next = `To follow it: svc3 vm show ${name}${sameTargetFlags}`
   const request = { timeoutMs: millisecondsOf(minutes), what: `the ${power}`, next }
   const vm = await whileFollowing(context, { client, namespace, name }, () =>
-    longRequest(context, client, execVm, input, request),
+    awaitChange(context, client, execVm, input, request),
   )
   await context.done(`VM ${name} ${outcomes[power]}.`, vm)
   return 0

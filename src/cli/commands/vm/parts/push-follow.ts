@@ -12,7 +12,7 @@ export async function followJob(context: Context, session: Session, name: string
     isDone: ({ status }) => status !== 'Pending' && status !== 'Running',
     step: stepOf,
     what: 'the push',
-    next: `To follow it: svc3 vm get-push-status ${name}${session.again}`,
+    next: `To follow it: svc3 vm get-push-status ${name}${session.sameTargetFlags}`,
   })
   if (ended) return ended
   const { client, namespace } = session

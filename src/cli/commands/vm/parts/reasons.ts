@@ -24,7 +24,7 @@ export const verdictText = ({ name, reason }: NonNullable<Vm['nodes']>[number]):
 const maxNotes = 5
 
 /** Below a table: why VMs of it are pending, failed or do not boot. */
-export function noteReasons(context: Context, vms: readonly Vm[], again: string): void {
+export function noteReasons(context: Context, vms: readonly Vm[], sameTargetFlags: string): void {
   const notes = vms.flatMap((vm) => {
     const pending = pendingReason(vm)
     if (pending) return [`VM ${vm.name} is pending: ${pending}`]
@@ -33,5 +33,5 @@ export function noteReasons(context: Context, vms: readonly Vm[], again: string)
   })
   for (const note of notes.slice(0, maxNotes)) context.note(visible(note))
   const left = notes.length - maxNotes
-  if (left > 0) context.note(`${left} more; run svc3 vm show NAME${again} to see why`)
+  if (left > 0) context.note(`${left} more; run svc3 vm show NAME${sameTargetFlags} to see why`)
 }

@@ -44,7 +44,7 @@ function inPlace({ host, rendering }: Context, none: string): Shown {
       table.show(sorted())
     },
     connection(isConnected) {
-      table.say(isConnected ? undefined : lostText)
+      table.setStatus(isConnected ? undefined : lostText)
       if (isConnected) table.show(sorted())
     },
     end: () => table.end(),

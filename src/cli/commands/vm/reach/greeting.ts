@@ -10,7 +10,7 @@ interface Patience {
   readonly vm: string
   readonly signal: AbortSignal
   /** The options of a line to copy that lead to the VM. */
-  readonly again?: string
+  readonly sameTargetFlags?: string
   /** For all tries together, for one of them, and between the beginnings of two. */
   readonly totalMs?: number
   readonly tryMs?: number
@@ -22,7 +22,7 @@ interface Patience {
  * for seconds while a later one is answered at once. The first that hears something wins, the others end.
  */
 export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<Duplex> {
-  const { vm, signal, again = '', totalMs = 30_000, tryMs = 5_000, pauseMs = 700 } = patience
+  const { vm, signal, sameTargetFlags = '', totalMs = 30_000, tryMs = 5_000, pauseMs = 700 } = patience
   const losers = new Set<AbortController>()
   const winner = Promise.withResolvers<Duplex>()
   const pausing = new AbortController()
@@ -49,7 +49,9 @@ export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<
       await wait(Math.min(pauseMs, leftMs), AbortSignal.any([signal, pausing.signal]))
     }
     const message = `VM ${vm} did not answer on SSH within ${totalMs / 1_000} s: ${problem}`
-    throw new ApiError('Timeout', message, { hint: `Run svc3 vm logs ${vm}${again} to see whether it has booted` })
+    throw new ApiError('Timeout', message, {
+      hint: `Run svc3 vm logs ${vm}${sameTargetFlags} to see whether it has booted`,
+    })
   }
   keepTrying().catch(winner.reject)
   try {

@@ -11,13 +11,13 @@ const restartMs = 60_000
 const heldMs = 5_000
 const never = new AbortController().signal
 
-type LongInput<O extends Operation> = CallInput<O> & { readonly idempotencyKey: string }
+type KeyedInput<O extends Operation> = CallInput<O> & { readonly idempotencyKey: string }
 
 /** The client MUST be one that sends each request once (`attempts: 1`): which failures pass is decided here. */
-export async function longCall<O extends Operation & { readonly method: 'POST' }>(
+export async function callUntilDone<O extends Operation & { readonly method: 'POST' }>(
   client: Client,
   operation: O,
-  input: LongInput<O>,
+  input: KeyedInput<O>,
   timeoutMs: number,
 ): Promise<ResponseOf<O>> {
   const { signal = never } = input

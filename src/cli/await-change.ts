@@ -1,12 +1,12 @@
 // A change that takes seconds to minutes, as the command line waits for it. Ctrl-C ends only the waiting.
 import type { Operation, ResponseOf } from '../api/operation.ts'
+import { callUntilDone, isTimeout } from '../client/call-until-done.ts'
 import type { CallInput, Client } from '../client/client.ts'
-import { isTimeout, longCall } from '../client/long-call.ts'
 import { ConnectionError } from '../client/transport.ts'
 import type { Context } from './command.ts'
 import { Interrupted } from './line/usage.ts'
 
-interface LongRequest {
+interface AwaitedChange {
   readonly timeoutMs: number
   /** What continues when nobody waits any more: `the deploy`. */
   readonly what: string
@@ -15,16 +15,16 @@ interface LongRequest {
 }
 
 /** The client MUST be one that sends each request once (`attempts: 1`): which failures pass is decided here. */
-export async function longRequest<O extends Operation & { readonly method: 'POST' }>(
+export async function awaitChange<O extends Operation & { readonly method: 'POST' }>(
   { signal }: Pick<Context, 'signal'>,
   client: Client,
   operation: O,
   input: CallInput<O>,
-  { timeoutMs, what, next }: LongRequest,
+  { timeoutMs, what, next }: AwaitedChange,
 ): Promise<ResponseOf<O>> {
   const idempotencyKey = `cli-${Date.now().toString(36)}-${process.pid}-${Math.random().toString(36).slice(2)}`
   try {
-    return await longCall(client, operation, { ...input, idempotencyKey, signal }, timeoutMs)
+    return await callUntilDone(client, operation, { ...input, idempotencyKey, signal }, timeoutMs)
   } catch (error) {
     const message = `Stopped waiting; ${what} continues`
     if (signal.aborted) throw new Interrupted(message, next)
