@@ -4,11 +4,11 @@ export const lateScript = `#!/bin/sh
 export PATH=/usr/bin
 # From here on the consoles are for people: only errors interrupt them. The rest is in dmesg.
 echo 4 > /proc/sys/kernel/printk; echo 0 > /proc/sys/kernel/dmesg_restrict
+# First: whoever is saved before it listens cannot be told who it is.
+modprobe -q virtio_console && setsid /etc/rc.agent </dev/null >/run/rc.agent.log 2>&1 &
 [ -e /sys/class/net/eth1 ] && /etc/rc.metadata & metadata=$!
 [ -e /etc/grow-at-boot ] && grow-root
 /etc/rc.modules
-setsid /etc/rc.resumed </dev/null >/run/rc.resumed.log 2>&1 &
-[ -e /sys/class/virtio-ports ] && setsid /etc/rc.agent </dev/null >/run/rc.agent.log 2>&1 &
 mkdir -p /dev/shm; mount -t tmpfs -o mode=1777 shm /dev/shm
 udhcpc -i eth0 -b -S -t 3 -T 1 -s /usr/share/udhcpc/default.script -p /run/udhcpc.pid
 wait $metadata
@@ -16,60 +16,62 @@ read up rest < /proc/uptime
 echo "rc.late: done, $up s after the kernel's start"
 `
 
-/**
- * Who this machine is, from the metadata of this VM. With `resumed`, after it went on from the memory of another: then its
- * network cards and its clock are still those of the other. arp_notify: whoever knew the old address hears the new one.
- */
-export const identityScript = `#!/bin/sh
-read asked rest < /proc/uptime
-answer=$(timeout 10 wget -qO- http://169.254.169.254/svc3/identity 2>/dev/null) || exit 1
-read told rest < /proc/uptime
-# The time was told halfway between two looks at the clock that never jumps, in hundredths of a second. The system's clock
-# is set at its next full second.
-hundredths() { echo $((\${1%.*} * 100 + 1\${1#*.} - 100)); }
-set_clock() {
-  case $2 in *[!0-9]*|'') part=0 ;; *) part=$(((1$2 - 1000000000) / 10000000)) ;; esac
-  read now rest < /proc/uptime
-  part=$((part + $(hundredths $now) - ($(hundredths $asked) + $(hundredths $told)) / 2))
-  usleep $(((100 - part % 100) * 10000))
-  date -s @$(($1 + part / 100 + 1)) > /dev/null
+/** Of a name that was looked at before. */
+const keepName = `keep_name() {
+  echo "$1" > /etc/hostname; printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n' "$1" > /etc/hosts
 }
-[ "$1" = resumed ] && echo 1 > /proc/sys/net/ipv4/conf/all/arp_notify
-echo "$answer" | while read -r key value rest; do
-  case $key in
-    hostname) case $value in
-      ''|*[!a-zA-Z0-9.-]*) ;;
-      *) hostname "$value"; echo "$value" > /etc/hostname; printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n' "$value" > /etc/hosts ;;
-    esac ;;
-    mac0|mac1) [ "$1" = resumed ] && ip link set eth\${key#mac} address $value ;;
-    time) [ "$1" = resumed ] && set_clock $value $rest ;;
-  esac
-done
-# Two machines of one memory would have the same random numbers.
-[ "$1" = resumed ] && [ -e /dev/hwrng ] && head -c 64 /dev/hwrng > /dev/urandom
-exit 0
-`
+set_name() {
+  case $1 in ''|*[!a-zA-Z0-9.-]*) return 1 ;; esac
+  echo "$1" > /proc/sys/kernel/hostname
+}`
 
-/** Looks twice a second whether it is still the same VM: the hypervisor says which. No process is started for a look. */
-export const resumedScript = `#!/bin/sh
-id=/sys/firmware/qemu_fw_cfg/by_name/opt/svc3/instance/raw
-[ -e $id ] || exit 0
-umask 077
-mkfifo /run/resumed; exec 3<> /run/resumed
-read -r known < $id
-while :; do
-  read -r -t 0.5 never <&3
-  read -r now < $id
-  [ "$now" = "$known" ] || { /etc/rc.identity resumed && known=$now && read up rest < /proc/uptime && echo "rc.resumed: $now, at $up"; }
+/** Who this machine is when it boots, from the metadata of this VM. */
+export const identityScript = `#!/bin/sh
+${keepName}
+answer=$(timeout 10 wget -qO- http://169.254.169.254/svc3/identity 2>/dev/null) || exit 1
+echo "$answer" | while read -r key value rest; do
+  [ "$key" = hostname ] && set_name "$value" && keep_name "$value"
 done
 `
 
 /**
  * As much of QEMU's guest agent as the host needs before it captures the disk: what was written goes there. Nothing is frozen.
- * While nobody is at the other end, a read ends at once: then it waits a moment. Only a flush starts a process.
+ * And `svc3-identity`, by which a guest that goes on from memory hears which VM it is now: its answer lists what it has set.
+ * While nobody is at the other end, a read ends at once: then it waits a moment.
+ *
+ * A deploy waits for that answer, and the code of a guest that has just gone on is all new to a processor that is emulated: so
+ * there are few processes, none that the shell can do without, and what can wait comes after the answer. The last one gives
+ * it: `date` sets the clock and then writes what it is told to, which is before the shell sees it end.
  */
 export const agentScript = `#!/bin/sh
 umask 077
+${keepName}
+# Of the line, which the host wrote: flat, and nothing in it is escaped.
+field() { value=\${line#*"\\"$1\\":\\""}; [ "$value" = "$line" ] && value= || value=\${value%%'"'*}; }
+add() { parts="$parts\${parts:+, }\\"$1\\""; }
+identity() {
+  read at rest < /proc/uptime
+  parts=; own=
+  # Whoever knew the old address hears the new one.
+  echo 1 > /proc/sys/net/ipv4/conf/all/arp_notify
+  field seed; echo "$value" > /dev/urandom
+  field mac0; ip link set eth0 address $value && field mac1 && ip link set eth1 address $value && add network
+  field hostname; set_name "$value" && add name && own=$value
+  field time; second=\${value%.*}; part=\${value#*.}
+  answered="{\\"return\\": [$parts]}"; add clock
+  [ -n "$second" ] && passed && date -s @$((second + ms / 1000)) "+{\\"return\\": [$parts]}" || echo "$answered"
+}
+# Milliseconds since the full second that the host told.
+passed() {
+  read up rest < /proc/uptime
+  ms=$((1$part - 1000 + (\${up%.*}\${up#*.} - \${at%.*}\${at#*.}) * 10))
+}
+# The clock takes whole seconds. It is behind by the rest until the next one begins, and then set once more; never back.
+set_exactly() {
+  passed; usleep $(((1000 - ms % 1000) * 1000))
+  # Told again meanwhile, this time is an old one.
+  read last < /run/identity; [ "$last" = "$at" ] && date -s @$((second + ms / 1000 + 1)) > /dev/null
+}
 mkfifo /run/agent; exec 4<> /run/agent
 pause() { read -r -t 0.2 never <&4; }
 # The port gets its name a moment after its driver is there.
@@ -93,8 +95,10 @@ while :; do
     guest-ping) echo '{"return": {}}' ;;
     guest-fsfreeze-freeze) sync; echo '{"return": 1}' ;;
     guest-fsfreeze-thaw) echo '{"return": 0}' ;;
-    *) echo '{"error": {"class": "CommandNotFound", "desc": "this guest only flushes its disks"}}' ;;
+    svc3-identity) identity ;;
+    *) echo '{"error": {"class": "CommandNotFound", "desc": "this guest flushes its disks and takes an identity, no more"}}' ;;
   esac >&3
+  [ "$name" = svc3-identity ] && { echo "$at" > /run/identity; set_exactly & [ -n "$own" ] && keep_name "$own"; }
 done
 `
 

@@ -11,7 +11,6 @@ import {
   lateScript,
   metadataScript,
   powerScript,
-  resumedScript,
   shutdownScript,
 } from './guest-late.ts'
 import { type Guest, type GuestName, guests } from './images.ts'
@@ -57,8 +56,7 @@ export function rootTree(name: GuestName, packages: Tree, kernel: Kernel): Tree 
 
   tree.file('etc/inittab', inittab(serial))
   tree.script('etc/rc.boot', bootScript).script('etc/rc.modules', modulesScript).script('etc/rc.late', lateScript)
-  tree.script('etc/rc.identity', identityScript).script('etc/rc.resumed', resumedScript)
-  tree.script('etc/rc.agent', agentScript)
+  tree.script('etc/rc.identity', identityScript).script('etc/rc.agent', agentScript)
   tree.script('etc/rc.metadata', metadataScript).script('etc/rc.shutdown', shutdownScript)
   tree.script('etc/acpi/PWRF/00000080', powerScript)
   tree.script('usr/share/udhcpc/default.script', dhcpScript)

@@ -105,8 +105,10 @@ export interface Capture {
 }
 
 export interface Started {
-  /** Why the memory that the image carries was not used, for whoever deployed it. */
+  /** Why the memory that the image carries was not used, or what the guest kept of the saved VM, for whoever deployed it. */
   readonly note?: string
+  /** How long a guest that went on from memory took to confirm who it is, or was waited for. */
+  readonly toldMs?: number
 }
 
 /**
@@ -115,7 +117,8 @@ export interface Started {
  * or never ran. failed: its process ended by itself and not well. gone: its process ended with the host.
  */
 export type Observed =
-  | { readonly state: 'absent' | 'stopped' | 'running' | 'suspended' | 'gone' }
+  | { readonly state: 'absent' | 'stopped' | 'suspended' | 'gone' }
+  | { readonly state: 'running'; readonly note?: Started['note'] }
   | { readonly state: 'failed'; readonly problem: string }
 
 export interface Probe {
@@ -161,7 +164,9 @@ export interface Driver {
   create(vm: VmSpec, folder: string): Promise<Handle>
   /**
    * Returns when the VM runs. Already running: fine. On a disk that never ran it goes on from the memory of the image,
-   * where there is one that fits; a frozen VM of that kind would be a dead one, so what is not the same boots. MUST NOT start a second process on one disk, whoever started the
+   * where there is one that fits; a frozen VM of that kind would be a dead one, so what is not the same boots. One that
+   * goes on has the name, clock, network and metadata of this VM by then, or `note` says what it lacks; a guest that does
+   * not answer is waited for no longer than a few seconds. MUST NOT start a second process on one disk, whoever started the
    * first. MUST NOT start on an image of another digest than the disk was made on. Cut off at any point, `inspect` tells
    * what came of it. Throws PortTaken.
    */

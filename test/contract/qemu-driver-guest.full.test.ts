@@ -6,11 +6,11 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildGuest, guestImage } from '../../packages/tiny-guests/build.ts'
 import type { Architecture } from '../../src/api/architecture.ts'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
-import { type Guest, greeting, openGuest, testedArchitectures, tinyCache } from '../support/guests/guest.ts'
+import { type Guest, greeting, openGuest, testedArchitectures } from '../support/guests/guest.ts'
+import { tinyBase } from '../support/guests/tiny-base.ts'
 import { isAllTested } from '../support/tools/all-tested.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { freePort } from '../support/tools/free-port.ts'
@@ -23,20 +23,6 @@ const gib = 2 ** 30
 const boots = { timeout: 600_000 }
 const secret = 'canary-secret-"ü"-7f3a'
 const signal = () => AbortSignal.timeout(120_000)
-
-async function imageOf(architecture: Architecture): Promise<VmSpec['image']> {
-  await buildGuest({ name: `tiny-${architecture}`, folder: tinyCache, signal: AbortSignal.timeout(170_000) })
-  const image = await guestImage(tinyCache, `tiny-${architecture}`)
-  assert.ok(image)
-  const at = (name: string) => path.join(tinyCache, `tiny-${architecture}`, name)
-  const { boot } = image
-  return {
-    ...image,
-    name: `tiny-${architecture}`,
-    disk: at(image.disk),
-    boot: { ...boot, kernel: at(boot.kernel), initrd: at(boot.initrd) },
-  }
-}
 
 describe('QEMU guest', { concurrency: true }, () => {
   for (const architecture of testedArchitectures)
@@ -60,7 +46,7 @@ describe('QEMU guest', { concurrency: true }, () => {
       before(async () => {
         root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-guest-'))
         const ssh = await freePort()
-        vm = await specify({ architecture, image: () => imageOf(architecture) }, root, {
+        vm = await specify({ architecture, image: () => tinyBase(architecture) }, root, {
           memoryMiB: 256,
           forwards: [{ protocol: 'tcp', hostPort: ssh, guestPort: 22 }],
           screen: { port: await freePort(), width: 800, height: 600 },

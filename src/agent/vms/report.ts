@@ -17,7 +17,7 @@ export function reportOf(
   extra: Partial<VmReport> = {},
 ): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
-  const warning = record?.warning ?? (observed.state === 'gone' ? endedWithHost : undefined)
+  const warning = record?.warning ?? warningOf(observed)
   return {
     uid: desired.uid,
     namespace: desired.namespace,
@@ -32,6 +32,10 @@ export function reportOf(
     ...(booted !== undefined && { booted }),
     ...extra,
   }
+}
+
+function warningOf(observed: Observed): string | undefined {
+  return observed.state === 'running' ? observed.note : observed.state === 'gone' ? endedWithHost : undefined
 }
 
 const powers: Readonly<Record<Exclude<Observed['state'], 'absent'>, VmReport['power']>> = {

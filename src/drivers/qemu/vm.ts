@@ -8,7 +8,9 @@ import { exclusively } from '../exclusive.ts'
 import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { untilLoaded } from './captures/memory.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
+import { GuestAgent } from './control/guest-agent.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './control/run.ts'
+import { tellGuest } from './control/tell-guest.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
 import { markUsed, readChain, settleChain } from './disks/chain.ts'
 import { createDisk, hasDisk } from './disks/disks.ts'
@@ -16,6 +18,7 @@ import { RunningMerge } from './disks/merge-running.ts'
 import { clearRun, endRun, quitMs } from './ending.ts'
 import { coldNote, type Launch, planLaunch, type VmOptions } from './launch.ts'
 import { removeSmc, writeSmc } from './macos.ts'
+import { identityOf } from './network/identity.ts'
 import { removeMetadata, writeMetadata } from './network/metadata.ts'
 import { portTaken, requireFreePorts } from './network/ports.ts'
 import { endUplink, hasUplink, startUplink } from './network/uplink.ts'
@@ -24,6 +27,8 @@ import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSu
 const contactMs = 30_000
 const adoptMs = 5_000
 const mendMs = 10_000
+/** Without QEMU's announcements of network cards, which are of the saved VM. */
+const resuming = ['-incoming', 'fd:3', '-global', 'migration.announce-rounds=0']
 /** How long a process that no longer answers may take to be gone. */
 const endingMs = 300
 
@@ -72,9 +77,9 @@ export class QemuVm {
     const isNow = await isOfThisBoot(run)
     const process = isNow && run.process && (await findProcess(this.#folder, run))
     if (process && run.isEnding) return { state: 'running' }
-    if (process && !run.isResuming && !(await readChain(this.#folder))?.next && (await hasUplink(run))) {
+    if (process && !run.isResuming && !run.untold && !(await readChain(this.#folder))?.next && (await hasUplink(run))) {
       const observed = await this.#observe(run, process)
-      if (observed && observed.state !== 'stopped') return observed
+      if (observed && observed.state !== 'stopped') return noted(observed, run)
     }
     return exclusively(this.#folder, () => this.#settle())
   }
@@ -83,7 +88,7 @@ export class QemuVm {
     const started = await exclusively(this.#folder, async () => {
       signal.throwIfAborted()
       const found = await this.#found()
-      if (found && (await this.#adopt(found.run, found.process))) return {}
+      if (found && (await this.#adopt(found.run, found.process))) return noteOf(await readRun(this.#folder))
       await clearRun(this.#folder)
       return this.#launchAnyhow(vm, options, signal)
     })
@@ -191,10 +196,11 @@ export class QemuVm {
 
   async #launch(vm: VmSpec, launch: Launch, options: VmOptions, signal: AbortSignal): Promise<Started> {
     const { runtime, doors, shape, memory, note } = launch
-    const command = memory === undefined ? launch.command : [...launch.command, '-incoming', 'fd:3']
+    const command = memory === undefined ? launch.command : [...launch.command, ...resuming]
     await options.requireNetwork()
     await requireFreePorts(doors)
-    const started: Run = { version: 1, bootId: await hostBootId(), runtime, doors, ...(shape && { shape }) }
+    const booting: Run = { version: 1, bootId: await hostBootId(), runtime, doors, ...(shape && { shape }) }
+    const started: Run = memory === undefined ? booting : { ...booting, untold: identityOf(vm) }
     const run: Run = memory === undefined ? started : { ...started, isResuming: true }
     try {
       await writeRun(this.#folder, run)
@@ -211,12 +217,15 @@ export class QemuVm {
       const patience = AbortSignal.any([signal, AbortSignal.timeout(contactMs)])
       await this.#control.firstContact(runtime, ended, patience)
       failpoint('qemu-answers')
-      if (memory !== undefined) await untilLoaded((await this.#living(run)).qmp, patience)
-      await this.#complete(started, signal)
+      const loaded = memory === undefined ? undefined : untilLoaded((await this.#living(run)).qmp, patience)
+      // Its network is made meanwhile.
+      const connected = this.#connect(started, signal)
+      await Promise.all([loaded, connected]).finally(() => Promise.allSettled([loaded, connected]))
+      const complete = await this.#complete(started)
       failpoint('qemu-loaded')
-      if (memory !== undefined) await (await this.#living(run)).qmp.execute('cont')
+      const told = memory === undefined ? {} : await this.#goOn(complete, signal)
       failpoint('qemu-complete')
-      return note === undefined ? {} : { note }
+      return note === undefined ? told : { note }
     } catch (error) {
       const found = await this.#found()
       if (found) await endRun(this.#folder, this.#control, found.run, found.process)
@@ -227,27 +236,62 @@ export class QemuVm {
     }
   }
 
-  /** The last steps of a start, also of one that was cut off: the uplink, and the record that all is up. */
-  async #complete(run: Run, signal: AbortSignal): Promise<void> {
+  /** The uplink. */
+  async #connect(run: Run, signal: AbortSignal): Promise<void> {
     const found = await findProcess(this.#folder, run)
     if (!found) throw new Error('QEMU ended right after its start')
     await removeSmc(run.runtime)
     if (run.doors.kind === 'sealed')
       await startUplink(found.pid, run.runtime, run.doors, signal, () => void this.#lostWayOut().catch(() => undefined))
     failpoint('qemu-connected')
+  }
+
+  /** The last step of a start, also of one that was cut off: the record that all is up. */
+  async #complete(run: Run): Promise<Run> {
+    const found = await findProcess(this.#folder, run)
+    if (!found) throw new Error('QEMU ended right after its start')
     // From here on it may run, and what is on its disk is its own.
     await markUsed(this.#folder)
-    await writeRun(this.#folder, { ...run, process: found })
+    const complete = { ...run, process: found }
+    await writeRun(this.#folder, complete)
+    return complete
+  }
+
+  /**
+   * Lets a guest go on from memory, and tells it who it is. Cut off, the next look does it again; what was called off is left
+   * to that look, too. Connected before it goes on: it was saved with somebody at the other end, and waits for a word.
+   */
+  async #goOn({ untold, ...run }: Run, signal: AbortSignal): Promise<Started> {
+    if (!untold) return noteOf(run)
+    const { qmp } = await this.#living(run)
+    using agent = new GuestAgent(run.runtime, signal)
+    // QEMU has taken the connection by the time that it answers.
+    await statusOf(qmp)
+    await qmp.execute('cont')
+    const sinceMs = performance.now()
+    failpoint('qemu-resumed')
+    const note = await tellGuest(qmp, agent, untold)
+    const toldMs = Math.round(performance.now() - sinceMs)
+    failpoint('qemu-told')
+    if (signal.aborted) return {}
+    const told: Run = note === undefined ? run : { ...run, note }
+    await writeRun(this.#folder, told)
+    return { ...noteOf(told), toldMs }
   }
 
   /** Does what a living process lacks. False: its start cannot be completed, it is to be ended. */
   async #mend(run: Run): Promise<boolean> {
-    if (run.process && (await hasUplink(run))) return true
-    return this.#complete(run, AbortSignal.timeout(mendMs)).then(
-      () => true,
+    const isUp = run.process !== undefined
+    try {
+      const signal = AbortSignal.timeout(mendMs)
+      const isWhole = isUp && (await hasUplink(run))
+      if (!isWhole) await this.#connect(run, signal)
+      await this.#goOn(isWhole ? run : await this.#complete(run), signal)
+      return true
+    } catch {
       // One that was up runs on, if cut off: the next look tries again.
-      () => run.process !== undefined,
-    )
+      return isUp
+    }
   }
 
   /** Takes over a process that lives. False: it was over with it, and its remains are to be cleared. */
@@ -286,7 +330,9 @@ export class QemuVm {
     if (process) await this.#settleCapture(run).catch(() => undefined)
     const observed = process && (await this.#observe(run, process))
     if (process && observed) {
-      if (observed.state !== 'stopped' && !run.isResuming && (await this.#mend(run))) return observed
+      const isWhole = observed.state !== 'stopped' && !run.isResuming && (await this.#mend(run))
+      const now = isWhole && run.untold ? await this.#observe(run, process) : observed
+      if (isWhole && now) return noted(now, await readRun(this.#folder))
       await endRun(this.#folder, this.#control, run, process)
       await clearRun(this.#folder)
       return { state: 'stopped' }
@@ -344,3 +390,8 @@ export class QemuVm {
     for (const changed of this.#listeners) changed()
   }
 }
+
+const noteOf = (run: Run | undefined): Pick<Started, 'note'> => (run?.note === undefined ? {} : { note: run.note })
+
+const noted = (observed: Observed, run: Run | undefined): Observed =>
+  observed.state === 'running' ? { ...observed, ...noteOf(run) } : observed

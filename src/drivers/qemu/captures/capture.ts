@@ -6,7 +6,8 @@ import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
 import type { MemoryState, VmSpec } from '../../driver.ts'
 import { statusOf } from '../control/control.ts'
-import { flushGuest } from '../control/guest-agent.ts'
+import { flushGuest } from '../control/flush-guest.ts'
+import { GuestAgent, isListening } from '../control/guest-agent.ts'
 import type { Qmp } from '../control/qmp.ts'
 import type { Run } from '../control/run.ts'
 import {
@@ -72,7 +73,9 @@ export async function takeCapture(
   if (known) return known
   await makeCaptureFolder(folder)
   await removeStrays(folder)
-  const request = living ? await flushed(living, requested, signal) : requested
+  // Until its memory is saved: it goes on elsewhere with somebody at the other end, and hears at once what it is told there.
+  using agent = living && (await agentIn(living, signal))
+  const request = living && agent ? await flushed(agent, living, requested) : requested
   failpoint('capture-flushed')
   signal.throwIfAborted()
   try {
@@ -91,14 +94,15 @@ export async function takeCapture(
   }
 }
 
+/** Undefined where nobody listens. */
+async function agentIn({ qmp, runtime }: Living, signal: AbortSignal): Promise<GuestAgent | undefined> {
+  const isThere = (await statusOf(qmp)) === 'running' && (await isListening(qmp))
+  return isThere ? new GuestAgent(runtime, signal) : undefined
+}
+
 /** What the guest had not written yet is on its disk, where a guest agent answers; all others are captured as they are. */
-async function flushed(
-  { qmp, runtime }: Living,
-  request: CaptureRequest,
-  signal: AbortSignal,
-): Promise<CaptureRequest> {
-  if ((await statusOf(qmp)) !== 'running') return request
-  if ((await flushGuest(qmp, runtime, signal)) !== 'stuck' || !request.shape) return request
+async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureRequest): Promise<CaptureRequest> {
+  if ((await flushGuest(agent, runtime)) !== 'stuck' || !request.shape) return request
   return {
     id: request.id,
     note: 'its memory was not saved: the guest did not confirm that its file systems are thawed',

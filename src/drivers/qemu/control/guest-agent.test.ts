@@ -1,18 +1,22 @@
-// Guests that flush, that never answer, that say too much, and that stay frozen: none is waited for longer than its time.
+// Guests that flush and that hear who they are, that never answer, that say too much, and that stay frozen: none is waited for
+// longer than its time.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { flushGuest } from './guest-agent.ts'
+import { flushGuest } from './flush-guest.ts'
+import { GuestAgent } from './guest-agent.ts'
 import type { Qmp } from './qmp.ts'
 import { agentSocket } from './sockets.ts'
+import { tellGuest } from './tell-guest.ts'
 
 const short = { answerMs: 100, flushMs: 300 }
 /** For guests that answer: more than a busy machine needs. */
 const long = { answerMs: 60_000, flushMs: 60_000 }
-type Guest = (command: string, id: number | undefined, say: (answer: unknown) => void, hangUp: () => void) => void
+type Values = Readonly<Record<string, string | number>>
+type Guest = (command: string, values: Values, say: (answer: unknown) => void, hangUp: () => void) => void
 
 /** Of QEMU there is only what it knows about the port. */
 const qemu = (isOpen: boolean): Qmp => ({
@@ -26,7 +30,8 @@ const qemu = (isOpen: boolean): Qmp => ({
   close: () => undefined,
 })
 
-async function flush(guest: Guest, limits = long, isOpen = true) {
+/** What `host` does with such a guest, and what the guest heard. */
+async function withGuest<T>(guest: Guest, host: (agent: GuestAgent, runtime: string) => Promise<T>) {
   const runtime = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-agent-'))
   const heard: string[] = []
   const writes: string[] = []
@@ -35,21 +40,27 @@ async function flush(guest: Guest, limits = long, isOpen = true) {
     socket.setEncoding('latin1').on('data', (text: string) => {
       writes.push(text)
       for (const line of text.split('\n').filter((one) => one !== '')) {
-        const { execute, arguments: values } = JSON.parse(line.replace(/^\xff/, ''))
+        const { execute, arguments: values = {} } = JSON.parse(line.replace(/^\xff/, ''))
         heard.push(execute)
         const say = (answer: unknown) => socket.write(`${JSON.stringify(answer)}\n`, 'latin1')
-        guest(execute, values?.id, say, () => socket.destroy())
+        guest(execute, values, say, () => socket.destroy())
       }
     })
   })
   await new Promise<void>((resolve) => server.listen(agentSocket(runtime), resolve))
-  const flushed = await flushGuest(qemu(isOpen), runtime, AbortSignal.timeout(120_000), limits)
+  using agent = new GuestAgent(runtime, AbortSignal.timeout(120_000))
+  const result = await host(agent, runtime)
   server.close()
   await fs.rm(runtime, { recursive: true })
-  return { flushed, heard, writes }
+  return { result, heard, writes }
 }
 
-const good: Guest = (command, id, say) => say({ return: command.startsWith('guest-sync') ? id : 1 })
+async function flush(guest: Guest, limits = long) {
+  const { result: flushed, ...rest } = await withGuest(guest, (agent, runtime) => flushGuest(agent, runtime, limits))
+  return { flushed, ...rest }
+}
+
+const good: Guest = (command, { id }, say) => say({ return: command.startsWith('guest-sync') ? id : 1 })
 const freeze = 'guest-fsfreeze-freeze'
 const thaw = 'guest-fsfreeze-thaw'
 
@@ -61,19 +72,14 @@ describe('flushGuest', { concurrency: true }, () => {
     assert.ok(writes.some((text) => text.includes(freeze) && text.includes(thaw)))
   })
 
-  it('flushGuest does not even connect where nobody has opened the port', async () => {
-    const { flushed, heard } = await flush(good, long, false)
-    assert.deepEqual([flushed, heard], ['unheard', []])
-  })
-
   it('flushGuest passes over answers to others, and goes on where it may not freeze', async () => {
-    const { flushed } = await flush((command, id, say, hangUp) => {
+    const { flushed } = await flush((command, values, say, hangUp) => {
       if (command.startsWith('guest-sync')) {
         say({ return: 17 })
         say('noise')
       }
       if (command === freeze) say({ error: { class: 'CommandNotFound', desc: 'disabled' } })
-      else good(command, id, say, hangUp)
+      else good(command, values, say, hangUp)
     })
     assert.equal(flushed, 'unheard')
   })
@@ -87,20 +93,98 @@ describe('flushGuest', { concurrency: true }, () => {
 
   it('flushGuest thaws again and again what does not say that it is thawed, and says so in the end', async () => {
     let thaws = 0
-    const late = await flush((command, id, say, hangUp) => {
+    const late = await flush((command, values, say, hangUp) => {
       if (command === thaw && ++thaws < 3) return hangUp()
-      good(command, id, say, hangUp)
+      good(command, values, say, hangUp)
     })
     assert.deepEqual([late.flushed, thaws], ['flushed', 3])
     // A freeze that takes too long is no answer to the thaw.
-    const isLate: Guest = (command, id, say, hangUp) => {
+    const isLate: Guest = (command, values, say, hangUp) => {
       if (command === freeze) setTimeout(() => say({ return: 1 }), 350)
-      else if (command !== thaw) good(command, id, say, hangUp)
+      else if (command !== thaw) good(command, values, say, hangUp)
       else if (++thaws > 1) hangUp()
     }
     thaws = 0
     const never = await flush(isLate, { ...long, flushMs: 300 })
     assert.equal(never.flushed, 'stuck')
     assert.equal(never.heard.filter((command) => command === thaw).length, 4)
+  })
+})
+
+const own = { hostname: 'second', mac0: '52:54:00:00:00:01', mac1: '52:54:00:00:00:02' }
+const patient = { allMs: 60_000, freshMs: 60_000 }
+
+async function tell(guest: Guest, limits = patient, isOpen = true) {
+  const told: Values[] = []
+  const noting: Guest = (command, values, say, hangUp) => {
+    if (command === 'svc3-identity') told.push(values)
+    guest(command, values, say, hangUp)
+  }
+  const { result: note, heard } = await withGuest(noting, (agent) => tellGuest(qemu(isOpen), agent, own, limits))
+  return { note, heard, told }
+}
+
+const all = { return: ['clock', 'name', 'network'] }
+
+describe('tellGuest', { concurrency: true }, () => {
+  it('tellGuest says who the VM is, what time it is and what nobody else knows, and is content with a guest that confirms it', async () => {
+    const sentMs = Date.now()
+    const { note, heard, told } = await tell((_, __, say) => say(all))
+    assert.equal(note, undefined)
+    assert.deepEqual(heard, ['svc3-identity'])
+    const [{ time, seed, ...rest } = assert.fail()] = told
+    assert.deepEqual(rest, own)
+    assert.ok(Number(time) * 1_000 >= sentMs - 1 && Number(time) * 1_000 <= Date.now() + 1, String(time))
+    assert.match(String(seed), /^[0-9a-f]{64}$/)
+  })
+
+  it('tellGuest does not wait for a guest that had not opened the port, and says so', async () => {
+    const { note, heard } = await tell((_, __, say) => say(all), patient, false)
+    assert.deepEqual(heard, [])
+    assert.match(note ?? '', /may still have the name, clock and network addresses of the saved VM: no agent in it/)
+  })
+
+  it('tellGuest names what a guest has not set', async () => {
+    const { note } = await tell((_, __, say) => {
+      // To somebody else, before it was saved.
+      say({ return: 17 })
+      say({ return: ['clock', 'network', 'more'] })
+    })
+    assert.match(note ?? '', /may still have the name of the saved VM: it could not set them/)
+    assert.match((await tell((_, __, say) => say({ return: 'all' }))).note ?? '', /name, clock and network addresses/)
+  })
+
+  it("tellGuest sets the clock by QEMU's own agent, which knows no more", async () => {
+    const sentMs = Date.now()
+    let set = 0
+    const { note, heard } = await tell((command, { time }, say) => {
+      if (command !== 'guest-set-time') return say({ error: { class: 'CommandNotFound', desc: 'not found' } })
+      set = Number(time) / 1_000_000
+      say({ return: {} })
+    })
+    assert.ok(set >= sentMs - 1 && set <= Date.now() + 1, String(set))
+    assert.equal(heard.at(-1), 'guest-set-time')
+    assert.match(
+      note ?? '',
+      /have the name and network addresses of the saved VM: its agent does not know svc3-identity/,
+    )
+  })
+
+  it('tellGuest gives up on a guest that does not answer in time, hangs up, or says nothing but noise', async () => {
+    const { note } = await tell(() => undefined, { allMs: 200, freshMs: 100 })
+    assert.match(note ?? '', /name, clock and network addresses.*it did not confirm new ones within 0.2 s/)
+    assert.match((await tell((_, __, ___, hangUp) => hangUp())).note ?? '', /did not confirm/)
+    assert.match((await tell((_, __, say) => say('x'.repeat(2_000_000)))).note ?? '', /did not confirm/)
+  })
+
+  it('tellGuest tells the time again to a guest that was slow to take it', async () => {
+    let answers = 0
+    const { note, told } = await tell((_, __, say) => void setTimeout(() => say(all), answers++ === 0 ? 400 : 0), {
+      allMs: 60_000,
+      freshMs: 300,
+    })
+    assert.deepEqual([note, told.length > 1], [undefined, true])
+    const never = await tell((_, __, say) => void setTimeout(() => say(all), 300), { allMs: 1_000, freshMs: 0 })
+    assert.match(never.note ?? '', /may still have the clock of the saved VM/)
   })
 })

@@ -1,61 +1,22 @@
-// Asks a guest to write what it holds back to its disk, by the protocol of QEMU's guest agent, before the disk is captured.
-// Freeze and thaw are sent as one message: whoever dies here, no guest is left with file systems that nobody thaws.
+// The connection to a guest's agent: QEMU's protocol on the port `org.qemu.guest_agent.0`. What comes out of it was written by
+// a guest.
 import net from 'node:net'
 import type { Qmp } from './qmp.ts'
 import { agentDevice, agentSocket } from './sockets.ts'
 
-/**
- * `unheard`: nobody in the guest answers, as in most. `stuck`: it was asked to freeze its file systems and has not said since
- * that they are thawed; memory of such a guest is not worth having.
- */
-type Flushed = 'flushed' | 'unheard' | 'stuck'
-
-interface Limits {
-  /** For whoever listens to say so. */
-  readonly answerMs: number
-  /** For all that was not written yet to be on the disk. */
-  readonly flushMs: number
-}
-const limits: Limits = { answerMs: 2_000, flushMs: 10_000 }
-const thawTries = 3
 /** Of all that a guest says. */
 const mostBytes = 1_048_576
 
-/** The guest runs. Never longer than its time limits, and without any waiting where no program has opened the port. */
-export async function flushGuest(
-  qmp: Qmp,
-  runtime: string,
-  signal: AbortSignal,
-  { answerMs, flushMs } = limits,
-): Promise<Flushed> {
-  if (!(await isListening(qmp))) return 'unheard'
-  {
-    using guest = new GuestAgent(agentSocket(runtime), signal)
-    if (!(await guest.synchronize(answerMs))) return 'unheard'
-    guest.send('guest-fsfreeze-freeze', 'guest-fsfreeze-thaw')
-    const frozen = await guest.answer(flushMs)
-    if (frozen && (await guest.answer(answerMs))) return 'return' in frozen ? 'flushed' : 'unheard'
-  }
-  // Not by the caller's signal: it must not be left so.
-  for (let tries = 0; tries < thawTries; tries++) {
-    using guest = new GuestAgent(agentSocket(runtime))
-    if (!(await guest.synchronize(answerMs))) continue
-    guest.send('guest-fsfreeze-thaw')
-    if ('return' in ((await guest.answer(answerMs)) ?? {})) return 'flushed'
-  }
-  return 'stuck'
-}
-
 /** QEMU knows whether a program in the guest has the port open. A VM that was started before there was one has none. */
-async function isListening(qmp: Qmp): Promise<boolean> {
+export async function isListening(qmp: Qmp): Promise<boolean> {
   const devices = (await qmp.execute('query-chardev')) as { label?: string; 'frontend-open'?: boolean }[]
   return devices.some((one) => one.label === agentDevice && one['frontend-open'] === true)
 }
 
-type Answer = Readonly<Record<string, unknown>>
+export type Answer = Readonly<Record<string, unknown>>
 
-/** One connection. What comes out of it was written by a guest: at most so much of it is looked at. */
-class GuestAgent implements Disposable {
+/** One connection: QEMU has one at a time, and the next one waits until it is over. */
+export class GuestAgent implements Disposable {
   readonly #socket: net.Socket
   readonly #answers: Answer[] = []
   #buffered = ''
@@ -63,8 +24,8 @@ class GuestAgent implements Disposable {
   #isOver = false
   #heard = Promise.withResolvers<void>()
 
-  constructor(place: string, signal?: AbortSignal) {
-    this.#socket = net.connect({ path: place, ...(signal && { signal }) })
+  constructor(runtime: string, signal?: AbortSignal) {
+    this.#socket = net.connect({ path: agentSocket(runtime), ...(signal && { signal }) })
     this.#socket.unref().setEncoding('latin1')
     this.#socket.on('data', (text: string) => this.#receive(text))
     this.#socket.on('error', () => undefined)
@@ -89,6 +50,20 @@ class GuestAgent implements Disposable {
       const answer = await this.answer(untilMs - performance.now())
       if (!answer) return false
       if (answer.return === id) return true
+    }
+  }
+
+  /** The first answer that is not a number, such as those that `synchronize` asks for. Undefined: none in time. */
+  async ask(
+    execute: string,
+    values: Readonly<Record<string, string | number>>,
+    limitMs: number,
+  ): Promise<Answer | undefined> {
+    const untilMs = performance.now() + limitMs
+    this.#socket.write(`${JSON.stringify({ execute, arguments: values })}\n`)
+    for (;;) {
+      const answer = await this.answer(untilMs - performance.now())
+      if (typeof answer?.return !== 'number') return answer
     }
   }
 

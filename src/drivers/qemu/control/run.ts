@@ -7,6 +7,7 @@ import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.
 import type { ProcessId } from '../../../platform/processes.ts'
 import type { MemoryState } from '../../driver.ts'
 import { supervisedFiles } from '../../supervised.ts'
+import type { Identity } from '../network/identity.ts'
 import type { Doors } from '../network/network.ts'
 
 export interface Run {
@@ -20,6 +21,10 @@ export interface Run {
   readonly shape?: MemoryState['description']
   /** It is loading memory and has not run yet: cut off here, it is ended, and nothing is lost. */
   readonly isResuming?: true
+  /** What its guest was not told yet, or has not confirmed: it went on, or is to go on, from the memory of another VM. */
+  readonly untold?: Identity
+  /** What of it the guest did not confirm. */
+  readonly note?: string
   /** Known when everything is up; without it, whoever started the process died before. */
   readonly process?: ProcessId
   /** svc3 ends it: that it has ended is no failure. */

@@ -11,12 +11,21 @@ export function macAddress(uid: string, index: number): string {
 /** Short, because a guest reads it again and again, and always of one length, because a guest knows the length. */
 export const instanceOf = (uid: string): string => createHash('sha256').update(uid).digest('hex').slice(0, 12)
 
+/** What a guest makes its own. Kept with a run until the guest has. */
+export interface Identity {
+  readonly hostname: string
+  readonly mac0: string
+  readonly mac1: string
+}
+
+export const identityOf = ({ uid, name }: Pick<VmSpec, 'uid' | 'name'>): Identity => ({
+  hostname: name.replace(/[^A-Za-z0-9.-]/g, '-'),
+  mac0: macAddress(uid, 0),
+  mac1: macAddress(uid, 1),
+})
+
 /** As a guest reads it, a line for each: it is to be read by a shell. The time is added when it is asked for. */
-export const identityLines = ({ uid, name }: Pick<VmSpec, 'uid' | 'name'>): string =>
-  [
-    `instance ${instanceOf(uid)}`,
-    `hostname ${name.replace(/[^A-Za-z0-9.-]/g, '-')}`,
-    `mac0 ${macAddress(uid, 0)}`,
-    `mac1 ${macAddress(uid, 1)}`,
-    '',
-  ].join('\n')
+export const identityLines = (vm: Pick<VmSpec, 'uid' | 'name'>): string =>
+  Object.entries({ instance: instanceOf(vm.uid), ...identityOf(vm) })
+    .map(([key, value]) => `${key} ${value}\n`)
+    .join('')
