@@ -4,7 +4,10 @@ import { pathToFileURL } from 'node:url'
 import { isBuilt, root } from './sources.ts'
 
 // Programs of this checkout that run are not to find the folder of the build gone for a moment, and a start is quicker.
-if (!isBuilt()) await (await import('./build.ts')).buildProgram()
+if (!isBuilt()) {
+  process.stderr.write('svc3: Building the service and its console\n')
+  await (await import('./build.ts')).buildProgram()
+}
 const program = path.join(root, 'dist', 'svc3.cjs')
 process.argv = [process.execPath, program, 'dev', ...process.argv.slice(2)]
 await import(pathToFileURL(program).href)

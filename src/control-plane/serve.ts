@@ -28,8 +28,8 @@ interface ServeOptions
   readonly listen: { readonly host: string; readonly port: number }
   /** Further fields of the connection file; asked for again every minute. */
   note(plane: ControlPlane): Promise<Pick<Connection, 'adminToken'>>
-  /** What runs in this process next to the service. It stops first. */
-  sidecar?(plane: ControlPlane): Promise<{ stop(): Promise<void> }>
+  /** What runs in this process next to the service. It stops first; what outlives it is told last. */
+  sidecar?(plane: ControlPlane): Promise<{ stop(): Promise<void>; left(): string }>
   /** Printed below the line that the service is ready. */
   greet(plane: ControlPlane): Promise<string>
 }
@@ -83,10 +83,11 @@ export async function serve(options: ServeOptions): Promise<number> {
   if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
   else plane.log.error('stopping after a fatal error', {}, reason)
   const running = await nodes?.catch(() => undefined)
+  const left = running?.left() ?? ''
   await running?.stop()
   await plane.stop(hurry)
   await stopLog()
-  process.stdout.write('svc3 stopped\n')
+  process.stdout.write(`svc3 stopped\n${left}`)
   return typeof reason === 'string' ? 0 : 1
 }
 

@@ -6,6 +6,7 @@ import type { CapacityOptions } from '../agent/host/capacity.ts'
 import { type Architecture, architectures } from '../api/architecture.ts'
 import { builtInImages } from '../api/images/built-in-images.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
+import { programLine } from '../control-plane/next-steps.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
@@ -14,6 +15,7 @@ import { canSeal } from '../drivers/qemu/network/seal.ts'
 import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import { demoImage } from '../store/records/demo-image.ts'
+import type { VmObserved } from '../store/records/fleet-records.ts'
 import { isFault } from '../store/store.ts'
 import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
 import { ensureHostPrograms } from './host-programs.ts'
@@ -87,6 +89,8 @@ export interface Nodes {
   readonly driver: DevOptions['driver']
   readonly count: number
   stop(): Promise<void>
+  /** What to tell whoever stops them about VMs that outlive them. */
+  left(): string
 }
 
 type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation' | 'imageQuotaBytes'>
@@ -102,7 +106,7 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
       architecture: architecture as keyof DevOptions['nodes'],
     })),
   )
-  if (names.length === 0) return { driver, count: 0, stop: async () => undefined }
+  if (names.length === 0) return { driver, count: 0, stop: async () => undefined, left: () => '' }
   const open = await kind.open(options)
   const start = ({ name, architecture }: (typeof names)[number], place: number): Promise<Agent> =>
     startNode(plane, options, name, open(), { architecture, ...kind.capacity(place, names.length) })
@@ -116,8 +120,32 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
       losses?.stop()
       await Promise.all(agents.map((agent) => agent.stop()))
     },
+    left: () => (driver === 'simulated' ? '' : leftBehind(vmsOn(plane, new Set(names.map(({ name }) => name))))),
   }
 }
+
+/** Those that may have a process: a stopped or failed VM has none. */
+const vmsOn = ({ collections }: Plane, nodes: ReadonlySet<string>): string[] =>
+  collections.vms.view
+    .range()
+    .map(({ value }) => value)
+    .filter(({ place, observed }) => place && nodes.has(place.node) && !endedPowers.has(observed.power))
+    .map(({ name, namespace }) => (namespace === defaultNamespace ? name : `${namespace}/${name}`))
+
+const endedPowers: ReadonlySet<VmObserved['power']> = new Set(['stopped', 'failed'])
+
+/** Without their data nothing finds their processes again. */
+export function leftBehind(vms: readonly string[]): string {
+  if (vms.length === 0) return ''
+  const [count, them] = vms.length === 1 ? ['1 VM keeps', 'it'] : [`${vms.length} VMs keep`, 'them']
+  const shown = vms.length > mostShown ? [...vms.slice(0, mostShown), `${vms.length - mostShown} more`] : vms
+  return `${count} running: ${shown.join(', ')}. The next start finds ${them}.
+To start over, delete ${them} with ${programLine()} vm delete while svc3 runs, before you delete the data.
+`
+}
+
+/** More would not be read. */
+const mostShown = 20
 
 const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
 

@@ -1,4 +1,4 @@
-// The token in the connection file of `svc3 dev`: it is that user's, and ends with them.
+// What `svc3 dev` says when it starts and stops, and the token in its connection file: it is that user's, and ends with them.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -8,7 +8,8 @@ import type { Principal } from '../auth/principal.ts'
 import { accountIdOf, LocalUsers } from '../auth/provider/local-users.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import { createLog } from '../platform/log.ts'
-import { adminNote } from './dev.ts'
+import { adminNote, startingLine } from './dev.ts'
+import { leftBehind } from './dev-nodes.ts'
 
 const issued: Principal[] = []
 const lines: string[] = []
@@ -42,4 +43,19 @@ it('the token in the connection file is bound to the account; without it there i
 it('the connection file has no token with an organisation’s own provider', async () => {
   await adminNote()({ tokens, localUsers: undefined, log })
   assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true })
+})
+
+it('svc3 dev says what it starts, and when it stops which VMs keep running', () => {
+  assert.equal(startingLine({ nodes: { arm64: 1, amd64: 1 } }), 'svc3: Starting the server and 2 nodes\n')
+  assert.equal(startingLine({ nodes: { arm64: 0, amd64: 1 } }), 'svc3: Starting the server and 1 node\n')
+  assert.equal(leftBehind([]), '')
+  assert.match(
+    leftBehind(['demo']),
+    /^1 VM keeps running: demo\. The next start finds it\.\nTo start over, delete it with .*svc3 vm delete .*\n$/,
+  )
+  assert.match(
+    leftBehind(['demo', 'svc-ios/web']),
+    /^2 VMs keep running: demo, svc-ios\/web\. The next start finds them\./,
+  )
+  assert.match(leftBehind(Array.from({ length: 30 }, (_, index) => `vm-${index}`)), /vm-19, 10 more\. The/)
 })

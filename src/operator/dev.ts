@@ -66,6 +66,7 @@ export const command = defineCommand({
   async run({ host }, { options }) {
     const dev = devOptions(host, options)
     const { dataDir, listen, images } = dev
+    host.stdout.write(startingLine(dev))
     const [{ serve }, { startNodes }] = await Promise.all([
       import('../control-plane/serve.ts'),
       import('./dev-nodes.ts'),
@@ -90,6 +91,12 @@ export const command = defineCommand({
     })
   },
 })
+
+/** Before the server is even loaded: on a busy machine that takes seconds. */
+export function startingLine({ nodes }: Pick<DevOptions, 'nodes'>): string {
+  const count = architectures.reduce((sum, architecture) => sum + nodes[architecture], 0)
+  return `svc3: Starting the server and ${count} ${count === 1 ? 'node' : 'nodes'}\n`
+}
 
 interface Given {
   readonly listen: string
