@@ -1,7 +1,7 @@
-// The log lets through what is on its list and nothing else.
+// The log lets through what is on its list and nothing else; on a terminal its lines are for people.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createLog } from './log.ts'
+import { createLog, readableLine } from './log.ts'
 
 describe('log', () => {
   const lines: string[] = []
@@ -29,5 +29,20 @@ describe('log', () => {
     assert.match(lines.at(-1) ?? '', /"problem":"why".*"stack":/)
     log.error('bad', {}, { token: 'canary' })
     assert.ok(!lines.at(-1)?.includes('canary'))
+  })
+
+  it('the log on a terminal has a request, a warning and an error as short lines, without control characters', () => {
+    const readable = (): string => readableLine(lines.at(-1) ?? '')
+    const request = { requestId: 'r', actor: 'admin', method: 'POST', status: 201, durationMs: 81.2, remote: '::1' }
+    log.info('request', { ...request, route: '/api/v1/namespaces/:namespace/vms', namespace: 'svc-ios' })
+    assert.match(readable(), /^\d\d:\d\d:\d\d POST \/api\/v1\/namespaces\/svc-ios\/vms 201 81\.2 ms\n$/)
+    log.info('stopping', { signal: 'SIGINT' })
+    assert.match(readable(), /^\d\d:\d\d:\d\d stopping signal=SIGINT\n$/)
+    log.warn('lease lost', { node: 'mac-1', problem: 'no answer\u001b[2J' })
+    assert.match(readable(), /^\d\d:\d\d:\d\d warn {2}lease lost problem="no answer\\u001b\[2J" node=mac-1\n$/)
+    log.warn('lease \u001b[2J lost', { name: 'a\u009bb' })
+    assert.match(readable(), /^\S+ warn {2}lease \?\[2J lost name=a\?b\n$/)
+    log.error('bad', {}, new Error('why'))
+    assert.match(readable(), /^\S+ error bad problem=why\n {2}Error: why\n {6}at /)
   })
 })

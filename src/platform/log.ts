@@ -1,5 +1,6 @@
-// The log: one JSON object a line on standard error, and nothing that is not on the list below. A field is named here
-// before it can be logged, so that a secret cannot slip in with an object that somebody logs whole.
+// The log: one JSON object a line on standard error (on a terminal, a short line to read), and nothing that is not on the
+// list below. A field is named here before it can be logged, so that a secret cannot slip in with an object that somebody
+// logs whole.
 import pino from 'pino'
 
 /** Everything a log line may carry. Values are scalars; texts are cut. */
@@ -24,7 +25,7 @@ const longestText = 4_000
 
 export function createLog(
   level: Level,
-  write: (line: string) => void = (line) => void process.stderr.write(line),
+  write: (line: string) => void = (line) => void process.stderr.write(process.stderr.isTTY ? readableLine(line) : line),
 ): Log {
   const sink = pino(
     {
@@ -43,6 +44,28 @@ export function createLog(
     error: (message, fields, error) => sink.error({ ...allowed(fields), ...describe(error) }, message),
   }
 }
+
+type Line = Fields & { readonly level: Level; readonly time: string; readonly message: string }
+
+/** `12:03:44 POST /api/v1/namespaces/svc-default/vms 201 812 ms`, `12:03:44 warn  lease lost node=mac-1`. */
+export function readableLine(json: string): string {
+  const { level, time, message, stack, ...fields } = JSON.parse(json) as Line
+  const { method, route = '', namespace = '', status, durationMs } = fields
+  const isRequest = message === 'request' && method !== undefined
+  const subject = isRequest
+    ? `${method} ${String(route).replace(':namespace', String(namespace))} ${status} ${durationMs} ms`
+    : message
+  const details = isRequest ? [] : Object.entries(fields).map(([name, value]) => ` ${name}=${quoted(String(value))}`)
+  const label = level === 'info' || isRequest ? '' : `${level.padEnd(5)} `
+  const first = `${new Date(time).toTimeString().slice(0, 8)} ${label}${subject}${details.join('')}`
+  const below = stack === undefined ? [] : String(stack).split('\n')
+  return [first, ...below.map((line) => `  ${line}`)].map((line) => `${line.replaceAll(unseen, '?')}\n`).join('')
+}
+
+const quoted = (text: string): string => (/^[^\s"]+$/.test(text) ? text : JSON.stringify(text))
+
+/** What would play tricks with the terminal. */
+const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 export const silentLog: Log = createLog('silent')
 
