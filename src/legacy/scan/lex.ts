@@ -10,7 +10,6 @@ export interface Token {
   /** Of a string. */
   readonly parts: Template
   readonly at: number
-  readonly line: number
   /** Which statement it belongs to. */
   statement: number
   /** The bracket around it, by its index; -1 for none. */
@@ -41,8 +40,7 @@ class Lexer {
   readonly #language: Language
   readonly #tokens: Token[] = []
   #at = 0
-  #line = 1
-  /** Quotes that nothing closes, with the line from which on they are not tried; 0: nowhere in the rest. */
+  /** Quotes that nothing closes, and up to where they are not tried. */
   readonly #dead = new Map<string, number>()
 
   constructor(text: string, language: Language) {
@@ -57,7 +55,6 @@ class Lexer {
       const character = this.#text[this.#at] as string
       if (character === '\n') {
         this.#push('operator', '\n', 1)
-        this.#line += 1
         lineStart = true
         continue
       }
@@ -79,7 +76,6 @@ class Lexer {
       text,
       parts,
       at: this.#at,
-      line: this.#line,
       statement: 0,
       parent: -1,
       block: -1,
@@ -113,11 +109,11 @@ class Lexer {
 
   #comment(): boolean {
     const { comments, blocks } = this.#language
-    if (blocks && this.#text.startsWith(blocks[0], this.#at) && this.#dead.get(blocks[0]) !== 0) {
+    if (blocks && this.#text.startsWith(blocks[0], this.#at) && !this.#dead.has(blocks[0])) {
       const end = this.#text.indexOf(blocks[1], this.#at + blocks[0].length)
-      if (end === -1) this.#dead.set(blocks[0], 0)
+      if (end === -1) this.#dead.set(blocks[0], Number.POSITIVE_INFINITY)
       else {
-        this.#skipTo(end + blocks[1].length)
+        this.#at = end + blocks[1].length
         return true
       }
     }
@@ -134,17 +130,12 @@ class Lexer {
     return true
   }
 
-  #skipTo(end: number): void {
-    for (; this.#at < end; this.#at++) if (this.#text[this.#at] === '\n') this.#line += 1
-  }
-
   #string(character: string): boolean {
     if (character !== '"' && character !== "'" && character !== '`') return false
     const { multiline } = this.#language
     const tripled = character.repeat(3)
     const quote = multiline.includes(tripled) && this.#text.startsWith(tripled, this.#at) ? tripled : character
-    const dead = this.#dead.get(quote)
-    if (dead === 0 || dead === this.#line) return false
+    if (this.#at < (this.#dead.get(quote) ?? 0)) return false
     const isMultiline = multiline.includes(quote)
     const last = this.#tokens.at(-1)
     const isPrefixed = last !== undefined && last.at + last.text.length === this.#at
@@ -157,13 +148,14 @@ class Lexer {
       insertions: this.#language.insertions,
     })
     if (!found) {
-      this.#dead.set(quote, isMultiline ? 0 : this.#line)
+      const end = isMultiline ? -1 : this.#text.indexOf('\n', this.#at)
+      this.#dead.set(quote, end === -1 ? Number.POSITIVE_INFINITY : end)
       return false
     }
     // The prefix of a string is no name.
     if (prefix !== '') while ((this.#tokens.at(-1)?.at ?? -1) >= this.#at - prefix.length) this.#tokens.pop()
     this.#push('string', quote, 0, found.parts)
-    this.#skipTo(found.end)
+    this.#at = found.end
     return true
   }
 
@@ -261,25 +253,7 @@ function bracketed(text: string, from: number, { isMultiline }: StringForm): Ins
 
 /** A brace after one of these holds data; after others, statements. */
 const beforeData = new Set(['=', ':', ',', '(', '[', '=>', 'return', '+=', ':=', '||', '?', '??', '@'])
-const continues = new Set([
-  '+',
-  '.',
-  '\\',
-  '`',
-  ',',
-  '=',
-  ':=',
-  '+=',
-  '&&',
-  '||',
-  '?',
-  '<<',
-  '%',
-  '=>',
-  '&.',
-  '?.',
-  '::',
-])
+const continues = new Set('+ . \\ ` , = := += && || ? << % => &. ?. ::'.split(' '))
 const continued = /^(?:[.+%?|&]|&\.|\?\.|->|::|<<|&&|\|\|)$/
 
 /** Brackets find their other half, and tokens their statements. Line ends go. */

@@ -1,5 +1,6 @@
 // By which method an address in a program is asked: by the call that it is given to, what else that call is given, what
 // is called on the result; otherwise by the calls that the variable is given to which holds it.
+import { isKeyword } from './expressions.ts'
 import type { Language } from './languages.ts'
 import type { Token } from './lex.ts'
 import { isName, lastOf, nameOf, wordOf } from './template.ts'
@@ -64,7 +65,7 @@ export class Methods {
   #calleeAround(start: number): string {
     for (const { open, bracket } of this.#bracketsAround(start)) {
       const callee = bracket.text === '(' ? this.#calleeOf(open) : ''
-      if (callee !== '') return callee
+      if (callee !== '' && !isKeyword(callee)) return callee
     }
     return ''
   }

@@ -39,11 +39,9 @@ function operation(path: string, key: string, source: Source, at: number, mentio
       ? undefined
       : matchOf(templateOf(path.replaceAll(/\{[^{}]*\}/g, '$${x}')))
   if (!match) return []
-  const place = { line: source.lineOf(at), column: at - source.lineStart(at) + 1 }
   return [
     {
-      file: source.file,
-      ...place,
+      ...source.place(at),
       text: `${key} ${path}`,
       match,
       method,

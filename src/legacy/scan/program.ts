@@ -109,15 +109,11 @@ export class Program {
     const name = lastOf(nameOf(text))
     if (/^[A-Z][A-Z0-9_]+$/.test(name)) return true
     const isTop = parent === -1 || (this.#tokens[parent]?.text === '(' && this.#tokens[parent]?.parent === -1)
-    if (!this.#language.hasClasses) return isTop && (this.#language.isIndented !== true || this.#columnOf(at) === 1)
+    if (!this.#language.hasClasses)
+      return isTop && (this.#language.isIndented !== true || this.#source.place(this.#tokens[at]?.at ?? 0).column === 1)
     for (let index = at - 1; index >= 0 && at - index < 8 && this.#tokens[index]?.statement === statement; index--)
       if (/^(?:const|final|static|readonly)$/.test(this.#tokens[index]?.text ?? '')) return true
     return isTop
-  }
-
-  #columnOf(at: number): number {
-    const { at: place } = this.#tokens[at] as Token
-    return place - this.#source.lineStart(place) + 1
   }
 
   /** A variable is known to the end of its block, one that is not declared there to the end of the one around it. */
@@ -224,15 +220,12 @@ export class Program {
         (each) => this.#tokens[each]?.kind === 'string' && textOf(this.#tokens[each]?.parts ?? []).length > 1,
       ) ?? start
     const { at } = this.#tokens[place] as Token
-    const line = this.#source.lineOf(at)
     const last = this.#tokens[end - 1] as Token
     const text = this.#source.snippet((this.#tokens[start] as Token).at, this.#tokens[end]?.at ?? last.at + 40)
     const receiver = match.baseKind === 'none' ? this.#receiverOf(use.callee, start) : ''
     const isRequest = !isRoute && (said[0] !== undefined || command !== undefined)
     return said.map((method) => ({
-      file: this.#source.file,
-      line,
-      column: at - this.#source.lineStart(at) + 1,
+      ...this.#source.place(at),
       text,
       match,
       method,
@@ -309,8 +302,8 @@ export class Program {
 
   /** A command in a text: `sh "curl …"`. */
   #commandCandidates(index: number, constants: Constants): Candidate[] {
-    const { parts, line } = this.#tokens[index] as Token
+    const { parts, at } = this.#tokens[index] as Token
     const command = parts.map((part) => (isName(part) ? inserted(part.name) : part)).join('')
-    return shellCandidates(this.#source.part(command, line), constants, () => undefined, index)
+    return shellCandidates(this.#source.partAt(command, at), constants, () => undefined, index)
   }
 }

@@ -37,9 +37,7 @@ export function requestCandidates(root: JsonValue, source: Source, constants: Co
     if (!match || (match.baseKind === 'none' && !isRequest)) return
     const text = source.snippet(place.at, place.at + 160)
     candidates.push({
-      file: source.file,
-      line: source.lineOf(place.at),
-      column: place.at - source.lineStart(place.at) + 1,
+      ...source.place(place.at),
       text,
       match,
       method,
@@ -55,7 +53,7 @@ export function requestCandidates(root: JsonValue, source: Source, constants: Co
     if (value.text !== undefined) {
       if (/\b(?:curl|wget)\s/.test(value.text))
         for (const candidate of shellCandidates(
-          source.part(value.text, source.lineOf(value.at)),
+          source.partAt(value.text, value.at),
           constants,
           () => undefined,
           Number.POSITIVE_INFINITY,

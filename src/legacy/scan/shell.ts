@@ -93,9 +93,7 @@ function candidatesIn(
     const { at } = word
     const text = source.snippet(at, at + 160).split(/\s/, 1)[0] ?? ''
     candidates.push({
-      file: source.file,
-      line: source.lineOf(at),
-      column: at - source.lineStart(at) + 1,
+      ...source.place(at),
       text,
       match,
       mentionsProduct,

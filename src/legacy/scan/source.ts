@@ -28,6 +28,15 @@ export class Source {
     return low
   }
 
+  /** A text in this file that begins at a place. */
+  partAt(text: string, at: number): Source {
+    return new Source(this.file, text, this.lineOf(at))
+  }
+
+  place(at: number): { readonly file: string; readonly line: number; readonly column: number } {
+    return { file: this.file, line: this.lineOf(at), column: at - this.lineStart(at) + 1 }
+  }
+
   lineOf(at: number): number {
     return this.#firstLine + this.#index(at)
   }
