@@ -19,6 +19,8 @@ interface Deletion {
   /** The command that shows what is left, without the program's name. */
   readonly listCommand: string
   remove(name: string): Promise<Status>
+  /** Runs what writes a line, above the progress of `remove`. */
+  above?(write: () => void): void
   /** What is said of each; scripts rely on that of VMs. */
   readonly sentence?: (name: string) => string
 }
@@ -37,6 +39,7 @@ const badness: readonly number[] = [
 export async function deleteEach(context: Context, deletion: Deletion): Promise<number> {
   const { names, kind, listCommand, remove, sentence = (name) => `Successfully deleted ${kind} ${name}` } = deletion
   const { host, commands, secrets, isTalking } = context
+  const above = deletion.above ?? ((write) => write())
   const distinct = [...new Set(names)]
   await confirmLoss(context, {
     yes: deletion.yes || distinct.length === 0,
@@ -49,7 +52,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
   for await (const { name, outcome } of inOrder(distinct, remove)) {
     if (!(outcome instanceof Error)) {
       deleted.push(outcome)
-      if (isTalking) host.stdout.write(`${sentence(name)}\n`)
+      if (isTalking) above(() => host.stdout.write(`${sentence(name)}\n`))
       continue
     }
     if (context.signal.aborted)
@@ -61,7 +64,10 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
     if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
     failure = outcome
     if (names.length === 1) break
-    const exitCode = reportFailure(outcome, { host, commands, helpLine: '', secrets, interrupted: false })
+    let exitCode: number = exitCodes.failed
+    above(() => {
+      exitCode = reportFailure(outcome, { host, commands, helpLine: '', secrets, interrupted: false })
+    })
     if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
   }
   if (context.isData) await context.print(deleted, [], '')

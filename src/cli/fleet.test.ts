@@ -193,14 +193,14 @@ describe('node drain', () => {
   it('node drain says after Ctrl-C how to check again', async () => {
     const controller = new AbortController()
     serve(service, { 'POST nodes/mini-1/drain': answers(full), 'WATCH nodes': changes(change('ADDED', full)) })
-    const { exitCode, stderr } = await svc3('node drain mini-1 --wait', {
+    const { exitCode, stderr } = await svc3('node drain mini-1 --wait -n svc-ios', {
       interruption: controller.signal,
       onWrite: ({ stderr }) => stderr.includes('waiting for') && controller.abort(),
     })
     assert.equal(exitCode, 130)
     assert.match(
       stderr,
-      /\nsvc3: Stopped waiting; the drain continues\nsvc3: To see the node: svc3 node list mini-1\n$/,
+      /\nsvc3: Stopped waiting; the drain continues\nsvc3: To see the node: svc3 node list mini-1 -n svc-ios\n$/,
     )
   })
 })

@@ -268,6 +268,31 @@ describe('vm delete', () => {
     )
   })
 
+  it('vm delete names at once the node that does not respond, and how to go on without it', async () => {
+    const at = '2026-11-15T09:00:00Z'
+    const lost = {
+      ...vmOf({ name: 'a', powerState: 'unknown' }),
+      conditions: [{ type: 'NodeReady', status: 'False', reason: 'NodeLost', message: 'Node mac-3 is lost', at }],
+      operation: { kind: 'delete', phase: 'waiting for node mac-3 (NOT READY)' },
+    }
+    const said = Promise.withResolvers<void>()
+    const watched = { 'WATCH vms': changes(change('ADDED', lost)) }
+    const late = async () => {
+      await said.promise
+      throw new ApiError('Timeout', 'VM a is being deleted', { hint: 'Now: svc3 vm delete a --force -n svc-ios' })
+    }
+    serve(service, { ...watched, 'DELETE vms/a': late })
+    const onWrite = ({ stderr }: { stderr: string }) => void (stderr.includes('--force') && said.resolve())
+    const { exitCode, stderr } = await vm('delete a -n svc-ios', { onWrite })
+    assert.equal(exitCode, 7)
+    assert.deepEqual(lines(stderr), [
+      'svc3: VM a: waiting for node mac-3 (NOT READY)',
+      'svc3: An administrator can remove it now: svc3 vm delete a --force -n svc-ios',
+      'svc3: VM a is being deleted (request request-1)',
+      'svc3: Now: svc3 vm delete a --force -n svc-ios',
+    ])
+  })
+
   it('vm delete keeps to eight requests at a time', async () => {
     let open = 0
     let most = 0

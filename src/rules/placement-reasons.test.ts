@@ -58,7 +58,7 @@ describe('a summary of reasons', () => {
       [{}, nodes(1, 'mac', { cpu: 8, freeCpu: 2 }), 'Node mac-1 has 2 of 8 cores free; 4 requested'],
       [{ cpu: 50 }, [...nodes(40, 'mac'), ...nodes(20, 'pc', intel)], 'No node has 50 cores: 40 arm64 nodes have at most 12; 20 nodes are amd64'],
       [{}, [...nodes(38, 'mac', { freeCpu: 2 }), node('small', { cpu: 3 })], 'No node has 4 cores free: 39 nodes have at most 3'],
-      [{}, [node('a', { freeCpu: 1 }), node('b', intel)], 'No node has 4 cores free: node a has 1; node b is amd64'],
+      [{}, [node('a', { freeCpu: 1 }), node('b', intel)], 'No arm64 node has 4 cores free: node a has 1'],
       [{}, [...nodes(2, 'a', { freeCpu: 1 }), ...nodes(3, 'b', cordoned)], 'No node fits 4 cores: 2 nodes have at most 1 core free; 3 nodes are cordoned'],
       [{ memoryMiB: 8_192 }, [node('a', { freeCpu: 1 }), node('b', { freeMemoryMiB: 512 })], 'No node fits 4 cores and 8 GiB of memory: node a has 1 core free; node b has 512 MiB of memory free'],
       [{ memoryMiB: 65_536 }, nodes(2, 'mac'), 'No node has 64 GiB of memory: 2 nodes have at most 32 GiB'],
@@ -66,8 +66,10 @@ describe('a summary of reasons', () => {
       [{}, [...nodes(2, 'a', cordoned), node('b', away)], 'No node is available: 2 nodes are cordoned; node b is not connected'],
       [{}, nodes(3, 'pc', intel), 'No node is arm64: 3 nodes are amd64'],
       [{ tag: 'ios', tagRequired: true }, nodes(3, 'mac'), 'No node has tag ios'],
-      [{ tag: 'ios', tagRequired: true }, [...nodes(2, 'mac'), node('pc', intel)], 'No arm64 node has tag ios: node pc is amd64'],
-      [{ tag: 'ios', tagRequired: true }, [node('a'), node('b', { tags: ['ios'], ...cordoned })], 'No node is available: node b is cordoned; node a does not have tag ios'],
+      [{ tag: 'ios', tagRequired: true }, [...nodes(2, 'mac'), node('pc', intel)], 'No arm64 node has tag ios'],
+      [{ tag: 'ios', tagRequired: true }, [node('a'), node('b', { tags: ['ios'], ...cordoned })], 'No node with tag ios is available: node b is cordoned'],
+      [{ tag: 'ios', tagRequired: true }, [...nodes(9, 'mac'), ...nodes(9, 'pc', intel)], 'No arm64 node has tag ios'],
+      [{ os: 'macos' }, [node('a', { noMacos: 'Not a Mac' }), node('b', { freeCpu: 1 })], 'No node that can run macOS guests has 4 cores free: node b has 1'],
       [{ gpuPassthrough: true }, nodes(2, 'mac'), 'No node has a GPU'],
       [{ gpuPassthrough: true }, nodes(2, 'mac', { gpus: 1, freeGpus: 0 }), 'No node has a free GPU'],
       [{ reservedPorts: [port] }, nodes(2, 'mac', { isPortTaken: () => true }), 'No node has port 9000 free'],
@@ -123,6 +125,19 @@ describe('a deployment that no node could hold', () => {
       assert.deepEqual([error?.message, error?.options.causes?.[0]?.field, error?.code], [expected, field, 422])
       assert.match(error?.options.hint ?? '', /^[A-Z].*[^.]$/)
     }
+  })
+
+  it('a deployment that no node could hold says which size was not chosen, and the largest to choose', () => {
+    const small = nodes(2, 'mac', { cpu: 2, memoryMiB: 4_096 })
+    const error = impossible(neverFits(demand, small.map(recordOf)) ?? [], demand, 'svc-ios', { isDefaultCpu: true })
+    assert.equal(error.message, 'No node can hold 4 cores (the default); the largest has 2 cores and 4 GiB')
+    assert.equal(error.options.hint, 'Try --cpu 2, or add a larger node')
+    const hints: readonly (readonly [Partial<Demand>, readonly Candidate[], string])[] = [
+      [{ cpu: 1, memoryMiB: 65_536 }, small, 'Try --memory 4, or add a larger node'],
+      [{ cpu: 64, memoryMiB: 65_536 }, small, 'Request less, or add a larger node'],
+      [{ cpu: 8, memoryMiB: 8_192 }, [...small, node('a', { cpu: 1 }), node('b', { memoryMiB: 512 })], 'Try --cpu 1, or add a larger node'],
+    ] // biome-ignore format: a table
+    for (const [asked, all, hint] of hints) assert.equal(refusal(asked, all)?.options.hint, hint)
   })
 
   it('a deployment that no node could hold is none where a node may take it later, or may still join', () => {

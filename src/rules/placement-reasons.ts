@@ -82,44 +82,61 @@ export function summaryOf(
   })
   const others = groups.filter(({ cause }) => !ineligible.includes(cause))
   const isOneKind = others.length < 2 || others.every(({ cause }) => unavailable.includes(cause))
-  const adjective = groups.some(({ cause }) => cause === 'architecture') ? `${demand.architecture} ` : ''
-  const headline = isOneKind ? headlineOf(groups[0] as Group, demand, adjective) : `No node fits ${requestOf(demand)}`
-  const details = groups.flatMap((group) => detailOf(group, isOneKind && group === groups[0], adjective))
+  const first = groups[0] as Group
+  // Who asks how large a fleet is wants to know of all its nodes; anybody else, of those that are meant.
+  const isAboutFleet = reasons.length > fewNodes && isShortage((first.reasons[0] as NodeReason).obstacle)
+  const shown = isAboutFleet ? groups : groups.filter((group) => group === first || !ineligible.includes(group.cause))
+  const noun = nounFor(groups.filter((group) => !shown.includes(group)))
+  const headline = isOneKind ? headlineOf(first, demand, noun) : `No ${noun} fits ${requestOf(demand)}`
+  const adjective = shown.some(({ cause }) => cause === 'architecture') ? `${demand.architecture} ` : ''
+  const details = shown.flatMap((group) => detailOf(group, isOneKind && group === first, adjective))
   return details.length > 0 ? `${headline}: ${details.join('; ')}` : headline
+}
+
+/** Fewer are no fleet. */
+const fewNodes = 3
+
+/** A node, other than those of these groups. */
+function nounFor(others: readonly Group[]): string {
+  const obstacles = others.map(({ reasons }) => (reasons[0] as NodeReason).obstacle)
+  return obstacles.reduce((noun, obstacle) => {
+    if (obstacle.cause === 'architecture') return `${obstacle.requested} ${noun}`
+    return obstacle.cause === 'tag' ? `${noun} with tag ${obstacle.tag}` : `${noun} that can run macOS guests`
+  }, 'node')
 }
 
 function headlineOf(
   { cause, reasons }: Group,
   demand: Pick<Demand, 'memoryMiB' | 'architecture'>,
-  adjective: string,
+  noun: string,
 ): string {
   const obstacle = (reasons[0] as NodeReason).obstacle
   const free = reasons.every(({ obstacle: each }) => isShortage(each) && isBeyond(each)) ? '' : ' free'
   switch (obstacle.cause) {
     case 'cpu':
-      return `No node has ${counted(obstacle.requested, 'core')}${free}`
+      return `No ${noun} has ${counted(obstacle.requested, 'core')}${free}`
     case 'memory':
-      return `No node has ${demand.memoryMiB === 0 ? 'enough' : `${memorySize(obstacle.requested)} of`} memory${free}`
+      return `No ${noun} has ${demand.memoryMiB === 0 ? 'enough' : `${memorySize(obstacle.requested)} of`} memory${free}`
     case 'gpu':
       return reasons.every(({ obstacle: each }) => each.cause === 'gpu' && each.total < 1)
-        ? 'No node has a GPU'
-        : 'No node has a free GPU'
+        ? `No ${noun} has a GPU`
+        : `No ${noun} has a free GPU`
     case 'port':
-      return `No node has port ${obstacle.port} free`
+      return `No ${noun} has port ${obstacle.port} free`
     case 'ports':
-      return 'No node has free ports'
+      return `No ${noun} has free ports`
     case 'vms':
-      return 'No node can run another VM'
+      return `No ${noun} can run another VM`
     case 'macosVms':
-      return 'No node can run another macOS VM'
+      return `No ${noun} can run another macOS VM`
     case 'tag':
-      return `No ${adjective}node has tag ${obstacle.tag}`
+      return `No ${noun} has tag ${obstacle.tag}`
     case 'macos':
-      return `No ${adjective}node can run macOS guests`
+      return `No ${noun} can run macOS guests`
     case 'architecture':
-      return `No node is ${demand.architecture}`
+      return `No ${noun} is ${demand.architecture}`
     default:
-      return cause === 'otherNode' ? 'No other node was requested' : 'No node is available'
+      return cause === 'otherNode' ? 'No other node was requested' : `No ${noun} is available`
   }
 }
 
@@ -197,8 +214,13 @@ const fields: Readonly<Partial<Record<Cause, string>>> = {
   gpu: 'gpuPassthrough',
 }
 
-/** Refuses what no node could hold even when empty, with the largest that fits. */
-export function impossible(never: readonly Never[], demand: Demand, namespace: string): ApiError {
+/** Refuses what no node could hold even when empty, with the largest that fits. `isDefaultCpu`: nobody chose the cores. */
+export function impossible(
+  never: readonly Never[],
+  demand: Demand,
+  namespace: string,
+  { isDefaultCpu = false }: { readonly isDefaultCpu?: boolean } = {},
+): ApiError {
   const eligible = never.filter(({ obstacle: { cause } }) => !ineligible.includes(cause))
   const causes = order.filter((cause) => never.some(({ obstacle }) => obstacle.cause === cause))
   const isSize = demand.node === undefined && eligible.some(({ obstacle }) => isShortage(obstacle))
@@ -206,9 +228,9 @@ export function impossible(never: readonly Never[], demand: Demand, namespace: s
     ? tooLarge(
         eligible.map(({ capacity }) => capacity),
         demand,
-        never.length > eligible.length,
+        { hasOthers: never.length > eligible.length, isDefaultCpu },
       )
-    : { message: summaryOf(never, demand, namespace), hint: hintFor(causes[0] as Cause, demand) }
+    : { message: summaryOf(never, demand, namespace), hint: hintFor(causes[0] as Cause, demand, namespace) }
   const field = demand.node === undefined ? (fields[causes[0] as Cause] ?? 'cpu') : 'node'
   return new ApiError('Invalid', message, {
     kind: 'vms',
@@ -220,13 +242,13 @@ export function impossible(never: readonly Never[], demand: Demand, namespace: s
 function tooLarge(
   nodes: readonly Capacity[],
   demand: Demand,
-  hasOthers: boolean,
+  { hasOthers, isDefaultCpu }: { readonly hasOthers: boolean; readonly isDefaultCpu: boolean },
 ): { readonly message: string; readonly hint: string } {
   const { cpu, memoryMiB, gpuPassthrough, architecture, tag, tagRequired } = demand
   const isCpuShort = nodes.every((node) => node.cpu < cpu)
   const isMemoryShort = nodes.every((node) => node.memoryMiB < memoryMiB)
   const short = [
-    ...(isCpuShort ? [counted(cpu, 'core')] : []),
+    ...(isCpuShort ? [`${counted(cpu, 'core')}${isDefaultCpu ? ' (the default)' : ''}`] : []),
     ...(isMemoryShort ? [`${memorySize(memoryMiB)} of memory`] : []),
     ...(gpuPassthrough && nodes.every(({ gpus }) => gpus < 1) ? ['a GPU'] : []),
   ]
@@ -242,13 +264,22 @@ function tooLarge(
   const what = short.length > 0 ? listed(short) : requestOf(demand)
   return {
     message: `No ${kind} can hold ${what}; the largest has ${has}`,
-    hint: 'Request less, or add a larger node',
+    hint: `${smaller(nodes, demand) ?? 'Request less'}, or add a larger node`,
   }
 }
 
-function hintFor(cause: Cause, { node, tag, architecture }: Demand): string {
-  if (node !== undefined) return 'Choose another node: svc3 node list'
-  if (cause === 'tag') return `Tag a node: svc3 node tag NODE ${tag}`
+/** The most of what is short that a node has beside all the rest; undefined where less of one thing is not enough. */
+function smaller(nodes: readonly Capacity[], { cpu, memoryMiB, gpuPassthrough }: Demand): string | undefined {
+  const others = nodes.filter(({ gpus }) => !gpuPassthrough || gpus > 0)
+  const cores = Math.max(0, ...others.filter((node) => node.memoryMiB >= memoryMiB).map((node) => node.cpu))
+  if (cores > 0) return `Try --cpu ${cores}`
+  const memory = Math.max(0, ...others.filter((node) => node.cpu >= cpu).map((node) => node.memoryMiB))
+  return memory >= 1_024 ? `Try --memory ${Math.floor(memory / 1_024)}` : undefined
+}
+
+function hintFor(cause: Cause, { node, tag, architecture }: Demand, namespace: string): string {
+  if (node !== undefined) return `Choose another node: svc3 node list -n ${namespace}`
+  if (cause === 'tag') return `Tag a node: svc3 node tag NODE ${tag} -n ${namespace}`
   if (cause === 'architecture') return `Choose another image, or add an ${architecture} node`
   if (cause === 'macos') return 'Choose another image, or add a Mac'
   return cause === 'gpu' ? 'Add a node with a GPU, or deploy without one' : 'Request less, or add a larger node'

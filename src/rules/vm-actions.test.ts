@@ -21,13 +21,13 @@ describe('actions on VMs', () => {
   for (const action of actions) {
     for (const powerState of powerStates) {
       it(`${action} of an Intel-based VM that is ${powerState}`, () => {
-        const refusal = refuseAction(action, { name: 'x', architecture: 'amd64', powerState })
+        const refusal = refuseAction(action, { name: 'x', namespace: 'svc-ios', architecture: 'amd64', powerState })
         const expected = action === 'push' ? 'Invalid' : allowed[action].includes(powerState) ? undefined : 'Conflict'
         assert.equal(refusal?.reason, expected)
         if (refusal) assert.ok(refusal.message.startsWith('VM x ') && refusal.options.hint)
       })
       it(`${action} of an Apple silicon-based VM that is ${powerState}`, () => {
-        const refusal = refuseAction(action, { name: 'x', architecture: 'arm64', powerState })
+        const refusal = refuseAction(action, { name: 'x', namespace: 'svc-ios', architecture: 'arm64', powerState })
         const isForBoth = ['resize', 'save', 'commit', 'push'].includes(action)
         const expected = isForBoth ? (powerState === 'running' ? undefined : 'Conflict') : 'Invalid'
         assert.equal(refusal?.reason, expected)
@@ -36,8 +36,19 @@ describe('actions on VMs', () => {
   }
 
   it('actions on a VM wait for each other', () => {
-    const vm = { name: 'x', architecture: 'amd64', powerState: 'running', busyWith: 'resize' } as const
+    const vm = {
+      name: 'x',
+      namespace: 'svc-ios',
+      architecture: 'amd64',
+      powerState: 'running',
+      busyWith: 'resize',
+    } as const
     assert.match(refuseAction('stop', vm)?.message ?? '', /resize in progress/)
+  })
+
+  it('a hint about a VM is a line that works when copied', () => {
+    const vm = { name: 'x', namespace: 'svc-ios', architecture: 'amd64', powerState: 'suspended' } as const
+    assert.equal(refuseAction('start', vm)?.options.hint, 'Resume it: svc3 vm resume x -n svc-ios')
   })
 
   it('actions on a VM lead where they say', () => {

@@ -43,20 +43,24 @@ const rows: Readonly<Record<VmAction, Row>> = {
 }
 
 /** What leads out of a state in which an action is refused. */
-const wayOn: Readonly<Record<PowerState, string>> = {
-  pending: 'Wait until it is running: svc3 vm list',
-  starting: 'Wait until it is running: svc3 vm list',
-  running: 'The VM is already running',
-  stopped: 'Start it: svc3 vm start',
-  suspended: 'Resume it: svc3 vm resume',
-  failed: 'Start it again (Intel): svc3 vm start; or delete it: svc3 vm delete',
-  unknown: 'Its node is not responding. Check it: svc3 node list',
+const wayOn: Readonly<Record<PowerState, (vm: ActionSubject) => string>> = {
+  pending: (vm) => `Wait until it is running: svc3 vm list ${target(vm)}`,
+  starting: (vm) => `Wait until it is running: svc3 vm list ${target(vm)}`,
+  running: () => 'The VM is already running',
+  stopped: (vm) => `Start it: svc3 vm start ${target(vm)}`,
+  suspended: (vm) => `Resume it: svc3 vm resume ${target(vm)}`,
+  failed: (vm) => `Start it again (Intel): svc3 vm start ${target(vm)}; or delete it: svc3 vm delete ${target(vm)}`,
+  unknown: ({ namespace }) => `Its node is not responding. Check it: svc3 node list -n ${namespace}`,
 }
+
+/** The end of a line to copy, whatever namespace is the default there. */
+const target = ({ name, namespace }: ActionSubject): string => `${name} -n ${namespace}`
 
 export const powerAfter = (action: VmAction): DesiredPower => rows[action].to
 
 interface ActionSubject {
   readonly name: string
+  readonly namespace: string
   readonly architecture: Architecture
   readonly powerState: PowerState
   /** Another operation is under way. */
@@ -79,17 +83,17 @@ export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | un
     const message = `VM ${vm.name} is Intel-based (amd64); ${action} is for Apple silicon-based VMs only`
     return new ApiError('Invalid', message, {
       ...about,
-      hint: 'Save it as an image of the cluster: svc3 vm save',
+      hint: `Save it as an image of the cluster: svc3 vm save ${vm.name} IMAGE -n ${vm.namespace}`,
       causes: [{ field: 'vm', reason: 'FieldValueNotSupported', message }],
     })
   }
   if (vm.busyWith !== undefined) {
     const message = `VM ${vm.name} is busy: ${vm.busyWith} in progress`
-    return new ApiError('Conflict', message, { ...about, hint: 'Wait until it finishes: svc3 vm list' })
+    return new ApiError('Conflict', message, { ...about, hint: `Wait until it finishes: svc3 vm list ${target(vm)}` })
   }
   if (from.includes(vm.powerState)) return undefined
   return new ApiError('Conflict', `VM ${vm.name} is ${vm.powerState}; ${needs}`, {
     ...about,
-    hint: wayOn[vm.powerState],
+    hint: wayOn[vm.powerState](vm),
   })
 }

@@ -247,7 +247,10 @@ describe('the console', () => {
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     await go(page, server, '/vms/svc-default/huge')
     await page.getByText('Why this VM is pending').waitFor()
-    await page.getByText('No node has 12 cores free').first().waitFor()
+    await page
+      .getByText(/^No (\w+ )?node has 12 cores free/)
+      .first()
+      .waitFor()
   })
 
   it('the console asks for the name before it deletes', { timeout: 150_000 }, async () => {

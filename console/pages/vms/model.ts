@@ -23,9 +23,9 @@ const background: ReadonlySet<string> = new Set(['save', 'commit', 'push'])
 
 /** Why an action is refused, in the words of the service; undefined when it is not. */
 export function reasonAgainst(action: VmAction, vm: Vm): string | undefined {
-  const { name, architecture, powerState, operation } = vm
+  const { name, namespace, architecture, powerState, operation } = vm
   const busyWith = operation && !background.has(operation.kind) ? operation.kind : undefined
-  return refuseAction(action, { name, architecture, powerState, busyWith })?.message
+  return refuseAction(action, { name, namespace, architecture, powerState, busyWith })?.message
 }
 
 export function reasonAgainstDeleting(

@@ -14,7 +14,7 @@ describe('advice about a VM', () => {
       const advice = /why\. (.*)$/.exec(text)?.[1] ?? ''
       assert.notEqual(advice, '')
       for (const [word, action] of Object.entries(words)) {
-        const vm = { name: 'a', architecture: 'arm64', powerState: 'failed' } as const
+        const vm = { name: 'a', namespace: 'svc-default', architecture: 'arm64', powerState: 'failed' } as const
         assert.ok(refuseAction(action, vm))
         assert.doesNotMatch(advice, new RegExp(`\\b${word}\\b`))
       }

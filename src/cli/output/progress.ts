@@ -27,6 +27,8 @@ export interface Progress {
 /** Several things at once, such as the parts of an image. */
 export interface Board {
   item(what: string): Progress
+  /** Runs what writes something else, above the changing lines. */
+  above(write: () => void): void
   /** Removes all lines. */
   end(): void
 }
@@ -51,7 +53,12 @@ export function startProgress(context: Talking, what: string): Progress {
 }
 
 export function startBoard({ host, isTalking }: Talking): Board {
-  if (!isTalking) return { item: () => ({ show: () => undefined, end: () => undefined }), end: () => undefined }
+  if (!isTalking)
+    return {
+      item: () => ({ show: () => undefined, end: () => undefined }),
+      above: (write) => write(),
+      end: () => undefined,
+    }
   return host.stderr.isTerminal ? changingLines(host.stderr) : plainLines(host.stderr, host.calledAs)
 }
 
@@ -78,6 +85,7 @@ function plainLines(stderr: Stderr, calledAs: string): Board {
         end: () => undefined,
       }
     },
+    above: (write) => write(),
     end: () => undefined,
   }
 }
@@ -133,6 +141,11 @@ function changingLines(stderr: Stderr): Board {
           if (lines.length === 0) stop()
         },
       }
+    },
+    above(write) {
+      clear()
+      write()
+      draw()
     },
     end() {
       stop()

@@ -51,7 +51,7 @@ export class Tunnels {
       throw new ApiError('Conflict', `VM ${vm.name} is ${vm.observed.power} and cannot be reached`, {
         kind: 'vms',
         name: vm.name,
-        hint: 'Check it: svc3 vm list',
+        hint: `Check it: svc3 vm list ${vm.name} -n ${vm.namespace}`,
       })
     return this.#dial(vm, { to })
   }
@@ -100,7 +100,7 @@ export class Tunnels {
         new ApiError('ServiceUnavailable', `Node ${node} of VM ${vm.name} is not responding`, {
           ...about,
           retryAfterSeconds: 5,
-          hint: 'Check the node: svc3 node list',
+          hint: `Check the node: svc3 node list ${node} -n ${vm.namespace}`,
         })
       const timer = setTimeout(() => give(unavailable()), answerMs)
       const take: Accept['take'] = (stream) => {

@@ -85,7 +85,7 @@ export async function createVm(services: DeployServices, request: Request): Prom
   const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
   if (requestKey !== undefined && earlier?.value.requestKey === requestKey) return earlier
   const pinned = await contentOf(services, namespace, record.shape)
-  assertPossible(services.collections.nodes, namespace, demandOf({ ...record, ...pinned }))
+  assertPossible(services.collections.nodes, namespace, demandOf({ ...record, ...pinned }), body)
   for (let attempt = 1; ; attempt++) {
     const name = nameFor(body, requestKey, attempt)
     try {
@@ -103,9 +103,14 @@ export async function createVm(services: DeployServices, request: Request): Prom
 }
 
 /** Refuses at once what would wait forever: no node could hold it even when empty. */
-export function assertPossible(nodes: Collections['nodes'], namespace: string, demand: Demand): void {
+export function assertPossible(
+  nodes: Collections['nodes'],
+  namespace: string,
+  demand: Demand,
+  { cpu, vmConfig }: Pick<VmDeployment, 'cpu' | 'vmConfig'>,
+): void {
   const never = neverFits(demand, nodesIn(nodes, namespace))
-  if (never) throw impossible(never, demand, namespace)
+  if (never) throw impossible(never, demand, namespace, { isDefaultCpu: !cpu && !vmConfig })
 }
 
 function* nodesIn(nodes: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
@@ -280,7 +285,7 @@ export async function awaitDeployment(
         // It may have been stopped since, when an earlier try of this request brought it up.
         if (entry.value.observed.hasRun) return entry
         unfit = hurry && unfitFor(entry.value)
-        if (unfit !== undefined) throw fitsNowhere(name, unfit)
+        if (unfit !== undefined) throw fitsNowhere(value, unfit)
         return undefined
       },
       AbortSignal.any([late, ...interruptionsOf(services), ...(hurry ? [hurry] : [])]),
@@ -295,16 +300,16 @@ export async function awaitDeployment(
       await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
     if (unfit !== undefined) throw error
-    if (!late.aborted) throw late504(name, `while its client waited${why}`)
-    throw late504(name, `within ${timeLeft(timeoutMs / 1_000)}${why}`)
+    if (!late.aborted) throw late504(value, `while its client waited${why}`)
+    throw late504(value, `within ${timeLeft(timeoutMs / 1_000)}${why}`)
   }
-  if (failure === lateDeployment) throw late504(name, 'in time')
+  if (failure === lateDeployment) throw late504(value, 'in time')
   if (failure !== undefined) {
     // An agent says it in a sentence about the VM.
     const outcome = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
     throw new ApiError('InternalError', `VM ${name} ${outcome}`, {
       ...about,
-      hint: 'The VM was removed. Run svc3 node list to check the nodes',
+      hint: `The VM was removed. Run svc3 node list -n ${namespace} to check the nodes`,
     })
   }
   throw new ApiError('Conflict', `VM ${name} in ${namespace} was deleted during its deployment`, {
@@ -313,23 +318,23 @@ export async function awaitDeployment(
   })
 }
 
-const late504 = (name: string, when: string): ApiError =>
+const late504 = ({ name, namespace }: VmRecord, when: string): ApiError =>
   new ApiError('Timeout', `VM ${name} was not deployed ${when}`, {
     kind,
     name,
-    hint: 'The VM was removed. Run svc3 node list to see free capacity, or set a longer --timeout',
+    hint: `The VM was removed. Run svc3 node list -n ${namespace} to see free capacity, or set a longer --timeout`,
   })
 
 /** What the scheduler said of a VM that has no node. */
 const unfitFor = ({ place, conditions }: VmRecord): Condition | undefined =>
   place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
 
-const fitsNowhere = (name: string, { message, reason }: Condition): ApiError =>
+const fitsNowhere = ({ name, namespace }: VmRecord, { message, reason }: Condition): ApiError =>
   new ApiError('Conflict', `VM ${name} fits on no node now. ${message}`, {
     kind,
     name,
     ...(reason === 'NoFreeCores' && { causes: [{ field: 'cpu', reason: 'FieldValueNotSupported', message }] }),
-    hint: 'The VM was removed. Run svc3 node list to see free capacity',
+    hint: `The VM was removed. Run svc3 node list -n ${namespace} to see free capacity`,
   })
 
 /** Why a VM is not running yet, as far as is known. */

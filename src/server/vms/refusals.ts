@@ -7,9 +7,15 @@ import { busyWith } from './shown-vm.ts'
 
 /** Throws why not. */
 export function assertMay(action: VmAction, record: VmRecord): void {
-  const { name, shape, observed } = record
+  const { name, namespace, shape, observed } = record
   if (isFailedDeployment(record)) throw neverRan(name)
-  const subject = { name, architecture: shape.architecture, powerState: observed.power, busyWith: busyWith(record) }
+  const subject = {
+    name,
+    namespace,
+    architecture: shape.architecture,
+    powerState: observed.power,
+    busyWith: busyWith(record),
+  }
   const refusal = refuseAction(action, subject)
   if (refusal) throw refusal
 }

@@ -2,7 +2,6 @@
 import type { Vm } from '../../api/vms/vms.ts'
 import { gibibytes } from '../../rules/sizes.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
-import { isDeleted } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 
 type Power = Vm['powerState']
@@ -29,7 +28,9 @@ export function busyWith({ desired, observed }: VmRecord): string | undefined {
 export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
   const { shape, place, observed, desired } = value
   const busy = busyWith(value)
-  const operation = observed.operation ?? (busy === undefined ? undefined : { kind: busy, phase: phaseOf(value) })
+  // Of a node that does not respond, what it said last is not under way.
+  const reported = busy !== undefined && isLost(value) ? undefined : observed.operation
+  const operation = reported ?? (busy === undefined ? undefined : { kind: busy, phase: phaseOf(value) })
   const errorMessage = value.failure ?? observed.problem
   const diskGb = observed.diskGb ?? desired.diskGb
   return {
@@ -62,7 +63,8 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
   }
 }
 
-const phaseOf = (record: VmRecord): string => {
-  if (isDeleted(record)) return 'waiting for its node'
-  return record.place ? 'waiting for its node' : 'waiting for a node'
-}
+const phaseOf = (record: VmRecord): string =>
+  record.place ? `waiting for node ${record.place.node}${isLost(record) ? ' (NOT READY)' : ''}` : 'waiting for a node'
+
+const isLost = ({ conditions }: VmRecord): boolean =>
+  conditions.some(({ type, status }) => type === 'NodeReady' && status === 'False')

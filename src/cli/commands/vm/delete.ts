@@ -4,6 +4,8 @@ import { defineCommand, millisecondsOf, namespaced, printed, type Session, waiti
 import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 import { UsageError } from '../../line/usage.ts'
+import { startBoard } from '../../output/progress.ts'
+import { whileDeleting } from './parts/follow.ts'
 
 export const command = defineCommand({
   description: 'If one of several VMs cannot be deleted, the others still are.',
@@ -35,6 +37,9 @@ export const command = defineCommand({
     const { client, namespace, sameTargetFlags } = session
     const names = label.length === 0 ? args.names : await labelled(session, label.join(','), context.signal)
     if (names.length === 0) context.note(`No VMs with label ${label.join(',')} in ${namespace}`)
+    const board = startBoard(context)
+    const hintIfLost = (vm: string): string | undefined =>
+      options.force ? undefined : `An administrator can remove it now: svc3 vm delete ${vm} --force${sameTargetFlags}`
     return deleteEach(context, {
       names,
       kind: 'vm',
@@ -42,13 +47,16 @@ export const command = defineCommand({
       yes: options.yes,
       question: (vms, { length }) => `Delete ${vms} in ${namespace} with ${length === 1 ? 'its disk' : 'their disks'}?`,
       listCommand: `vm list${sameTargetFlags}`,
+      above: board.above,
       remove: (vm) =>
-        client.call(deleteVm, {
-          params: { namespace, vm },
-          ...(options.force && { query: { force: true } }),
-          signal: context.signal,
-        }),
-    })
+        whileDeleting(context, { client, namespace, name: vm, board, hintIfLost: hintIfLost(vm) }, () =>
+          client.call(deleteVm, {
+            params: { namespace, vm },
+            ...(options.force && { query: { force: true } }),
+            signal: context.signal,
+          }),
+        ),
+    }).finally(() => board.end())
   },
 })
 

@@ -77,7 +77,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       checkNamespace(services, namespace)
       const moved = await change(params, (record) => {
         const vms = vmsOn(record)
-        if (vms.length > 0 && namespace !== record.namespace) throw occupied(record.name, vms, 'moved')
+        if (vms.length > 0 && namespace !== record.namespace) throw occupied(record, vms, 'moved')
         return { ...record, namespace }
       })
       try {
@@ -106,7 +106,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     async deleteNode({ params: { namespace, name } }) {
       await collections.nodes.change(collections.nodes.key('', name), () => {
         const vms = vmsOn(existing(namespace, name).value)
-        if (vms.length > 0) throw occupied(name, vms, 'removed')
+        if (vms.length > 0) throw occupied({ name, namespace }, vms, 'removed')
         return null
       })
       return success(`Node ${name} removed`, { kind, name })
@@ -188,11 +188,15 @@ function unfitness({ isReady, report, isCordoned }: NodeRecord): string | undefi
   return isCordoned ? 'Cordoned' : undefined
 }
 
-const occupied = (name: string, vms: readonly string[], what: string): ApiError =>
+const occupied = (
+  { name, namespace }: Pick<NodeRecord, 'name' | 'namespace'>,
+  vms: readonly string[],
+  what: string,
+): ApiError =>
   new ApiError('Conflict', `Node ${name} cannot be ${what} while it has VMs: ${vms.join(', ')}`, {
     kind,
     name,
-    hint: 'Delete the VMs, or drain the node first: svc3 node drain',
+    hint: `Delete the VMs, or drain the node first: svc3 node drain ${name} -n ${namespace}`,
   })
 
 function badTag(tag: string): ApiError {

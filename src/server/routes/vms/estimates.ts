@@ -52,7 +52,7 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
         throw exists(name, namespace)
       const { shown, placed } = await imageOf(namespace, record.shape)
       const demand = demandOf({ ...record, ...placed })
-      assertPossible(services.collections.nodes, namespace, demand)
+      assertPossible(services.collections.nodes, namespace, demand, body)
       const rooms = services.roomsIn(namespace)
       const found = place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape

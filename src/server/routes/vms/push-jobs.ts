@@ -68,7 +68,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
           capture: randomUUID(),
           ...(requestKey !== undefined && { requestKey }),
           status: 'Pending',
-          phase: 'waiting for its node',
+          phase: `waiting for node ${vm.value.place?.node}`,
           progress: nothingYet,
           startedAt: timestamp(now),
         }))

@@ -94,7 +94,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       throw new ApiError('InternalError', `VM ${name}: ${action} failed. ${problem}`, {
         kind,
         name,
-        hint: 'See svc3 vm logs and svc3 vm list',
+        hint: `Run svc3 vm logs ${name} -n ${value.namespace} to see what the guest printed`,
       })
     } catch (error) {
       throwIfInterrupted(services, name)
@@ -102,7 +102,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       throw new ApiError('Timeout', `VM ${name}: ${action} is still in progress`, {
         kind,
         name,
-        hint: 'It continues. Run svc3 vm list to follow it and svc3 node list to check its node',
+        hint: `It continues. Run svc3 vm show ${name} -n ${value.namespace} to follow it`,
       })
     }
   }
@@ -122,12 +122,12 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     } catch {
       throwIfInterrupted(services, value.name)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
-      if (saving.length > 0) throw waitsForCaptures(value.name, saving)
+      if (saving.length > 0) throw waitsForCaptures(value, saving)
       const where = value.place ? `node ${value.place.node}` : 'its node'
       throw new ApiError('Timeout', `VM ${value.name} is being deleted, but ${where} has not responded yet`, {
         kind,
         name: value.name,
-        hint: 'It is deleted when the node responds. An administrator can remove it now: svc3 vm delete --force',
+        hint: `It is deleted when the node responds. An administrator can remove it now: ${forceLine(value)}`,
       })
     }
   }
@@ -241,11 +241,13 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
 
 const destinationOf = (capture: VmCapture): string => (capture.kind === 'push' ? capture.reference : capture.image)
 
-const waitsForCaptures = (name: string, destinations: readonly string[]): ApiError =>
-  new ApiError('Timeout', `VM ${name} is being deleted; it is still being saved as ${destinations.join(', ')}`, {
+const forceLine = ({ name, namespace }: VmRecord): string => `svc3 vm delete ${name} --force -n ${namespace}`
+
+const waitsForCaptures = (vm: VmRecord, destinations: readonly string[]): ApiError =>
+  new ApiError('Timeout', `VM ${vm.name} is being deleted; it is still being saved as ${destinations.join(', ')}`, {
     kind,
-    name,
-    hint: 'Follow it with svc3 image list or svc3 vm get-push-status. An administrator can abandon the save: svc3 vm delete --force',
+    name: vm.name,
+    hint: `Follow it with svc3 image list or svc3 vm get-push-status -n ${vm.namespace}. An administrator can abandon the save: ${forceLine(vm)}`,
   })
 
 function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {

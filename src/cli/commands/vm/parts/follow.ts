@@ -2,9 +2,10 @@
 // still goes on.
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
+import { wait } from '../../../../rules/retry.ts'
 import type { Context } from '../../../command.ts'
-import { type Progress, type Step, startProgress } from '../../../output/progress.ts'
-import { pendingReason } from './reasons.ts'
+import { type Board, type Progress, type Step, startProgress } from '../../../output/progress.ts'
+import { isNodeLost, pendingReason } from './reasons.ts'
 
 interface Followed {
   readonly client: Client
@@ -16,7 +17,11 @@ export async function whileFollowing<T>(context: Context, followed: Followed, wo
   if (!context.isTalking) return work()
   const over = new AbortController()
   const progress = startProgress(context, `VM ${followed.name}`)
-  const following = follow(followed, progress, over.signal).catch(() => undefined)
+  const show = (vm: Vm): void => {
+    const step = stepOf(vm)
+    if (step) progress.show(step)
+  }
+  const following = follow(followed, show, over.signal).catch(() => undefined)
   try {
     return await work()
   } finally {
@@ -26,13 +31,52 @@ export async function whileFollowing<T>(context: Context, followed: Followed, wo
   }
 }
 
-async function follow({ client, namespace, name }: Followed, progress: Progress, signal: AbortSignal): Promise<void> {
+/** Most VMs are deleted sooner, and nobody need hear more of them. */
+const quickMs = 300
+
+/** The same for a VM that is being deleted, one of several: on a terminal what it waits for, anywhere a node that is lost. */
+export async function whileDeleting<T>(
+  context: Context,
+  followed: Followed & { readonly board: Board; readonly hintIfLost: string | undefined },
+  work: () => Promise<T>,
+): Promise<T> {
+  if (!context.isTalking) return work()
+  const { board, hintIfLost } = followed
+  const over = new AbortController()
+  let progress: Progress | undefined
+  let hasHinted = false
+  const show = (vm: Vm): void => {
+    const isLost = isNodeLost(vm)
+    const step = stepOf(vm)
+    // Until the request has arrived, there is nothing to wait for.
+    if (!step || vm.operation?.kind !== 'delete' || !(isLost || context.host.stderr.isTerminal)) return
+    progress ??= board.item(`VM ${followed.name}`)
+    progress.show(step)
+    if (isLost && !hasHinted && hintIfLost !== undefined) board.above(() => context.note(hintIfLost))
+    hasHinted ||= isLost
+  }
+  const following = wait(quickMs, over.signal)
+    .then(() => follow(followed, show, over.signal))
+    .catch(() => undefined)
+  try {
+    return await work()
+  } finally {
+    over.abort()
+    await following
+    progress?.end()
+  }
+}
+
+async function follow(
+  { client, namespace, name }: Followed,
+  show: (vm: Vm) => void,
+  signal: AbortSignal,
+): Promise<void> {
   const { watch } = await import('../../../../client/watch.ts')
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
   for await (const { type, object } of watch(client, listVms, input, { signal })) {
     if (type === 'BOOKMARK' || type === 'DELETED' || signal.aborted) continue
-    const step = stepOf(object)
-    if (step) progress.show(step)
+    show(object)
   }
 }
 

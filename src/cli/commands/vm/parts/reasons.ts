@@ -17,6 +17,10 @@ const bootOf = ({ conditions }: Vm) => conditions.find(({ type }) => type === 'B
 
 export const bootText = (vm: Vm): string | undefined => bootOf(vm)?.message
 
+/** Its node has not responded for some time. */
+export const isNodeLost = ({ conditions }: Vm): boolean =>
+  conditions.some(({ type, status }) => type === 'NodeReady' && status === 'False')
+
 /** What one node says about a VM that waits, or would. */
 export const verdictText = ({ name, reason }: NonNullable<Vm['nodes']>[number]): string => `${name}: ${reason}`
 
