@@ -112,10 +112,10 @@ describe('svc3/client from the package', () => {
   })
 
   it('the lines of docs/typescript-client.md deploy a VM, log in by SSH and delete it, on each Node', async (test) => {
-    await write('deploy.js', blocks.find(({ language }) => language === 'js')?.text ?? '')
+    await write('deploy.mjs', blocks.find(({ language }) => language === 'js')?.text ?? '')
     for (const [version, node] of await versionsOfNode()) {
       test.diagnostic(`Node ${version}`)
-      const { stdout } = await exec(node, ['deploy.js'], { cwd: user, env, timeoutMs })
+      const { stdout } = await exec(node, ['deploy.mjs'], { cwd: user, env, timeoutMs })
       assert.match(stdout, /^Linux .* x86_64 /, version)
     }
     assert.deepEqual((await dev.call('GET', '/api/v1/namespaces/svc-default/vms')).body, { items: [] })
@@ -140,6 +140,8 @@ describe('svc3/client from the package', () => {
     }
     for (const [version, node] of await versionsOfNode()) {
       const child = spawn(node, ['watch.js'], { cwd: user, env, stdio: ['ignore', 'pipe', 'inherit'] })
+      // It may end before the answer to the last change is here.
+      const closed = once(child, 'close')
       const lines: string[] = []
       readline.createInterface(child.stdout).on('line', (line) => lines.push(line))
       await eventually(async () => assert.deepEqual(lines, ['BOOKMARK ']), 60_000)
@@ -149,7 +151,7 @@ describe('svc3/client from the package', () => {
       await dev.kill('SIGKILL')
       dev = await startDev(path.join(folder, 'data'), { listen: host })
       await add('https://last.example')
-      await once(child, 'close')
+      await closed
       const changes = lines.filter((line) => !line.startsWith('BOOKMARK'))
       assert.deepEqual(changes, ['ADDED https://first.example', 'ADDED https://last.example', 'ended'], version)
       for (const server of ['https://first.example', 'https://last.example'])
