@@ -44,6 +44,26 @@ describe('vm deploy: the request', () => {
     assert.match(stdout, /^NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS\ndemo\t10\.0\.0\.7\t8822\t5999\t5900\tRunning\n$/)
   })
 
+  it('vm deploy that is refused at once does not say that it waits; a slow answer is waited for', async () => {
+    const late = Promise.withResolvers<void>()
+    const refuse = async ({ body }: Asked) => {
+      if (body.name === 'slow') await late.promise
+      throw new ApiError('Invalid', 'No node can hold it', { hint: 'Try --cpu 2' })
+    }
+    serve(service, { 'POST vms': refuse, 'WATCH vms': changes() })
+    assert.deepEqual(lines((await deploy('demo -i a')).stderr), ['svc3: No node can hold it', 'svc3: Try --cpu 2'])
+    const onWrite = ({ stderr }: { stderr: string }) => void (stderr.startsWith('Waiting') && late.resolve())
+    const slow = await deploy('slow -i a', { onWrite })
+    assert.match(slow.stderr, /^Waiting for VM slow to be deployed\.\nsvc3: No node can hold it\n/)
+  })
+
+  it('vm deploy repeats why the disk of its image will not boot', async () => {
+    const warning = 'The disk has no boot loader'
+    const images = { 'GET images/sonoma': () => ({ name: 'sonoma', warning }) }
+    serve(service, { 'POST vms': deployed, 'WATCH vms': changes(), ...images })
+    assert.equal(lines((await deploy('demo -i sonoma')).stderr).at(-1), `svc3: Image sonoma: ${warning}`)
+  })
+
   it('vm deploy --dry-run only asks for an estimate, and exits 1 where the VM fits nowhere', async () => {
     const shown = { cpu: 3, memory: '4.80Gi', image: 'a', architecture: 'arm64', hasImage: false, nodes: [] }
     const known = { ...shown, node: 'mini-1', os: 'macos', size: '90G', message: 'it would go to node "mini-1"' }
@@ -274,7 +294,7 @@ describe('vm deploy: waiting', () => {
     serve(service, { 'POST vms': () => controller.abort(), 'WATCH vms': changes() })
     const { exitCode, stdout, stderr } = await deploy('demo -i x', { interruption: controller.signal })
     assert.deepEqual([exitCode, stdout], [130, ''])
-    assert.match(stderr, /\nsvc3: Stopped waiting; the deploy continues\nsvc3: To delete it: svc3 vm delete demo\n$/)
+    assert.match(stderr, /^svc3: Stopped waiting; the deploy continues\nsvc3: To delete it: svc3 vm delete demo\n$/)
   })
 })
 
@@ -296,7 +316,7 @@ describe('vm deploy: failures', () => {
       assert.deepEqual([failed.exitCode, failed.stdout], [exitCode, ''])
       // A fault of the service's own side is told with the name of the request.
       const request = { 7: ' (request request-1)', 4: ` (${service.apiUrl})` }[exitCode as number] ?? ''
-      assert.equal(lines(failed.stderr)[1], `svc3: ${message}${request}`)
+      assert.equal(lines(failed.stderr)[0], `svc3: ${message}${request}`)
     })
   }
 

@@ -218,6 +218,34 @@ exit 7
   const noted = (env: Record<string, string>, name: string): string =>
     fs.readFileSync(path.join(env.BIN ?? '', name), 'utf8')
 
+  beforeEach(() => {
+    service.guest = (guest) => guest.send(greeting)
+  })
+
+  it('vm ssh shows on a terminal that it waits for a guest that is not known to have booted', async () => {
+    service.guest = (guest, _, count) => (count < 3 ? guest.close() : guest.send(greeting))
+    const options = { env: standIn(), terminal: { stdin: true, stdout: true } }
+    const first = await svc3(['ssh', 'demo'], options)
+    assert.deepEqual([first.exitCode, service.asked.length], [7, 3])
+    assert.ok(first.stderr.includes('VM demo: waiting for SSH'), first.stderr)
+    assert.ok(first.stderr.endsWith('\r\x1b[2K'), first.stderr)
+    const running = service.vm
+    const at = '2026-11-15T09:00:00Z'
+    const conditions = [{ type: 'Booted', status: 'True', reason: 'SshAnswers', message: 'It answers', at }] as const
+    service.vm = { ...running, conditions: [...conditions] }
+    const later = await svc3(['ssh', 'demo'], options)
+    service.vm = running
+    assert.deepEqual([later.exitCode, later.stderr, service.asked.length], [7, '', 3])
+  })
+
+  it('vm ssh explains in its own words why nobody answers, without those of ssh', async () => {
+    service.refuse = () => new ApiError('Conflict', 'VM demo is gone', { hint: 'Deploy another VM' })
+    const env = standIn()
+    const { exitCode, stderr } = await svc3(['ssh', 'demo'], { env })
+    assert.deepEqual([exitCode, stderr], [6, 'svc3: VM demo is gone\nsvc3: Deploy another VM\n'])
+    assert.ok(!fs.existsSync(path.join(env.BIN ?? '', 'words')))
+  })
+
   it('vm ssh runs ssh for the VM of that uid, and exits as it does', async () => {
     const env = standIn()
     const { exitCode, stdout, stderr } = await svc3(['ssh', 'demo', '-u', 'ci', '--', 'ls', '-la', '/a b'], {

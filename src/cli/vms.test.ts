@@ -442,6 +442,13 @@ describe('vm logs', () => {
     assert.equal(seen.stdout, 'boot\\u001b[2J\nä login:    ')
   })
 
+  it('vm logs of a VM that has printed nothing says where else to look', async () => {
+    serve(service, { 'GET vms/demo/logs': (_, response) => void response.end() })
+    const { exitCode, stdout, stderr } = await vm('logs demo -n svc-ios')
+    const said = 'svc3: No output yet. svc3 vm vnc demo -n svc-ios shows the screen\n'
+    assert.deepEqual([exitCode, stdout, stderr], [0, '', said])
+  })
+
   it('vm logs -f reconnects when the stream ends, and says so', async () => {
     const controller = new AbortController()
     serve(service, {

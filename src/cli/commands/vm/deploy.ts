@@ -1,8 +1,10 @@
 // svc3 vm deploy
 import { ApiError } from '../../../api/errors.ts'
+import { getImage } from '../../../api/images/images.ts'
 import type { VmDeployment } from '../../../api/vms/vm-deployment.ts'
 import { deployVm, type Vm } from '../../../api/vms/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
+import { isImageReference } from '../../../rules/image-reference.ts'
 import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
 import { awaitChange } from '../../await-change.ts'
@@ -100,9 +102,17 @@ export const command = defineCommand({
       : await deploy(context, session, { ...body, name: prefix }, how)
     await context.print([vm], columns, '')
     for (const line of vm.warning?.split('\n') ?? []) context.note(visible(line))
+    if (context.isTalking && how.isWaiting) await noteImageWarning(context, session, vm.image)
     return 0
   },
 })
+
+/** Why the VM will not boot, where the service found that in its image. One that cannot be read says nothing. */
+async function noteImageWarning(context: Context, { client, namespace }: Session, image: string): Promise<void> {
+  if (isImageReference(image)) return
+  const found = await client.call(getImage, { params: { namespace, image }, signal: context.signal }).catch(() => null)
+  if (found?.warning !== undefined) context.note(visible(`Image ${image}: ${found.warning}`))
+}
 
 /** The service tells about its own timeout, with the reasons; only one that does not is cut off. */
 const graceMs = 30_000
@@ -128,10 +138,34 @@ async function deploy(
   const request = { timeoutMs, what: 'the deploy', next: `To delete it: svc3 vm delete ${name}${sameTargetFlags}` }
   const params = { namespace }
   if (!isWaiting) return awaitChange(context, client, deployVm, { params, query: { wait: false }, body }, request)
-  // Scripts look for this line as it stands.
-  if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
-  const followed = { client, namespace, name }
-  return whileFollowing(context, followed, () => awaitChange(context, client, deployVm, { params, body }, request))
+  const announce = once(() => {
+    // Scripts look for this line as it stands.
+    if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
+  })
+  // Not before a refusal: nothing is waited for, then.
+  const timer = setTimeout(announce, silentMs)
+  try {
+    const followed = { client, namespace, name, onSeen: announce }
+    const deployed = () => awaitChange(context, client, deployVm, { params, body }, request)
+    return await whileFollowing(context, followed, async () => {
+      const vm = await deployed()
+      announce()
+      return vm
+    })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A refusal comes sooner. */
+const silentMs = 1_000
+
+function once(work: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) work()
+    isDone = true
+  }
 }
 
 async function underFreeName(prefix: string, attempt: (name: string) => Promise<Vm>): Promise<Vm> {

@@ -24,7 +24,14 @@ export const command = defineCommand({
     const shown = context.host.stdout.isTerminal ? printable() : (chunk: Uint8Array) => chunk
     try {
       if (follow) await followLogs(context, session, { vm: args.vm, tail, shown })
-      else await readLogs(context, session, { vm: args.vm, query: tail === undefined ? {} : { tail }, shown })
+      else {
+        const bytes = await readLogs(context, session, {
+          vm: args.vm,
+          query: tail === undefined ? {} : { tail },
+          shown,
+        })
+        if (bytes === 0 && tail !== 0) context.note(`No output yet. ${screenLine(args.vm, session)} shows the screen`)
+      }
       return 0
     } catch (error) {
       if (follow && context.signal.aborted) return 130
@@ -42,14 +49,20 @@ interface Read {
   readonly onOpen?: () => void
 }
 
-async function readLogs({ host, signal }: Context, { client, namespace }: Session, read: Read): Promise<void> {
+const screenLine = (vm: string, { sameTargetFlags }: Session): string => `svc3 vm vnc ${vm}${sameTargetFlags}`
+
+/** How many bytes there were. */
+async function readLogs({ host, signal }: Context, { client, namespace }: Session, read: Read): Promise<number> {
   const params = { namespace, vm: read.vm }
   const { body } = await client.open(getVmLogs, { params, query: read.query, signal })
   read.onOpen?.()
+  let bytes = 0
   for await (const chunk of body) {
+    bytes += chunk.length
     host.stdout.write(read.shown(chunk))
     await host.stdout.flush()
   }
+  return bytes
 }
 
 const retry: RetryPolicy = { attempts: 12, firstDelayMs: 200, maxDelayMs: 10_000, maxRetryAfterMs: 60_000 }

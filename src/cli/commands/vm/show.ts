@@ -12,7 +12,7 @@ const fields: readonly Field<Vm>[] = [
   { label: 'Status', value: (vm) => vm.status },
   { label: 'Power', value: (vm) => vm.powerState },
   { label: 'Reason', value: pendingReason },
-  { label: 'Boot', value: bootText },
+  { label: 'Booted', value: bootText },
   { label: 'Nodes', value: ({ nodes }) => nodes?.map(verdictText) },
   { label: 'Error', value: (vm) => vm.errorMessage },
   { label: 'Warning', value: (vm) => vm.warning?.split('\n') },

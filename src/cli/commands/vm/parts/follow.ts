@@ -11,6 +11,8 @@ interface Followed {
   readonly client: Client
   readonly namespace: string
   readonly name: string
+  /** Called for every record, before anything is shown of it. */
+  readonly onSeen?: () => void
 }
 
 export async function whileFollowing<T>(context: Context, followed: Followed, work: () => Promise<T>): Promise<T> {
@@ -18,6 +20,7 @@ export async function whileFollowing<T>(context: Context, followed: Followed, wo
   const over = new AbortController()
   const progress = startProgress(context, `VM ${followed.name}`)
   const show = (vm: Vm): void => {
+    followed.onSeen?.()
     const step = stepOf(vm)
     if (step) progress.show(step)
   }

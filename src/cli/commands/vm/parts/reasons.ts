@@ -15,7 +15,15 @@ export const pendingReason = ({ status, conditions }: Vm): string | undefined =>
 /** The condition that says whether the guest has come up; undefined while nobody knows. */
 const bootOf = ({ conditions }: Vm) => conditions.find(({ type }) => type === 'Booted')
 
-export const bootText = (vm: Vm): string | undefined => bootOf(vm)?.message
+/** SSH has answered. */
+export const hasBooted = (vm: Vm): boolean => bootOf(vm)?.status === 'True'
+
+/** Undefined for a VM that does not run. */
+export function bootText(vm: Vm): string | undefined {
+  const known = bootOf(vm)
+  if (!known) return vm.powerState === 'running' ? 'not yet: SSH has not answered' : undefined
+  return known.status === 'True' ? 'yes' : `no. ${known.message}`
+}
 
 /** Its node has not responded for some time. */
 export const isNodeLost = ({ conditions }: Vm): boolean =>
@@ -32,7 +40,8 @@ export function noteReasons(context: Context, vms: readonly Vm[], sameTargetFlag
   const notes = vms.flatMap((vm) => {
     const pending = pendingReason(vm)
     if (pending) return [`VM ${vm.name} is pending: ${pending}`]
-    const problem = vm.errorMessage ?? (bootOf(vm)?.status === 'False' ? bootText(vm) : undefined)
+    const boot = bootOf(vm)
+    const problem = vm.errorMessage ?? (boot?.status === 'False' ? boot.message : undefined)
     return problem ? [`VM ${vm.name}: ${problem}`] : []
   })
   for (const note of notes.slice(0, maxNotes)) context.note(visible(note))
