@@ -39,11 +39,12 @@ export interface Operation {
    * Every change with it becomes an event.
    */
   readonly involves?: `params.${string}` | `body.${string}` | `answer.${string}`
-  /** The kind of what it changes, where that is not the noun. */
-  readonly involvesKind?: string
+  /** The kind of what it changes, where that is not the noun; by the answer, where that alone tells. */
+  readonly involvesKind?: string | ((answer: unknown) => string)
   /**
-   * Set on changes: what follows the caller's name in the event ("admin deleted VM w1"). `{name}` is what it changes;
-   * other placeholders are fields of the request or its answer. By `command` where one operation has several.
+   * Set on changes: what follows the caller's name in the event ("admin deleted VM w1"). `{name}` is what it changes, `{kind}`
+   * its kind in a sentence; other placeholders are fields of the request or its answer. By `command` where one operation
+   * has several.
    */
   readonly past?: string | { readonly [command: string]: string }
   /** Fields of the request that an event tells besides, none of them secret. */

@@ -368,6 +368,28 @@ it('events --for knows the new kinds', async () => {
   )
 })
 
+it('events have their messages on a terminal that is wide enough, and scripts what they always had', async () => {
+  const about = {
+    reason: 'DeployVm',
+    involved: { kind: 'vms', name: 'demo' },
+    actor: 'admin',
+    at: '2026-11-15T09:00:00Z',
+  }
+  const items = [
+    { ...about, message: 'admin requested VM demo' },
+    { ...about, message: 'x'.repeat(500) },
+  ]
+  serve(service, { 'GET events': answers({ items }) })
+  const headers = async (options: FakeHostOptions): Promise<string> =>
+    lines((await svc3('events', options)).stdout)[0]
+      ?.match(/[A-Z]{2,}/g)
+      ?.join(' ') ?? ''
+  const terminal = { stdout: true }
+  assert.equal(await headers({ terminal, columns: 120 }), 'AT REASON INVOLVED ACTOR MESSAGE')
+  assert.equal(await headers({ terminal, columns: 80 }), 'AT REASON INVOLVED ACTOR')
+  assert.equal(await headers({}), 'AT REASON INVOLVED ACTOR')
+})
+
 it('events --watch goes on when the service has forgotten the past, and shows no event twice', async () => {
   const event = (name: string) => ({ name, involved: { kind: 'vms', name }, resourceVersion: '1' })
   const controller = new AbortController()

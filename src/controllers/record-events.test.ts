@@ -45,6 +45,7 @@ const told = (kind: string, name: string, expected: readonly string[]) =>
     assert.deepEqual(all.map(({ message }) => message).toSorted(), expected.toSorted())
     return all
   })
+const reasons = (all: readonly Shown[]): string[] => all.map(({ reason }) => reason)
 const vm = (name: string) => {
   const found = service.services.collections.vms.get('svc-default', name)
   assert.ok(found)
@@ -65,13 +66,14 @@ describe('events of what happens without a caller', () => {
     const all = await told('vms', 'demo', [
       'VM demo placed on node-1',
       'VM demo started on node-1',
-      'admin@example.com deployed VM demo (image intel)',
+      'admin@example.com requested VM demo (image intel)',
       'admin@example.com stopped VM demo',
       'admin@example.com started VM demo',
       'VM demo crashed on node-1: QEMU ended with exit code 1',
       'VM demo restarted on node-1',
       'admin@example.com deleted VM demo',
     ])
+    assert.deepEqual(reasons(all).slice(0, 3), ['DeployVm', 'VmPlaced', 'VmStarted'])
     const crash = all.find(({ reason }) => reason === 'VmCrashed')
     assert.deepEqual([crash?.type, crash?.actor], ['Warning', 'system'])
     assert.ok(['DeployVm', 'StopVm', 'StartVm', 'DeleteVm'].every((each) => all.some(({ reason }) => reason === each)))
@@ -85,22 +87,33 @@ describe('events of what happens without a caller', () => {
     }
     await startNode(service, { react: fail })
     assert.equal((await deploy({ name: 'bad' })).status, 500)
-    await told('vms', 'bad', ['VM bad placed on node-1', 'VM bad failed to deploy: No disk'])
+    const bad = await told('vms', 'bad', [
+      'admin@example.com requested VM bad (image intel)',
+      'VM bad placed on node-1',
+      'VM bad failed to deploy: No disk',
+    ])
+    assert.deepEqual(reasons(bad), ['DeployVm', 'VmPlaced', 'DeployFailed'])
     await deploy({ name: 'unwatched' }, '?wait=false')
     await told('vms', 'unwatched', [
-      'admin@example.com deployed VM unwatched (image intel)',
+      'admin@example.com requested VM unwatched (image intel)',
       'VM unwatched placed on node-1',
       'VM unwatched failed to deploy: No disk',
     ])
     assert.equal((await deploy({ name: 'slow', timeout: 0.005 })).status, 504)
-    await told('vms', 'slow', ['VM slow placed on node-1', 'VM slow failed to deploy in time'])
+    await told('vms', 'slow', [
+      'admin@example.com requested VM slow (image intel)',
+      'VM slow placed on node-1',
+      'VM slow failed to deploy in time',
+    ])
+    assert.equal((await deploy({ name: 'never', image: 'none' })).status, 404)
+    await told('vms', 'never', [])
     await deploy({ name: 'good', ttl: '20m' })
     service.clock.nowMs += 20 * 60_000
     const loop = expireVms(service.services)
     await told('vms', 'good', [
       'VM good placed on node-1',
       'VM good started on node-1',
-      'admin@example.com deployed VM good (image intel)',
+      'admin@example.com requested VM good (image intel)',
       'VM good expired and is being deleted',
     ])
     await loop.stop()
@@ -175,7 +188,7 @@ describe('events of what happens without a caller', () => {
     await told('vms', 'demo', [
       'VM demo placed on node-1',
       'VM demo started on node-1',
-      'admin@example.com deployed VM demo (image intel)',
+      'admin@example.com requested VM demo (image intel)',
       'VM demo powered off on node-1',
     ])
     const { vms } = service.services.collections

@@ -64,7 +64,7 @@ describe('the table of operations', () => {
     for (const { id, path, involves, past, body, response, example } of allOperations) {
       assert.equal(past === undefined, involves === undefined, `${id} involves ${involves}, past: ${past}`)
       const phrases = typeof past === 'string' ? [past] : Object.values(past ?? {})
-      const known = ['name', ...paramNames(path), ...[body, response].flatMap((schema) => fieldsOf(schema))]
+      const known = ['name', 'kind', ...paramNames(path), ...[body, response].flatMap((schema) => fieldsOf(schema))]
       for (const phrase of phrases) {
         assert.match(phrase, /^([a-z]+ed|set) /, `${id}: "${phrase}"`)
         for (const field of paramNames(phrase)) assert.ok(known.includes(field), `${id} tells an unknown ${field}`)

@@ -110,7 +110,9 @@ export const finishUpload = operation({
   status: 201,
   summary: 'Create an image or ISO from a complete upload',
   involves: 'answer.name',
-  past: 'uploaded {name}',
+  // ISOs have no guest system.
+  involvesKind: (answer) => ((answer as Image).os === undefined ? 'isos' : 'images'),
+  past: 'uploaded {kind} {name}',
   body: t.Object(
     {
       sha256: t.Optional(

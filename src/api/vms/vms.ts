@@ -171,7 +171,7 @@ export const deployVm = operation({
     'Answers when the VM runs. A VM that fails or does not start within `timeout` minutes is deleted. An image ' +
     'in a registry is resolved once, with the credentials of the namespace.',
   involves: 'answer.name',
-  past: 'deployed VM {name}',
+  past: 'requested VM {name}',
   tells: ['image', 'vmConfig'],
   query: DeployQuery,
   body: VmDeployment,

@@ -14,7 +14,12 @@ const columns: readonly Column<Event>[] = [
   { header: 'OUTCOME', wide: true, cell: (item) => item.outcome },
   { header: 'REQUEST', wide: true, cell: (item) => item.requestId },
   { header: 'MESSAGE', wide: true, cell: (item) => item.message },
+  { header: 'MESSAGE', terminal: 'room', cell: ({ message }) => beginning(message) },
 ]
+
+/** One long message is not to push out those of all others. */
+const beginning = (text: string): string => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text)
+const longest = 60
 
 export const command = defineCommand({
   arguments: {},

@@ -3,7 +3,6 @@
 // recorded by controllers/record-events.ts.
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
-import type { Clock } from '../../platform/clock.ts'
 import { defaultNamespace, realNamespace } from '../../rules/names.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { newEvent } from '../../store/records/events.ts'
@@ -16,28 +15,29 @@ interface Change {
   readonly params: Readonly<Record<string, string>>
   readonly body: unknown
   readonly answer: unknown
+  readonly at: Date
 }
 
 interface AuditServices {
   readonly collections: Pick<Collections, 'events'>
-  readonly clock: Clock
   readonly settings: Pick<Settings, 'compat'>
 }
 
-export async function recordChange({ collections, clock, settings }: AuditServices, change: Change): Promise<void> {
+export async function recordChange({ collections, settings }: AuditServices, change: Change): Promise<void> {
   const { operation, principal, requestId } = change
   if (!operation.involves) return
   const real = (name: string): string => realNamespace(name, settings.compat.namespaceAliases)
-  const kind = operation.involvesKind ?? operation.noun
+  const { involvesKind = operation.noun } = operation
+  const kind = typeof involvesKind === 'string' ? involvesKind : involvesKind(change.answer)
   const named = namedBy(operation.involves, change)
   const name = kind === 'namespaces' ? real(named) : named
   // Hosts that are no node yet, and nodes that sign with their keys, come without a token.
   const caller = principal ?? ({ kind: 'agent', name, uid: '' } as const)
   const { reason, past } = wordsFor(operation, change)
-  const event = newEvent(clock.now(), {
+  const event = newEvent(change.at, {
     type: 'Normal',
     reason,
-    message: `${shortName(caller)} ${filled(past, name, change, real)}${detailsOf(change)}`,
+    message: `${shortName(caller)} ${filled(past, { kind, name }, change, real)}${detailsOf(change)}`,
     involved: { kind, name },
     actor: displayName(caller),
     requestId,
@@ -68,9 +68,17 @@ function shortName(principal: Principal): string {
   return displayName(principal).replace(/@localhost$/, '')
 }
 
-const filled = (past: string, name: string, { params, body, answer }: Change, real: (name: string) => string): string =>
+const kindWords: Readonly<Record<string, string>> = { images: 'image', isos: 'ISO' }
+
+const filled = (
+  past: string,
+  { kind, name }: { readonly kind: string; readonly name: string },
+  { params, body, answer }: Change,
+  real: (name: string) => string,
+): string =>
   past.replaceAll(/\{(\w+)\}/g, (_, field: string) => {
     if (field === 'name') return name
+    if (field === 'kind') return kindWords[kind] ?? kind
     const text = (textIn(body, field) ?? params[field] ?? textIn(answer, field) ?? 'unknown').slice(0, 300)
     return field === 'namespace' ? real(text) : text
   })

@@ -30,6 +30,11 @@ export interface Call<O extends Operation> {
   readonly signal: O extends { isStream: true } ? AbortSignal : undefined
   /** Set for callers that do not wait for capacity: what fits nowhere now is refused, and deleted if they give up. */
   readonly hurry?: AbortSignal | undefined
+  /**
+   * Writes the event of a change that is made, though its answer waits for more: what follows then comes after it. Set for
+   * operations that change something; whoever does not call it gets its event before the answer.
+   */
+  readonly accepted?: ((answer: unknown) => Promise<void>) | undefined
   /** Authenticates the caller again. Set for WebSockets. */
   readonly caller: O extends { isUpgrade: true } ? () => Promise<Principal | undefined> : undefined
   /** The body of an upload, which has not been read yet. */

@@ -89,16 +89,29 @@ export class Operations {
   async invoke(operation: Operation, call: Call<Operation>, requestId: string): Promise<Outcome> {
     const { handler, guarded, computed } = this.#of(operation)
     computed?.check(call.query)
-    const result = await guarded(call.params, call.body, async () => handler(call))
+    let isRecorded: boolean = false
+    const accepted = async (answer: unknown): Promise<void> => {
+      isRecorded = true
+      // At the time of the request: what the controllers do about it is later.
+      await this.#record(operation, call, requestId, answer, call.now)
+    }
+    const result = await guarded(call.params, call.body, async () => handler({ ...call, accepted }))
     const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
-    if (!(result instanceof Answer && result.isUnchanged)) await this.#record(operation, call, requestId, value)
+    const isUnchanged = result instanceof Answer && result.isUnchanged
+    if (!isRecorded && !isUnchanged) await this.#record(operation, call, requestId, value, this.#services.clock.now())
     return { status, value: computed ? computed.page(value, call.query) : value }
   }
 
   /** A change that is computed gets its answer, whatever becomes of the event: the log then has what the events lack. */
-  async #record(operation: Operation, call: Call<Operation>, requestId: string, answer: unknown): Promise<void> {
+  async #record(
+    operation: Operation,
+    call: Call<Operation>,
+    requestId: string,
+    answer: unknown,
+    at: Date,
+  ): Promise<void> {
     try {
-      await recordChange(this.#services, { operation, requestId, ...call, answer })
+      await recordChange(this.#services, { operation, requestId, ...call, answer, at })
     } catch (error) {
       const fields = { requestId, operation: operation.id, actor: call.principal?.name ?? '' }
       this.#services.log.error('failed to record an event', fields, error)

@@ -78,8 +78,12 @@ export function planVm(
   return { record: { ...record, ...(os !== undefined && { os }) }, secret }
 }
 
-/** Writes the record, or refuses. The same request again (by its key) finds its own record. */
-export async function createVm(services: DeployServices, request: Request): Promise<Entry<VmRecord>> {
+/** Writes the record, or refuses. The same request again (by its key) finds its own record, and has not `written` it. */
+export async function createVm(
+  services: DeployServices,
+  request: Request,
+  written: (entry: Entry<VmRecord>) => Promise<void>,
+): Promise<Entry<VmRecord>> {
   const { namespace, body, requestKey } = request
   const { record, secret } = planVm(services, request)
   const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
@@ -91,6 +95,7 @@ export async function createVm(services: DeployServices, request: Request): Prom
     try {
       const entry = await write(services, { ...record, ...pinned, name, uid: randomUUID() }, secret)
       await assertStill(services, entry).catch(asWritten)
+      await written(entry)
       return entry
     } catch (error) {
       const found = services.collections.vms.get(namespace, name)

@@ -20,6 +20,8 @@ export interface FakeHostOptions {
   /** Told what has been written so far, each time something is. */
   readonly onWrite?: (written: { readonly stdout: string; readonly stderr: string }) => void
   readonly now?: Date
+  /** The width of the terminal. */
+  readonly columns?: number
   /** Commands that change this machine or serve are parsed, and not run. */
   readonly inert?: true
 }
@@ -77,6 +79,7 @@ function fakeHost(options: FakeHostOptions): { readonly host: Host; readonly wri
   const written = { stdout: '', stderr: '', echo }
   const sink = (name: 'stdout' | 'stderr', isTerminal: boolean) => ({
     isTerminal,
+    columns: options.columns,
     write(text: string | Uint8Array): void {
       written[name] += typeof text === 'string' ? text : Buffer.from(text).toString('utf8')
       options.onWrite?.(written)

@@ -66,6 +66,27 @@ describe('an upload', () => {
     assert.equal((await begin('parts', disk.length)).status, 409)
   })
 
+  it('an upload leaves an event about the image or the ISO that it became', async () => {
+    for (const [kind, name] of [
+      ['image', 'told'],
+      ['iso', 'told.iso'],
+    ] as const) {
+      // biome-ignore format: rows
+      const { body: { id } } = await begin(name, 512, { kind }) // biome-ignore format: one look
+      await put(id, 0, Buffer.alloc(512))
+      assert.equal((await finish(id)).status, 201)
+    }
+    const { items } = (await service.call('GET', `${base}/events`)).body
+    const told = items.filter(({ involved }: { involved: { name: string } }) => involved.name.startsWith('told'))
+    assert.deepEqual(
+      told.map(({ involved, message }: { involved: { kind: string }; message: string }) => [involved.kind, message]),
+      [
+        ['images', 'admin@example.com uploaded image told'],
+        ['isos', 'admin@example.com uploaded ISO told.iso'],
+      ],
+    )
+  })
+
   it('an upload keeps what came before the connection was lost, and whoever comes next takes over', async () => {
     const disk = randomBytes(4 * 2 ** 20)
     const { body: { id } } = await begin('cut', disk.length) // biome-ignore format: one look

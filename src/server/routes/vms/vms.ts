@@ -142,10 +142,11 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return { ...shownVm(entry), nodes }
     },
 
-    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry }) {
+    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry, accepted }) {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
-      const entry = await createVm(services, { namespace, body, owner, now, requestKey, isAwaited })
+      const request = { namespace, body, owner, now, requestKey, isAwaited }
+      const entry = await createVm(services, request, async (created) => accepted?.(shownVm(created)))
       if (!isAwaited) return new Answer(202, shownVm(entry))
       return shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry))
     },
