@@ -149,7 +149,7 @@ describe('hostile texts', () => {
   it('the legacy scan takes a time that grows with the number of files', () => {
     const textOf = (at: number): string => (at % 2 === 0 ? 'curl $X/resources/vm/list\n' : 'f $X/users\n')
     const filesOf = (size: number) =>
-      Array.from({ length: size / 64 }, (_, at) => [`d${at}/a/b/c.sh`, textOf(at)] as const)
+      Array.from({ length: size / 16 }, (_, at) => [`d${at}/a/b/c.sh`, textOf(at)] as const)
     assert.equal(
       growth((size) => scanAll(filesOf(size))),
       undefined,
