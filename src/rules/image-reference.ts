@@ -36,10 +36,21 @@ const longestRepository = 255
 /** Whether an image's name is a reference: names of images in the cluster have no slash. */
 export const isImageReference = (name: string): boolean => name.includes('/')
 
+/** `user:password@…`, `user@host/…` or `scheme://…@`, in the first part or the one after a scheme; a digest is none. */
+function hasCredentials(text: string): boolean {
+  const parts = text.split('/')
+  const [head = ''] = parts
+  if (head.includes('@sha')) return false
+  const at = head.lastIndexOf('@')
+  const colon = head.indexOf(':')
+  if (at !== -1 && (parts.length > 1 || (colon !== -1 && colon < at))) return true
+  return parts.some((part, index) => part.includes('@') && parts[index - 1] === '' && parts[index - 2]?.endsWith(':'))
+}
+
 export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedReference {
   // Before anything repeats the text: it may carry a password.
   if (text.startsWith('-')) return { ok: false, problem: 'Invalid image reference: it starts with a dash', hint: useIt }
-  if (/^[^/]*:[^/]*@|^[^/]*@[^/]*\/|:\/\/[^/]*@/.test(text) && !/^[^/]*@sha/.test(text)) {
+  if (hasCredentials(text)) {
     const hint = `Store the user name and password with svc3 regcred add, then use ${imageReferenceRule}`
     return { ok: false, problem: 'Invalid image reference: it contains a user name or password', hint }
   }
