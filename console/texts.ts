@@ -56,6 +56,7 @@ export const texts = {
     kept: 'The token is sent to the server once. The browser does not store it.',
     unreachable: 'The server is not responding. This page reconnects automatically.',
     loading: 'Loading',
+    problem: (message: string, hint: string | undefined) => (hint === undefined ? message : `${message}. ${hint}.`),
   },
   connection: {
     lost: 'Connection lost. Reconnecting…',

@@ -3,6 +3,7 @@
 import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import { isObject, parseJson, refusal } from '../../src/client/answer.ts'
+import { texts } from '../texts.ts'
 import { createListeners } from './listeners.ts'
 import { sessionHeader } from './page-transport.ts'
 import { consoleUrl } from './places.ts'
@@ -133,7 +134,10 @@ async function takeTicket(): Promise<void> {
     await enter({ ticket: decodeURIComponent(ticket) })
   } catch (error) {
     // A link that was used before is no harm where somebody is logged in.
-    if (!wasIn) set({ problem: error instanceof ApiError ? error.message : String(error) })
+    if (!wasIn)
+      set({
+        problem: error instanceof ApiError ? texts.login.problem(error.message, error.options.hint) : String(error),
+      })
   }
 }
 

@@ -9,6 +9,8 @@ interface Props {
   readonly namespace: string
   readonly kinds: readonly string[]
   readonly name: string
+  /** Not of an earlier one of the same name. */
+  readonly since?: string
   readonly empty: string
 }
 
@@ -20,9 +22,10 @@ export const newestFirst = (events: readonly Event[]): readonly Event[] =>
 /** Not by a language's rules: there may be many thousands. */
 const later = (a: string, b: string): number => (a < b ? 1 : a > b ? -1 : 0)
 
-export function EventFeed({ namespace, kinds, name, empty }: Props) {
+export function EventFeed({ namespace, kinds, name, since = '', empty }: Props) {
   const { items, isLoaded } = useLive(listEvents, [namespace])
-  const isAbout = (event: Event): boolean => event.involved.name === name && kinds.includes(event.involved.kind)
+  const isAbout = ({ involved, at }: Event): boolean =>
+    involved.name === name && kinds.includes(involved.kind) && at >= since
   const mine = items.filter(isAbout)
   return isLoaded ? <Feed events={newestFirst(mine).slice(0, shownEvents)} empty={empty} /> : <Loading />
 }

@@ -24,10 +24,12 @@ import {
   keysymOf,
   memoryText,
   noFilter,
+  otherConditions,
   queryFromFilter,
   reasonAgainst,
   reasonAgainstDeleting,
   reasonAgainstScreen,
+  sshCommand,
   waitingReason,
 } from './vms/model.ts'
 
@@ -69,6 +71,15 @@ describe('VMs', () => {
     const condition = { type: 'Scheduled', status: 'False', reason: 'x', message, at: '' } as const
     assert.equal(waitingReason({ ...vm, conditions: [condition] }), message)
     assert.equal(waitingReason(vm), undefined)
+    const booted = { ...condition, type: 'Booted' } as const
+    const pending: Vm = { ...vm, powerState: 'pending', conditions: [condition, booted] }
+    assert.deepEqual(otherConditions(pending), [booted])
+    assert.deepEqual(otherConditions({ ...pending, powerState: 'running' }), [condition, booted])
+  })
+
+  it('a VM has the command that opens a shell in it', () => {
+    assert.equal(sshCommand({ namespace: 'svc-default', name: 'demo' }), 'svc3 vm ssh demo')
+    assert.equal(sshCommand({ namespace: 'svc-ios', name: 'demo' }), 'svc3 vm ssh demo -n svc-ios')
   })
 
   it('a stopped VM shows its power state beside the status Running, and memory in units that people read', () => {

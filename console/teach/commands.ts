@@ -28,7 +28,7 @@ const passwordFile = '--password-stdin < password.txt'
  */
 const usages: Partial<Record<OperationId, string>> = {
   listVms: 'vm list --watch',
-  getVm: 'vm list {vm} -o wide',
+  getVm: 'vm show {vm}',
   deployVm:
     `vm deploy {name} [--generate-name if shouldGenerateName] [--config {vmConfig}] ${shape} [-p {reservedPorts}]` +
     ' [--metadata {metadata}] [--label {labels}] [--userdata script.sh if userdata] [--cold if cold] [--ttl {ttl}]',

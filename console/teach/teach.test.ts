@@ -57,6 +57,7 @@ describe('show as command', () => {
       body: { imageName: 'x', description: "it's" },
     }
     assert.equal(commandLine(operations.saveVm, input), `svc3 vm save demo x -d 'it'\\''s'`)
+    assert.equal(commandLine(operations.getVm, input), 'svc3 vm show demo')
   })
 
   it('"show as command" and "show as request" never hold a password', () => {

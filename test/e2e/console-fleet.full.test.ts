@@ -138,7 +138,7 @@ describe('the console of a fleet', () => {
   }, async () => {
     await go(page, service, '/')
     await page.getByText('62%').waitFor()
-    assert.match(await page.locator('.figures').innerText(), /8\s+Running\s+1\s+Starting\s+1\s+Stopped/)
+    assert.match(await page.locator('.figures').innerText(), /8\s+Running\s+0\s+Pending\s+1\s+Starting\s+1\s+Stopped/)
     await page.getByText('16 of 24 used').waitFor()
     await screenshot(page, 'console-overview')
     await page.setViewportSize({ width: 390, height: 844 })

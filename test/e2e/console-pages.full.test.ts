@@ -178,6 +178,10 @@ describe('the console', () => {
     await page.getByLabel('Token').fill('not-a-token')
     await page.getByRole('button', { name: 'Log in', exact: true }).click()
     await page.getByRole('alert').waitFor()
+    // Another address first: a new fragment alone loads nothing.
+    await page.goto('about:blank')
+    await page.goto(`${server.apiUrl}/console/#ticket=spent`)
+    await page.getByText('this link was used before or has expired. Run svc3 console for a new link.').waitFor()
     await logInWith(page, server.token)
     const kept = String(
       await page.evaluate(

@@ -2,7 +2,6 @@
 
 export const overviewTexts = {
   title: 'Overview',
-  starting: 'Starting',
   work: 'Active tasks',
   noWork: 'None',
   lately: 'Recent events',

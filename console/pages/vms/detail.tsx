@@ -26,8 +26,10 @@ import {
   memoryText,
   operationName,
   operationText,
+  otherConditions,
   reasonAgainstScreen,
   reasonAgainstTerminal,
+  sshCommand,
   waitingReason,
 } from './model.ts'
 import { PushState, VmState } from './state.tsx'
@@ -65,14 +67,20 @@ export function VmDetail({ namespace, name }: Named) {
               <Card title={words.connections}>
                 <Connections vm={vm} />
               </Card>
-              {vm.conditions.length > 0 && (
+              {otherConditions(vm).length > 0 && (
                 <Card title={words.conditions}>
-                  <Conditions vm={vm} />
+                  <Conditions conditions={otherConditions(vm)} />
                 </Card>
               )}
               <Results vm={vm} />
               <Card title={texts.common.events}>
-                <EventFeed namespace={namespace} kinds={['vms']} name={name} empty={texts.common.noEvents} />
+                <EventFeed
+                  namespace={namespace}
+                  kinds={['vms']}
+                  name={name}
+                  since={vm.deployDate}
+                  empty={texts.common.noEvents}
+                />
               </Card>
             </div>
             <div className="stack">
@@ -133,7 +141,8 @@ function Connections({ vm }: { readonly vm: Vm }) {
   const { ip, ssh, vnc, screenshare, reservedPorts } = vm
   if (ip === undefined) return <p className="muted">{words.noPorts}</p>
   const lines = [
-    [words.sshLine, ssh && `${ip}:${ssh}`],
+    [words.sshLine, ssh && sshCommand(vm)],
+    [words.sshAddressLine, ssh && `${ip}:${ssh}`],
     [words.vncLine, vnc && `vnc://${ip}:${vnc}`],
     [words.screenshareLine, screenshare && `vnc://${ip}:${screenshare}`],
     ...reservedPorts.map(({ nodePort, vmPort, protocol }) => [words.portLine(vmPort, protocol), `${ip}:${nodePort}`]),
@@ -163,7 +172,7 @@ function Details({ vm }: { readonly vm: Vm }) {
         [facts.disk]: vm.diskGb === undefined ? undefined : texts.units.gb(vm.diskGb),
         [facts.gpu]: vm.gpuPassthrough ? words.passedThrough : undefined,
         [facts.owner]: vm.owner,
-        [facts.deployed]: <Time at={vm.deployDate} />,
+        [vm.status === 'Pending' ? facts.requested : facts.deployed]: <Time at={vm.deployDate} />,
         [facts.ends]: vm.expiresAt === undefined ? texts.common.never : <Time at={vm.expiresAt} />,
         [facts.labels]: labels.length === 0 ? undefined : <Tags tags={labels} />,
         [facts.metadata]: vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(', '),
@@ -173,9 +182,9 @@ function Details({ vm }: { readonly vm: Vm }) {
   )
 }
 
-const Conditions = ({ vm }: { readonly vm: Vm }) => (
+const Conditions = ({ conditions }: Pick<Vm, 'conditions'>) => (
   <ul className="feed">
-    {vm.conditions.map(({ type, status, message, at }) => (
+    {conditions.map(({ type, status, message, at }) => (
       <li key={type}>
         <span className="line">
           <State tone={status === 'True' ? 'good' : 'warn'} word={conditionText(type, status === 'True')} />

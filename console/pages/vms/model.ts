@@ -1,6 +1,7 @@
 // What the pages of VMs work out without being drawn: what may be done by whom and why not, filters, what was made of a VM.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Vm, VmOperation } from '../../../src/api/vms/vms.ts'
+import { defaultNamespace } from '../../../src/rules/names.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
 import { refuseAction, type VmAction } from '../../../src/rules/vm-actions.ts'
@@ -68,8 +69,18 @@ export function memoryText(memory: string): string {
 }
 
 /** Why a VM waits for a node. */
-export const waitingReason = ({ conditions }: Vm): string | undefined =>
-  conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')?.message
+export const waitingReason = ({ conditions }: Vm): string | undefined => conditions.find(isWaiting)?.message
+
+/** Those that the page does not say above already. */
+export const otherConditions = (vm: Vm): Vm['conditions'] =>
+  vm.powerState === 'pending' ? vm.conditions.filter((each) => !isWaiting(each)) : vm.conditions
+
+const isWaiting = ({ type, status }: Pick<Vm['conditions'][number], 'type' | 'status'>): boolean =>
+  type === 'Scheduled' && status === 'False'
+
+/** The line that opens a shell in it, as somebody would type it. */
+export const sshCommand = ({ namespace, name }: Pick<Vm, 'namespace' | 'name'>): string =>
+  `svc3 vm ssh ${name}${namespace === defaultNamespace ? '' : ` -n ${namespace}`}`
 
 /** Images that were saved of a VM, that it was committed to, or that are being made of it. */
 export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): readonly Image[] {
