@@ -44,6 +44,8 @@ interface StringOption extends OptionText {
   readonly defaultText?: string
   readonly required?: true
   readonly repeatable?: true
+  /** An argument too many was probably meant for it. */
+  readonly strays?: true
 }
 interface IntegerOption extends OptionText {
   readonly type: 'integer'

@@ -74,7 +74,10 @@ describe('destructive commands', () => {
       const no = await svc3(line, { terminal, input: '\n' })
       assert.deepEqual([no.exitCode, no.stdout, changed], [1, '', []])
       assert.ok(no.stderr.startsWith(`${question} [y/N] svc3: `), no.stderr)
-      assert.match(no.stderr, /\nsvc3: Answer y, or add --yes to skip the question\n$/)
+      assert.match(no.stderr, /\[y\/N\] svc3: .*\n$/)
+      const unclear = await svc3(line, { terminal, input: 'sure\n' })
+      assert.deepEqual([unclear.exitCode, changed], [1, []])
+      assert.match(unclear.stderr, /\nsvc3: Answer y, or add --yes to skip the question\n$/)
       const yes = await svc3(line, { terminal, input: 'y\n' })
       assert.equal(yes.exitCode, 0, yes.stderr)
       const changes = changed.length

@@ -6,7 +6,7 @@ import type { Host } from './host.ts'
 import { Failure } from './line/usage.ts'
 
 export const yesOption = {
-  yes: { type: 'boolean', short: 'y', description: 'Skip the confirmation' },
+  yes: { type: 'boolean', short: 'y', description: 'Skip the confirmation (asked only on a terminal)' },
 } as const satisfies Options
 
 /** Whether somebody can answer. */
@@ -26,8 +26,10 @@ export async function confirmLoss({ host, signal }: Context, { yes, question, re
   const asked = await question()
   if (asked === undefined) return
   host.stderr.write(`${asked} [y/N] `)
-  if (!/^(y|yes)$/i.test(await readLine(host, signal)))
-    throw new Failure(refused, 'Answer y, or add --yes to skip the question')
+  const answer = await readLine(host, signal)
+  if (/^(y|yes)$/i.test(answer)) return
+  // Who says no knows what to do next.
+  throw new Failure(refused, /^(n|no)?$/i.test(answer) ? '' : 'Answer y, or add --yes to skip the question')
 }
 
 /** `VM demo`, `VMs a and b`, `VMs a, b, c and 17 more`. */

@@ -69,9 +69,10 @@ describe('unknown names', () => {
 })
 
 describe('nearestName', () => {
-  const names = ['demo', 'builder-12', 'https://ghcr.io', 'svc-ios']
+  const names = ['demo', 'builder-12', 'https://ghcr.io', 'svc-ios', 'tiny-amd64', 'tiny-arm64']
   const cases: Readonly<Record<string, string | undefined>> = {
     dmeo: 'demo',
+    'tiny-amd46': 'tiny-amd64',
     dem: 'demo',
     'builder-13': undefined,
     'bulider-12': 'builder-12',

@@ -113,6 +113,18 @@ describe('node changes', () => {
     const [json] = JSON.parse((await svc3('node join-token -o json')).stdout)
     assert.equal(json.expiresAt, '2026-11-15T12:00:00Z')
     assert.equal((await svc3('node join-token --duration soon')).exitCode, 2)
+    const seen = await svc3('node join-token', { terminal: { stdout: true } })
+    assert.equal(seen.stdout, 'abc.def.ghi\n')
+    assert.deepEqual(lines(seen.stderr), [
+      'svc3: One host can join with it, until 2026-11-15T12:00:00Z',
+      'svc3: On the host: svc3 agent --join-token-stdin, or sudo svc3 agent install --join-token-stdin',
+    ])
+  })
+
+  it('node list without nodes says on a terminal how to add one', async () => {
+    serve(service, { 'GET nodes': () => ({ items: [] }) })
+    const { stderr } = await svc3('node list -n svc-ios', { terminal: { stdout: true } })
+    assert.equal(stderr, 'svc3: No nodes in svc-ios. To add one: svc3 node join-token -n svc-ios\n')
   })
 })
 

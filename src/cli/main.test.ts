@@ -149,7 +149,7 @@ describe('version', () => {
   it('svc3 version shows both versions', async () => {
     await using service = await startFakeService()
     const env = { SVC3_API_URL: service.apiUrl }
-    for (const word of ['version', '--version']) {
+    for (const word of ['version', '--version', '-v']) {
       assert.equal((await run([word], { env })).stdout, 'client 3.0.0-here\nserver 3.0.0-test\n')
     }
     const { stdout } = await run(['version', '-o', 'json'], { env })

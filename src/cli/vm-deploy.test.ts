@@ -64,6 +64,14 @@ describe('vm deploy: the request', () => {
     assert.equal(lines((await deploy('demo -i sonoma')).stderr).at(-1), `svc3: Image sonoma: ${warning}`)
   })
 
+  it('vm deploy takes an image in place of an option for what it is, and repeats nothing that may be secret', async () => {
+    const { exitCode, stderr } = await deploy('demo tiny-amd64')
+    const said = ['svc3: Unexpected argument "tiny-amd64" (expected [NAME])', 'svc3: Did you mean --image tiny-amd64?']
+    assert.deepEqual([exitCode, lines(stderr)], [2, said])
+    for (const line of ['demo --metadata key=a planted', 'demo -i x planted', 'demo key=planted', 'demo planted word'])
+      assert.doesNotMatch((await deploy(line)).stderr, /planted/)
+  })
+
   it('vm deploy --dry-run only asks for an estimate, and exits 1 where the VM fits nowhere', async () => {
     const shown = { cpu: 3, memory: '4.80Gi', image: 'a', architecture: 'arm64', hasImage: false, nodes: [] }
     const known = { ...shown, node: 'mini-1', os: 'macos', size: '90G', message: 'it would go to node "mini-1"' }

@@ -72,6 +72,21 @@ describe('vm list', () => {
     assert.match((await vm('show waits')).stdout, /\nNodes: +mac-1: is cordoned\n +mac-2: has 2 cores free\n/)
   })
 
+  it('vm show says when a VM that waits was requested, and whether one that runs has booted', async () => {
+    const at = '2026-11-15T09:00:00Z'
+    const conditions = [{ type: 'Booted', status: 'False', reason: 'NoSshAnswer', message: 'No SSH answer', at }]
+    serve(service, {
+      'GET vms/waits': () => waits,
+      'GET vms/demo': () => demo,
+      'GET vms/dark': () => ({ ...demo, name: 'dark', conditions }),
+    })
+    const pending = (await vm('show waits')).stdout
+    assert.match(pending, /\nRequested: +/)
+    assert.doesNotMatch(pending, /Deployed:|Booted:/)
+    assert.match((await vm('show demo')).stdout, /\nBooted: +not yet: SSH has not answered\n(.*\n)*Deployed: /)
+    assert.match((await vm('show dark')).stdout, /\nBooted: +no\. No SSH answer\n/)
+  })
+
   it('vm list suggests the name that was probably meant, also when only that one was fetched', async () => {
     const items = ({ query }: Asked) => ({ items: query.get('fieldSelector') === null ? [demo] : [] })
     serve(service, { 'GET vms': items })

@@ -50,6 +50,16 @@ describe('svc3 server users', () => {
     assert.match(stderr, /is not the data folder of a server\nsvc3: Specify it with --data DIR/)
   })
 
+  it('svc3 server users add says in whole words that a password is too short, and keeps a good one out of all', async () => {
+    const { exitCode, stderr } = await users('add ivy@example.com --password-stdin', { input: 'short\n' })
+    assert.equal(exitCode, 1)
+    assert.match(stderr, /^svc3: The password is too short\nsvc3: Use at least \d+ characters\n$/)
+    await users('add ivy@example.com --password-stdin')
+    const again = await users('add ivy@example.com --password-stdin', { input: 'ivy@example.com\n' })
+    assert.match(again.stderr, /^svc3: User \[redacted\] already exists\n/)
+    await users('remove ivy@example.com')
+  })
+
   it('svc3 server users add asks twice on a terminal, and takes no password from a pipe unasked', async () => {
     const typed = await users('add grace@example.com', { input: 'a long password\r', terminal: { stdin: true } })
     assert.deepEqual(typed.echo, [false, true, false, true])

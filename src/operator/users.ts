@@ -2,7 +2,7 @@
 import fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
-import { LocalUsers, LocalUsersError, type UserDirectory } from '../auth/provider/local-users.ts'
+import { checkPassword, LocalUsers, LocalUsersError, type UserDirectory } from '../auth/provider/local-users.ts'
 import { StoredUsers } from '../auth/provider/stored-users.ts'
 import { SealError } from '../auth/seal.ts'
 import { Secrets } from '../auth/secrets.ts'
@@ -99,12 +99,22 @@ export const reset = defineCommand({
   },
 })
 
+/** Whoever types it need not type it again before it is refused. */
+function mustBeLong(password: string): void {
+  try {
+    checkPassword(password)
+  } catch (error) {
+    if (error instanceof LocalUsersError) throw new Failure(error.message, error.hint)
+    throw error
+  }
+}
+
 /** Asked for twice on a terminal, because nobody sees what is typed. */
 async function newPassword(context: Context, fromStdin: boolean): Promise<string> {
   const { isTerminal } = context.host.stdin
   if (!isTerminal && !fromStdin)
     throw new UsageError('A password is required', 'Use --password-stdin to read it from a pipe or a file')
-  const password = await readPassword(context, 'New password: ')
+  const password = await readPassword(context, 'New password: ', mustBeLong)
   if (isTerminal && (await readPassword(context, 'Repeat the password: ')) !== password)
     throw new UsageError('The passwords do not match', 'Nothing was changed; try again')
   return password

@@ -5,12 +5,20 @@ import { Interrupted, UsageError } from '../line/usage.ts'
 const maxBytes = 64 * 1024
 const keys = { interrupt: '\u0003', end: '\u0004', backspace: '\b', delete: '\u007f', killLine: '\u0015' } as const
 
-/** Standard input as a password. On a terminal it is asked for. */
-export async function readPassword(context: Context, question: string): Promise<string> {
+/**
+ * Standard input as a password. On a terminal it is asked for. `check` throws for one that cannot be used, in words that
+ * do not depend on it: only one that passes is kept out of every message, and a bad one may be a word of theirs.
+ */
+export async function readPassword(
+  context: Context,
+  question: string,
+  check?: (password: string) => void,
+): Promise<string> {
   const { stdin } = context.host
   const password = stdin.isTerminal ? await ask(context, question) : await readAll(context)
   if (password === '')
     throw new UsageError('The password is empty', 'Pipe it in, for example: printf %s "$PASSWORD" | svc3 …')
+  check?.(password)
   context.secrets.add(password)
   return password
 }

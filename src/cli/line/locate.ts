@@ -38,7 +38,8 @@ export function locate(words: readonly string[], root: CommandTable): Located {
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? ''
     if (word.startsWith('-') && word !== '-') {
-      if (word === '--version' && path.length === 0) return versionOf(root, options, words.slice(index + 1))
+      if ((word === '--version' || word === '-v') && path.length === 0)
+        return versionOf(root, options, words.slice(index + 1))
       if (own && !isEarly(word)) return { path, found: own, rest: [...options, ...words.slice(index)] }
       options.push(word)
       const value = words[index + 1]

@@ -32,7 +32,7 @@ export function parse(command: Command, words: readonly string[]): Parsed {
     values.push(checkToken(token, options))
     given.set(token.name, values)
   }
-  const args = takeArguments(command, tokens.words, tokens.afterDashes)
+  const args = takeArguments(command, tokens, new Set(given.keys()))
   const entries = Object.entries(options).map(([name, option]) => [name, convert(name, option, given.get(name))])
   return { args, options: Object.fromEntries(entries) }
 }
@@ -148,8 +148,8 @@ function gibibytes(name: string, max: number, text: string): number {
 
 function takeArguments(
   command: Command,
-  before: readonly string[],
-  afterDashes: readonly string[],
+  { words: before, afterDashes }: Tokens,
+  given: ReadonlySet<string>,
 ): Record<string, Value> {
   const takesRest = Object.values(command.arguments).some((argument) => argument.afterDashes)
   const words = takesRest ? before : [...before, ...afterDashes]
@@ -167,19 +167,29 @@ function takeArguments(
     if (word === '') throw new UsageError(`${argument.value} must not be empty`)
     return [name, word]
   })
-  if (rest.length > 0) throw new UsageError(tooMany(command, rest))
+  if (rest.length > 0) throw tooMany(command, rest, given)
   return Object.fromEntries(values)
 }
 
-function tooMany(command: Command, rest: readonly string[]): string {
+function tooMany(command: Command, rest: readonly string[], given: ReadonlySet<string>): UsageError {
+  const [first = ''] = rest
+  const options = Object.entries(command.options)
+  const meant = options.find(([name, option]) => 'strays' in option && !given.has(name))?.[0]
+  const allowed = argumentsText(command.arguments) || 'no arguments'
+  const unexpected = `Unexpected argument "${first}" (expected ${allowed})`
+  // Nothing that it could be a part of is secret.
+  const isPlain = /^[a-z0-9][\w.-]*$/.test(first) && !options.some(([name, { secret }]) => secret && given.has(name))
+  if (meant !== undefined && isPlain && rest.length === 1)
+    return new UsageError(unexpected, `Did you mean --${meant} ${first}?`)
   const hasSecret = [...Object.values(command.options), ...Object.values(command.arguments)].some(
     ({ secret }) => secret,
   )
-  const allowed = argumentsText(command.arguments) || 'no arguments'
   // An unquoted password with blanks ends up here: it must not be shown.
   if (hasSecret)
-    return `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}). Quote values that contain spaces`
-  return `Unexpected argument "${rest[0]}" (expected ${allowed})`
+    return new UsageError(
+      `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}). Quote values that contain spaces`,
+    )
+  return new UsageError(unexpected)
 }
 
 const argumentText = ({ value, required, repeatable, afterDashes }: Argument): string => {

@@ -36,11 +36,11 @@ function distanceBetween(a: string, b: string): number {
 
 /**
  * The name of a thing that was probably meant. Stricter than for words of ours: names that differ only in their digits
- * are different things, and a scheme in front makes no two addresses alike.
+ * are different things (other than in an architecture), and a scheme in front makes no two addresses alike.
  */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   const plain = (text: string): string => text.toLowerCase().replace(/^https?:\/\//, '')
-  const withoutDigits = (text: string): string => plain(text).replaceAll(/\d+/g, '#')
+  const withoutDigits = (text: string): string => plain(text).replaceAll(/(?<!(?:amd|arm)\d*)\d+/g, '#')
   const wanted = plain(name)
   if (wanted.length < 2 || wanted.length > 80) return undefined
   const [best] = names

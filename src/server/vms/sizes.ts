@@ -36,7 +36,8 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
     .filter(([, isWrong]) => isWrong)
     .map(([field, , message]): Cause => ({ field, reason: 'FieldValueInvalid', message }))
   const isAboutSize = causes.some(({ field }) => field === 'size')
-  const hint = isAboutSize ? 'Choose a whole number of GB larger than the current size' : 'Give both, or neither'
+  const example = `For example: svc3 vm resize ${vm.name} ${(nowGb ?? 0) + 10} -n ${vm.namespace}`
+  const hint = isAboutSize ? example : 'Give both, or neither'
   if (causes.length > 0) throw invalid(kind, causes, hint)
   if (nowGb === undefined)
     throw new ApiError('Conflict', `The disk size of VM ${vm.name} is not known yet`, {

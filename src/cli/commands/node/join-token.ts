@@ -37,6 +37,11 @@ export const command = defineCommand({
     if (context.isData) await context.done('', issued)
     // Older servers return the token alone.
     else context.host.stdout.write(`${issued.join ?? issued.token}\n`)
+    if (context.host.stdout.isTerminal && !context.isData) {
+      const uses = reusable ? 'Any number of hosts can join with it' : 'One host can join with it'
+      context.note(`${uses}, until ${issued.expiresAt}`)
+      context.note('On the host: svc3 agent --join-token-stdin, or sudo svc3 agent install --join-token-stdin')
+    }
     return 0
   },
 })

@@ -26,7 +26,7 @@ export const command = defineCommand({
       ...listed,
       nameOf: (node) => node.name,
       wanted: names,
-      none: `No nodes in ${listed.where}`,
+      none: `No nodes in ${listed.where}. To add one: svc3 node join-token${session.sameTargetFlags}`,
     })
   },
 })

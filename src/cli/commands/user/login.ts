@@ -43,7 +43,7 @@ async function byBrowser({ host }: Context, provider: Provider, useBrowser: bool
   const show = (url: string): void => {
     const how = useBrowser
       ? 'Opening your browser. If it does not open, go to:'
-      : 'To log in, open this page in a browser:'
+      : 'To log in, open this page in a browser on this machine (svc3 login --device works with any other):'
     host.stderr.write(`${how}\n\n  ${url}\n\nWaiting for the login. Press Ctrl-C to cancel.\n`)
     if (useBrowser) openBrowser(host, url)
   }

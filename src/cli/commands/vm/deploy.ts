@@ -34,7 +34,13 @@ export const command = defineCommand({
   },
   options: {
     name: { type: 'string', value: 'NAME', names: 'new', description: 'The same as the argument NAME' },
-    image: { type: 'string', short: 'i', value: 'IMAGE', description: 'Image name, or OCI reference (arm64)' },
+    image: {
+      type: 'string',
+      short: 'i',
+      value: 'IMAGE',
+      strays: true,
+      description: 'Image name, or OCI reference (arm64)',
+    },
     config: { type: 'string', value: 'CONFIG', description: 'VM configuration; other options override its values' },
     'generate-name': { type: 'boolean', description: 'Use NAME as a prefix and add five characters' },
     ...shapeOptions,
