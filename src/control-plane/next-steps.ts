@@ -24,7 +24,8 @@ interface NextSteps {
 }
 
 /** A word of a shell's line. */
-const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
+export const quoted = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
 export function nextSteps(steps: NextSteps): string {
   const { apiUrl, user, consoleLink, context, variables } = steps

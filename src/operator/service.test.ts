@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { given, run } from '../../test/support/rigs/cli-host.ts'
 import { type DoctorCheck, showChecks } from './doctor.ts'
-import { type Install, installRequest, showStatus } from './service.ts'
+import { type Install, installRequest, noSystemd, showStatus } from './service.ts'
 
 async function asked(line: string, options: Parameters<typeof run>[1] = {}): Promise<Install & { stderr: string }> {
   const [kind, ...words] = line.split(' ') as ['agent' | 'server', ...string[]]
@@ -73,6 +73,37 @@ describe('svc3 server install', () => {
       [given.kind, given.root, given.dryRun, given.user, given.joinToken],
       ['server', '/nowhere/else/r', true, 'www', undefined],
     )
+  })
+})
+
+describe('svc3 agent and server install without systemd', () => {
+  it('a host without systemd gets the line to run instead, and no join token on it', async () => {
+    const server = noSystemd(await asked('server install --url https://svc3.example.com --data /srv/my+data'))
+    assert.equal(server.message, 'This host does not run systemd')
+    assert.match(
+      server.hint ?? '',
+      /^Run this under a supervisor of your own: \S*svc3 server --data \/srv\/my\+data --url https:\/\/svc3\.example\.com$/,
+    )
+    const agent = noSystemd(await asked('agent install --join very-secret --api-url https://a.example --dry-run'))
+    assert.match(
+      agent.hint ?? '',
+      /with --join-token-file FILE at its first start: \S*svc3 agent --data \S+ --api-url https:\/\/a\.example$/,
+    )
+    assert.ok(!agent.hint?.includes('very-secret'))
+    assert.match(
+      noSystemd({ action: 'upgrade', kind: 'server', root: undefined, dryRun: true }).hint ?? '',
+      /--root DIR/,
+    )
+  })
+
+  it('the help of install, upgrade, uninstall and status says what --root means there', async () => {
+    for (const [action, text] of Object.entries({
+      install: 'Write',
+      upgrade: 'Write',
+      uninstall: 'Remove',
+      status: 'Look',
+    }))
+      assert.match((await run(['server', action, '--help'])).stdout, new RegExp(`--root DIR\\s+${text} `), action)
   })
 })
 

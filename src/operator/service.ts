@@ -6,6 +6,7 @@ import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import type { Column } from '../cli/output/output.ts'
 import { checkoutFolder } from '../control-plane/checkout.ts'
+import { programLine, quoted } from '../control-plane/next-steps.ts'
 import { isUserName } from '../host/accounts.ts'
 import { type Installation, installedAs, installSteps, type Step, uninstallSteps, upgrade } from '../host/install.ts'
 import { NotBuilt } from '../host/program.ts'
@@ -52,13 +53,8 @@ export interface ServiceStatus {
   readonly log: string
 }
 
-const placed = {
-  root: {
-    type: 'string',
-    value: 'DIR',
-    description: 'Write the files below this folder and start nothing',
-  },
-} as const satisfies Options
+const placed = (description: string) =>
+  ({ root: { type: 'string', value: 'DIR', description } }) as const satisfies Options
 
 const tried = {
   'dry-run': { type: 'boolean', description: 'Show what would be done, and change nothing' },
@@ -124,7 +120,7 @@ export const installCommand = (kind: ServiceKind): Command =>
         defaultText: kind === 'agent' ? 'svc3-agent; on macOS yours' : 'svc3; on macOS yours',
         description: 'User of the service (created if missing)',
       },
-      ...placed,
+      ...placed('Write the files below this folder and start nothing'),
       ...tried,
     },
     examples: running[kind].examples,
@@ -199,7 +195,7 @@ export const upgradeCommand = (kind: ServiceKind): Command =>
     description: `Updates the service to this version of svc3 and restarts it. ${keeps[kind]}\nIf the new version does not start, the old one is restored.`,
     ownSignals: true,
     arguments: {},
-    options: { ...placed, ...tried },
+    options: { ...placed('Write the files below this folder and restart nothing'), ...tried },
     examples: [{ line: `svc3 ${kind} upgrade`, does: 'Run this after installing a new version of svc3' }],
     run: (context, { options }) =>
       carryOut(context, {
@@ -215,7 +211,7 @@ export const uninstallCommand = (kind: ServiceKind): Command =>
     description: `Stops and removes the service. Keeps its data. ${keeps[kind]}`,
     ownSignals: true,
     arguments: {},
-    options: { ...placed, ...tried },
+    options: { ...placed('Remove the files below this folder and stop nothing'), ...tried },
     examples: [{ line: `svc3 ${kind} uninstall`, does: 'Remove the service, keep the data' }],
     run: (context, { options }) =>
       carryOut(context, {
@@ -240,7 +236,7 @@ export const statusCommand = (kind: ServiceKind): Command =>
   defineCommand({
     description: 'Exit code 1 if the service is not running.',
     arguments: {},
-    options: { ...placed, ...printed },
+    options: { ...placed('Look below this folder instead of at this host'), ...printed },
     examples: [{ line: `svc3 ${kind} status -o wide`, does: 'Include the user, the data folder and the status text' }],
     run: async (context, { options }) =>
       showStatus(context, await serviceStatus({ kind, root: rootOf(context, options.root) })),
@@ -275,7 +271,7 @@ async function perform(request: ServiceRequest, say: Say): Promise<void> {
   const { kind, root, dryRun, action } = request
   const target = await targetOf(request, say)
   const name = serviceNames[kind]
-  if (root === undefined && !dryRun) await requireHost(target.supervisor)
+  if (root === undefined) await requireHost(target.supervisor, request)
   if (action === 'upgrade') {
     if (dryRun) return say(`${name} would be updated to this version and restarted. VMs keep running`)
     const { from, to } = await upgrade(target)
@@ -320,17 +316,25 @@ async function targetOf({ kind, root }: ServicePlace, say: Say): Promise<Install
   return { kind, supervisor, root, isLive: root === undefined, ...own }
 }
 
-async function requireHost({ name }: Supervisor): Promise<void> {
+async function requireHost({ name }: Supervisor, request: ServiceRequest): Promise<void> {
   const isSystemd = await fs.access('/run/systemd/system').then(
     () => true,
     () => false,
   )
-  if (name === 'systemd' && !isSystemd)
-    throw new Failure(
-      'This host does not run systemd',
-      'Run svc3 agent or svc3 server under your own supervisor, or write the files with --root DIR',
-    )
-  if (process.getuid?.() !== 0) throw new Failure('Only root can change the services of this host', 'Use sudo')
+  if (name === 'systemd' && !isSystemd) throw noSystemd(request)
+  if (!request.dryRun && process.getuid?.() !== 0)
+    throw new Failure('Only root can change the services of this host', 'Use sudo')
+}
+
+/** With the line to run instead. A join token is not on it, nor the file that was not written. */
+export function noSystemd(request: ServiceRequest): Failure {
+  const message = 'This host does not run systemd'
+  if (request.action !== 'install') return new Failure(message, 'Use --root DIR for files installed below a folder')
+  const { words } = request
+  const token = words.indexOf('--join-token-file')
+  const line = [programLine(), ...(token < 0 ? words : words.toSpliced(token, 2)).map(quoted)].join(' ')
+  const joined = token < 0 ? '' : ', with --join-token-file FILE at its first start'
+  return new Failure(message, `Run this under a supervisor of your own${joined}: ${line}`)
 }
 
 /** Where hosts install programs for everybody. */
