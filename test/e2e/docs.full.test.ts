@@ -46,15 +46,27 @@ function stepsOf(block: string): Step[] {
   })
 }
 
-/** The beginning of what clears a line. */
-const takenBack = '\x1b'
+/** What moves the cursor begins with it. */
+const esc = '\x1b'
+/** A line is emptied, the cursor goes up, or a line ends; all else is text. */
+const moves = new RegExp(`${esc}\\[2K|${esc}\\[\\d+A|[\\r\\n]|[^\\r\\n${esc}]+|${esc}`, 'g')
 
-/** What stays on a terminal: a line that was taken back is gone. Ports are whatever this machine had free. */
+/** What stays on a terminal: progress is drawn over several lines, and taken back. */
+function onScreen(text: string): string {
+  const lines = ['']
+  let at = 0
+  for (const [part] of text.matchAll(moves)) {
+    if (part === '\n') lines[++at] ??= ''
+    else if (part.endsWith('[2K')) lines[at] = ''
+    else if (part.startsWith(esc)) at -= Number.parseInt(part.slice(2), 10) || 0
+    else if (part !== '\r') lines[at] += part
+  }
+  return lines.join('\n')
+}
+
+/** Ports are whatever this machine had free. */
 const seen = (text: string): string =>
-  text
-    .split('\n')
-    .map((line) => line.slice(line.lastIndexOf(takenBack) + 1).replace(/^\[2K/, ''))
-    .join('\n')
+  onScreen(text)
     .replaceAll(/\b(?:88[2-9]\d|59\d\d|60\d\d)\b/g, '9999')
     .trimEnd()
 
