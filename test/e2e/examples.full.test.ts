@@ -199,6 +199,12 @@ async function greetAt(host: string, port: number, greeting: string): Promise<vo
   await once(greeter, 'listening')
 }
 
+async function greetIn(name: string): Promise<void> {
+  const [vm] = JSON.parse((await svc3(['vm', 'list', name, '-o', 'json'])).stdout)
+  await greetAt(vm.ip, vm.ssh, 'SSH-2.0-stand-in\r\n')
+  await greetAt(vm.ip, vm.vnc, 'RFB 003.008\n')
+}
+
 before(async () => {
   folder = await makeFolder()
   const args = ['--driver', 'simulated', '--simulate', 'boot=20ms,stop=20ms', '--nodes', 'arm64=3,amd64=2']
@@ -267,8 +273,12 @@ describe('the first steps of "svc3 --help"', () => {
         asks,
       )
       assert.equal(exitCode, 'exit' in asks ? asks.exit : 0, stderr)
+      if (line.startsWith('svc3 vm deploy demo')) await greetIn('demo')
     })
-  after(() => svc3(['regcred', 'remove', 'https://ghcr.io']))
+  after(async () => {
+    for (const greeter of greeters.splice(0)) greeter.close()
+    await svc3(['regcred', 'remove', 'https://ghcr.io'])
+  })
 })
 
 describe('every example of every help text', () => {
@@ -285,10 +295,6 @@ describe('every example of every help text', () => {
       assert.equal(exitCode, how.exit ?? 0, stderr)
       assert.match(stderr, how.said ?? /(?:)/)
       assert.ok(!/\n\s+at |undefined/.test(stderr + stdout), stderr + stdout)
-      if (line === 'svc3 vm deploy demo -i tiny-amd64') {
-        const [vm] = JSON.parse((await svc3(['vm', 'list', 'demo', '-o', 'json'])).stdout)
-        await greetAt(vm.ip, vm.ssh, 'SSH-2.0-stand-in\r\n')
-        await greetAt(vm.ip, vm.vnc, 'RFB 003.008\n')
-      }
+      if (line === 'svc3 vm deploy demo -i tiny-amd64') await greetIn('demo')
     })
 })
