@@ -107,8 +107,8 @@ function scanAll(files: Iterable<readonly [name: string, text: string]>): void {
 }
 
 const sizes = [2 ** 16, 2 ** 18, 2 ** 20]
-/** Four times the text: 4 times the time is linear, 16 times is its square. */
-const isLinear = (once: number, more: number): boolean => more <= 8 * once + 100
+/** `times` the text may take twice as many times as long as the smallest; its square would be 16 and 256 times as long. */
+const isLinear = (smallestMs: number, ms: number, times: number): boolean => ms <= 2 * times * smallestMs + 100
 /** Some 16 s a MiB: dense programs take 3 s on a free machine. */
 const isQuick = (size: number, time: number): boolean => time <= 500 + size / 64
 /** What takes so long for 256 KiB is not measured with more: a square shows by then. */
@@ -119,8 +119,9 @@ function growth(work: (size: number) => void): string | undefined {
   work(2 ** 14)
   const times: number[] = []
   for (const size of sizes) {
-    const before = times.at(-1)
-    const isGood = (time: number): boolean => isQuick(size, time) && (before === undefined || isLinear(before, time))
+    const [smallest] = times
+    const isGood = (time: number): boolean =>
+      isQuick(size, time) && (smallest === undefined || isLinear(smallest, time, size / 2 ** 16))
     let time = cpuMs(() => work(size))
     // A second look forgives a busy machine.
     if (!isGood(time))
@@ -130,7 +131,7 @@ function growth(work: (size: number) => void): string | undefined {
       )
     times.push(Math.round(time))
     if (!isGood(time)) return `${times.join(', ')} ms`
-    if (before !== undefined && time > enoughMs) break
+    if (smallest !== undefined && time > enoughMs) break
   }
   return undefined
 }
@@ -167,6 +168,6 @@ describe('hostile texts', () => {
     }
     const once = await cpu(1_200)
     const more = await cpu(4_800)
-    assert.ok(isLinear(once, more), `${once} ms, then ${more} ms`)
+    assert.ok(isLinear(once, more, 4), `${once} ms, then ${more} ms`)
   }) // biome-ignore format: one line
 })
