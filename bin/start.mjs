@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 const wanted = 24
 if (Number(process.versions.node.split('.')[0]) < wanted) {
-  const name = process.env.SVC3_CALLED_AS || 'svc3'
+  const name = (process.env.SVC3_CALLED_AS || 'svc3').split('/').pop()
   console.error(`${name}: svc3 needs Node ${wanted} or newer; this is Node ${process.versions.node} (${process.execPath}).`)
   console.error(`${name}: Install a newer one from nodejs.org or with brew install node, or put it first in PATH.`)
   process.exit(1)

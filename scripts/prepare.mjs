@@ -17,7 +17,10 @@ const say = (text) => process.stderr.write(`svc3: ${text}\n`)
 function npm(node, args, cwd) {
   const own = process.env.npm_execpath ?? ''
   const [command, prefix] = own.endsWith('npm-cli.js') ? [node, [own]] : ['npm', []]
-  const result = spawnSync(command, [...prefix, ...args], { cwd, stdio: ['ignore', 'inherit', 'inherit'] })
+  const result = spawnSync(command, [...prefix, ...args, '--no-update-notifier'], {
+    cwd,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
   if (result.status !== 0) {
     say(`npm ${args.join(' ')} failed in ${cwd}${result.error ? `: ${result.error.message}` : ''}`)
     say('Check that the npm registry is reachable, then run the same command again')

@@ -1,11 +1,27 @@
-// The texts of this program and of the service say "svc3"; whoever called it by its other name reads that one.
+// The texts of this program and of the service have lines to paste that begin with "svc3" and name the namespace. Here
+// they become what this caller would type.
 import type { CommandTable, Entry } from './command.ts'
+import { chooseNamespace, findConnection } from './connect/connection.ts'
+import type { Host } from './host.ts'
 
-/** Lines to copy in a text, with the name that the program was called by. */
-export const asCalled = (text: string, calledAs: string, commands: CommandTable): string =>
-  calledAs === 'svc3' ? text : text.replaceAll(ownLine(commands), `${calledAs} `)
+/** The text, its lines beginning as this program was called, and without a namespace that is the default anyway. */
+export function asCalled(text: string, host: Host, commands: CommandTable): string {
+  const line = ownLine(commands)
+  if (text.search(line) < 0) return text
+  return withoutDefault(text, host).replaceAll(line, () => `${host.typedAs} `)
+}
 
 const ownLine = (commands: CommandTable): RegExp =>
-  new RegExp(`\\bsvc3 (?=--|(?:${Object.entries(commands).flatMap(wordsOf).join('|')})\\b)`, 'g')
+  new RegExp(`(?<![\\w/.-])svc3 (?=--|(?:${Object.entries(commands).flatMap(wordsOf).join('|')})\\b)`, 'g')
 
 const wordsOf = ([name, { aliases = [] }]: readonly [string, Entry]): string[] => [name, ...aliases]
+
+function withoutDefault(text: string, host: Host): string {
+  if (!text.includes(' -n ')) return text
+  try {
+    const usual = chooseNamespace(host, undefined, findConnection(host))
+    return text.replaceAll(/ -n ([\w-]+)/g, (words, namespace) => (namespace === usual ? '' : words))
+  } catch {
+    return text
+  }
+}

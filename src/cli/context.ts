@@ -24,7 +24,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
   const isData = format === 'json' || format === 'yaml'
   const isTalking = !isData && options.quiet !== true
   const note = (text: string): void => {
-    if (isTalking) host.stderr.write(`${host.calledAs}: ${asCalled(text, host.calledAs, commands)}\n`)
+    if (isTalking) host.stderr.write(`${host.calledAs}: ${asCalled(text, host, commands)}\n`)
   }
   const rendering = (): Rendering => {
     const { isTerminal } = host.stdout
@@ -85,7 +85,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     rendering,
     async done(sentence, record) {
       if (isData) return this.print(Array.isArray(record) ? record : [record], [], sentence)
-      if (options.quiet !== true) host.stdout.write(`${asCalled(sentence, host.calledAs, commands)}\n`)
+      if (options.quiet !== true) host.stdout.write(`${asCalled(sentence, host, commands)}\n`)
     },
   }
 }

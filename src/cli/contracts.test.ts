@@ -99,6 +99,28 @@ describe('other texts', () => {
     })
     assert.match((await svc3('vm ssh demo', { calledAs: 'orka3' })).stderr, /\norka3: orka3 vm resume lets it go on\n/)
   })
+
+  it('lines to paste begin as the program was called, and name a namespace only where it is not the default', async () => {
+    const hint = 'Run svc3 vm show demo -n svc-default, or svc3 node list -n svc-ios; svc3 is fine'
+    serve(service, {
+      'GET vms/demo': () => {
+        throw new ApiError('Conflict', 'VM demo is busy', { hint })
+      },
+    })
+    const shown = async (options: FakeHostOptions) => (await svc3('vm ssh demo', options)).stderr.split('\n')[1]
+    assert.equal(
+      await shown({ typedAs: 'bin/svc3' }),
+      'svc3: Run bin/svc3 vm show demo, or bin/svc3 node list -n svc-ios; svc3 is fine',
+    )
+    assert.equal(
+      await shown({ env: { SVC3_DEFAULT_NAMESPACE: 'svc-ios' } }),
+      'svc3: Run svc3 vm show demo -n svc-default, or svc3 node list; svc3 is fine',
+    )
+    assert.match(
+      (await svc3('vm delete', { typedAs: '../bin/svc3' })).stderr,
+      /\nsvc3: Usage: \.\.\/bin\/svc3 vm delete /,
+    )
+  })
 })
 
 describe('exit codes', () => {

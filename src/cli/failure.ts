@@ -45,7 +45,7 @@ export function reportFailure(error: unknown, context: FailureContext): number {
   const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context)
   for (const said of [what, next]) {
     if (!said) continue
-    const text = asCalled(said, host.calledAs, context.commands)
+    const text = asCalled(said, host, context.commands)
     host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
   }
   if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${withoutSecrets(stackOf(error), secrets)}\n`)

@@ -22,8 +22,10 @@ export interface Source {
 
 export interface Host {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The name in help and messages. */
+  /** The name in help and before messages. */
   readonly calledAs: string
+  /** What a line to paste begins with: the name, or the path that was typed, such as bin/svc3. */
+  readonly typedAs: string
   /** Of this program. */
   readonly version: string
   /** The folder that holds bin/ and package.json. */

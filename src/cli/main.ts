@@ -15,7 +15,7 @@ export async function main(words: readonly string[], world: Host, commands: Comm
   try {
     const located = locate(words, commands)
     const { path, found, rest } = located
-    const name = [host.calledAs, ...path].join(' ')
+    const name = ['svc3', ...path].join(' ')
     if (!isLeaf(found) || asksForHelpEarly(rest.slice(0, 1))) {
       await showHelp(host, commands, located)
       return 0

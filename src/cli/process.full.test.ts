@@ -135,9 +135,9 @@ describe('bin/svc3', () => {
     fs.symlinkSync(process.execPath, path.join(tree, '.node/bin/node'))
     const script = 'console.log(process.env.SVC3_CALLED_AS, JSON.stringify(process.argv.slice(2)))'
     fs.writeFileSync(path.join(tree, 'dist/svc3.cjs'), script)
-    assert.equal((await shell(path.join(tree, 'bin/orka3'))).text, 'orka3 ["a b",""]\n')
-    assert.equal((await shell('./svc3', path.join(tree, 'bin'))).text, 'svc3 ["a b",""]\n')
-    assert.equal((await shell(path.join(folder, 'linked'))).text, 'linked ["a b",""]\n')
+    assert.equal((await shell(path.join(tree, 'bin/orka3'))).text, `${tree}/bin/orka3 ["a b",""]\n`)
+    assert.equal((await shell('./svc3', path.join(tree, 'bin'))).text, './svc3 ["a b",""]\n')
+    assert.equal((await shell(path.join(folder, 'linked'))).text, `${folder}/linked ["a b",""]\n`)
   })
 })
 

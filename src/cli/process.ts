@@ -1,10 +1,17 @@
 // Runs the command line in this process.
 import fs from 'node:fs'
+import { quoted } from '../rules/shell-word.ts'
 import { commands } from './commands/index.ts'
 import type { Host, Sink, Source } from './host.ts'
 import { main } from './main.ts'
 
 const names = ['svc3', 'orka3']
+
+/** How to call this program again from the same folder: what the shell found in PATH has its path here, too. */
+function typedAs(file: string, searched = ''): string {
+  const at = file.lastIndexOf('/')
+  return quoted(searched.split(':').includes(file.slice(0, at)) ? file.slice(at + 1) : file)
+}
 
 interface ProcessOptions {
   readonly checkout: string
@@ -14,13 +21,15 @@ interface ProcessOptions {
 
 /** Runs the command line that this process was started with, and ends the process. */
 export async function runProcess(options: ProcessOptions): Promise<never> {
-  const calledAs = process.env.SVC3_CALLED_AS ?? ''
+  const file = process.env.SVC3_CALLED_AS || 'svc3'
+  const calledAs = file.slice(file.lastIndexOf('/') + 1)
   const stdout = descriptorSink(1, () => process.stdout)
   const stderr = descriptorSink(2, () => process.stderr)
   const host: Host = {
     ...options,
     env: process.env,
     calledAs: names.includes(calledAs) ? calledAs : 'svc3',
+    typedAs: typedAs(file, process.env.PATH),
     get workingDir() {
       return process.cwd()
     },

@@ -153,7 +153,7 @@ describe('vm list', () => {
     assert.equal(asked[1]?.query.get('fieldSelector'), null)
     assert.equal(both.exitCode, 5)
     assert.match(both.stdout, /^NAME.*\ndemo\t.*\n$/)
-    assert.match(both.stderr, /^svc3: VM other not found in svc-default\nsvc3: Run svc3 vm list -n svc-default/)
+    assert.match(both.stderr, /^svc3: VM other not found in svc-default\nsvc3: Run svc3 vm list to/)
   })
 
   it('vm list filters by label and owner, and knows who "me" is', async () => {

@@ -12,7 +12,7 @@ export function checkoutFolder(): string {
 }
 
 /** Packages do not contain what builds them. */
-export const isCheckout = (folder: string): boolean => fs.existsSync(path.join(folder, 'scripts', 'prepare.mjs'))
+const isCheckout = (folder: string): boolean => fs.existsSync(path.join(folder, 'scripts', 'prepare.mjs'))
 
 /** The default data folder of `svc3 dev`. */
 export const usualDataDir = (folder = checkoutFolder()): string =>

@@ -1,16 +1,11 @@
 // The first commands to try, as lines to paste into a shell in the current folder.
 import path from 'node:path'
-import { checkoutFolder, isCheckout, usualDataDir } from './checkout.ts'
-
-/** How this program is called from here. */
-export function programLine(): string {
-  if (!isCheckout(checkoutFolder())) return 'svc3'
-  const program = path.join(checkoutFolder(), 'bin', 'svc3')
-  const relative = path.relative(process.cwd(), program)
-  return relative.startsWith('..') ? program : relative
-}
+import { quoted } from '../rules/shell-word.ts'
+import { usualDataDir } from './checkout.ts'
 
 interface NextSteps {
+  /** How this program is called in the current folder. */
+  readonly program: string
   readonly dataDir: string
   readonly apiUrl: string
   /** Has no known password yet. */
@@ -23,21 +18,16 @@ interface NextSteps {
   readonly variables: readonly string[]
 }
 
-/** A word of a shell's line. */
-export const quoted = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
-
 export function nextSteps(steps: NextSteps): string {
-  const { apiUrl, user, consoleLink, context, variables } = steps
-  const svc3 = programLine()
+  const { program, apiUrl, user, consoleLink, context, variables } = steps
   const dataDir = path.resolve(steps.dataDir)
   const isUsual = dataDir === usualDataDir()
   const lines = [
     ...(variables.length > 0 ? [`unset ${variables.join(' ')}`] : []),
     ...(isUsual && context === undefined ? [] : [`export SVC3_DATA=${quoted(dataDir)}`]),
-    `${svc3} vm deploy demo --image tiny-amd64`,
-    `${svc3} vm ssh demo`,
-    `${svc3} --help`,
+    `${program} vm deploy demo --image tiny-amd64`,
+    `${program} vm ssh demo`,
+    `${program} --help`,
   ]
   const here = isUsual ? '' : ` --data ${quoted(dataDir)}`
   return [
@@ -49,7 +39,9 @@ export function nextSteps(steps: NextSteps): string {
     ...lines.map((line) => `  ${line}`),
     '',
     ...(context === undefined ? [] : [`SVC3_DATA overrides your configured context ${context}.`]),
-    ...(user === undefined ? [] : [`Set a password for svc3 login: ${svc3} server users reset ${user}${here}`]),
+    ...(user === undefined
+      ? []
+      : [`Set a password to log in as ${user}: ${program} server users reset ${user}${here}`]),
     `API reference: ${apiUrl}/api/v1/swagger`,
     `Press Ctrl-C to stop. Data is kept in ${dataDir}`,
     '',

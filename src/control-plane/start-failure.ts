@@ -39,11 +39,13 @@ const systemFaults: Readonly<
 export async function startFailure(error: unknown, options: Started): Promise<readonly string[]> {
   if (error instanceof StoreError && error.fault === 'Locked') {
     const running = await readConnection(options.dataDir)
-    const who = running ? ` (process ${running.pid}, ${running.apiUrl})` : ''
-    return [
-      `svc3 is already running on ${options.dataDir}${who}`,
-      'Use it, stop it first, or choose another folder with --data DIR',
-    ]
+    const another = 'to run another, add --data DIR --listen 127.0.0.1:0'
+    return running
+      ? [
+          `Already running at ${running.apiUrl} (process ${running.pid}, data in ${options.dataDir})`,
+          `To stop it, press Ctrl-C in its terminal or run kill ${running.pid}; ${another}`,
+        ]
+      : [`Another server uses ${options.dataDir}`, `Wait until it has started or stopped; ${another}`]
   }
   if (
     error instanceof StoreError ||

@@ -6,7 +6,6 @@ import type { CapacityOptions } from '../agent/host/capacity.ts'
 import { type Architecture, architectures } from '../api/architecture.ts'
 import { builtInImages } from '../api/images/built-in-images.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
-import { programLine } from '../control-plane/next-steps.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
@@ -96,7 +95,11 @@ export interface Nodes {
 type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation' | 'imageQuotaBytes'>
 
 /** Returns when every node is connected. */
-export async function startNodes(plane: Plane, options: Place & Pick<DevOptions, 'nodes'>): Promise<Nodes> {
+export async function startNodes(
+  plane: Plane,
+  options: Place & Pick<DevOptions, 'nodes'>,
+  program: string,
+): Promise<Nodes> {
   await listBuiltInImages(plane)
   const driver = await usableDriver(options.driver)
   const kind = kinds[driver]
@@ -120,7 +123,8 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
       losses?.stop()
       await Promise.all(agents.map((agent) => agent.stop()))
     },
-    left: () => (driver === 'simulated' ? '' : leftBehind(vmsOn(plane, new Set(names.map(({ name }) => name))))),
+    left: () =>
+      driver === 'simulated' ? '' : leftBehind(vmsOn(plane, new Set(names.map(({ name }) => name))), program),
   }
 }
 
@@ -135,12 +139,12 @@ const vmsOn = ({ collections }: Plane, nodes: ReadonlySet<string>): string[] =>
 const endedPowers: ReadonlySet<VmObserved['power']> = new Set(['stopped', 'failed'])
 
 /** Without their data nothing finds their processes again. */
-export function leftBehind(vms: readonly string[]): string {
+export function leftBehind(vms: readonly string[], program: string): string {
   if (vms.length === 0) return ''
   const [count, them] = vms.length === 1 ? ['1 VM keeps', 'it'] : [`${vms.length} VMs keep`, 'them']
   const shown = vms.length > mostShown ? [...vms.slice(0, mostShown), `${vms.length - mostShown} more`] : vms
   return `${count} running: ${shown.join(', ')}. The next start finds ${them}.
-To start over, delete ${them} with ${programLine()} vm delete while svc3 runs, before you delete the data.
+To start over, delete ${them} with ${program} vm delete while svc3 runs, before you delete the data.
 `
 }
 

@@ -48,14 +48,20 @@ it('the connection file has no token with an organisation’s own provider', asy
 it('svc3 dev says what it starts, and when it stops which VMs keep running', () => {
   assert.equal(startingLine({ nodes: { arm64: 1, amd64: 1 } }), 'svc3: Starting the server and 2 nodes\n')
   assert.equal(startingLine({ nodes: { arm64: 0, amd64: 1 } }), 'svc3: Starting the server and 1 node\n')
-  assert.equal(leftBehind([]), '')
+  assert.equal(leftBehind([], 'bin/svc3'), '')
   assert.match(
-    leftBehind(['demo']),
+    leftBehind(['demo'], 'bin/svc3'),
     /^1 VM keeps running: demo\. The next start finds it\.\nTo start over, delete it with .*svc3 vm delete .*\n$/,
   )
   assert.match(
-    leftBehind(['demo', 'svc-ios/web']),
+    leftBehind(['demo', 'svc-ios/web'], 'bin/svc3'),
     /^2 VMs keep running: demo, svc-ios\/web\. The next start finds them\./,
   )
-  assert.match(leftBehind(Array.from({ length: 30 }, (_, index) => `vm-${index}`)), /vm-19, 10 more\. The/)
+  assert.match(
+    leftBehind(
+      Array.from({ length: 30 }, (_, index) => `vm-${index}`),
+      'bin/svc3',
+    ),
+    /vm-19, 10 more\. The/,
+  )
 })

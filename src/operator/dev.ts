@@ -5,11 +5,11 @@ import { type Architecture, architectures } from '../api/architecture.ts'
 import type { User } from '../auth/principal.ts'
 import { accountIdOf } from '../auth/provider/local-users.ts'
 import { defineCommand } from '../cli/command.ts'
-import { contextElsewhere, dataDir } from '../cli/connect/connection.ts'
+import { contextElsewhere, dataDir, isAlive } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { isLoopback } from '../client/transport.ts'
-import { administrator, type Connection } from '../control-plane/connection.ts'
+import { administrator, type Connection, readConnection } from '../control-plane/connection.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
 import type { DevOptions } from './dev-nodes.ts'
@@ -66,7 +66,9 @@ export const command = defineCommand({
   async run({ host }, { options }) {
     const dev = devOptions(host, options)
     const { dataDir, listen, images } = dev
-    host.stdout.write(startingLine(dev))
+    // Whether another one runs, its lock decides: until then nothing is said that may not come true.
+    const { pid } = (await readConnection(dataDir)) ?? {}
+    if (pid === undefined || !isAlive(pid)) host.stdout.write(startingLine(dev))
     const [{ serve }, { startNodes }] = await Promise.all([
       import('../control-plane/serve.ts'),
       import('./dev-nodes.ts'),
@@ -78,9 +80,10 @@ export const command = defineCommand({
       plainHttp: true,
       legacy: true,
       note: adminNote(),
-      sidecar: (plane) => startNodes(plane, dev),
+      sidecar: (plane) => startNodes(plane, dev, host.typedAs),
       greet: async (plane) =>
         nextSteps({
+          program: host.typedAs,
           dataDir,
           apiUrl: plane.apiUrl,
           user: plane.localUsers && administrator,

@@ -74,7 +74,7 @@ export const command = defineCommand({
         )
       const store = isShared(storeAddress) ? ` --store '${storeAddress}'` : ''
       const from = imagePlace === inFolder ? '' : ` --images ${imagePlace}`
-      say(`Start it with: svc3 server --data ${dataDir}${store}${from}`)
+      say(`Start it with: ${host.typedAs} server --data ${dataDir}${store}${from}`)
       return 0
     }),
 })

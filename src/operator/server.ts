@@ -6,7 +6,7 @@ import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { isLoopback } from '../client/transport.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
-import { programLine } from '../control-plane/next-steps.ts'
+import { quoted } from '../rules/shell-word.ts'
 import { imagesOf, imagesOption, type ListenAddress, parseListen, storeOf } from './options.ts'
 
 export interface ServerOptions {
@@ -96,7 +96,7 @@ export const command = defineCommand({
           plainHttp ? '' : await certificateLine(plane),
           addressLine(plane),
           plane.consoleUrl === undefined ? '' : `Console: ${plane.consoleUrl}\n`,
-          firstUser(plane, dataDir),
+          firstUser(plane, dataDir, host.typedAs),
         ].join(''),
     })
   },
@@ -162,10 +162,10 @@ const addressLine = ({ apiUrl, localUrl }: ControlPlane): string =>
     ? 'To let clients on other machines log in, set --url to the address that they use.\n'
     : ''
 
-const firstUser = ({ localUsers, apiUrl }: ControlPlane, dataDir: string): string => `
+const firstUser = ({ localUsers, apiUrl }: ControlPlane, dataDir: string, program: string): string => `
 ${
   localUsers
-    ? `Create the first user on this machine:\n  ${programLine()} server users add EMAIL --admin --data ${path.resolve(dataDir)}`
+    ? `Create the first user on this machine:\n  ${program} server users add EMAIL --admin --data ${quoted(path.resolve(dataDir))}`
     : 'Users log in with the identity provider in config.json.'
 }
 API reference: ${apiUrl}/api/v1/swagger

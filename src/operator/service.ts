@@ -6,12 +6,12 @@ import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import type { Column } from '../cli/output/output.ts'
 import { checkoutFolder } from '../control-plane/checkout.ts'
-import { programLine, quoted } from '../control-plane/next-steps.ts'
 import { isUserName } from '../host/accounts.ts'
 import { type Installation, installedAs, installSteps, type Step, uninstallSteps, upgrade } from '../host/install.ts'
 import { NotBuilt } from '../host/program.ts'
 import { defaultUsers, type ServiceKind, serviceNames } from '../host/service.ts'
 import { runProgram, type Supervisor, supervisors } from '../host/supervisors.ts'
+import { quoted } from '../rules/shell-word.ts'
 import { type AgentValues, command as agentCommand, agentOptions } from './agent.ts'
 import { command as serverCommand, serverOptions } from './server.ts'
 
@@ -253,7 +253,7 @@ export async function showStatus(context: Context, status: ServiceStatus): Promi
 async function carryOut({ host }: Context, request: ServiceRequest): Promise<number> {
   const { kind } = request
   try {
-    await perform(request, (line) => host.stdout.write(`${line}\n`))
+    await perform(request, host.typedAs, (line) => host.stdout.write(`${line}\n`))
     return 0
   } catch (error) {
     if (error instanceof Failure) throw error
@@ -267,7 +267,7 @@ async function carryOut({ host }: Context, request: ServiceRequest): Promise<num
 
 type Say = (line: string) => void
 
-async function perform(request: ServiceRequest, say: Say): Promise<void> {
+async function perform(request: ServiceRequest, program: string, say: Say): Promise<void> {
   const { kind, root, dryRun, action } = request
   const target = await targetOf(request, say)
   const name = serviceNames[kind]
@@ -275,7 +275,9 @@ async function perform(request: ServiceRequest, say: Say): Promise<void> {
   if (action === 'upgrade') {
     if (dryRun) return say(`${name} would be updated to this version and restarted. VMs keep running`)
     const { from, to } = await upgrade(target)
-    return say(`${name}: ${from === to ? `reinstalled ${to}` : `upgraded from ${from} to ${to}`}${after(request)}`)
+    return say(
+      `${name}: ${from === to ? `reinstalled ${to}` : `upgraded from ${from} to ${to}`}${after(request, program)}`,
+    )
   }
   const { dataDir } = (await installedAs(target)) ?? {}
   if (action === 'uninstall' && dataDir === undefined)
@@ -287,12 +289,12 @@ async function perform(request: ServiceRequest, say: Say): Promise<void> {
   }
   if (dryRun) return say('Nothing was changed.')
   if (action === 'install')
-    return say(`${name} is installed${root === undefined ? ' and running' : ` in ${root}`}.${after(request)}`)
+    return say(`${name} is installed${root === undefined ? ' and running' : ` in ${root}`}.${after(request, program)}`)
   say(`${name} is removed. Its data remains in ${dataDir}, and VMs keep running.`)
 }
 
-const after = ({ kind, root }: ServiceRequest): string =>
-  root === undefined ? `\nCheck it with svc3 ${kind} status` : ''
+const after = ({ kind, root }: ServiceRequest, program: string): string =>
+  root === undefined ? `\nCheck it with ${program} ${kind} status` : ''
 
 export type Install = Extract<ServiceRequest, { action: 'install' }>
 
@@ -332,7 +334,7 @@ export function noSystemd(request: ServiceRequest): Failure {
   if (request.action !== 'install') return new Failure(message, 'Use --root DIR for files installed below a folder')
   const { words } = request
   const token = words.indexOf('--join-token-file')
-  const line = [programLine(), ...(token < 0 ? words : words.toSpliced(token, 2)).map(quoted)].join(' ')
+  const line = ['svc3', ...(token < 0 ? words : words.toSpliced(token, 2)).map(quoted)].join(' ')
   const joined = token < 0 ? '' : ', with --join-token-file FILE at its first start'
   return new Failure(message, `Run this under a supervisor of your own${joined}: ${line}`)
 }

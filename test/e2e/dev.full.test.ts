@@ -45,8 +45,13 @@ describe('svc3 dev', () => {
   it('svc3 dev refuses to run twice on the same data, saying who has it, and on a port that is taken', async () => {
     await using first = await startDev(data)
     const twice = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
-    assert.notEqual(twice.code, 0)
-    assert.match(twice.stderr, new RegExp(`already running on .* \\(process ${first.pid}, ${first.apiUrl}\\)`))
+    assert.deepEqual([twice.code, twice.stdout], [1, ''])
+    assert.match(
+      twice.stderr,
+      new RegExp(
+        `^svc3: Already running at ${first.apiUrl} \\(process ${first.pid}, data in .*\\)\n.* kill ${first.pid};`,
+      ),
+    )
     const other = await makeFolder()
     const { code, stderr } = await svc3(['dev', '--listen', new URL(first.apiUrl).host, '--data', other])
     assert.equal(code, 1)

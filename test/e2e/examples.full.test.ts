@@ -34,7 +34,7 @@ interface How {
 
 const idle = { as: { sonoma: 'tiny-arm64' } }
 const saved: How = { given: ['vm deploy apple -i sonoma-ci'], as: { demo: 'apple', 'demo-tools': 'apple-tools' } }
-const login: How = { until: /Waiting for the login/, exit: 130 }
+const login: How = { until: /Press Ctrl-C to cancel/, exit: 130 }
 
 const plan: Readonly<Record<string, How>> = {
   'svc3 namespace create svc-ios': {},
@@ -138,6 +138,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide': {},
   'svc3 login': login,
   'svc3 login --device': login,
+  'svc3 login --force': login,
   'svc3 user logout': {},
   'svc3 user set-token - < token.txt': {},
   'svc3 config set --api-url https://svc3.example.com': {},

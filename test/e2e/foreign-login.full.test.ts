@@ -88,7 +88,7 @@ describe('svc3 login with an organisation’s own provider', () => {
     const { token } = await storedLogin(home)
     await provider.stop()
     assert.equal((await run('namespace', 'list')).code, 0)
-    const { code, stderr } = await run('login', '--no-browser')
+    const { code, stderr } = await run('login', '--force', '--no-browser')
     assert.equal(code, 1)
     assert.match(stderr, /^svc3: The identity provider does not answer: Cannot reach .*ECONNREFUSED\)\nsvc3: \S/)
     // Still good for most of a minute: it is used as it is.

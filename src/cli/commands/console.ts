@@ -68,7 +68,7 @@ export const command = defineCommand({
     secrets.add(ticket)
     openBrowser(host, await privatePage(host, link))
     host.stdout.write(
-      `Opening ${page} in your browser. If it does not open, run ${host.calledAs} console --no-browser\n`,
+      `Opening ${page} in your browser. If it does not open, run ${host.typedAs} console --no-browser\n`,
     )
     return 0
   },

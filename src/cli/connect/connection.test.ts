@@ -37,7 +37,7 @@ describe('connection', () => {
     assert.equal(exitCode, 1)
     assert.match(
       stderr,
-      /^svc3: No svc3 server is running from this checkout.*\nsvc3: Run npm start in \/nowhere\/svc3, or set SVC3_API_URL/,
+      /^svc3: No server is running from this checkout.*\nsvc3: Run npm start in \/nowhere\/svc3, or set SVC3_API_URL/,
     )
   })
 

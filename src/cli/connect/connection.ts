@@ -81,7 +81,7 @@ function byDataFolder(host: Host, folder: string): Connection {
     const context = currentContext(host)
     const instead = context === undefined ? '' : `, or unset SVC3_DATA to use context ${context}`
     throw new Failure(
-      `No svc3 server is running on ${path.resolve(host.workingDir, folder)} (SVC3_DATA)`,
+      `No server is running on ${path.resolve(host.workingDir, folder)} (SVC3_DATA)`,
       `Start it${instead}`,
     )
   }
@@ -101,11 +101,9 @@ function byConfiguration(host: Host): Connection {
   if (local) return local
   throw new Failure(
     host.isInstalled
-      ? 'No svc3 server is running on this machine, and no context is configured'
-      : 'No svc3 server is running from this checkout, and no context is configured',
-    host.isInstalled
-      ? `Run ${host.calledAs} config set --api-url URL`
-      : `${restart(host)}, or set SVC3_API_URL and SVC3_TOKEN`,
+      ? 'No server is running on this machine, and no context is configured'
+      : 'No server is running from this checkout, and no context is configured',
+    host.isInstalled ? 'Run svc3 config set --api-url URL' : `${restart(host)}, or set SVC3_API_URL and SVC3_TOKEN`,
   )
 }
 
@@ -172,10 +170,7 @@ function namedContext(host: Host, name: string): Connection {
   const context = fieldsOf(Object.hasOwn(contexts, name) ? contexts[name] : undefined)
   const apiUrl = textOf(context?.apiUrl)
   if (!context || apiUrl === undefined)
-    throw new Failure(
-      `Context ${name} in ${file} has no apiUrl`,
-      `Run ${host.calledAs} config set --context ${name} --api-url URL`,
-    )
+    throw new Failure(`Context ${name} in ${file} has no apiUrl`, `Run svc3 config set --context ${name} --api-url URL`)
   const source = `context ${name} in ${file}`
   return {
     apiUrl: checkUrl(apiUrl, source),
@@ -235,12 +230,12 @@ export function explainRefusal(host: Host, connection: Connection): { message: s
 export const serverOf = ({ apiUrl, context }: Connection): string =>
   context === undefined ? apiUrl : `${apiUrl}, context ${context}`
 
-const restart = ({ isInstalled, calledAs, checkout }: Host): string =>
-  isInstalled ? `Run ${calledAs} dev` : `Run npm start in ${checkout}`
+const restart = ({ isInstalled, checkout }: Host): string =>
+  isInstalled ? 'Run svc3 dev' : `Run npm start in ${checkout}`
 
 const lower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
 
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {

@@ -113,7 +113,7 @@ describe('contexts', () => {
     it('SVC3_DATA without a running server is a failure that names the context, not a request elsewhere', async () => {
       const { exitCode, stderr } = await svc3('regcred list', { SVC3_DATA: '/nowhere/data' })
       assert.deepEqual([exitCode, asked()], [1, ''])
-      assert.match(stderr, /No svc3 server is running on \/nowhere\/data .*\n.*unset SVC3_DATA to use context work/)
+      assert.match(stderr, /No server is running on \/nowhere\/data .*\n.*unset SVC3_DATA to use context work/)
     })
 
     it('SVC3_DATA with an own token works also with a broken configuration file', async () => {

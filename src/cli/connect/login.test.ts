@@ -6,7 +6,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { run } from '../../../test/support/rigs/cli-host.ts'
-import { type FakeService, startFakeService } from '../../../test/support/stand-ins/api.ts'
+import { type FakeService, send, startFakeService } from '../../../test/support/stand-ins/api.ts'
+import { ApiError } from '../../api/errors.ts'
 
 let home: string
 let service: FakeService
@@ -107,6 +108,25 @@ describe('user get-token', () => {
 })
 
 describe('login and logout', () => {
+  it('login says at once who is logged in where, and how to log in again; a token that the service refuses is no login', async () => {
+    const token = jwt({ sub: 'ada@example.com', kind: 'user' })
+    store({ currentContext: 'a', contexts: { a: { apiUrl: service.apiUrl, token } } })
+    service.override = (_, response) => void response.end(JSON.stringify({ items: [], metadata: {} }))
+    const present = await run(['login'], { env: env(), terminal: { stdout: true }, typedAs: 'bin/svc3' })
+    assert.deepEqual(
+      [present.exitCode, present.stdout],
+      [0, `Already logged in as ada@example.com on ${service.apiUrl} (context a)\n`],
+    )
+    assert.match(present.stderr, /^svc3: To log in again, .* run bin\/svc3 login --force\n$/)
+    service.override = undefined
+    assert.match((await run(['login', '--force'], { env: env() })).stderr, /has no identity provider/)
+    service.override = (request, response) =>
+      request.path.includes('namespaces')
+        ? send(response, 401, new ApiError('Unauthorized', 'The token is invalid').toStatus('r'))
+        : send(response, 200, { version: 'x' })
+    assert.match((await run(['login'], { env: env() })).stderr, /has no identity provider/)
+  })
+
   it('login says so when the service names no identity provider', async () => {
     const { exitCode, stderr } = await run(['login'], { env: there() })
     assert.equal(exitCode, 1)

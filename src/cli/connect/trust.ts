@@ -20,10 +20,10 @@ export function trustFor(host: Host, { apiUrl, ca }: Connection): Trust | undefi
   return {
     ca: authorities,
     judge: (peer) => {
-      if (ca !== undefined && isStranger(peer)) return foreign(host, peer, ca)
+      if (ca !== undefined && isStranger(peer)) return foreign(peer, ca)
       const expected = expectedFingerprint(host, origin, ca)
       if (expected !== undefined) return peer.fingerprint === expected ? undefined : changed(host, peer, expected)
-      return isStranger(peer) ? unknown(host, peer) : undefined
+      return isStranger(peer) ? unknown(peer) : undefined
     },
   }
 }
@@ -109,19 +109,19 @@ const flawOf = (problem: string): string => flaws[problem] ?? `is not trusted ($
 const refused = (peer: Peer, what: string, next: string): ConnectionError =>
   new ConnectionError('unusable', peer.origin, what, next)
 
-const unknown = ({ calledAs }: Host, peer: Stranger): ConnectionError =>
+const unknown = (peer: Stranger): ConnectionError =>
   refused(
     peer,
     `The certificate of ${peer.origin} ${flawOf(peer.problem)}. SHA-256 fingerprint of its public key: ${peer.fingerprint}`,
-    `If the server printed the same, run ${calledAs} config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`,
+    `If the server printed the same, run svc3 config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`,
   )
 
 /** Who has a certificate of an authority now needs no pin. */
-const remedy = ({ calledAs, env }: Host, peer: Peer): string => {
+const remedy = ({ env }: Host, peer: Peer): string => {
   if (env.SVC3_FINGERPRINT) return 'correct or unset SVC3_FINGERPRINT'
   return isStranger(peer)
-    ? `run ${calledAs} config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`
-    : `run ${calledAs} config set --api-url ${peer.origin} --fingerprint none`
+    ? `run svc3 config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`
+    : `run svc3 config set --api-url ${peer.origin} --fingerprint none`
 }
 
 const changed = (host: Host, peer: Peer, expected: string): ConnectionError =>
@@ -131,9 +131,9 @@ const changed = (host: Host, peer: Peer, expected: string): ConnectionError =>
     `Ask whoever runs the server. If the new key is right, ${remedy(host, peer)}`,
   )
 
-const foreign = ({ calledAs }: Host, peer: Stranger, file: string): ConnectionError =>
+const foreign = (peer: Stranger, file: string): ConnectionError =>
   refused(
     peer,
     `The certificate of ${peer.origin} is not signed by a CA in ${file} (${peer.problem})`,
-    `Check the address, or choose another file with ${calledAs} config set --ca FILE`,
+    `Check the address, or choose another file with svc3 config set --ca FILE`,
   )

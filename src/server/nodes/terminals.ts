@@ -153,7 +153,10 @@ function explained(error: unknown, user: string, vm: string): [message: string, 
   if (error instanceof ApiError) return [error.message, error.options.hint ?? 'Try again']
   const { level, message } = error as Error & { level?: string }
   if (level === 'client-authentication')
-    return [`The guest refused user "${user}" or the password`, 'Use an account inside the VM, not your svc3 login']
+    return [
+      `The guest refused user "${user}" or the password`,
+      'Use an account inside the VM, not your account in svc3',
+    ]
   return [
     `SSH on VM ${vm} is not responding: ${message}`,
     'The VM may still be booting; see its screen. A terminal requires an SSH server in the guest',

@@ -11,6 +11,7 @@ import { main } from '../../../src/cli/main.ts'
 export interface FakeHostOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly calledAs?: string
+  readonly typedAs?: string
   readonly checkout?: string
   readonly workingDir?: string
   /** What comes in; a terminal gives it as typed. */
@@ -89,6 +90,7 @@ function fakeHost(options: FakeHostOptions): { readonly host: Host; readonly wri
   const host: Host = {
     env: options.env ?? {},
     calledAs: options.calledAs ?? 'svc3',
+    typedAs: options.typedAs ?? options.calledAs ?? 'svc3',
     version: '3.0.0-here',
     checkout: options.checkout ?? '/nowhere/svc3',
     workingDir: options.workingDir ?? '/nowhere/else',

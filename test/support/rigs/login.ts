@@ -37,7 +37,7 @@ interface LoginProcess {
 
 /** `svc3 login …`, up to the point where it waits for the person. */
 export async function startLogin(args: readonly string[], env: Record<string, string>): Promise<LoginProcess> {
-  const child = spawn(program, ['login', ...args], {
+  const child = spawn(program, ['login', '--force', ...args], {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -50,11 +50,11 @@ export async function startLogin(args: readonly string[], env: Record<string, st
   const waiting = new Promise<void>((resolve) => {
     child.stderr.on('data', (chunk) => {
       said.stderr += chunk
-      if (said.stderr.includes('Waiting for the login')) resolve()
+      if (said.stderr.includes('Press Ctrl-C to cancel')) resolve()
     })
   })
   await Promise.race([waiting, ended])
-  assert.match(said.stderr, /Waiting for the login/, said.stderr)
+  assert.match(said.stderr, /Press Ctrl-C to cancel/, said.stderr)
   return {
     addresses: said.stderr.match(/https?:\/\/\S+/g) ?? [],
     code: /^ {2}([A-Z]{4}-[A-Z]{4})$/m.exec(said.stderr)?.[1] ?? '',

@@ -48,7 +48,7 @@ export const command = defineCommand({
     const there = options.namespace === undefined ? '' : ` -n ${options.namespace}`
     const { server, scheme } = checkServer(
       args.server,
-      (meant) => `${context.host.calledAs} regcred add ${meant} -u ${user} --password-stdin${there}`,
+      (meant) => `svc3 regcred add ${meant} -u ${user} --password-stdin${there}`,
     )
     const allowInsecure = options['allow-insecure']
     if (scheme === 'http' && !allowInsecure) {

@@ -1,7 +1,9 @@
 // svc3 login, svc3 user login
 
+import { listNamespaces } from '../../../api/access/namespaces.ts'
 import { type Context, connected, defineCommand } from '../../command.ts'
 import { hasBrowser, openBrowser } from '../../connect/browser.ts'
+import { claimsOf, subjectOf } from '../../connect/claims.ts'
 import { findConnection } from '../../connect/connection.ts'
 import { exchange, issuerOf, keep, providerOf, settled } from '../../connect/login.ts'
 import type { Outcome, Provider, ProviderTokens } from '../../connect/oidc.ts'
@@ -11,15 +13,23 @@ export const command = defineCommand({
   arguments: {},
   options: {
     device: { type: 'boolean', description: 'Show a code to enter in a browser on another machine' },
+    force: { type: 'boolean', description: 'Log in again, for example as another user' },
     'no-browser': { type: 'boolean', description: 'Print the address of the login page instead of opening it' },
     ...connected,
   },
   examples: [
     { line: 'svc3 login', does: 'Log in with the browser of this machine' },
     { line: 'svc3 login --device', does: 'Log in from a machine without a browser' },
+    { line: 'svc3 login --force', does: 'Log in as another user' },
   ],
   async run(context, { options }) {
     const { host } = context
+    const present = options.force ? undefined : await presentLogin(context)
+    if (present !== undefined) {
+      host.stdout.write(`${present}\n`)
+      context.note('To log in again, for example as another user, run svc3 login --force')
+      return 0
+    }
     const connection = findConnection(host)
     const issuer = await issuerOf(context, connection)
     const provider = providerOf(context, connection, issuer)
@@ -38,13 +48,30 @@ export const command = defineCommand({
   },
 })
 
+/** Who is logged in where, if the service agrees. A token of SVC3_TOKEN is no login: scripts bring their own. */
+async function presentLogin(context: Context): Promise<string | undefined> {
+  if (context.host.env.SVC3_TOKEN) return undefined
+  try {
+    const connection = await context.connection()
+    const claims = claimsOf(connection.token ?? '')
+    if (!claims) return undefined
+    const { client } = await context.connect()
+    await client.call(listNamespaces, { signal: context.signal })
+    const { apiUrl, context: name } = connection
+    return `Already logged in as ${subjectOf(claims)} on ${apiUrl}${name === undefined ? '' : ` (context ${name})`}`
+  } catch (error) {
+    if (context.signal.aborted) throw error
+    return undefined // the login that follows says what is wrong, or mends it
+  }
+}
+
 async function byBrowser({ host }: Context, provider: Provider, useBrowser: boolean): Promise<Outcome<ProviderTokens>> {
   const { loginByBrowser } = await import('../../connect/oidc.ts')
   const show = (url: string): void => {
     const how = useBrowser
       ? 'Opening your browser. If it does not open, go to:'
-      : 'To log in, open this page in a browser on this machine (svc3 login --device works with any other):'
-    host.stderr.write(`${how}\n\n  ${url}\n\nWaiting for the login. Press Ctrl-C to cancel.\n`)
+      : `To log in, open this page in a browser on this machine (${host.typedAs} login --device works with any other):`
+    host.stderr.write(`${how}\n\n  ${url}\n\nWaiting up to 10 min for the login. Press Ctrl-C to cancel.\n`)
     if (useBrowser) openBrowser(host, url)
   }
   return loginByBrowser({ ...provider, show })
