@@ -143,7 +143,7 @@ export function commandWords(operation: Operation, { params = {}, body }: Input)
   const sent = (body ?? {}) as Fields
   // An upload is known by its file's name, size and date.
   const fields: Fields = { ...params, file: String(sent.key ?? '').split(' ')[0], ...sent }
-  const parts = usages[operation.id as OperationId]?.matchAll(/\[([^\]]+)\]|\S+/g) ?? []
+  const parts = usages[operation.id as OperationId]?.matchAll(/\[([^[\]]+)\]|\S+/g) ?? []
   const words = [...parts].flatMap(([word, optional]) =>
     optional === undefined ? fill(word, fields) : fillOptional(optional, fields),
   )

@@ -44,7 +44,7 @@ const isMain = (text: string): boolean => isDebian(text) && hasMain(text)
 const isDisabled = (block: string): boolean => /^Enabled:\s*no/im.test(block)
 const endLine = (text: string): string => `${text.trim()}\n`
 const anyArchitecture = (line: string): string =>
-  line.replace(/\[([^\]]*)\]/, (_, options: string) => {
+  line.replace(/\[([^[\]]*)\]/, (_, options: string) => {
     const kept = options.split(/\s+/).filter((option) => option !== '' && !option.startsWith('arch'))
     return kept.length > 0 ? `[${kept.join(' ')}]` : ''
   })

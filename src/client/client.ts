@@ -78,7 +78,7 @@ const never = new AbortController().signal
 
 export function createClient(options: ClientOptions): Client {
   const { transport, token, random = Math.random, newKey = randomKey } = options
-  const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  const baseUrl = options.baseUrl.replace(/(?<!\/)\/+$/, '')
   const policy: RetryPolicy = { ...defaultRetry, ...options.retry }
   const pause = options.wait ?? wait
   const { revision = createRevision() } = options

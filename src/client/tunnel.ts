@@ -21,7 +21,7 @@ const openingMs = 30_000
 
 /** Throws ApiError when the service refuses, ConnectionError when it does not answer. */
 export function dialTunnel({ baseUrl, path, token, signal, trust }: TunnelOptions): Promise<Duplex> {
-  const url = new URL(baseUrl.replace(/\/+$/, '') + path)
+  const url = new URL(baseUrl.replace(/(?<!\/)\/+$/, '') + path)
   const isSecure = url.protocol === 'https:'
   url.protocol = isSecure ? 'wss:' : 'ws:'
   const agent: Agent | undefined = isSecure && trust ? agentBy(trust) : undefined

@@ -113,9 +113,9 @@ const launchd: Supervisor = {
       throw error
     })
     if (text === undefined) return { state: 'not installed' }
-    const pid = Number(/^\s*pid = (\d+)$/m.exec(text)?.[1] ?? 0)
-    const lastExit = Number(/^\s*last exit code = (\d+)/m.exec(text)?.[1] ?? 0)
-    if (/^\s*state = running$/m.test(text)) return { state: 'running', ...(pid > 0 && { pid }) }
+    const pid = Number(/^[ \t]*pid = (\d+)$/m.exec(text)?.[1] ?? 0)
+    const lastExit = Number(/^[ \t]*last exit code = (\d+)/m.exec(text)?.[1] ?? 0)
+    if (/^[ \t]*state = running$/m.test(text)) return { state: 'running', ...(pid > 0 && { pid }) }
     return lastExit === 0 ? { state: 'stopped' } : { state: 'failed', text: `exit code ${lastExit}` }
   },
   lastWords: async (kind, run) => lastLines(await run('tail', '-n', '10', logFile(kind)), 10),

@@ -269,7 +269,7 @@ function trustOf(
 
 function hostName(): string {
   const name = os.hostname().split('.')[0]?.toLowerCase() ?? ''
-  return name.replace(/[^a-z0-9-]+/g, '-').replace(/^-+|-+$/g, '') || 'node'
+  return name.replace(/[^a-z0-9-]+/g, '-').replace(/^-+|(?<!-)-+$/g, '') || 'node'
 }
 
 function checkedAddress(text: string): string {

@@ -21,8 +21,8 @@ export async function startTimeOf(pid: number): Promise<string | undefined> {
     return fields === undefined || fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
   }
   const { stdout } = await exec('ps', ['-o', 'stat=,lstart=', '-p', String(pid)]).catch(() => ({ stdout: '' }))
-  const [, state, started] = /^\s*(\S+)\s+(.+?)\s*$/.exec(stdout) ?? []
-  return state === undefined || state.startsWith('Z') ? undefined : started
+  const [state = ''] = stdout.trim().split(' ', 1)
+  return state.startsWith('Z') ? undefined : stdout.trim().slice(state.length).trim() || undefined
 }
 
 export const isAlive = async ({ pid, startTime }: ProcessId): Promise<boolean> => (await startTimeOf(pid)) === startTime

@@ -199,7 +199,7 @@ function checkedSize(size: number): number {
   return size
 }
 
-const textIn = (bytes: Buffer): string => bytes.toString('utf8').replace(/\0.*$/s, '')
+const textIn = (bytes: Buffer): string => bytes.toString('utf8').split('\0', 1)[0] ?? ''
 
 /** The sum of all bytes, where its own place counts as blanks. */
 function checksumOf(header: Buffer): number {

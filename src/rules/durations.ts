@@ -6,9 +6,8 @@ const unitSeconds: Readonly<Record<string, number>> = { d: 86_400, h: 3_600, m: 
 export function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?[dhms])+$/.test(text)) return undefined
   let seconds = 0
-  for (const [, amount = '', unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)([dhms])/g)) {
-    seconds += Number(amount) * (unitSeconds[unit] ?? 0)
-  }
+  for (const part of text.split(/(?<=[dhms])/))
+    seconds += Number(part.slice(0, -1)) * (unitSeconds[part.slice(-1)] ?? 0)
   return Math.round(seconds)
 }
 

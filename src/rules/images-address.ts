@@ -29,7 +29,7 @@ export function parseImagesAddress(text: string): ParsedImagesAddress {
       hint: 'Set SVC3_IMAGES_USERNAME and SVC3_IMAGES_PASSWORD, or use config.json',
     }
   const { plain, host = '', path = '' } = form.exec(text)?.groups ?? {}
-  const repository = path.replace(/\/+$/, '')
+  const repository = path.replace(/(?<!\/)\/+$/, '')
   if (host === '' || !repositoryForm.test(repository) || repository.length > mostPathLength)
     return { ok: false, problem: 'Invalid images address: use the form oci://REGISTRY/PREFIX', hint }
   const scheme = plain === undefined ? 'https' : 'http'

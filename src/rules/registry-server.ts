@@ -22,7 +22,7 @@ export const dockerHubApiHost = 'registry-1.docker.io'
 export const dockerHubHosts: readonly string[] = ['docker.io', 'index.docker.io', dockerHubApiHost]
 
 const defaultPorts = { http: 80, https: 443 } as const
-const form = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<authority>[^/?#\\]*)(?<rest>.*)$/is
+const form = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<authority>[^/?#\\]*)(?<rest>.*)/is
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const hostname = new RegExp(`^${label}(?:\\.${label})*$`)
 

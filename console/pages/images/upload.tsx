@@ -31,7 +31,7 @@ interface Props {
 }
 
 const nameOf = (kind: Props['kind'], file: File): string =>
-  kind === 'iso' ? file.name : file.name.replace(/(\.(qcow2|img|raw|gz|zst|xz))+$/i, '')
+  kind === 'iso' ? file.name : file.name.replace(/(\.(qcow2|img|raw|gz|zst|xz)){1,3}$/i, '')
 
 export function Upload({ kind, namespace, onClose }: Props) {
   const [file, setFile] = useState<File>()

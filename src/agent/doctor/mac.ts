@@ -50,7 +50,7 @@ export const macCheck = (ask: Ask, { platform, arch }: Host): Check => ({
 export const sleepCheck = (ask: Ask): Check => ({
   check: 'sleep',
   async look(): Promise<Finding> {
-    const minutes = Number(/^\s*sleep\s+(\d+)/m.exec(await ask('pmset', '-g'))?.[1] ?? 0)
+    const minutes = Number(/^[ \t]*sleep\s+(\d+)/m.exec(await ask('pmset', '-g'))?.[1] ?? 0)
     if (minutes === 0) return { result: 'ok', found: 'never' }
     const advice = 'sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1'
     return { result: 'warning', found: `after ${minutes} minutes`, advice }

@@ -36,7 +36,7 @@ async function read(): Promise<readonly Listener[]> {
 /** Lines such as `0: 0100007F:1F90 00000000:0000 0A …`: address in the byte order of the machine, port, state. */
 export function parseListeners(table: string): Listener[] {
   const found: Listener[] = []
-  for (const match of table.matchAll(/^\s*\d+: ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /gm)) {
+  for (const match of table.matchAll(/^[ \t]*\d+: ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /gm)) {
     const [, address = '', port = '', state] = match
     if (state === listening) found.push({ address: addressOf(address), port: Number.parseInt(port, 16) })
   }

@@ -246,7 +246,8 @@ export function isAlive(pid: number): boolean {
 export function checkUrl(text: string, source: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:'
-  if (url && isHttp && !url.username && !url.password && !url.search && !url.hash) return url.href.replace(/\/+$/, '')
+  if (url && isHttp && !url.username && !url.password && !url.search && !url.hash)
+    return url.href.replace(/(?<!\/)\/+$/, '')
   // Not repeated: it may carry a password.
   throw new UsageError(
     `Invalid address in ${source}`,

@@ -40,7 +40,8 @@ function distanceBetween(a: string, b: string): number {
  */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   const plain = (text: string): string => text.toLowerCase().replace(/^https?:\/\//, '')
-  const withoutDigits = (text: string): string => plain(text).replaceAll(/(?<!(?:amd|arm)\d*)\d+/g, '#')
+  const withoutDigits = (text: string): string =>
+    plain(text).replaceAll(/(amd|arm)?\d+/g, (digits, architecture?: string) => (architecture ? digits : '#'))
   const wanted = plain(name)
   if (wanted.length < 2 || wanted.length > 80) return undefined
   const [best] = names

@@ -32,7 +32,7 @@ export class TartProbe {
     if (!file) return undefined
     if (this.#known?.stamp === file.stamp) return this.#known.version
     const answer = await exec(file.path, ['--version'], { signal, timeoutMs: 15_000 }).catch(() => undefined)
-    const version = answer && /\d+\.\d+[\w.+-]*/.exec(answer.stdout)?.[0]
+    const version = answer && /(?<!\d)\d+\.\d+[\w.+-]*/.exec(answer.stdout)?.[0]
     if (version !== undefined) this.#known = { stamp: file.stamp, version }
     return version
   }

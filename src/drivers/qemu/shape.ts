@@ -124,8 +124,8 @@ async function ask(file: string): Promise<Program> {
 async function hostProcessor(): Promise<{ readonly model: string; readonly features: string }> {
   const text = await fs.readFile('/proc/cpuinfo', 'utf8').catch(() => '')
   const field = (name: RegExp) => name.exec(text)?.[1] ?? ''
-  const features = field(/^(?:flags|Features)\s*:\s*(.*)$/m)
-  const model = field(/^(?:model name|CPU part)\s*:\s*(.*)$/m)
+  const features = field(/^(?:flags|Features)\s*: ?(.*)/m)
+  const model = field(/^(?:model name|CPU part)\s*: ?(.*)/m)
   return { model, features: createHash('sha256').update(features).digest('hex').slice(0, 16) }
 }
 

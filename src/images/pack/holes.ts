@@ -24,7 +24,7 @@ export async function dataAreas(file: string, signal?: AbortSignal): Promise<rea
   }
 }
 
-const entry = /"start": (\d+), "length": (\d+),.*"data": (true|false)/
+const entry = /^[ [{]*"start": (\d+), "length": (\d+),.*"data": (true|false)/
 
 async function mappedAreas(file: string, size: number, signal: AbortSignal | undefined): Promise<readonly Extent[]> {
   const node = `driver=raw,file.driver=file,file.locking=off,file.filename=${path.resolve(file).replaceAll(',', ',,')}`

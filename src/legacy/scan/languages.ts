@@ -33,7 +33,7 @@ export const languages = {
   java: { ...slash, multiline: triple, hasClasses: true },
   kotlin: { ...slash, multiline: triple, insertions: ['${', '$name'], hasClasses: true, trailingClosures: true },
   groovy: { ...slash, multiline: triple, insertions: ['${', '$name'], trailingClosures: true },
-  csharp: { ...slash, multiline: triple, bracePrefix: /[$@]*\$[$@]*$/, hasClasses: true },
+  csharp: { ...slash, multiline: triple, bracePrefix: /\$@*$/, hasClasses: true },
   go: { ...slash, multiline: ['`'], raw: ['`'] },
   script: { ...slash, multiline: ['`'], insertions: ['${'] },
   swift: { ...slash, multiline: triple, insertions: ['\\('], trailingClosures: true },

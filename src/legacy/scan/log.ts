@@ -65,7 +65,7 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<reado
 }
 
 const prefixOf = (baseUrl: string): string =>
-  URL.canParse(baseUrl) ? new URL(baseUrl).pathname.replace(/\/+$/, '') : ''
+  URL.canParse(baseUrl) ? new URL(baseUrl).pathname.replace(/(?<!\/)\/+$/, '') : ''
 
 function callOf(method: string, target: string, prefix: string): Found | undefined {
   const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/]*/, '')

@@ -26,7 +26,7 @@ export function createRedactor(): Redactor {
         secret,
         encodeURIComponent(secret),
         base64,
-        base64.replace(/=+$/, ''),
+        base64.replaceAll('=', ''),
         JSON.stringify(secret).slice(1, -1),
       ]
       const spelled = forms.filter((form) => form !== '')

@@ -124,7 +124,7 @@ async function logIn(
     readyTimeout: handshakeMs,
     // Guests make their keys when they first boot: nobody could know them before. The page shows which it was.
     hostVerifier: (key: Buffer) => {
-      hostKey = `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`
+      hostKey = `SHA256:${createHash('sha256').update(key).digest('base64').replaceAll('=', '')}`
       return true
     },
   })

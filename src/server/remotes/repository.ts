@@ -20,7 +20,7 @@ const publicOnly = { allowPrivate: false, allowLoopback: false }
 export function openRepository(place: Place): RemoteSource {
   const { name: remote, url, allowInsecure, authorities } = place
   const named = url.hostname.replace(/^\[|\]$/g, '')
-  const repository = url.pathname.replace(/^\/+|\/+$/g, '')
+  const repository = url.pathname.replace(/^\/+|(?<!\/)\/+$/g, '')
   const connect = (more: Pick<RegistryOptions, 'retry' | 'idleMs' | 'onWaiting'>): Registry =>
     openRegistry({
       server: `${allowInsecure ? 'http' : 'https'}://${url.host}`,
