@@ -64,12 +64,14 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   [
     'events --for serviceaccount/jenkins -n svc-ios',
     0,
-    /CreateServiceAccount\tservice-accounts\/jenkins\tadmin@example\.com\n/,
+    /CreateServiceAccount\tservice-accounts\/jenkins\tadmin@example\.com\tadmin@example\.com created service account jenkins\n/,
   ],
   ['events --for jenkins', 2, /^$/, /KIND\/NAME/],
   ['sa delete jenkins -n svc-ios', 0, /^Service account jenkins deleted/],
   ['sa delete jenkins -n svc-ios', 5, /^$/, /not found/],
   ['ns delete svc-ios', 0, /^Namespace svc-ios deleted\.\n$/],
+  ['events', 0, /^AT\tREASON\tINVOLVED\tACTOR\tMESSAGE\n/],
+  ['events -o wide', 0, /\tCreateServiceAccount\t.*\tsvc-ios\tadmin@example\.com created service account jenkins\n/],
   ['ns delete svc-default', 1, /^$/, /default namespace/],
 ]
 

@@ -51,6 +51,12 @@ describe('vm deploy: the request', () => {
       throw new ApiError('Invalid', 'No node can hold it', { hint: 'Try --cpu 2' })
     }
     serve(service, { 'POST vms': refuse, 'WATCH vms': changes() })
+    const there = change('ADDED', vmOf({ name: 'demo' }))
+    const refuseLater = (request: Asked) =>
+      new Promise((resolve) => setTimeout(resolve, 200)).then(() => refuse(request))
+    serve(service, { 'POST vms': refuseLater, 'WATCH vms': changes(there) })
+    assert.deepEqual(lines((await deploy('demo -i a')).stderr), ['svc3: No node can hold it', 'svc3: Try --cpu 2'])
+    serve(service, { 'POST vms': refuse, 'WATCH vms': changes() })
     assert.deepEqual(lines((await deploy('demo -i a')).stderr), ['svc3: No node can hold it', 'svc3: Try --cpu 2'])
     const onWrite = ({ stderr }: { stderr: string }) => void (stderr.startsWith('Waiting') && late.resolve())
     const slow = await deploy('slow -i a', { onWrite })
@@ -302,7 +308,8 @@ describe('vm deploy: waiting', () => {
     serve(service, { 'POST vms': () => controller.abort(), 'WATCH vms': changes() })
     const { exitCode, stdout, stderr } = await deploy('demo -i x', { interruption: controller.signal })
     assert.deepEqual([exitCode, stdout], [130, ''])
-    assert.match(stderr, /^svc3: Stopped waiting; the deploy continues\nsvc3: To delete it: svc3 vm delete demo\n$/)
+    const fate = 'The VM is deleted unless it runs within 10 min. To delete it now: svc3 vm delete demo'
+    assert.equal(stderr, `svc3: Stopped waiting; the deploy continues\nsvc3: ${fate}\n`)
   })
 })
 

@@ -99,7 +99,7 @@ describe('VM and node commands', () => {
     assert.equal(exitCode, 130)
     assert.match(
       stderr,
-      /VM waits: waiting for a node: .+\n(.*\n)*svc3: Stopped waiting; the deploy continues\nsvc3: To delete it: svc3 vm delete waits/,
+      /VM waits: waiting for a node: .+\n(.*\n)*svc3: Stopped waiting; the deploy continues\nsvc3: The VM is deleted unless .* now: svc3 vm delete waits/,
     )
     const list = await svc3('vm list waits')
     assert.match(list.stdout, /\nwaits\t\t\t\t\tPending\n$/)

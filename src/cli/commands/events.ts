@@ -1,25 +1,24 @@
 // svc3 events
 import { type Event, listEvents } from '../../api/service/events.ts'
 import { followList } from '../../client/follow-list.ts'
+import { defaultNamespace } from '../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import { type Column, growingTable } from '../output/output.ts'
 import { noteConnection } from '../watch-note.ts'
 
-const columns: readonly Column<Event>[] = [
+/** `isMixed`: events of deleted namespaces, which are kept in the default one, stand beside its own. */
+const columnsOf = (isMixed: boolean): readonly Column<Event>[] => [
   { header: 'AT', cell: (item) => ({ time: item.at }) },
   { header: 'REASON', cell: (item) => item.reason },
   { header: 'INVOLVED', cell: (item) => `${item.involved.kind}/${item.involved.name}` },
   { header: 'ACTOR', cell: (item) => item.actor },
+  ...(isMixed ? [{ header: 'NAMESPACE', terminal: 'always', cell: (item: Event) => item.namespace } as const] : []),
   { header: 'OUTCOME', wide: true, cell: (item) => item.outcome },
   { header: 'REQUEST', wide: true, cell: (item) => item.requestId },
-  { header: 'MESSAGE', wide: true, cell: (item) => item.message },
-  { header: 'MESSAGE', terminal: 'room', cell: ({ message }) => beginning(message) },
+  { header: 'NAMESPACE', wide: true, cell: (item) => item.namespace },
+  { header: 'MESSAGE', keep: 'wide', cell: (item) => item.message },
 ]
-
-/** One long message is not to push out those of all others. */
-const beginning = (text: string): string => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text)
-const longest = 60
 
 export const command = defineCommand({
   arguments: {},
@@ -40,10 +39,11 @@ export const command = defineCommand({
     const input = { params: { namespace }, query: { ...(fieldSelector !== undefined && { fieldSelector }) } }
     if (!options.watch) {
       const items = await client.listAll(listEvents, { ...input, signal: context.signal })
-      await context.print(items, columns, `No events in ${namespace}`)
+      const isMixed = items.some((event) => event.namespace !== namespace)
+      await context.print(items, columnsOf(isMixed), `No events in ${namespace}`)
       return 0
     }
-    const row = await growingTable(columns, context.rendering())
+    const row = await growingTable(columnsOf(namespace === defaultNamespace), context.rendering())
     const told = { signal: context.signal, onConnection: noteConnection(context) }
     for await (const { type, object } of followList(client, listEvents, input, told)) {
       if (type === 'ADDED') context.host.stdout.write(context.isData ? `${JSON.stringify(object)}\n` : row(object))

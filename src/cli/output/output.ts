@@ -14,8 +14,8 @@ export interface Column<T> {
   readonly wide?: true
   /** Only in the table on a terminal, which scripts do not read; `room`: only where nothing has to be cut for it. */
   readonly terminal?: 'always' | 'room'
-  /** Is shown whole where a terminal is narrow; `always`: nor is it left out. */
-  readonly keep?: 'whole' | 'always'
+  /** Is shown whole where a terminal is narrow; `always`: nor is it left out; `wide`: only with `-o wide`. */
+  readonly keep?: 'wide' | 'whole' | 'always'
   cell(item: T): Cell
 }
 
@@ -88,8 +88,8 @@ export async function growingTable<T>(columns: readonly Column<T>[], how: Render
 }
 
 /** Whoever asks for all columns gets them, also where they do not fit. */
-const limitsOf = (shown: readonly { readonly keep?: Limits['keeps'][number] }[], format: Format): Limits => ({
-  keeps: shown.map(({ keep }) => keep),
+const limitsOf = <T>(shown: readonly Column<T>[], format: Format): Limits => ({
+  keeps: shown.map(({ keep }) => (keep === 'wide' ? (format === 'wide' ? 'whole' : undefined) : keep)),
   overflows: format === 'wide',
 })
 

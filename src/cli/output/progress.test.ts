@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
 import type { Context } from '../command.ts'
-import { startBoard, startMeter, startProgress } from './progress.ts'
+import { startBoard, startMeter, startProgress, stepOf } from './progress.ts'
 import { startRate, transferText } from './rate.ts'
 
 const gibi = 2 ** 30
@@ -162,6 +162,14 @@ describe('transfer rate', () => {
   it('a transfer shows bytes, rate and time left', () => {
     const told = transferText({ bytes: gibi, totalBytes: 4 * gibi, startBytes: 0, seconds: 10 })
     assert.deepEqual(told, { text: '1.0G of 4.0G, 102M/s, 30 s left', percent: 25 })
+  })
+
+  it('a transfer whose total follows from a percentage does not show it, since it would jump', () => {
+    const { bytes, ...step } = stepOf('saving', { percent: 25, bytes: gibi })
+    assert.deepEqual(step, { text: 'saving', percent: 25 })
+    assert.ok(bytes)
+    const told = startRate(0)(bytes, 10_000)
+    assert.deepEqual(told, { text: '1.0G, 102M/s, 30 s left', percent: 25 })
   })
 
   it('a transfer counts only what has come since it began', () => {

@@ -201,10 +201,12 @@ export function startMeter(context: Talking, what: string, totalBytes: number, s
   }
 }
 
-/** Of what says how much has come and which part of the whole that is: how much the whole will be follows. */
+/** Of what says how much has come and which part of the whole that is: how much the whole will be follows roughly. */
 export function stepOf(text: string, progress: { readonly percent: number; readonly bytes: number } | undefined): Step {
   const { percent = 0, bytes = 0 } = progress ?? {}
   const moved: Bytes | undefined =
-    percent > 0 && bytes > 0 ? { done: bytes, total: Math.round((bytes * 100) / percent) } : undefined
+    percent > 0 && bytes > 0
+      ? { done: bytes, total: Math.round((bytes * 100) / percent), isTotalRough: true }
+      : undefined
   return { text, percent, ...(moved && { bytes: moved }) }
 }

@@ -5,6 +5,8 @@ import { roughSize } from '../../rules/sizes.ts'
 export interface Bytes {
   readonly done: number
   readonly total: number
+  /** Follows from a rounded percentage: good for the time left, but it jumps, and is not shown. */
+  readonly isTotalRough?: true
   /** Were there before it began, as when an upload goes on: they say nothing about the rate. */
   readonly from?: number
 }
@@ -15,7 +17,7 @@ const windowMs = 15_000
 /** Fed with each step; returns what to say of it. */
 export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { text: string; percent: number } {
   let samples: { readonly atMs: number; readonly done: number }[] = []
-  return ({ done, total, from = 0 }, nowMs) => {
+  return ({ done, total, isTotalRough, from = 0 }, nowMs) => {
     if (samples.length === 0) samples.push({ atMs: startMs, done: from })
     // What was sent anew makes the count fall: it begins again.
     if (done < (samples.at(-1)?.done ?? 0)) samples = [{ atMs: nowMs, done }]
@@ -26,6 +28,7 @@ export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { t
     return transferText({
       bytes: done,
       totalBytes: total,
+      isTotalRough,
       startBytes: first.done,
       seconds: (nowMs - first.atMs) / 1_000,
     })
@@ -35,18 +38,19 @@ export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { t
 interface Transferred {
   readonly bytes: number
   readonly totalBytes: number
+  readonly isTotalRough?: true | undefined
   readonly startBytes: number
   readonly seconds: number
 }
 
-export function transferText({ bytes, totalBytes, startBytes, seconds }: Transferred): {
+export function transferText({ bytes, totalBytes, isTotalRough, startBytes, seconds }: Transferred): {
   text: string
   percent: number
 } {
   const rate = (bytes - startBytes) / Math.max(seconds, 0.001)
   const left = rate > 0 && bytes < totalBytes ? `, ${timeLeft((totalBytes - bytes) / rate)} left` : ''
   return {
-    text: `${roughSize(bytes)} of ${roughSize(totalBytes)}, ${roughSize(rate)}/s${left}`,
+    text: `${roughSize(bytes)}${isTotalRough ? '' : ` of ${roughSize(totalBytes)}`}, ${roughSize(rate)}/s${left}`,
     percent: totalBytes === 0 ? 100 : Math.min(100, Math.floor((bytes / totalBytes) * 100)),
   }
 }

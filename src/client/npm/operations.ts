@@ -115,6 +115,8 @@ export interface Event {
   /** What happened, in one word for programs: `StopVm`, `VmCrashed` */
   reason: string
   message: string
+  /** Where it happened. Events of a deleted namespace are kept in `svc-default` */
+  namespace: string
   involved: {
     kind: string
     name: string

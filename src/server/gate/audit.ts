@@ -109,5 +109,9 @@ function detailsOf({ operation, body }: Change): string {
   return told.length === 0 ? '' : ` (${told.join('; ').slice(0, 500)})`
 }
 
-const textOf = (value: unknown): string =>
-  typeof value === 'object' && value !== null ? Object.values(value).toReversed().join(':') : String(value)
+/** A service account as people write it, NAMESPACE:NAME, in whatever order its fields came. */
+function textOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value)
+  const { namespace, name } = value as Readonly<Record<string, unknown>>
+  return [namespace, name].filter((each) => each !== undefined).join(':')
+}

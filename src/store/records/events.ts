@@ -16,6 +16,8 @@ export interface EventRecord {
   readonly at: string
   /** Who may see it: what only administrators may do or know, only they read about. */
   readonly audience: 'admin' | 'dev'
+  /** The deleted namespace that it is from. */
+  readonly namespace?: string
   /** In the store only: those of the same moment, which came before it and have no records of their own. */
   readonly earlier?: readonly EventRecord[]
   /** In memory only: the event in whose record it is, and with which it goes. */
@@ -27,7 +29,10 @@ const recorder = randomBytes(6).toString('hex')
 let count = 0
 
 /** In order of time and, within a millisecond, in the order in which this server recorded them. */
-export function newEvent(now: Date, event: Omit<EventRecord, 'name' | 'at' | 'earlier' | 'heldBy'>): EventRecord {
+export function newEvent(
+  now: Date,
+  event: Omit<EventRecord, 'name' | 'at' | 'namespace' | 'earlier' | 'heldBy'>,
+): EventRecord {
   count += 1
   const name = `${now.getTime().toString(36).padStart(9, '0')}-${count.toString(36).padStart(6, '0')}-${recorder}`
   return { name, ...event, at: `${now.toISOString().slice(0, 19)}Z` }

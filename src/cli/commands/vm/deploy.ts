@@ -3,7 +3,7 @@ import { ApiError } from '../../../api/errors.ts'
 import { getImage } from '../../../api/images/images.ts'
 import type { VmDeployment } from '../../../api/vms/vm-deployment.ts'
 import { deployVm, type Vm } from '../../../api/vms/vms.ts'
-import { parseDuration } from '../../../rules/durations.ts'
+import { parseDuration, timeLeft } from '../../../rules/durations.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
@@ -141,7 +141,10 @@ async function deploy(
   { isWaiting, timeoutMs }: How,
 ): Promise<Vm> {
   const { name } = body
-  const request = { timeoutMs, what: 'the deploy', next: `To delete it: svc3 vm delete ${name}${sameTargetFlags}` }
+  const { timeout = waiting.timeout.default } = body
+  const fate = isWaiting ? `The VM is deleted unless it runs within ${timeLeft(timeout * 60)}. ` : ''
+  const next = `${fate}To delete it now: svc3 vm delete ${name}${sameTargetFlags}`
+  const request = { timeoutMs, what: 'the deploy', next }
   const params = { namespace }
   if (!isWaiting) return awaitChange(context, client, deployVm, { params, query: { wait: false }, body }, request)
   const announce = once(() => {
@@ -151,7 +154,7 @@ async function deploy(
   // Not before a refusal: nothing is waited for, then.
   const timer = setTimeout(announce, silentMs)
   try {
-    const followed = { client, namespace, name, onSeen: announce }
+    const followed = { client, namespace, name, onStep: announce }
     const deployed = () => awaitChange(context, client, deployVm, { params, body }, request)
     return await whileFollowing(context, followed, async () => {
       const vm = await deployed()
@@ -164,7 +167,7 @@ async function deploy(
 }
 
 /** A refusal comes sooner. */
-const silentMs = 1_000
+const silentMs = 3_000
 
 function once(work: () => void): () => void {
   let isDone = false

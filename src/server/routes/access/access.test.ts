@@ -317,6 +317,7 @@ describe('events', () => {
         type: 'Normal',
         reason: 'AddRegistryCredential',
         message: 'admin@example.com stored credentials for https://ghcr.io (username a)',
+        namespace: 'svc-default',
         involved: { kind: 'registry-credentials', name: 'https://ghcr.io' },
         actor: 'admin@example.com',
         requestId: 'req-1',
@@ -364,8 +365,8 @@ describe('events', () => {
     await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
     await service.call('DELETE', at('svc-ios'))
     assert.deepEqual(
-      (await events('svc-default')).map(({ reason }) => reason),
-      ['CreateNamespace', 'CreateServiceAccount', 'DeleteNamespace'],
+      (await events('svc-default')).map(({ reason, namespace }) => `${reason} ${namespace}`),
+      ['CreateNamespace svc-default', 'CreateServiceAccount svc-ios', 'DeleteNamespace svc-default'],
     )
     await create('svc-ios')
     assert.deepEqual(await events('svc-ios'), [])

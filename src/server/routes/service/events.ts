@@ -13,11 +13,12 @@ interface EventServices {
 }
 
 export function events({ collections, roles }: EventServices): HandlersOf<typeof api> {
-  const shown = (entry: Entry<EventRecord>) => ({ ...entry.value, resourceVersion: entry.rev })
   return {
-    listEvents: ({ params, principal }) =>
-      roles.roleOf(principal, params.namespace) === 'admin'
-        ? listing(collections.events, params.namespace, shown)
-        : listing(collections.events, params.namespace, shown, ({ audience }) => audience === 'dev'),
+    listEvents: ({ params: { namespace }, principal }) => {
+      const shown = ({ value, rev }: Entry<EventRecord>) => ({ namespace, ...value, resourceVersion: rev })
+      return roles.roleOf(principal, namespace) === 'admin'
+        ? listing(collections.events, namespace, shown)
+        : listing(collections.events, namespace, shown, ({ audience }) => audience === 'dev')
+    },
   }
 }

@@ -11,8 +11,8 @@ interface Followed {
   readonly client: Client
   readonly namespace: string
   readonly name: string
-  /** Called for every record, before anything is shown of it. */
-  readonly onSeen?: () => void
+  /** Called before a step is shown. A VM that merely exists has none. */
+  readonly onStep?: () => void
 }
 
 export async function whileFollowing<T>(context: Context, followed: Followed, work: () => Promise<T>): Promise<T> {
@@ -20,9 +20,10 @@ export async function whileFollowing<T>(context: Context, followed: Followed, wo
   const over = new AbortController()
   const progress = startProgress(context, `VM ${followed.name}`)
   const show = (vm: Vm): void => {
-    followed.onSeen?.()
     const step = stepOf(vm)
-    if (step) progress.show(step)
+    if (!step) return
+    followed.onStep?.()
+    progress.show(step)
   }
   const following = follow(followed, show, over.signal).catch(() => undefined)
   try {
