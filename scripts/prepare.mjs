@@ -1,7 +1,8 @@
 // Makes a fresh clone ready, then runs a task: `node scripts/prepare.mjs scripts/start.ts [options]`.
 // Brings Node 24 where the machine's is older, installs exactly the locked dependencies when the lock changed, and
 // hands over. Plain JavaScript that Node 20 runs; the tasks themselves are TypeScript on Node 24.
-// `--with SCRIPT` before the task: a script without dependencies that runs, with the same options, while they are installed.
+// Before the task: `--with SCRIPT`, which needs no dependencies and runs, with the same options, while they are installed;
+// `--first SCRIPT`, which needs them and runs before the task, beside the former.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
@@ -126,20 +127,25 @@ function handOver(node, args) {
   child.on('exit', (code, signal) => process.exit(signal ? 128 + (signal === 'SIGINT' ? 2 : 15) : (code ?? 1)))
 }
 
+/** Resolves with its exit code. */
+function runScript(node, script, args) {
+  const child = spawn(node, [path.resolve(root, script), ...args], { stdio: 'inherit' })
+  return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)))
+}
+
 const words = process.argv.slice(2)
-const beside = words[0] === '--with' ? words.splice(0, 2)[1] : undefined
+const flag = (name) => (words[0] === name ? words.splice(0, 2)[1] : undefined)
+const [beside, first] = [flag('--with'), flag('--first')]
 const [task, ...options] = words
-let besideEnded = Promise.resolve(0)
+const running = []
 const node = withInstallLock(() => {
   const found = ensureNode()
-  if (beside) {
-    const child = spawn(found, [path.resolve(root, beside), ...options], { stdio: 'inherit' })
-    besideEnded = new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)))
-  }
+  if (beside) running.push(runScript(found, beside, options))
   ensureDependencies(found)
   linkNode(found)
   return found
 })
-const code = await besideEnded
-if (code !== 0) process.exit(code)
+if (first) running.push(runScript(node, first, []))
+const failed = (await Promise.all(running)).find((code) => code !== 0)
+if (failed !== undefined) process.exit(failed)
 if (task) handOver(node, [path.resolve(root, task), ...options])

@@ -1,13 +1,8 @@
-// `npm start`: builds what is not built yet, then becomes `svc3 dev` with the options given after `--`.
+// `npm start`, once the program is built: becomes `svc3 dev` with the options given after `--`.
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { isBuilt, root } from './sources.ts'
+import { root } from './sources.ts'
 
-// Programs of this checkout that run are not to find the folder of the build gone for a moment, and a start is quicker.
-if (!isBuilt()) {
-  process.stderr.write('svc3: Building the service and its console\n')
-  await (await import('./build.ts')).buildProgram()
-}
 const program = path.join(root, 'dist', 'svc3.cjs')
 // The lines to paste that it prints begin as they would be typed here.
 const own = path.join(root, 'bin', 'svc3')

@@ -57,6 +57,11 @@ export async function guestImage(folder: string, name: GuestName): Promise<Guest
   return text === undefined ? undefined : (JSON.parse(text) as GuestImage)
 }
 
+/** So that the build finds them; it needs fewer programs than to build does. */
+export async function downloadPackages({ name, folder, signal, progress = () => {} }: BuildOptions): Promise<void> {
+  await fetchPackages({ folder, guest: guests[name], signal, progress })
+}
+
 export async function buildGuest({ name, folder, signal, progress = () => {} }: BuildOptions): Promise<void> {
   await removeStale(folder)
   if (await guestImage(folder, name)) return

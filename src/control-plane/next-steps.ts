@@ -3,6 +3,9 @@ import path from 'node:path'
 import { quoted } from '../rules/shell-word.ts'
 import { usualDataDir } from './checkout.ts'
 
+/** Deployed by the first command to try. */
+export const firstImage = 'tiny-amd64'
+
 interface NextSteps {
   /** How this program is called in the current folder. */
   readonly program: string
@@ -25,7 +28,7 @@ export function nextSteps(steps: NextSteps): string {
   const lines = [
     ...(variables.length > 0 ? [`unset ${variables.join(' ')}`] : []),
     ...(isUsual && context === undefined ? [] : [`export SVC3_DATA=${quoted(dataDir)}`]),
-    `${program} vm deploy demo --image tiny-amd64`,
+    `${program} vm deploy demo --image ${firstImage}`,
     `${program} vm ssh demo`,
     `${program} --help`,
   ]
