@@ -1,7 +1,5 @@
 // Builds the Linux images of images.ts, such as tiny-amd64, from Debian's packages. An image is a folder of its name that is
 // there whole or not at all; to build one that is there does nothing.
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent } from '../../src/platform/files.ts'
@@ -18,7 +16,7 @@ import { addModules, type Kernel } from './kernel.ts'
 import { diskModules, earlyModules, otherModules } from './modules.ts'
 import { fetchPackages } from './packages.ts'
 import { rootTree } from './root.ts'
-import { writeSparseFile } from './sparse.ts'
+import { digestOf, writeSparseFile } from './sparse.ts'
 import { Tree } from './tree.ts'
 
 export { architectures } from './architectures.ts'
@@ -38,7 +36,7 @@ export interface GuestImage {
     readonly initrd: string
     readonly commandLine: string
   }
-  /** Of the disk: `sha256:` and 64 hexadecimal digits. */
+  /** Of what is on the disk (see digestOf in sparse.ts): `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
 }
 
@@ -110,12 +108,6 @@ function initialTree(userland: Tree, kernel: Kernel): Tree {
   tree.add('dev/console', { kind: 'device', major: 5, minor: 1, mode: 0o600 })
   addModules(tree, kernel, [...earlyModules, ...diskModules])
   return tree
-}
-
-async function digestOf(file: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(file, { highWaterMark: 4 * 1024 * 1024, signal })) hash.update(chunk)
-  return hash.digest('hex')
 }
 
 async function syncFile(file: string): Promise<void> {

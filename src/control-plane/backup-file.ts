@@ -1,5 +1,6 @@
 // The format of a backup: a tar file of a manifest, all records at one revision, the files of the data folder, the
 // content of images, and a checksum. Written while servers run; verified as a whole before it is used.
+import { createHash } from 'node:crypto'
 import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { sealedWith } from '../auth/seal.ts'
@@ -62,7 +63,7 @@ export interface Checked {
 const pieceBytes = 1_048_576
 
 /** The entries of a backup, always from its beginning. */
-export const entriesOf = (file: FileHandle): AsyncGenerator<TarEntry> => readTar(piecesOf(file))
+export const entriesOf = (file: FileHandle): AsyncGenerator<TarEntry> => readTar(piecesOf(file), createHash('sha256'))
 
 /** Not a read stream, which would close the handle: the same open file is verified first and then restored. */
 async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
