@@ -1,5 +1,5 @@
 // Real etcd for tests: members on loopback ports, in a folder of their own, ended by pid. They can be killed,
-// paused, and started again on their data.
+// paused, cut off from each other, replaced, and started again on their data.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -8,6 +8,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { eventually } from '../tools/eventually.ts'
 import { freePort } from '../tools/free-port.ts'
+import { startPeerProxy } from './etcd-peer-proxy.ts'
 import { pauseProcess } from './pause-process.ts'
 
 export interface EtcdMember {
@@ -23,6 +24,14 @@ export interface EtcdMember {
   start(): Promise<void>
 }
 
+interface Start {
+  readonly url: string
+  readonly folder: string
+  readonly args: readonly string[]
+  /** The addresses of all members. */
+  readonly cluster: string
+}
+
 export interface EtcdCluster extends AsyncDisposable {
   readonly members: readonly EtcdMember[]
   readonly urls: readonly string[]
@@ -32,11 +41,18 @@ export interface EtcdCluster extends AsyncDisposable {
   post(path: string, body: object, member?: number): Promise<Record<string, unknown>>
   /** The member that leads. */
   leader(): Promise<EtcdMember>
+  /** From now on nothing that one member sends reaches the other. Where it was started to be cut. */
+  cut(from: number, to: number): Promise<void>
+  mend(): void
+  /** Takes a member out of the cluster, for good, and puts one without data in its place. */
+  replace(n: number): Promise<void>
   end(): Promise<void>
 }
 
 export interface EtcdClusterOptions {
   readonly size?: number
+  /** Members speak with each other through proxies. */
+  readonly isCuttable?: boolean
   /** On the disk, as in production: for who measures. */
   readonly isDurable?: boolean
   /** More arguments for every member. */
@@ -52,6 +68,7 @@ const place = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir()
 
 export async function startEtcd({
   size = 1,
+  isCuttable = false,
   isDurable = false,
   args = [],
   tls,
@@ -59,29 +76,36 @@ export async function startEtcd({
   const folder = fs.mkdtempSync(path.join(isDurable ? os.tmpdir() : place, 'svc3-etcd-'))
   const ports = await Promise.all(Array.from({ length: 3 * size }, freePort))
   const clientUrl = (n: number): string => `http://127.0.0.1:${ports[3 * n]}`
-  const peerUrl = (n: number): string => `http://127.0.0.1:${ports[3 * n + 1]}`
+  const peerPorts = ports.filter((_, index) => index % 3 === 1)
+  const peerProxies = isCuttable ? await Promise.all(peerPorts.map(startPeerProxy)) : []
+  const peerUrl = (n: number): string => `http://127.0.0.1:${peerProxies[n]?.port ?? peerPorts[n]}`
   const tlsUrl = (n: number): string => `https://127.0.0.1:${ports[3 * n + 2]}`
   const tlsArgs = tls
     ? [`--trusted-ca-file=${tls.ca}`, `--cert-file=${tls.cert}`, `--key-file=${tls.key}`, '--client-cert-auth']
     : []
   const names = Array.from({ length: size }, (_, n) => `m${n}`)
+  const cluster = (of: readonly string[]): string => of.map((name) => `${name}=${peerUrl(names.indexOf(name))}`).join()
   const members = names.map((name, n) =>
-    member(clientUrl(n), [
-      `--name=${name}`,
-      `--data-dir=${path.join(folder, name)}`,
-      `--listen-client-urls=${[clientUrl(n), ...(tls ? [tlsUrl(n)] : [])].join()}`,
-      `--advertise-client-urls=${clientUrl(n)}`,
-      `--listen-peer-urls=${peerUrl(n)}`,
-      `--initial-advertise-peer-urls=${peerUrl(n)}`,
-      `--initial-cluster=${names.map((other, m) => `${other}=${peerUrl(m)}`).join()}`,
-      '--log-level=error',
-      ...(size === 1 ? quick : []),
-      ...tlsArgs,
-      ...args,
-    ]),
+    member({
+      url: clientUrl(n),
+      folder: path.join(folder, name),
+      cluster: cluster(names),
+      args: [
+        `--name=${name}`,
+        `--listen-client-urls=${[clientUrl(n), ...(tls ? [tlsUrl(n)] : [])].join()}`,
+        `--advertise-client-urls=${clientUrl(n)}`,
+        `--listen-peer-urls=http://127.0.0.1:${peerPorts[n]}`,
+        `--initial-advertise-peer-urls=${peerUrl(n)}`,
+        '--log-level=error',
+        ...(size === 1 ? quick : []),
+        ...tlsArgs,
+        ...args,
+      ],
+    }),
   )
   const end = async (): Promise<void> => {
     await Promise.all(members.map((one) => one.kill()))
+    for (const proxy of peerProxies) await proxy[Symbol.asyncDispose]()
     fs.rmSync(folder, { recursive: true, force: true })
   }
   const post: EtcdCluster['post'] = async (where, body, n = 0) => {
@@ -101,6 +125,34 @@ export async function startEtcd({
     })
     return found as EtcdMember
   }
+  /** By whichever member answers. */
+  const ask: EtcdCluster['post'] = (where, body) =>
+    Promise.any(
+      members.map(async (_, n) => {
+        const answer = await post(where, body, n)
+        if ('error' in answer) throw new Error(String(answer.error))
+        return answer
+      }),
+    )
+  const idOf = async (n: number): Promise<string> => {
+    const { members: known } = (await ask('/v3/cluster/member/list', {})) as {
+      members: { ID: string; name?: string }[]
+    }
+    const found = known.find(({ name }) => name === names[n])
+    if (!found) throw new Error(`etcd has no member ${names[n]}`)
+    return found.ID
+  }
+  const cut: EtcdCluster['cut'] = async (from, to) => peerProxies[to]?.refuse(BigInt(await idOf(from)).toString(16))
+  const mend = (): void => {
+    for (const proxy of peerProxies) proxy.accept()
+  }
+  const replace: EtcdCluster['replace'] = async (n) => {
+    const ID = await eventually(() => idOf(n), 30_000)
+    await members[n]?.kill()
+    await eventually(() => ask('/v3/cluster/member/remove', { ID }), 30_000)
+    await eventually(() => ask('/v3/cluster/member/add', { peerURLs: [peerUrl(n)] }), 30_000)
+    await members[n]?.startAnew()
+  }
   try {
     await Promise.all(members.map((one) => one.start()))
   } catch (error) {
@@ -108,10 +160,16 @@ export async function startEtcd({
     throw error
   }
   const tlsUrls = tls ? members.map((_, n) => tlsUrl(n)) : []
-  return { members, urls: members.map(({ url }) => url), tlsUrls, post, leader, end, [Symbol.asyncDispose]: end }
+  const urls = members.map(({ url }) => url)
+  return { members, urls, tlsUrls, post, leader, cut, mend, replace, end, [Symbol.asyncDispose]: end }
 }
 
-function member(url: string, args: readonly string[]): EtcdMember {
+interface ReplaceableMember extends EtcdMember {
+  /** Without data, in a cluster that knows of it. */
+  startAnew(): Promise<void>
+}
+
+function member({ url, folder, args, cluster }: Start): ReplaceableMember {
   let child: ChildProcess | undefined
   let output = ''
   const signal = async (name: NodeJS.Signals): Promise<void> => {
@@ -122,10 +180,12 @@ function member(url: string, args: readonly string[]): EtcdMember {
     ending.kill(name)
     await exited
   }
+  let state = 'new'
   const start = async (): Promise<void> => {
     // Debian's etcd is not supported on every architecture by its authors; the tests run on all of ours.
     const env = { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch }
-    const started = spawn('etcd', args, { stdio: ['ignore', 'ignore', 'pipe'], env })
+    const place = [`--data-dir=${folder}`, `--initial-cluster=${cluster}`, `--initial-cluster-state=${state}`]
+    const started = spawn('etcd', [...args, ...place], { stdio: ['ignore', 'ignore', 'pipe'], env })
     child = started
     started.stderr.on('data', (text: Buffer) => {
       output = (output + text.toString()).slice(-4_000)
@@ -147,5 +207,10 @@ function member(url: string, args: readonly string[]): EtcdMember {
     pause: () => void (child?.pid !== undefined && pauseProcess(child.pid)),
     resume: () => void child?.kill('SIGCONT'),
     start,
+    startAnew: async () => {
+      fs.rmSync(folder, { recursive: true, force: true })
+      state = 'existing'
+      await start()
+    },
   }
 }

@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline'
 import { startControlPlane } from '../../../src/control-plane/control-plane.ts'
 
-const { dataFolder, storeAddress, masterKey, plainHttp = true } = JSON.parse(process.argv[2] ?? '{}')
+const { dataFolder, storeAddress, masterKey, internalUrl, plainHttp = true } = JSON.parse(process.argv[2] ?? '{}')
 const plane = await startControlPlane({
   dataFolder,
   storeAddress,
@@ -11,6 +11,7 @@ const plane = await startControlPlane({
   port: 0,
   environment: { SVC3_MASTER_KEY: masterKey },
   plainHttp,
+  internalUrl,
 })
 const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true })
 const { token: joinToken } = await plane.nodeKeys.issueJoinToken('svc-default', 3_600)

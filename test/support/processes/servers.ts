@@ -37,6 +37,64 @@ const ownAddress = (): string => `127.${[...randomBytes(3)].map((byte) => 1 + (b
 
 const program = path.join(import.meta.dirname, 'server-process.ts')
 
+interface ServerProcessOptions {
+  readonly dataFolder: string
+  /** Without it, SQLite in the data folder. */
+  readonly storeAddress?: string
+  readonly masterKey: string
+  /** Where the other servers reach it, when that is not where it listens. */
+  readonly internalUrl?: string
+  /** For Node, before the program. */
+  readonly nodeArgs?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly logLevel?: string | undefined
+  /** It may well fail to start, and is started again. */
+  readonly isQuiet?: boolean
+  /** It runs, and may not be ready for a while: how to end it. */
+  readonly started?: (kill: () => Promise<void>) => void
+}
+
+/** Again on the same data folder: the same server. */
+export async function startServerProcess(options: ServerProcessOptions): Promise<ServerProcess> {
+  const { dataFolder, storeAddress, masterKey, internalUrl, nodeArgs = [], env = {}, logLevel = 'silent' } = options
+  await fs.mkdir(dataFolder, { recursive: true })
+  await fs.writeFile(path.join(dataFolder, 'config.json'), JSON.stringify({ logLevel }))
+  const given = JSON.stringify({ dataFolder, storeAddress, masterKey, internalUrl })
+  const child = spawn(process.execPath, [...nodeArgs, program, given], {
+    stdio: ['pipe', 'pipe', options.isQuiet ? 'ignore' : 'inherit'],
+    env: { ...process.env, ...env },
+  })
+  const exited = once(child, 'exit')
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    if (signal === 'SIGKILL') child.kill('SIGCONT')
+    child.kill(signal)
+    await exited
+  }
+  options.started?.(() => kill())
+  const line = await Promise.race([
+    once(createInterface(child.stdout), 'line').then(([text]) => String(text)),
+    exited.then(([code]) => Promise.reject(new Error(`server ${path.basename(dataFolder)} ended with ${code}`))),
+  ])
+  const { apiUrl, token, joinToken } = JSON.parse(line) as Pick<ServerProcess, 'apiUrl' | 'token' | 'joinToken'>
+  const call: ServerProcess['call'] = async (method, where, body, headers = {}) => {
+    const response = await fetch(`${apiUrl}/api/v1${where}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(60_000),
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    return { status: response.status, body: isJson ? JSON.parse(text) : text }
+  }
+  return { apiUrl, token, joinToken, child, call, kill }
+}
+
 export class ServersRig implements AsyncDisposable {
   readonly folder: string
   readonly etcd: EtcdCluster
@@ -59,44 +117,15 @@ export class ServersRig implements AsyncDisposable {
 
   /** Again under the same name: the same data folder. `nodeArgs` are for Node, before the program. */
   async server(name: string, nodeArgs: readonly string[] = []): Promise<ServerProcess> {
-    const dataFolder = path.join(this.folder, name)
-    await fs.mkdir(dataFolder, { recursive: true })
-    const settings = { logLevel: this.#options.logLevel ?? 'silent' }
-    await fs.writeFile(path.join(dataFolder, 'config.json'), JSON.stringify(settings))
     const { storeAddress, masterKey } = this
-    const given = JSON.stringify({ dataFolder, storeAddress, masterKey })
-    const child = spawn(process.execPath, [...nodeArgs, program, given], {
-      stdio: ['pipe', 'pipe', 'inherit'],
+    return startServerProcess({
+      dataFolder: path.join(this.folder, name),
+      storeAddress,
+      masterKey,
+      nodeArgs,
+      logLevel: this.#options.logLevel,
+      started: (kill) => this.#ends.push(kill),
     })
-    const exited = once(child, 'exit')
-    const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      if (signal === 'SIGKILL') child.kill('SIGCONT')
-      child.kill(signal)
-      await exited
-    }
-    this.#ends.push(() => kill())
-    const line = await Promise.race([
-      once(createInterface(child.stdout), 'line').then(([text]) => String(text)),
-      exited.then(([code]) => Promise.reject(new Error(`server ${name} ended with ${code}`))),
-    ])
-    const { apiUrl, token, joinToken } = JSON.parse(line) as Pick<ServerProcess, 'apiUrl' | 'token' | 'joinToken'>
-    const call: ServerProcess['call'] = async (method, where, body, headers = {}) => {
-      const response = await fetch(`${apiUrl}/api/v1${where}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${token}`,
-          ...(body && { 'content-type': 'application/json' }),
-          ...headers,
-        },
-        ...(body && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(60_000),
-      })
-      const text = await response.text()
-      const isJson = response.headers.get('content-type')?.startsWith('application/json')
-      return { status: response.status, body: isJson ? JSON.parse(text) : text }
-    }
-    return { apiUrl, token, joinToken, child, call, kill }
   }
 
   /** A node whose addresses are tried in this order. It has room for one VM of two cores. */

@@ -40,9 +40,19 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
   const join = (client: net.Socket, upstream: net.Socket): void => {
     const pipe = (from: net.Socket, to: net.Socket, kind: Loss): void => {
       sockets.add(from)
+      // What comes after something late is late as well.
+      const late: { readonly chunk: Buffer; readonly dueMs: number }[] = []
+      const deliver = (): void => {
+        for (; late[0] && late[0].dueMs <= performance.now(); late.shift()) if (!to.destroyed) to.write(late[0].chunk)
+        if (late[0]) setTimeout(deliver, Math.max(1, late[0].dueMs - performance.now()))
+      }
       from.on('data', (chunk) => {
-        if (loss !== kind && delayMs === 0) return void to.write(chunk)
-        if (loss !== kind) return void setTimeout(() => to.destroyed || to.write(chunk), delayMs)
+        if (loss !== kind && delayMs === 0 && late.length === 0) return void to.write(chunk)
+        if (loss !== kind) {
+          late.push({ chunk, dueMs: performance.now() + delayMs })
+          if (late.length === 1) setTimeout(deliver, delayMs)
+          return
+        }
         lostBytes += chunk.length
         lostMore()
       })
