@@ -331,6 +331,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   },
   findPeers: asAgent,
   describeImage: withTiny,
+  protectImage: withTiny,
   deleteImage: withTiny,
   downloadImage: withUpload('image', 'tiny-arm64'),
   uploadImage: asUpload,

@@ -10,6 +10,7 @@ import { longSize } from '../ui/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
 import { lineageOf } from './images/lineage.ts'
+import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
 import { imageTexts } from './images/texts.ts'
 import { capacityOf, joinLine } from './nodes/model.ts'
 import { imagePath, vmPath } from './paths.ts'
@@ -197,6 +198,28 @@ describe('lineage', () => {
     assert.deepEqual(told([here]), [`tools ${version(3)}`])
     assert.deepEqual(told(after), [`twin ${copiedTo}`, `svc-a/b ${vmText}`])
     assert.deepEqual(told(lineageOf(origin, [origin, saved]).after), [`tools ${savedTo}`])
+  })
+
+  it('the lineage of an image counts VMs that the person may not see', () => {
+    const saved: Image = { ...plain, name: 'tools', source: '', sourceType: 'vm', usedElsewhere: 2 }
+    const { before, after } = lineageOf(saved, [saved])
+    assert.deepEqual(told(before), [`${imageTexts.elsewhere} ${sources.vm}`])
+    assert.deepEqual(told(after), [`2 VMs in other namespaces ${vmText}`])
+  })
+
+  it('deleting an image is offered to its owner, people of its namespace and administrators', () => {
+    const { sourceNamespace: _, ...hidden } = { ...plain, owner: '', protected: false }
+    const [ada, root] = [
+      { name: 'ada', admin: false },
+      { name: 'root', admin: true },
+    ]
+    const reasons = (change: Partial<Image>) =>
+      [ada, root].map((person) => reasonAgainstDeletingAnImage({ ...hidden, ...change }, person))
+    const { foreign, protected: isProtected } = imageTexts.notDeletable
+    assert.deepEqual(reasons({}), [foreign, undefined])
+    assert.deepEqual(reasons({ owner: 'ada' }), [undefined, undefined])
+    assert.deepEqual(reasons({ owner: 'bo', sourceNamespace: 'svc-a' }), [undefined, undefined])
+    assert.deepEqual(reasons({ owner: 'ada', protected: true }), [isProtected, undefined])
   })
 
   it('the lineage of an image names deleted images without a link', () => {

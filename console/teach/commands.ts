@@ -46,6 +46,7 @@ const usages: Partial<Record<OperationId, string>> = {
   listImages: 'image list -o wide',
   copyImage: 'image copy {image} {name} [-d {description}]',
   describeImage: 'image set-description {image} -d {description!}',
+  protectImage: 'image protect {image} [--off if not protected]',
   deleteImage: 'image delete {image}',
   downloadImage: 'image download {image}',
   generateImage: 'image generate {name} {size} [--firmware {firmware}] [-d {description}]',

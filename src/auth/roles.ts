@@ -1,12 +1,20 @@
 // What a caller is in a namespace: from the role bindings, kept in memory by the collection.
 import { defaultNamespace, devRole } from '../rules/names.ts'
+import type { Caller } from '../rules/ownership.ts'
 import type { Role } from '../rules/permissions.ts'
 import type { Collections } from '../store/records/collections.ts'
-import type { AgentPrincipal, Principal, ServerPrincipal } from './principal.ts'
+import { type AgentPrincipal, displayName, type Principal, type ServerPrincipal } from './principal.ts'
 
 export interface Roles {
   roleOf(principal: Principal, namespace: string | undefined): Role
+  /** Changes whenever the role of somebody may have changed. */
+  rev(): string
 }
+
+export const callerOf = (roles: Roles, principal: Principal): Caller => ({
+  name: displayName(principal),
+  roleIn: (namespace) => roles.roleOf(principal, namespace),
+})
 
 export function createRoles({ roleBindings }: Pick<Collections, 'roleBindings'>): Roles {
   return {
@@ -16,6 +24,7 @@ export function createRoles({ roleBindings }: Pick<Collections, 'roleBindings'>)
       if (namespace === undefined) return 'none'
       return isDeveloper(principal, namespace) ? 'dev' : 'none'
     },
+    rev: () => roleBindings.view.revOf(),
   }
 
   function isDeveloper(principal: Exclude<Principal, AgentPrincipal | ServerPrincipal>, namespace: string): boolean {

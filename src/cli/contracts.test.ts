@@ -166,7 +166,7 @@ describe('exit codes', () => {
 describe('lists', () => {
   const columns: Readonly<Record<string, readonly [string, string]>> = {
     'vm list': ['NAME IP SSH VNC SCREENSHARE STATUS', 'IMAGE CPU MEMORY NODE ARCHITECTURE POWER OWNER DEPLOY-DATE'],
-    'image list': ['NAME DESCRIPTION SIZE TYPE STATE', 'STORAGE-SIZE SOURCE OWNER ERROR OS'],
+    'image list': ['NAME DESCRIPTION SIZE TYPE STATE', 'STORAGE-SIZE SOURCE OWNER ERROR OS PROTECTED'],
     'iso list': ['NAME DESCRIPTION SIZE TYPE STATE', 'STORAGE-SIZE SOURCE OWNER ERROR'],
     'node list': [
       'NAME AVAILABLE-CPU AVAILABLE-MEMORY STATUS',

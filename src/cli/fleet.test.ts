@@ -261,6 +261,7 @@ describe('image list', () => {
     source: 'built-in',
     sourceType: 'local',
     usedBy: [],
+    protected: true,
     lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
     resourceVersion: '7',
   }
@@ -272,9 +273,29 @@ describe('image list', () => {
       'NAME\tDESCRIPTION\tSIZE\tTYPE\tSTATE\ntiny-arm64\tA tiny Linux\t1G\tarm64\tReady\n',
     )
     const [header, row] = lines((await svc3('image list tiny-arm64 -o wide')).stdout)
-    assert.equal(header?.split('\t').slice(5).join(' '), 'STORAGE-SIZE SOURCE OWNER ERROR OS')
-    assert.deepEqual(row?.split('\t').slice(5), ['', 'built-in', 'svc3', '', 'linux'])
+    assert.equal(header?.split('\t').slice(5).join(' '), 'STORAGE-SIZE SOURCE OWNER ERROR OS PROTECTED')
+    assert.deepEqual(row?.split('\t').slice(5), ['', 'built-in', 'svc3', '', 'linux', 'yes'])
     assert.equal((await svc3('image list sonoma')).exitCode, 5)
+  })
+
+  it('image show counts the VMs that use it where the caller has no access, and names no owner', async () => {
+    serve(service, {
+      'GET images/tiny-arm64': () => ({ ...image, owner: '', usedBy: ['svc-a/demo'], usedElsewhere: 1 }),
+    })
+    const { stdout } = await svc3('image show tiny-arm64')
+    assert.match(stdout, /^Protected: +yes$/m)
+    assert.match(stdout, /^Used by: +svc-a\/demo\n +1 VM in another namespace$/m)
+    assert.doesNotMatch(stdout, /Owner/)
+  })
+
+  it('image protect sets and removes the protection', async () => {
+    serve(service, { 'POST images/tiny-arm64/protection': answers(image) })
+    assert.equal((await svc3('image protect tiny-arm64')).stdout, 'Image tiny-arm64 is protected.\n')
+    assert.equal((await svc3('image protect tiny-arm64 --off')).stdout, 'Image tiny-arm64 is no longer protected.\n')
+    assert.deepEqual(
+      asked.map(({ body }) => body),
+      [{ protected: true }, { protected: false }],
+    )
   })
 
   it('an image that will not boot says so in image show and after a pull', async () => {

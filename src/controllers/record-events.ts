@@ -22,7 +22,7 @@ interface EventDraft {
   readonly audience?: EventRecord['audience']
 }
 
-type Compare<T> = (before: T, after: T) => EventDraft | undefined
+type Compare<T> = (before: T, after: T) => EventDraft | readonly EventDraft[] | undefined
 
 export function recordEvents({ collections, clock, log }: Controller): Pick<Loop, 'nudge' | 'stop'> {
   const { events, vms, nodes, images, isos, pushJobs, certificates } = collections
@@ -52,8 +52,7 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     view.subscribe((changes) => {
       for (const change of changes) {
         if (change.type !== 'put' || !change.previous) continue
-        const draft = compare(change.previous.value, change.entry.value)
-        if (draft) write(draft)
+        for (const draft of [compare(change.previous.value, change.entry.value) ?? []].flat()) write(draft)
       }
     })
 
@@ -142,28 +141,32 @@ const nodeEvent: Compare<NodeRecord> = (before, after) => {
   return { ...about, reason: 'NodeReady', message: `Node ${name} is ready` }
 }
 
-function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageRecord): EventDraft | undefined {
-  const { name, state = 'Ready', errorMessage } = after
+function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageRecord): EventDraft[] {
+  const { name, state = 'Ready', errorMessage, sourceNamespace } = after
   const { pull, capture } = before
-  if (before.state !== 'Updating' || state === 'Updating' || (!pull && !capture)) return undefined
+  if (before.state !== 'Updating' || state === 'Updating' || (!pull && !capture)) return []
   const what = `${kind === 'image' ? 'Image' : 'ISO'} ${name}`
   const namespace =
     capture?.vm.namespace ??
     (pull && 'namespace' in pull ? pull.namespace : undefined) ??
-    after.sourceNamespace ??
+    sourceNamespace ??
     defaultNamespace
   const about = { namespace, kind: `${kind}s`, name }
-  if (state === 'Failed') {
+  // A commit that ended without a version left the image as it was.
+  const isUnchanged = capture?.kind === 'commit' && before.version === after.version
+  if (state === 'Failed' || (isUnchanged && errorMessage !== undefined)) {
     const [reason, verb] = pull ? ['PullFailed', 'pull'] : ['SaveFailed', 'save']
-    return {
-      ...about,
-      reason,
-      message: `Failed to ${verb} ${kind === 'image' ? 'image' : 'ISO'} ${name}: ${errorMessage ?? 'unknown'}`,
-      isBad: true,
-    }
+    const message = `Failed to ${verb} ${kind === 'image' ? 'image' : 'ISO'} ${name}: ${errorMessage ?? 'unknown'}`
+    return [{ ...about, reason, message, isBad: true }]
   }
-  if (pull) return { ...about, reason: kind === 'image' ? 'ImagePulled' : 'IsoPulled', message: `${what} pulled` }
-  return { ...about, reason: 'ImageSaved', message: `${what} saved from VM ${capture?.vm.name}` }
+  if (isUnchanged) return []
+  if (pull) return [{ ...about, reason: kind === 'image' ? 'ImagePulled' : 'IsoPulled', message: `${what} pulled` }]
+  const saved = { ...about, reason: 'ImageSaved', message: `${what} saved from VM ${capture?.vm.name}` }
+  const isElsewhere = sourceNamespace !== undefined && sourceNamespace !== namespace
+  if (capture?.kind !== 'commit' || !isElsewhere) return [saved]
+  // Those whose image it is are told, without the names of others.
+  const message = `${what} has a new version, ${after.version ?? 1}, committed from a VM in another namespace`
+  return [saved, { ...about, namespace: sourceNamespace, reason: 'ImageSaved', message }]
 }
 
 const pushEvent: Compare<PushJobRecord> = (before, after) => {

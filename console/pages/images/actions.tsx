@@ -2,14 +2,16 @@
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { addCachedImage, removeCachedImage } from '../../../src/api/images/image-cache.ts'
-import type { Image } from '../../../src/api/images/images.ts'
+import { type Image, protectImage } from '../../../src/api/images/images.ts'
 import { serviceUrl } from '../../api/places.ts'
+import { useSession } from '../../api/session.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { type ActionWords, texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import type { ImageKind } from './kind.ts'
+import { reasonAgainstDeleting, usersOf } from './model.ts'
 import { imageActions, imageTexts as words } from './texts.ts'
 
 type Params = Readonly<Record<string, string>>
@@ -27,7 +29,9 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
   const { name } = image
   const params: Params = { namespace, [kind.kind]: name }
   const notReady = image.state === 'Ready' ? undefined : words.notReady(image.state)
-  const inUse = image.usedBy.length === 0 ? undefined : words.inUse(image.usedBy.length)
+  const { person } = useSession()
+  const users = usersOf(image)
+  const undeletable = reasonAgainstDeleting(image, person) ?? (users === 0 ? undefined : words.inUse(users))
   const shared = { image, kind, params }
   const actions = imageActions[kind.kind]
   const cache = (cacheWords: ActionWords, operation: typeof addCachedImage | typeof removeCachedImage) => ({
@@ -42,6 +46,18 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
       />
     ),
   })
+  const protection: MenuItem = {
+    label: imageActions[image.protected ? 'unprotect' : 'protect'].label,
+    dialog: (onClose) => (
+      <ActionDialog
+        words={imageActions[image.protected ? 'unprotect' : 'protect']}
+        name={name}
+        operation={protectImage}
+        input={{ params: { namespace, image: name }, body: { protected: !image.protected } }}
+        onClose={onClose}
+      />
+    ),
+  }
   const ofImages: MenuItem[] = [
     {
       label: texts.common.deployVm,
@@ -50,6 +66,7 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
     },
     { ...cache(imageActions.cacheAdd, addCachedImage), reason: notReady },
     cache(imageActions.cacheRemove, removeCachedImage),
+    ...(person?.admin ? [protection] : []),
   ]
   const items: MenuItem[] = [
     ...(kind.kind === 'image' ? ofImages : []),
@@ -57,7 +74,7 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
     { label: words.download, reason: notReady, onChoose: () => download(kind, params) },
     { label: actions.copy.label, reason: notReady, dialog: (onClose) => <Copy {...shared} onClose={onClose} /> },
     { label: actions.describe.label, dialog: (onClose) => <Describe {...shared} onClose={onClose} /> },
-    removal({ name, words: actions.delete, operation: kind.remove, input: { params }, onDone: onDeleted }, inUse),
+    removal({ name, words: actions.delete, operation: kind.remove, input: { params }, onDone: onDeleted }, undeletable),
   ]
   return <ActionsMenu name={name} items={items} size={size} />
 }

@@ -1,6 +1,7 @@
 // One image or ISO: its sizes, its content, where it comes from, who uses it, which nodes have a copy, what was done to it.
 import { useLocation } from 'wouter'
 import type { Image } from '../../../src/api/images/images.ts'
+import { vmsElsewhere } from '../../../src/rules/ownership.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
@@ -18,6 +19,7 @@ import { CopiesOfImage } from './copies.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
 import { lineageOf } from './lineage.ts'
 import { LineageGraph } from './lineage-graph.tsx'
+import { usersOf } from './model.ts'
 import { ImageState } from './state.tsx'
 import { imageTexts as words } from './texts.ts'
 
@@ -87,22 +89,23 @@ const Details = ({ image }: { readonly image: Image }) => (
       [texts.common.type]: texts.common.architectures[image.type],
       [words.columns.disk]: longSize(image.size),
       [words.columns.space]: image.spaceUsed && longSize(image.spaceUsed),
-      [words.columns.source]: texts.common.labelled(words.sources[image.sourceType], image.source),
-      [texts.common.owner]: image.owner,
+      [words.columns.source]: texts.common.labelled(words.sources[image.sourceType], image.source || words.elsewhere),
+      [texts.common.owner]: image.owner || words.elsewhere,
       [texts.common.updated]: <Time at={image.lastUpdatedTimestamp} />,
       [words.checksum]: image.checksum && <Copyable text={image.checksum} what={words.checksum} />,
-      [words.columns.usedBy]: image.usedBy.length === 0 ? texts.common.none : <Users names={image.usedBy} />,
+      [words.columns.usedBy]: usersOf(image) === 0 ? texts.common.none : <Users image={image} />,
     }}
   />
 )
 
-const Users = ({ names }: { readonly names: readonly string[] }) => (
+const Users = ({ image: { usedBy, usedElsewhere } }: { readonly image: Image }) => (
   <ul>
-    {names.map((name) => (
+    {usedBy.map((name) => (
       <li key={name}>
         <VmLink vm={name} />
       </li>
     ))}
+    {usedElsewhere !== undefined && <li>{vmsElsewhere(usedElsewhere)}</li>}
   </ul>
 )
 

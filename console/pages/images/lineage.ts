@@ -1,6 +1,7 @@
 // Where an image comes from and who uses it, as a small graph: three columns, drawn by lineage-graph.tsx. Pure. It stands in
 // the records of the images, so that it is known as long as they are.
 import type { Image } from '../../../src/api/images/images.ts'
+import { vmsElsewhere } from '../../../src/rules/ownership.ts'
 import { imagePath, vmPath } from '../paths.ts'
 import { imageTexts as words } from './texts.ts'
 
@@ -33,8 +34,10 @@ export function lineageOf(image: Image, images: readonly Image[]): Lineage {
   }
   const made = images
     .filter((each) => each.name !== image.name && each.parent?.image === image.name)
-    .map((each) => ({ ...nodeFor(each.name), what: each.parent?.vm === undefined ? words.copiedTo : words.savedTo }))
-  const users = image.usedBy.map((user) => vmNode(user))
+    .map((each) => ({ ...nodeFor(each.name), what: each.sourceType === 'vm' ? words.savedTo : words.copiedTo }))
+  const { usedBy, usedElsewhere } = image
+  const others = { key: 'vms elsewhere', name: vmsElsewhere(usedElsewhere ?? 0), what: words.vm }
+  const users = [...usedBy.map((user) => vmNode(user)), ...(usedElsewhere === undefined ? [] : [others])]
   const version = image.version === undefined ? words.sources[image.sourceType] : words.version(image.version)
   return { before, here: { ...nodeFor(image.name), what: version }, after: [...made, ...users] }
 }
@@ -48,7 +51,8 @@ function vmNode(user: string): LineageNode {
 
 function originOf(image: Image, byName: ReadonlyMap<string, Image>): readonly LineageNode[] {
   const { source, sourceType, parent } = image
-  if (!parent) return [{ key: `source ${image.name}`, name: source, what: words.sources[sourceType] }]
+  if (!parent)
+    return [{ key: `source ${image.name}`, name: source || words.elsewhere, what: words.sources[sourceType] }]
   const { image: name, version, vm } = parent
   const what = version === undefined ? words.sources.remote : words.version(version)
   // It may be gone, or be called otherwise now: it is named all the same.

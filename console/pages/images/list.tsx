@@ -13,6 +13,7 @@ import { imagePath } from '../paths.ts'
 import { ImageMenu } from './actions.tsx'
 import { GenerateImage, PullImage } from './create.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
+import { usersOf } from './model.ts'
 import { ImageState } from './state.tsx'
 import { imageActions, imageTexts as words } from './texts.ts'
 import { Upload } from './upload.tsx'
@@ -40,9 +41,9 @@ const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[
   },
   {
     title: words.columns.usedBy,
-    by: (image) => image.usedBy.length,
+    by: usersOf,
     look: 'number wide',
-    cell: (image) => words.users(image.usedBy.length),
+    cell: (image) => words.users(usersOf(image)),
   },
   timeColumn(texts.common.updated, (image) => image.lastUpdatedTimestamp),
   actionsColumn((image) => <ImageMenu image={image} kind={kind} namespace={namespace} size="small" />),

@@ -49,6 +49,12 @@ export const imageTexts = {
   download: 'Download',
   notReady: (state: string) => `Not available while the state is ${state}`,
   inUse: (amount: number) => `${count(amount, 'VM uses', 'VMs use')} this image`,
+  isProtected: 'Protected',
+  notDeletable: {
+    protected: 'Protected: only administrators delete it',
+    foreign: 'Made in another namespace: only its owner, people of that namespace and administrators delete it',
+  },
+  elsewhere: 'In another namespace',
   copyName: 'Name of the copy',
   generateSize: 'Size',
   generateHint: 'For example 512M, 120G or 1T',
@@ -114,6 +120,18 @@ export const imageActions = {
     title: (name) => `Remove image ${name} from all caches`,
     text: 'Nodes delete their cached copy unless a VM uses it. The image itself is kept.',
     done: (name) => `Removing image ${name} from caches`,
+  },
+  protect: {
+    label: 'Protect',
+    title: (name) => `Protect image ${name}`,
+    text: 'Only administrators can then delete it or commit to it. Everybody can deploy and copy it.',
+    done: (name) => `Image ${name} protected`,
+  },
+  unprotect: {
+    label: 'Remove protection',
+    title: (name) => `Remove the protection of image ${name}`,
+    text: 'Whoever has a VM of it can then commit to it, and its owner can delete it.',
+    done: (name) => `Protection of image ${name} removed`,
   },
   generate: {
     label: 'Create empty image',

@@ -37,12 +37,18 @@ export const imageFields = {
     }),
   ),
   warning: t.Optional(t.String({ description: 'Why the disk will not boot, by its partitions' })),
-  owner: t.String(),
-  source: t.String(),
+  owner: t.String({ description: 'Empty if you have no access to the namespace it was made in' }),
+  source: t.String({ description: 'Empty if it is a VM in a namespace that you have no access to' }),
   sourceType: t.Enum(sourceTypes),
   sourceNamespace: t.Optional(t.String()),
   checksum: t.Optional(t.String({ description: 'SHA-256 of the content, `sha256:…`' })),
-  usedBy: t.Array(t.String(), { description: 'VMs that use it, as `namespace/name`' }),
+  usedBy: t.Array(t.String(), { description: 'VMs that use it, as `namespace/name`, where you have access' }),
+  usedElsewhere: t.Optional(
+    t.Integer({ description: 'Number of VMs that use it in namespaces that you have no access to; absent if none' }),
+  ),
+  protected: t.Optional(
+    t.Boolean({ description: 'Of an image: only administrators delete it or commit to it. Built-in images are' }),
+  ),
   version: t.Optional(t.Integer({ description: 'Version of an image; grows with every commit' })),
   versions: t.Optional(t.Array(ImageVersion, { description: 'Latest versions of an image, the current one last' })),
   parent: t.Optional(

@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
-import { Architecture } from '../records.ts'
+import { Architecture, ExpectedVersion } from '../records.ts'
 import { builtInImages } from './built-in-images.ts'
 import {
   CopyInput,
@@ -31,6 +31,7 @@ const example = {
   source: 'built-in',
   sourceType: 'local',
   usedBy: ['svc-default/vm-cznfv'],
+  protected: true,
   version: 1,
   versions: [{ version: 1, createdAt: '2026-11-15T09:00:00Z' }],
   lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
@@ -104,6 +105,7 @@ export const generateImage = operation({
       os: 'other',
       sourceType: 'generated',
       usedBy: [],
+      protected: false,
     },
   },
 })
@@ -155,7 +157,13 @@ export const copyImage = operation({
   example: {
     params,
     body: { name: 'another' },
-    response: { ...example, name: 'another', usedBy: [], parent: { image: 'tiny-arm64', version: 1 } },
+    response: {
+      ...example,
+      name: 'another',
+      usedBy: [],
+      protected: false,
+      parent: { image: 'tiny-arm64', version: 1 },
+    },
   },
 })
 
@@ -176,6 +184,24 @@ export const describeImage = operation({
   example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
 })
 
+export const protectImage = operation({
+  id: 'protectImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/protection`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Protect an image',
+  description: 'Only administrators delete a protected image or commit to it. Built-in images are protected.',
+  involves: 'params.image',
+  past: 'changed the protection of image {name}',
+  tells: ['protected'],
+  body: t.Object({ protected: t.Boolean(), resourceVersion: ExpectedVersion }, { title: 'ImageProtection' }),
+  response: Image,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: { protected: true }, response: example },
+})
+
 export const deleteImage = operation({
   id: 'deleteImage',
   noun,
@@ -184,11 +210,13 @@ export const deleteImage = operation({
   allow: 'dev',
   status: 200,
   summary: 'Delete an image',
-  description: 'Refused while VMs use it. Unused content is deleted later.',
+  description:
+    'For its owner, people of the namespace it was made in, and administrators; a protected image only for ' +
+    'administrators. Refused while VMs use it. Unused content is deleted later.',
   involves: 'params.image',
   past: 'deleted image {name}',
   response: Status,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['NotFound', 'Forbidden', 'Conflict'],
   example: {
     params,
     response: success('Image tiny-arm64 deleted', { name: 'tiny-arm64', kind: 'images' }),
@@ -234,5 +262,8 @@ export const uploadImage = operation({
   isUpload: 'image',
   response: Image,
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
-  example: { params: { namespace: 'svc-default' }, response: { ...example, sourceType: 'userUpload', usedBy: [] } },
+  example: {
+    params: { namespace: 'svc-default' },
+    response: { ...example, sourceType: 'userUpload', usedBy: [], protected: false },
+  },
 })

@@ -96,11 +96,13 @@ export const deleteIso = operation({
   allow: 'dev',
   status: 200,
   summary: 'Delete an ISO',
-  description: 'Refused while VMs use it. Unused content is deleted later.',
+  description:
+    'For its owner, people of the namespace it was made in, and administrators. Refused while VMs use it. Unused ' +
+    'content is deleted later.',
   involves: 'params.iso',
   past: 'deleted ISO {name}',
   response: Status,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['NotFound', 'Forbidden', 'Conflict'],
   example: {
     params,
     response: success('ISO "ventura.iso" deleted', { name: 'ventura.iso', kind: 'isos' }),

@@ -307,13 +307,14 @@ export const commitVm = operation({
   summary: 'Save a running VM to the image that it was deployed from',
   description:
     'Creates a new version of the image; if that fails, the image is unchanged. VMs ' +
-    'on the old version keep it. Intel-based: refused while another VM uses the image.',
+    'on the old version keep it. Intel-based: refused while another VM uses the image. Only administrators commit to a ' +
+    'protected image.',
   involves: 'params.vm',
   past: 'started committing VM {name} to its image',
   bodyIsOptional: true,
   body: t.Object(saving, { title: 'VmCommit' }),
   response: Image,
-  refuses: ['NotFound', 'Conflict', 'Invalid'],
+  refuses: ['NotFound', 'Forbidden', 'Conflict', 'Invalid'],
   example: { params, body: { description: 'With the tools of the build' }, response: { ...updating, name: 'sonoma' } },
 })
 

@@ -70,6 +70,10 @@ export const commands: CommandTable = {
         summary: 'Set the description of an image',
         load: () => import('./image/set-description.ts'),
       },
+      protect: {
+        summary: 'Keep an image from being changed or deleted',
+        load: () => import('./image/protect.ts'),
+      },
       delete: { summary: 'Delete images', load: () => import('./image/delete.ts') },
     },
   },

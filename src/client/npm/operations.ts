@@ -158,14 +158,20 @@ export interface Image {
   errorMessage?: string
   /** Why the disk will not boot, by its partitions */
   warning?: string
+  /** Empty if you have no access to the namespace it was made in */
   owner: string
+  /** Empty if it is a VM in a namespace that you have no access to */
   source: string
   sourceType: 'local' | 'remote' | 'vm' | 'generated' | 'userUpload'
   sourceNamespace?: string
   /** SHA-256 of the content, `sha256:…` */
   checksum?: string
-  /** VMs that use it, as `namespace/name` */
+  /** VMs that use it, as `namespace/name`, where you have access */
   usedBy: Array<string>
+  /** Number of VMs that use it in namespaces that you have no access to; absent if none */
+  usedElsewhere?: number
+  /** Of an image: only administrators delete it or commit to it. Built-in images are */
+  protected?: boolean
   /** Version of an image; grows with every commit */
   version?: number
   /** Latest versions of an image, the current one last */
@@ -216,6 +222,12 @@ export interface ImageParent {
   vm?: string
 }
 
+export interface ImageProtection {
+  protected: boolean
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
 export interface ImageVersion {
   version: number
   /** RFC 3339, UTC, seconds */
@@ -246,14 +258,20 @@ export interface Iso {
   errorMessage?: string
   /** Why the disk will not boot, by its partitions */
   warning?: string
+  /** Empty if you have no access to the namespace it was made in */
   owner: string
+  /** Empty if it is a VM in a namespace that you have no access to */
   source: string
   sourceType: 'local' | 'remote' | 'vm' | 'generated' | 'userUpload'
   sourceNamespace?: string
   /** SHA-256 of the content, `sha256:…` */
   checksum?: string
-  /** VMs that use it, as `namespace/name` */
+  /** VMs that use it, as `namespace/name`, where you have access */
   usedBy: Array<string>
+  /** Number of VMs that use it in namespaces that you have no access to; absent if none */
+  usedElsewhere?: number
+  /** Of an image: only administrators delete it or commit to it. Built-in images are */
+  protected?: boolean
   /** Version of an image; grows with every commit */
   version?: number
   /** Latest versions of an image, the current one last */
@@ -900,7 +918,7 @@ export interface Methods {
   /**
    * Save a running VM to the image that it was deployed from
    *
-   * Creates a new version of the image; if that fails, the image is unchanged. VMs on the old version keep it. Intel-based: refused while another VM uses the image.
+   * Creates a new version of the image; if that fails, the image is unchanged. VMs on the old version keep it. Intel-based: refused while another VM uses the image. Only administrators commit to a protected image.
    *
    * `POST /api/v1/namespaces/{namespace}/vms/{vm}/commit`
    */
@@ -1219,7 +1237,7 @@ export interface Methods {
   /**
    * Delete an image
    *
-   * Refused while VMs use it. Unused content is deleted later.
+   * For its owner, people of the namespace it was made in, and administrators; a protected image only for administrators. Refused while VMs use it. Unused content is deleted later.
    *
    * `DELETE /api/v1/namespaces/{namespace}/images/{image}`
    */
@@ -1283,6 +1301,21 @@ export interface Methods {
     /** There are more items: pass this value */
     continue?: string
   }>
+  /**
+   * Protect an image
+   *
+   * Only administrators delete a protected image or commit to it. Built-in images are protected.
+   *
+   * `POST /api/v1/namespaces/{namespace}/images/{image}/protection`
+   */
+  protectImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+      body: ImageProtection
+    },
+  ): Promise<Image>
   /**
    * Cache an image on nodes
    *
@@ -1389,7 +1422,7 @@ export interface Methods {
   /**
    * Delete an ISO
    *
-   * Refused while VMs use it. Unused content is deleted later.
+   * For its owner, people of the namespace it was made in, and administrators. Refused while VMs use it. Unused content is deleted later.
    *
    * `DELETE /api/v1/namespaces/{namespace}/isos/{iso}`
    */

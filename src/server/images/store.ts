@@ -15,16 +15,16 @@ import type { ContentStore } from '../../images/content/content.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../../rules/image-names.ts'
-import { diskSize, roughSize } from '../../rules/sizes.ts'
+import { type Caller, reasonAgainstDeletingImage } from '../../rules/ownership.ts'
 import type { Collection } from '../../store/collection.ts'
 import { caughtUp, currentRev } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import { type ImageRecord, isReady } from '../../store/records/fleet-records.ts'
-import { versionsOf } from '../../store/records/image-versions.ts'
+import { type ImageRecord, isProtected, isReady } from '../../store/records/fleet-records.ts'
 import { type Entry, ignoreLost, isFault, type Store } from '../../store/store.ts'
 import { type Listing, listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
 import type { ImageContents } from './contents.ts'
+import { seenVms, shownDescription, shownImage, vmsText } from './shown-image.ts'
 import type { ImageUses } from './uses.ts'
 
 interface ImageKind {
@@ -48,7 +48,7 @@ interface ImageStoreParts extends ImageKind {
 /** Who asks, from where, when, and by which request. */
 export interface Asked {
   readonly namespace: string
-  readonly owner: string
+  readonly caller: Caller
   readonly now: Date
   readonly requestKey: string | undefined
 }
@@ -83,20 +83,6 @@ export function amongServers({
   }
 }
 
-const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> => ({
-  version: record.version ?? 1,
-  versions: versionsOf(record).map(({ version, at, content, vm }) => ({
-    version,
-    createdAt: at,
-    ...(content !== undefined && { checksum: content }),
-    ...(vm !== undefined && { vm }),
-  })),
-  ...(record.parent && { parent: record.parent }),
-  ...(record.capture && {
-    capture: { kind: record.capture.kind, vm: `${record.capture.vm.namespace}/${record.capture.vm.name}` },
-  }),
-})
-
 export class ImageStore {
   readonly #parts: ImageStoreParts
 
@@ -104,33 +90,19 @@ export class ImageStore {
     this.#parts = parts
   }
 
-  readonly shown = ({ value, rev }: Entry<ImageRecord>): Image => ({
-    name: value.name,
-    description: value.description,
-    type: value.architecture,
-    ...(this.#parts.noun === 'images' && { os: value.os ?? 'other' }),
-    size: diskSize(value.sizeBytes),
-    ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
-    state: value.state ?? 'Ready',
-    ...progressOf(value),
-    ...(value.warning !== undefined && { warning: value.warning }),
-    owner: value.owner,
-    source: value.source ?? 'built-in',
-    sourceType: value.sourceType ?? 'local',
-    ...(value.sourceNamespace !== undefined && { sourceNamespace: value.sourceNamespace }),
-    ...(value.content !== undefined && { checksum: value.content }),
-    usedBy: this.#parts.uses.of(value.name),
-    ...(this.#parts.noun === 'images' && lineageOf(value)),
-    lastUpdatedTimestamp: value.updatedAt,
-    resourceVersion: rev,
-  })
+  shown(entry: Entry<ImageRecord>, caller: Caller): Image {
+    const { noun, uses } = this.#parts
+    return shownImage(entry, { noun, vms: uses.of(entry.value.name), caller })
+  }
 
-  /** Also notifies when the users of one change, which its record does not show. */
-  listed(): Listing<Image> {
+  /** Also notifies when the users of one change, which its record does not show. `rolesRev`: see Roles. */
+  listed(caller: Caller, rolesRev: () => string): Listing<Image> {
     const { collection, uses } = this.#parts
     return {
-      ...listing(collection, '', this.shown),
+      ...listing(collection, '', (entry) => this.shown(entry, caller)),
       isDerived: true,
+      // Whoever gets into a namespace sees more of images that have not changed.
+      ...(caller.roleIn(undefined) !== 'admin' && { visibleRev: rolesRev }),
       extraChanges: (notify) => uses.subscribe((names) => notify(names.map((name) => collection.key('', name)))),
     }
   }
@@ -156,12 +128,12 @@ export class ImageStore {
   }
 
   /** Names are unique by the key of the record, whoever else creates one at the same time. */
-  async create(record: NewImage, { namespace, owner, now, requestKey }: Asked): Promise<Made> {
+  async create(record: NewImage, { namespace, caller, now, requestKey }: Asked): Promise<Made> {
     const { collection, server } = this.#parts
     const at = timestamp(now)
     const whole: ImageRecord = {
       ...record,
-      owner,
+      owner: caller.name,
       createdAt: at,
       updatedAt: at,
       sourceNamespace: namespace,
@@ -190,7 +162,9 @@ export class ImageStore {
     const made = await this.create(
       {
         name: to.name,
-        description: to.description ?? `Copied from ${source.description || source.name}`.slice(0, 1_024),
+        description:
+          to.description ??
+          `Copied from ${shownDescription(source.description, asked.caller) || source.name}`.slice(0, 1_024),
         architecture,
         ...(os && { os }),
         sizeBytes,
@@ -223,16 +197,24 @@ export class ImageStore {
     return this.change(this.existing(name), (record) => ({ ...record, description, updatedAt: timestamp(now) }))
   }
 
-  async remove(name: string): Promise<Status> {
+  /** `isProtected`: only administrators delete it or commit to it. */
+  protect(name: string, isOn: boolean, now: Date): Promise<Entry<ImageRecord>> {
+    return this.change(this.existing(name), (record) => ({ ...record, protected: isOn, updatedAt: timestamp(now) }))
+  }
+
+  async remove(name: string, caller: Caller): Promise<Status> {
     const { collection, uses, noun } = this.#parts
-    this.existing(name)
+    this.#assertMayRemove(this.existing(name).value, caller)
     // A VM that another server has just written uses it, too.
     await this.#parts.caughtUp?.()
     await collection.change(collection.key('', name), () => {
       const entry = this.existing(name)
+      this.#assertMayRemove(entry.value, caller)
       const users = uses.of(name)
-      if (users.length > 0)
-        throw this.#conflict(name, `is used by ${listed(users)}`, 'Delete these VMs first: svc3 vm delete')
+      if (users.length > 0) {
+        const hint = 'Delete these VMs first: svc3 vm delete'
+        throw this.#conflict(name, `is used by ${vmsText(seenVms(users, caller))}`, hint)
+      }
       // A pull and a save end when their record does; a commit would leave a VM that is being written into nothing.
       const isEnded = entry.value.pull !== undefined || entry.value.capture?.kind === 'save'
       if (entry.value.state === 'Updating' && !isEnded)
@@ -283,6 +265,21 @@ export class ImageStore {
     )
   }
 
+  #assertMayRemove(record: ImageRecord, caller: Caller): void {
+    const { noun, word } = this.#parts
+    const { name, owner, sourceNamespace } = record
+    const image = { owner, sourceNamespace, isProtected: noun === 'images' && isProtected(record) }
+    const reason = reasonAgainstDeletingImage(caller, image)
+    if (!reason) return
+    if (reason === 'protected') throw protectedImage(name, 'delete it')
+    const who = 'only its owner, people of that namespace and administrators'
+    throw new ApiError('Forbidden', `Forbidden: ${word} ${name} was made in another namespace; ${who} may delete it`, {
+      kind: noun,
+      name,
+      hint: 'Ask its owner or a cluster administrator',
+    })
+  }
+
   #conflict(name: string, what: string, hint: string): ApiError {
     const { noun } = this.#parts
     return new ApiError('Conflict', `${recordName(noun, name)} ${what}`, { kind: noun, name, hint })
@@ -298,14 +295,15 @@ export class ImageStore {
   }
 }
 
+export const protectedImage = (name: string, what: 'delete it' | 'commit to it'): ApiError =>
+  new ApiError('Forbidden', `Forbidden: image ${name} is protected; only administrators may ${what}`, {
+    kind: 'images',
+    name,
+    hint: 'Ask a cluster administrator, or work on a copy: svc3 image copy, svc3 vm save',
+  })
+
 const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): boolean =>
   requestKey !== undefined && value.requestKey === requestKey
-
-const mostNamed = 10
-export const listed = (names: readonly string[]): string =>
-  names.length <= mostNamed
-    ? names.join(', ')
-    : `${names.slice(0, mostNamed).join(', ')} and ${names.length - mostNamed} more`
 
 /**
  * What a server that died was about to take in: its file is gone with it. A server does this for itself before it takes
@@ -321,14 +319,5 @@ export async function forgetUploads(
       if (state === 'Updating' && sourceType === 'userUpload' && content === undefined && isGone(server))
         await collection.delete(entry).catch(ignoreLost)
     }
-  }
-}
-
-/** How far it is, and what it waits for, or why there is no more to wait for. */
-function progressOf({ progress, errorMessage }: ImageRecord): Pick<Image, 'progress' | 'errorMessage'> {
-  const said = errorMessage ?? progress?.phase
-  return {
-    ...(progress && { progress: { percent: progress.percent, bytes: progress.bytes } }),
-    ...(said !== undefined && { errorMessage: said }),
   }
 }

@@ -63,13 +63,13 @@ export async function receiveImage(
     },
     asked,
   )
-  if (isRepeated) return new Answer(201, store.shown(entry), true)
+  if (isRepeated) return new Answer(201, store.shown(entry, asked.caller), true)
   try {
     failpoint('upload.recorded')
     using _ = services.uploads.hold()
     const stored = (): void => failpoint('upload.stored')
     const take = (options: ImportOptions): Promise<Imported> => importFile(file, options)
-    return store.shown(await takeIn(services, { store, entry, firmware, signal: ending, take, stored }))
+    return store.shown(await takeIn(services, { store, entry, firmware, signal: ending, take, stored }), asked.caller)
   } catch (error) {
     await store.forget(entry)
     throw refusalOf(error, noun, ending)

@@ -7,7 +7,6 @@ import type * as t from 'typebox'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { RemoteItems } from '../../api/images/image-operations.ts'
 import type { Image } from '../../api/images/images.ts'
-import { displayName, type Principal } from '../../auth/principal.ts'
 import { WrongContentError } from '../../images/content/content.ts'
 import { DiskFullError, temporaryName } from '../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
@@ -16,6 +15,7 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { isImageName } from '../../rules/image-names.ts'
+import type { Caller } from '../../rules/ownership.ts'
 import { diskSize } from '../../rules/sizes.ts'
 import type { ImageRecord, PullRecord, RegistryPull, RemotePull } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
@@ -53,7 +53,7 @@ interface PullRequest {
   readonly name?: string | undefined
   readonly description?: string | undefined
   readonly namespace: string
-  readonly principal: Principal
+  readonly caller: Caller
   readonly now: Date
   readonly requestKey: string | undefined
 }
@@ -76,7 +76,7 @@ export async function beginPull(
   { store }: Kind,
   request: PullRequest,
 ): Promise<Answer<Image>> {
-  const { kind, wanted, namespace, principal, now, requestKey } = request
+  const { kind, wanted, namespace, caller, now, requestKey } = request
   if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, requestKey)
   const isReference = kind === 'image' && isFromRegistry(services, wanted)
   const found = isReference
@@ -86,9 +86,9 @@ export async function beginPull(
   if (!isImageName(name)) throw nameless(name)
   const { entry, isRepeated } = await store.create(
     { ...found, name, description },
-    { namespace, owner: displayName(principal), now, requestKey },
+    { namespace, caller, now, requestKey },
   )
-  return new Answer(202, store.shown(entry), isRepeated)
+  return new Answer(202, store.shown(entry, caller), isRepeated)
 }
 
 async function remotePullOf({ remotes, ending }: OfferServices, kind: RemoteKind, wanted: string): Promise<NewImage> {

@@ -4,20 +4,23 @@ import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
+import { type Caller, mayCommitTo, maySee } from '../../rules/ownership.ts'
 import { powerAfter } from '../../rules/vm-actions.ts'
 import { changeCaptured, withoutCapture } from '../../store/records/captures.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import {
   type ImageCapture,
   type ImageRecord,
+  isProtected,
   isReady,
   type VmCapture,
   type VmRecord,
 } from '../../store/records/fleet-records.ts'
-import { parentOfSaved } from '../../store/records/image-versions.ts'
+import { parentOfSaved, savedFrom, vmName } from '../../store/records/image-versions.ts'
 import { changeVm, withDesired } from '../../store/records/vms.ts'
 import type { Entry, Store } from '../../store/store.ts'
-import { type Asked, type ImageStore, listed, type Made } from '../images/store.ts'
+import { seenVms, vmsText } from '../images/shown-image.ts'
+import { type Asked, type ImageStore, type Made, protectedImage } from '../images/store.ts'
 import { assertMay } from './refusals.ts'
 
 const gib = 2 ** 30
@@ -44,7 +47,7 @@ export async function saveVm(services: CaptureServices, images: ImageStore, savi
   const made = await images.create(
     {
       name: image,
-      description: saving.description || `Saved from VM ${name} in namespace ${namespace}.`,
+      description: saving.description || savedFrom({ namespace, name }),
       architecture: shape.architecture,
       // Of the same guest as the image; what its node packs says so again, also where the image is no record of ours.
       ...(from?.os && { os: from.os }),
@@ -73,13 +76,14 @@ export async function saveVm(services: CaptureServices, images: ImageStore, savi
 
 interface Committing {
   readonly vm: Entry<VmRecord>
+  readonly caller: Caller
   readonly description: string | undefined
   readonly now: Date
   readonly requestKey: string | undefined
 }
 
 export async function commitVm(services: CaptureServices, images: ImageStore, committing: Committing): Promise<Made> {
-  const { vm, description, requestKey } = committing
+  const { vm, caller, description, requestKey } = committing
   const { shape } = vm.value
   const isAgain = isRepeated(vm.value, requestKey)
   if (!isAgain) assertMay('commit', vm.value)
@@ -91,7 +95,7 @@ export async function commitVm(services: CaptureServices, images: ImageStore, co
   const unlock = () => changeCaptured(services.collections, { id: capture.id, image: shape.image }, withoutCapture)
   try {
     failpoint('captures.commit.locked')
-    if (shape.architecture === 'amd64') await assertAlone(services, vm.value)
+    if (shape.architecture === 'amd64') await assertAlone(services, vm.value, caller)
     await attach(
       services,
       vm,
@@ -137,7 +141,7 @@ const captureOf = (
 async function lock(
   { collections }: Pick<CaptureServices, 'collections'>,
   images: ImageStore,
-  { vm, now, requestKey }: Committing,
+  { vm, caller, now, requestKey }: Committing,
 ): Promise<{ entry: Entry<ImageRecord>; capture: ImageCapture }> {
   const capture = captureOf('commit', vm.value, { now, requestKey })
   const { image } = vm.value.shape
@@ -145,9 +149,9 @@ async function lock(
     const record = images.existing(image).value
     const held = record.capture
     if (held && requestKey !== undefined && held.requestKey === requestKey) return record
-    if (held || !isReady(record)) throw beingWritten(record)
-    const { errorMessage: _, ...rest } = record
-    return { ...rest, state: 'Updating', progress: nothingYet, capture }
+    if (!mayCommitTo(caller, { isProtected: isProtected(record) })) throw protectedImage(image, 'commit to it')
+    if (held || !isReady(record)) throw beingWritten(record, caller)
+    return { ...withoutCapture(record), state: 'Updating', progress: nothingYet, capture }
   })
   return { entry, capture: entry.value.capture ?? capture }
 }
@@ -156,14 +160,18 @@ async function lock(
  * Intel: no other VM may use the image. Asked of the store itself, after the lock: a deployment that wrote its record
  * before is in this list, and one that writes it later sees the lock.
  */
-async function assertAlone({ store, collections }: CaptureServices, { uid, shape }: VmRecord): Promise<void> {
+async function assertAlone(
+  { store, collections }: CaptureServices,
+  { uid, shape }: VmRecord,
+  caller: Caller,
+): Promise<void> {
   const { entries } = await store.list(collections.vms.prefix)
   const others = entries
     .map(({ value }) => value as unknown as VmRecord)
     .filter((other) => other.uid !== uid && other.shape.image === shape.image)
-    .map(({ namespace, name }) => `${namespace}/${name}`)
+    .map(vmName)
   if (others.length === 0) return
-  throw new ApiError('Conflict', `Image ${shape.image} is also used by ${listed(others)}`, {
+  throw new ApiError('Conflict', `Image ${shape.image} is also used by ${vmsText(seenVms(others, caller))}`, {
     kind: 'images',
     name: shape.image,
     hint: 'Delete those VMs first, or save this one as a new image: svc3 vm save',
@@ -194,9 +202,11 @@ export async function attach(
   })
 }
 
-const beingWritten = ({ name, state, capture }: ImageRecord): ApiError =>
-  new ApiError(
-    'Conflict',
-    capture ? `VM ${capture.vm.name} is being committed to image ${name}` : `Image ${name} is ${state}`,
-    { kind: 'images', name, hint: `Wait until it is Ready: svc3 image list ${name}` },
-  )
+function beingWritten({ name, state, capture }: ImageRecord, caller: Caller): ApiError {
+  const vm = capture && (maySee(caller, capture.vm.namespace) ? `VM ${capture.vm.name}` : 'A VM in another namespace')
+  return new ApiError('Conflict', vm ? `${vm} is being committed to image ${name}` : `Image ${name} is ${state}`, {
+    kind: 'images',
+    name,
+    hint: `Wait until it is Ready: svc3 image list ${name}`,
+  })
+}

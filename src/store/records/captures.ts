@@ -25,7 +25,7 @@ export async function changeCaptured(
 
 /** As it is when nothing is on its way into it. */
 export function withoutCapture(record: ImageRecord): ImageRecord {
-  const { capture: _, progress: __, state: ___, errorMessage: ____, ...rest } = record
+  const { capture: _, progress: __, state: ___, errorMessage: ____, errorNamespace: _____, ...rest } = record
   return rest
 }
 
@@ -59,6 +59,7 @@ export function failImage(
     ...withoutCapture(record),
     ...afterFailure[kind],
     errorMessage: problem,
+    ...(record.capture && { errorNamespace: record.capture.vm.namespace }),
     updatedAt: at,
   }))
 }

@@ -178,14 +178,18 @@ export interface ImageRecord {
   readonly state?: Image['state']
   /** While it is Updating. `phase`: what it waits for. */
   readonly progress?: { readonly percent: number; readonly bytes: number; readonly phase?: string }
-  /** Why it is Failed. */
+  /** Why it is Failed, or why the last commit failed. */
   readonly errorMessage?: string
+  /** That of the VM that could not be saved or committed: `errorMessage` may name it. */
+  readonly errorNamespace?: string
   /** Why its disk will not boot, by its partitions when it was taken in. */
   readonly warning?: string
   /** Absent: it came with svc3. */
   readonly source?: string
   readonly sourceType?: Image['sourceType']
   readonly sourceNamespace?: string
+  /** Only administrators delete it or commit to it. Absent: if it came with svc3. */
+  readonly protected?: boolean
   /** Of an upload, where servers share the records: the one that takes it in. */
   readonly server?: string
   /** What is on its way into it: the only one, and until it has come to its end the image is Updating. */
@@ -217,6 +221,8 @@ export interface ImageCapture {
   readonly requestKey?: string
   readonly vm: { readonly namespace: string; readonly name: string; readonly uid: string }
 }
+
+export const isProtected = (image: ImageRecord): boolean => image.protected ?? image.source === undefined
 
 /** What a commit is about to replace is there until then. */
 export const isDeployable = (image: ImageRecord): boolean =>

@@ -1,4 +1,5 @@
-// The versions of an image and what it was made from, kept in its own record: events are forgotten, these are not.
+// The versions of an image and what it was made from, kept in its own record: events are forgotten, these are not. The
+// names of VMs in it end with their namespace.
 import type { Image } from '../../api/images/images.ts'
 import type { ImageRecord, ImageVersion, VmRecord } from './fleet-records.ts'
 
@@ -29,3 +30,40 @@ export function parentOfSaved(vm: VmRecord, image: ImageRecord | undefined): Non
     vm: vmName(vm),
   }
 }
+
+export const namespaceOf = (vm: string): string => vm.slice(0, vm.indexOf('/'))
+
+/** The description of a saved image that nobody described. */
+export const savedFrom = ({ namespace, name }: { namespace: string; name: string }): string =>
+  `Saved from VM ${name} in namespace ${namespace}.`
+const savedForm = /Saved from VM [a-z0-9.-]{1,63} in namespace ([a-z0-9-]{1,63})\./g
+
+/** Copies say what they were copied from, too. */
+export const descriptionWithout = (description: string, isHidden: (namespace: string) => boolean): string =>
+  description.replace(savedForm, (text, namespace: string) =>
+    isHidden(namespace) ? 'Saved from a VM in another namespace.' : text,
+  )
+
+/** An image outlives the namespace that it was made in; a namesake made later gets no names, and no say. */
+export function withoutNamesOf(record: ImageRecord, isGone: (namespace: string) => boolean): ImageRecord {
+  const { sourceNamespace = '', errorNamespace = sourceNamespace, versions, parent } = record
+  const kept = <V extends { readonly vm?: string }>(each: V): V =>
+    without(each, isGone(namespaceOf(each.vm ?? '')), 'vm')
+  const isSourceGone = isGone(sourceNamespace)
+  const next = {
+    ...record,
+    description: descriptionWithout(record.description, isGone),
+    ...(isSourceGone && record.sourceType === 'vm' && { source: '' }),
+    ...(versions && { versions: versions.map(kept) }),
+    ...(parent && { parent: kept(parent) }),
+  }
+  return without(
+    without(next, isSourceGone, 'sourceNamespace'),
+    isGone(errorNamespace),
+    'errorMessage',
+    'errorNamespace',
+  )
+}
+
+const without = <T extends object>(from: T, isMeant: boolean, ...fields: readonly (keyof T)[]): T =>
+  isMeant ? (Object.fromEntries(Object.entries(from).filter(([name]) => !fields.includes(name as keyof T))) as T) : from

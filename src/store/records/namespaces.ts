@@ -1,8 +1,10 @@
 // What belongs to a namespace, and the end of one: everything in it goes first, and a crash on the way is no harm.
+import { isDeepStrictEqual } from 'node:util'
 import type { Collection } from '../collection.ts'
 import { type Entry, ignoreLost, isFault } from '../store.ts'
 import type { Collections, NamespaceRecord } from './collections.ts'
 import type { EventRecord } from './events.ts'
+import { withoutNamesOf } from './image-versions.ts'
 
 /** As in rules/names.ts, which the store may not import. */
 const defaultNamespace = 'svc-default'
@@ -43,6 +45,7 @@ export async function removeNamespace(collections: Collections, entry: Entry<Nam
     return blockers
   }
   for (const collection of inside(collections)) await sweep(collection, () => collection.list(plain.name))
+  await forgetNames(collections, (namespace) => namespace === plain.name)
   await archiveEvents(collections, plain.name)
   await collections.namespaces.delete(marked).catch(ignoreLost)
   return []
@@ -63,6 +66,16 @@ async function archiveEvents({ events }: Collections, namespace: string): Promis
   for (const entry of entries) if (entry.value.heldBy === undefined) await events.delete(entry).catch(ignoreLost)
 }
 
+/** Images and ISOs stay: they belong to the cluster. */
+async function forgetNames({ images, isos }: Collections, isGone: (namespace: string) => boolean): Promise<void> {
+  for (const collection of [images, isos])
+    for (const { key } of collection.list())
+      await collection.change(key, (record) => {
+        const next = record && withoutNamesOf(record, isGone)
+        return isDeepStrictEqual(next, record) ? undefined : next
+      })
+}
+
 /** What a crash left behind in namespaces that are gone. */
 export async function removeStrays(collections: Collections): Promise<void> {
   for (const collection of inside(collections)) {
@@ -72,6 +85,9 @@ export async function removeStrays(collections: Collections): Promise<void> {
     }
     await sweep(collection, () => collection.list().filter(isStray))
   }
+  const isGone = (namespace: string): boolean =>
+    namespace !== '' && collections.namespaces.get('', namespace) === undefined
+  await forgetNames(collections, isGone)
 }
 
 async function sweep(collection: Collection<unknown>, left: () => readonly Entry<unknown>[]): Promise<void> {

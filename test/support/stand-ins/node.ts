@@ -122,6 +122,8 @@ export async function addImage(service: TestService, name: string, architecture:
     architecture,
     sizeBytes: 2 ** 30,
     owner: 'test',
+    source: 'test',
+    sourceNamespace: 'svc-default',
     createdAt: at,
     updatedAt: at,
   }

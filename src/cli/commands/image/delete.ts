@@ -5,7 +5,9 @@ import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
-  description: 'Refused while VMs use it. If one of several cannot be deleted, the others still are.',
+  description:
+    'For the owner of the image, people of the namespace it was made in, and administrators. Refused while VMs use it. If one of ' +
+    'several cannot be deleted, the others still are.',
   arguments: {
     names: { value: 'NAME', description: 'images to delete', names: 'images', required: true, repeatable: true },
   },

@@ -3,6 +3,7 @@ import type { Image } from '../../../api/images/images.ts'
 import * as api from '../../../api/images/images.ts'
 import type { Operation } from '../../../api/operation.ts'
 import type { Client, ListOperation } from '../../../client/client.ts'
+import { vmsElsewhere } from '../../../rules/ownership.ts'
 import type { Column } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
 
@@ -52,6 +53,9 @@ export const columns: readonly Column<Image>[] = [
   { header: 'ERROR', wide: true, cell: (image) => image.errorMessage },
 ]
 
+const usersOf = ({ usedBy, usedElsewhere }: Image): string[] =>
+  usedElsewhere === undefined ? usedBy : [...usedBy, vmsElsewhere(usedElsewhere)]
+
 /** Of ISOs, too. */
 export const fields: readonly Field<Image>[] = [
   { label: 'Name', value: (image) => image.name },
@@ -69,6 +73,7 @@ export const fields: readonly Field<Image>[] = [
   { label: 'Made from', value: ({ parent }) => parent?.image },
   { label: 'Owner', value: (image) => image.owner },
   { label: 'Updated', value: (image) => ({ time: image.lastUpdatedTimestamp }) },
-  { label: 'Used by', value: (image) => image.usedBy },
+  { label: 'Protected', value: (image) => (image.protected ? 'yes' : undefined) },
+  { label: 'Used by', value: usersOf },
   { label: 'Checksum', value: (image) => image.checksum },
 ]

@@ -22,7 +22,11 @@ export const command = defineCommand({
       nameOf: ({ name }) => name,
       wanted: names,
       // Behind the others, which scripts know by their places.
-      columns: [...columns, { header: 'OS', wide: true, cell: (image) => image.os }],
+      columns: [
+        ...columns,
+        { header: 'OS', wide: true, cell: (image) => image.os },
+        { header: 'PROTECTED', wide: true, cell: (image) => (image.protected ? 'yes' : 'no') },
+      ],
       none: 'No images in the cluster.',
     })
     // The column is for scripts, too, and has nothing but the state.

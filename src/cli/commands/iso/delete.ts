@@ -5,7 +5,9 @@ import { yesOption } from '../../confirm.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
-  description: 'Refused while VMs use it. If one of several cannot be deleted, the others still are.',
+  description:
+    'For the owner of the ISO, people of the namespace it was made in, and administrators. Refused while VMs use it. If one of ' +
+    'several cannot be deleted, the others still are.',
   arguments: {
     names: { value: 'NAME', description: 'ISOs to delete', names: 'isos', required: true, repeatable: true },
   },

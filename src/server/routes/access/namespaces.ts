@@ -46,7 +46,7 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
             '',
             shown,
             ({ name }) => mayCall(roles.roleOf(principal, realNamespace(name, aliases)), 'dev'),
-            () => collections.roleBindings.view.revOf(),
+            roles.rev,
           ),
 
     getNamespace: ({ params }) => shown(existing(params.namespace)),

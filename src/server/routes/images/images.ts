@@ -3,7 +3,9 @@ import type { Architecture } from '../../../api/architecture.ts'
 import { ApiError, badRequest } from '../../../api/errors.ts'
 import type { CopyInput } from '../../../api/images/image-operations.ts'
 import type * as api from '../../../api/images/images.ts'
-import { displayName } from '../../../auth/principal.ts'
+import type { Principal } from '../../../auth/principal.ts'
+import { callerOf, type Roles } from '../../../auth/roles.ts'
+import type { Caller } from '../../../rules/ownership.ts'
 import { diskSizeRule, parseDiskSize } from '../../../rules/sizes.ts'
 import { demoImage } from '../../../store/records/demo-image.ts'
 import { Answer } from '../../http/answer.ts'
@@ -13,13 +15,14 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 
 const noun = 'images'
 
-export function images(services: KindServices & UploadServices): HandlersOf<typeof api> {
+export function images(services: KindServices & UploadServices & { readonly roles: Roles }): HandlersOf<typeof api> {
   const { store, contents, take } = imageKinds(services).image
+  const by = (principal: Principal): Caller => callerOf(services.roles, principal)
 
   return {
-    listImages: () => store.listed(),
+    listImages: ({ principal }) => store.listed(by(principal), services.roles.rev),
 
-    getImage: ({ params: { image } }) => store.shown(store.existing(image)),
+    getImage: ({ params: { image }, principal }) => store.shown(store.existing(image), by(principal)),
 
     async generateImage({
       params: { namespace },
@@ -38,39 +41,42 @@ export function images(services: KindServices & UploadServices): HandlersOf<type
       const source = { source: 'generated', sourceType: 'generated' } as const
       const { entry, isRepeated } = await store.create(
         { name, description: description ?? '', architecture, ...(os && { os }), ...empty, ...source },
-        { namespace, owner: displayName(principal), now, requestKey },
+        { namespace, caller: by(principal), now, requestKey },
       )
-      return new Answer(202, store.shown(entry), isRepeated)
+      return new Answer(202, store.shown(entry, by(principal)), isRepeated)
     },
 
     async addDemoImage({ params: { namespace }, body: { type, image = 'tiny' }, principal, now, requestKey }) {
       const record = demoImage(image, type)
       const found = services.collections.images.get('', record.name)
-      if (found && found.value.recipe === record.recipe) return new Answer(200, store.shown(found), true)
+      if (found && found.value.recipe === record.recipe) return new Answer(200, store.shown(found, by(principal)), true)
       // Other drivers cannot build it: Macs have no Debian packages.
       const nodes = services.collections.nodes.view.range().map(({ value }) => value.report)
       if (!nodes.some((report) => report?.architecture === type && report.driver !== 'apple'))
         throw noBuilder(record.name, type)
       const { entry, isRepeated } = await store.create(record, {
         namespace,
-        owner: displayName(principal),
+        caller: by(principal),
         now,
         requestKey,
       })
-      return new Answer(201, store.shown(entry), isRepeated)
+      return new Answer(201, store.shown(entry, by(principal)), isRepeated)
     },
 
     async copyImage({ params: { namespace, image }, body, principal, now, requestKey }) {
       const to = { name: newName(body), description: body.description }
-      const owner = displayName(principal)
-      const { entry, isRepeated } = await store.copy(image, to, { namespace, owner, now, requestKey })
-      return new Answer(202, store.shown(entry), isRepeated)
+      const caller = by(principal)
+      const { entry, isRepeated } = await store.copy(image, to, { namespace, caller, now, requestKey })
+      return new Answer(202, store.shown(entry, by(principal)), isRepeated)
     },
 
-    describeImage: async ({ params: { image }, body: { description }, now }) =>
-      store.shown(await store.describe(image, description, now)),
+    describeImage: async ({ params: { image }, body: { description }, principal, now }) =>
+      store.shown(await store.describe(image, description, now), by(principal)),
 
-    deleteImage: ({ params: { image } }) => store.remove(image),
+    protectImage: async ({ params: { image }, body: { protected: isOn }, principal, now }) =>
+      store.shown(await store.protect(image, isOn, now), by(principal)),
+
+    deleteImage: ({ params: { image }, principal }) => store.remove(image, by(principal)),
 
     downloadImage: ({ params: { image }, query: { format } }) => store.download(image, format),
 
@@ -79,7 +85,7 @@ export function images(services: KindServices & UploadServices): HandlersOf<type
         store,
         upload,
         noun,
-        asked: { namespace, owner: displayName(principal), now, requestKey },
+        asked: { namespace, caller: by(principal), now, requestKey },
         take,
       }),
   }

@@ -1,6 +1,8 @@
 // Handlers of ISOs, which belong to the cluster: copy, upload, describe, download, delete.
 import type * as api from '../../../api/images/isos.ts'
-import { displayName } from '../../../auth/principal.ts'
+import type { Principal } from '../../../auth/principal.ts'
+import { callerOf, type Roles } from '../../../auth/roles.ts'
+import type { Caller } from '../../../rules/ownership.ts'
 import { Answer } from '../../http/answer.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { receiveImage, type UploadServices } from '../../images/uploads.ts'
@@ -9,25 +11,26 @@ import { newName } from './images.ts'
 
 const noun = 'isos'
 
-export function isos(services: KindServices & UploadServices): HandlersOf<typeof api> {
+export function isos(services: KindServices & UploadServices & { readonly roles: Roles }): HandlersOf<typeof api> {
   const { store, take } = imageKinds(services).iso
+  const by = (principal: Principal): Caller => callerOf(services.roles, principal)
 
   return {
-    listIsos: () => store.listed(),
+    listIsos: ({ principal }) => store.listed(by(principal), services.roles.rev),
 
-    getIso: ({ params: { iso } }) => store.shown(store.existing(iso)),
+    getIso: ({ params: { iso }, principal }) => store.shown(store.existing(iso), by(principal)),
 
     async copyIso({ params: { namespace, iso }, body, principal, now, requestKey }) {
       const to = { name: newName(body), description: body.description }
-      const owner = displayName(principal)
-      const { entry, isRepeated } = await store.copy(iso, to, { namespace, owner, now, requestKey })
-      return new Answer(202, store.shown(entry), isRepeated)
+      const caller = by(principal)
+      const { entry, isRepeated } = await store.copy(iso, to, { namespace, caller, now, requestKey })
+      return new Answer(202, store.shown(entry, caller), isRepeated)
     },
 
-    describeIso: async ({ params: { iso }, body: { description }, now }) =>
-      store.shown(await store.describe(iso, description, now)),
+    describeIso: async ({ params: { iso }, body: { description }, principal, now }) =>
+      store.shown(await store.describe(iso, description, now), by(principal)),
 
-    deleteIso: ({ params: { iso } }) => store.remove(iso),
+    deleteIso: ({ params: { iso }, principal }) => store.remove(iso, by(principal)),
 
     downloadIso: ({ params: { iso } }) => store.download(iso),
 
@@ -36,7 +39,7 @@ export function isos(services: KindServices & UploadServices): HandlersOf<typeof
         store,
         upload,
         noun,
-        asked: { namespace, owner: displayName(principal), now, requestKey },
+        asked: { namespace, caller: by(principal), now, requestKey },
         take,
       }),
   }

@@ -3,11 +3,13 @@ import fs from 'node:fs/promises'
 import { ApiError, invalid, notFound, success } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import type * as api from '../../../api/images/uploads.ts'
-import { callerKey, displayName, type Principal } from '../../../auth/principal.ts'
+import { callerKey, type Principal } from '../../../auth/principal.ts'
+import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { DiskFullError, temporaryName } from '../../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../../images/qcow2/header.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
+import type { Caller } from '../../../rules/ownership.ts'
 import { expiryOf } from '../../../rules/retention.ts'
 import { isReady } from '../../../store/records/fleet-records.ts'
 import { type ForwardServices, leavePlace, takePlace } from '../../cluster/forward-request.ts'
@@ -23,7 +25,7 @@ const noun = 'uploads'
 
 type ResumableUploadServices = KindServices &
   UploadServices &
-  ForwardServices & { readonly partialUploads: PartialUploads }
+  ForwardServices & { readonly partialUploads: PartialUploads; readonly roles: Roles }
 
 export function uploads(services: ResumableUploadServices): HandlersOf<typeof api> {
   const { partialUploads, ending, uploads: temporary } = services
@@ -46,14 +48,14 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
     expiresAt: timestamp(expiryOf('upload', updatedAt)),
   })
 
-  async function finish(upload: PartialUpload, owner: string, now: Date, sha256: string | undefined) {
+  async function finish(upload: PartialUpload, caller: Caller, now: Date, sha256: string | undefined) {
     const { id, kind, name, size, type = 'amd64', firmware, os, description = '', namespace } = upload
     const { store, noun: made, take } = kinds[kind]
     const requestKey = `upload ${id}`
-    const asked = { namespace, owner, now, requestKey }
+    const asked = { namespace, caller, now, requestKey }
     const before = upload.isDone ? store.existing(name) : undefined
     if (before?.value.requestKey === requestKey && isReady(before.value))
-      return new Answer(201, store.shown(before), true)
+      return new Answer(201, store.shown(before, caller), true)
     const offset = await partialUploads.offset(id)
     if (offset !== size)
       throw new ApiError('Conflict', `Upload is incomplete: ${offset} of ${size} bytes received`, {
@@ -81,7 +83,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       },
       asked,
     )
-    if (isRepeated) return new Answer(201, store.shown(entry), true)
+    if (isRepeated) return new Answer(201, store.shown(entry, caller), true)
     // By a second name of the file: cut off here, all that was sent is still there.
     const file = await temporaryName(temporary.folder)
     try {
@@ -98,7 +100,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
         take: (options) => take(file, options),
       })
       await partialUploads.finish(upload)
-      return store.shown(ready)
+      return store.shown(ready, caller)
     } catch (error) {
       await store.forget(entry)
       // What was sent is of no use, or in the way: on a full disk nothing else could be written either.
@@ -147,8 +149,8 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
 
     async finishUpload({ params: { upload: id, namespace }, body: { sha256 }, principal, now }) {
       const upload = await existing(id, namespace, principal)
-      const running =
-        finishing.get(id) ?? finish(upload, displayName(principal), now, sha256).finally(() => finishing.delete(id))
+      const caller = callerOf(services.roles, principal)
+      const running = finishing.get(id) ?? finish(upload, caller, now, sha256).finally(() => finishing.delete(id))
       finishing.set(id, running)
       return running
     },

@@ -2,7 +2,7 @@
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'
-import type { Roles } from '../../../auth/roles.ts'
+import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseTtl } from '../../../rules/durations.ts'
 import { mayDelete } from '../../../rules/ownership.ts'
@@ -207,16 +207,18 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
 
     async saveVm({ params, body: { imageName, description }, principal, now, requestKey }) {
       const vm = existing(params.namespace, params.vm)
-      const asked = { namespace: params.namespace, owner: displayName(principal), now, requestKey }
+      const caller = callerOf(roles, principal)
+      const asked = { namespace: params.namespace, caller, now, requestKey }
       const { entry, isRepeated } = await saveVm(services, images, { vm, imageName, description, asked })
-      return new Answer(202, images.shown(entry), isRepeated)
+      return new Answer(202, images.shown(entry, caller), isRepeated)
     },
 
-    async commitVm({ params, body, now, requestKey }) {
+    async commitVm({ params, body, principal, now, requestKey }) {
+      const caller = callerOf(roles, principal)
       const vm = existing(params.namespace, params.vm)
       const description = body?.description
-      const { entry, isRepeated } = await commitVm(services, images, { vm, description, now, requestKey })
-      return new Answer(202, images.shown(entry), isRepeated)
+      const { entry, isRepeated } = await commitVm(services, images, { vm, caller, description, now, requestKey })
+      return new Answer(202, images.shown(entry, caller), isRepeated)
     },
 
     async extendVm({ params: { namespace, vm }, body: { ttl }, principal, now }) {

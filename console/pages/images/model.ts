@@ -1,0 +1,20 @@
+// What a page makes of an image: how many use it, and why this person may not delete it. Pure.
+import type { Image } from '../../../src/api/images/images.ts'
+import { reasonAgainstDeletingImage } from '../../../src/rules/ownership.ts'
+import { imageTexts as words } from './texts.ts'
+
+export const usersOf = ({ usedBy, usedElsewhere = 0 }: Image): number => usedBy.length + usedElsewhere
+
+export function reasonAgainstDeleting(
+  { owner, sourceNamespace, protected: isProtected = false }: Image,
+  person: { readonly name: string; readonly admin: boolean } | undefined,
+): string | undefined {
+  if (!person) return undefined
+  const caller = {
+    name: person.name,
+    // Where it was made is told only to those who have access there.
+    roleIn: (namespace: string | undefined) => (person.admin ? 'admin' : namespace === undefined ? 'none' : 'dev'),
+  } as const
+  const reason = reasonAgainstDeletingImage(caller, { owner, sourceNamespace, isProtected })
+  return reason && words.notDeletable[reason]
+}
