@@ -47,6 +47,8 @@ export async function startFailure(error: unknown, options: Started): Promise<re
         ]
       : [`Another server uses ${options.dataDir}`, `Wait until it has started or stopped; ${another}`]
   }
+  if (error instanceof StoreError && error.fault === 'Damaged')
+    return [error.message, 'Nothing was started. See docs/operate/backup.md']
   if (
     error instanceof StoreError ||
     error instanceof KeyringError ||

@@ -9,6 +9,8 @@ import { StoreError } from '../store/store.ts'
 export const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
 
 export const databaseIn = (dataDir: string): string => path.join(dataDir, 'svc3.db')
+/** How far the database has come, for the next start on it. */
+export const markIn = (dataDir: string): string => `${databaseIn(dataDir)}-mark`
 const fileIn = (dataDir: string): string => path.join(dataDir, 'store.json')
 
 export const writePlace = (dataDir: string, address: string): Promise<void> =>

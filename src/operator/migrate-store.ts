@@ -5,7 +5,7 @@ import { defineCommand } from '../cli/command.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { clusterKey } from '../control-plane/backup-file.ts'
 import { becomeOwner } from '../control-plane/data-folder.ts'
-import { databaseIn, writePlace } from '../control-plane/store-place.ts'
+import { databaseIn, markIn, writePlace } from '../control-plane/store-place.ts'
 import { timestamp } from '../platform/clock.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { syncFolder } from '../platform/files.ts'
@@ -71,6 +71,7 @@ async function migrateStore(dataDir: string, to: string): Promise<Migrated> {
   await writePlace(dataDir, to)
   // Out of the way of the servers; the mark in it is for who puts it back.
   await fs.rename(databaseIn(dataDir), movedIn(dataDir))
+  await fs.rm(markIn(dataDir), { force: true })
   await syncFolder(dataDir)
   return migrated
 }

@@ -16,6 +16,13 @@ export const compacted = (after: Rev): StoreError =>
 export const closed = (): StoreError =>
   new StoreError('Unavailable', 'The store is closed: nothing was read or written')
 
+/** What helps, on every engine. */
+export const restoreAdvice =
+  'restore the latest backup (made by svc3 server backup FILE): svc3 server restore FILE --data NEW-FOLDER'
+
+export const damaged = (key: string, why: string): StoreError =>
+  new StoreError('Damaged', `Record "${key}" is damaged: ${why}; ${restoreAdvice}`)
+
 /** As the engines say it when there is no space: more patience does not help. */
 export const isOutOfSpace = (error: StoreError): boolean =>
   error.fault === 'Unavailable' && /^(disk full|etcd has used up its quota)/.test(error.message)

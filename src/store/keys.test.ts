@@ -54,7 +54,7 @@ test('sorted keys give the ranges that filtering gives', () => {
 })
 
 test('keys in etcd are as they are, below the data of the prefix; a range holds what begins with it', () => {
-  const layout = new Layout('p', () => undefined)
+  const layout = new Layout('p')
   assert.equal(layout.key('/a%b').toString(), '/p/data/a%b')
   const ends = ['/a/', '/a/b', '/a', ''].map((prefix) => layout.prefix(prefix).end.toString())
   assert.deepEqual(ends, ['/p/data/a0', '/p/data/a/c', '/p/data/b', '/p/datb'])

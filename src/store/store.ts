@@ -45,7 +45,7 @@ export interface WatchOptions {
 }
 
 export interface Store {
-  /** The current entry, including every write acknowledged before the call. */
+  /** The current entry, including every write acknowledged before the call. Here and in `list`: Damaged, never less. */
   get(key: string): Promise<Entry | undefined>
   /** Entries whose key begins with `prefix`, in order of key (`compareKeys`), those after the key `after` only. */
   list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page>
@@ -88,7 +88,7 @@ export interface Store {
 /**
  * AlreadyExists, NotFound, Conflict: compare-and-set lost. Compacted: list again. TooLarge: never retry.
  * Unavailable: surely not applied. Unknown: perhaps applied, look before retrying. Locked: another process has it.
- * Newer: the data belongs to a newer program.
+ * Newer: the data belongs to a newer program. Damaged: what is stored is not what was written; only a backup helps.
  */
 export type StoreFault =
   | 'AlreadyExists'
@@ -100,6 +100,7 @@ export type StoreFault =
   | 'Unknown'
   | 'Locked'
   | 'Newer'
+  | 'Damaged'
 
 export class StoreError extends Error {
   override readonly name = 'StoreError'

@@ -150,6 +150,9 @@ export class View<T> {
         this.#trouble = 'the store is closed'
       } catch (error) {
         this.#trouble = error instanceof Error ? error.message : String(error)
+        // Who waits for the first list is told: waiting longer does not help.
+        if (isFault(error, 'Damaged') && this.#firstRev === undefined)
+          for (const waiter of this.#waiters) waiter.reject(error)
         // The first time that is how the store says "list again", not a failure.
         if (isFault(error, 'Compacted') && failures++ === 0) continue
       }

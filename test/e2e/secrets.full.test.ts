@@ -6,6 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, it } from 'node:test'
+import { rowSum } from '../../src/store/sqlite/whole.ts'
 import { type DevServer, filesWith, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
 import { credentialsPath } from '../support/rigs/service.ts'
 import { eventually } from '../support/tools/eventually.ts'
@@ -165,6 +166,9 @@ describe('data that was tampered with', () => {
     await server.kill('SIGTERM')
     const database = new DatabaseSync(path.join(data, 'svc3.db'))
     database.exec(`update log set value = replace(value, '"bot"', '"eve"') where key like '%r1.example'`)
+    // By somebody who knows how; without this it would be a damaged database.
+    database.function('row_sum', rowSum as (...values: unknown[]) => number)
+    database.exec('update log set sum = row_sum(rev, key, previous_rev, value)')
     database.close()
     await using again = await startDev(data)
     // It was said before it was ready, on another pipe.

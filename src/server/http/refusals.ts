@@ -56,6 +56,8 @@ const outOfSpace: readonly [Reason, string, string] = [
 export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof StoreError) {
+    if (error.fault === 'Damaged')
+      return new ApiError('InternalError', error.message, { hint: 'Give this to the operator', cause: error })
     const row = isOutOfSpace(error) ? outOfSpace : storeFaults[error.fault]
     if (row)
       return new ApiError(row[0], row[1], {

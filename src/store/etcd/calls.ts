@@ -19,7 +19,7 @@ import {
   type RangeResponse,
   type TxnResponse,
 } from './protocol.ts'
-import { dataFormat, type Layout, type Meta, newOperationId, seal } from './records.ts'
+import { encodeMeta, type Layout, newOperationId, seal } from './records.ts'
 import { grpc } from './verdict.ts'
 
 /** Repeating these changes nothing, so that a short deadline costs nothing. */
@@ -88,7 +88,8 @@ export class EtcdCalls {
 
   /** Makes a change of no meaning, for its revision: all others that were there before come before it. */
   async sync(): Promise<number> {
-    const { txn } = await this.txn(encodePut(this.layout.syncKey, seal(newOperationId(), 'null')), repeatable)
+    const { syncKey } = this.layout
+    const { txn } = await this.txn(encodePut(syncKey, seal(syncKey, newOperationId(), 'null')), repeatable)
     return txn.header.revision
   }
 
@@ -99,9 +100,8 @@ export class EtcdCalls {
       const { kvs, header } = await this.range({ key: metaKey })
       if (header.clusterId === 0) throw notEtcd()
       if (kvs[0]) return { meta: kvs[0], revision: header.revision }
-      const value = Buffer.from(JSON.stringify({ format: dataFormat, startRev } satisfies Meta))
       // Whoever comes first makes it; the loop reads what there is.
-      await this.txn(encodeCreate(metaKey, value), repeatable)
+      await this.txn(encodeCreate(metaKey, encodeMeta(startRev)), repeatable)
     }
   }
 

@@ -64,10 +64,10 @@ function clientOf(t: TestContext, ...endpoints: readonly { readonly url: string 
 
 describe('lost answers', () => {
   const failure = new EtcdFailure('the connection was lost', 0, true)
-  const layout = new Layout('x', () => undefined)
+  const layout = new Layout('x')
   const written = (op: string, createRevision: number, modRevision: number): KeyValue => ({
     key: '/x/data/a',
-    value: seal(op, '1'),
+    value: seal(Buffer.from('/x/data/a'), op, '1'),
     createRevision,
     modRevision,
   })

@@ -12,11 +12,15 @@ import { type EtcdCluster, startEtcd } from '../../../test/support/processes/etc
 import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tcp-proxy.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { Collection } from '../collection.ts'
-import { changeRev, compareRevs, ignoreLost, type Store } from '../store.ts'
+import { openCollections } from '../records/collections.ts'
+import { changeRev, compareRevs, ignoreLost, isFault, type Store } from '../store.ts'
 import { View } from '../view.ts'
 import { EtcdCalls, paging } from './calls.ts'
+import { EtcdClient } from './client.ts'
 import { type EtcdOptions, openEtcd } from './engine.ts'
 import { methods } from './protocol.ts'
+import { listEntries } from './read.ts'
+import { Layout } from './records.ts'
 import { bytesField, message, messageField, presentNumber } from './wire.ts'
 
 let etcd: EtcdCluster
@@ -223,20 +227,79 @@ it('keys of other programs in the same etcd are not seen, and do not hold up wat
   await again.close()
 })
 
-it('what somebody else put below our prefix in etcd is passed over, with a notice', async () => {
-  const prefix = newPrefix()
-  const notices: string[] = []
-  const store = await direct(prefix, { notice: (text) => notices.push(text) })
-  const key = Buffer.from(`/${prefix}/data/strange`).toString('base64')
-  await etcd.post('/v3/kv/put', { key, value: Buffer.from('not ours').toString('base64') })
-  const { rev } = await store.create('/a', 1)
-  assert.deepEqual(
-    (await store.list('/')).entries.map((entry) => entry.key),
-    ['/a'],
-  )
-  assert.deepEqual((await collectTo(store, '/', '0', rev)).length, 1)
-  assert.match(notices.join('\n'), /strange" has a value that svc3 did not write/)
-  await store.close()
+describe('damaged records', () => {
+  const base64 = (text: string | Buffer): string => Buffer.from(text).toString('base64')
+  const put = (prefix: string, key: string, value: string | Buffer): Promise<unknown> =>
+    etcd.post('/v3/kv/put', { key: base64(`/${prefix}/data${key}`), value: base64(value) })
+  const stored = async (prefix: string, key: string): Promise<Buffer> => {
+    const { kvs } = (await etcd.post('/v3/kv/range', { key: base64(`/${prefix}/data${key}`) })) as {
+      kvs: { value: string }[]
+    }
+    return Buffer.from(kvs[0]?.value ?? '', 'base64')
+  }
+  const isNamed = (key: string) => (error: Error) => {
+    assert.ok(isFault(error, 'Damaged'), error.stack)
+    assert.ok(error.message.startsWith(`Record "${key}" is damaged`), error.message)
+    return /svc3 server backup.*svc3 server restore/.test(error.message)
+  }
+
+  it('a record of etcd with any byte changed, or under another key, is refused by name, and the others are read', async () => {
+    const prefix = newPrefix()
+    const store = await direct(prefix)
+    await store.create('/a/1', { name: 'one', list: [1, 2] })
+    await store.create('/b/1', 'other')
+    await store.close()
+    const value = await stored(prefix, '/a/1')
+    const damagedValues = Array.from(value, (byte, n) => {
+      const copy = Buffer.from(value)
+      copy[n] = byte ^ (1 << (n % 8))
+      return copy
+    })
+    // Read only: a store that follows them stops, see below.
+    const calls = new EtcdCalls(
+      new EtcdClient({ endpoints: etcd.urls.map((url) => ({ url })), notice: () => undefined, patienceMs: 5_000 }),
+      new Layout(prefix),
+    )
+    const list = (under: string) =>
+      listEntries(calls, { prefix: under, after: undefined, limit: Number.POSITIVE_INFINITY })
+    for (const copy of [...damagedValues, Buffer.from('not ours'), Buffer.alloc(0), await stored(prefix, '/b/1')]) {
+      await put(prefix, '/a/1', copy)
+      await assert.rejects(list('/a/'), isNamed('/a/1'))
+      assert.equal((await list('/b/')).entries.length, 1)
+    }
+    // As programs before there were checksums wrote it.
+    await put(prefix, '/a/1', '{"op":"abc_-D-1z","value":{"old":true}}')
+    assert.deepEqual(
+      (await list('/a/')).entries.map((entry) => entry.value),
+      [{ old: true }],
+    )
+    calls.client.close()
+  })
+
+  it('a store on etcd stops when a record is damaged under it, no server starts on it, and both go on once it is repaired', async () => {
+    const prefix = newPrefix()
+    const store = await direct(prefix)
+    await store.create('/vms/team/ci-1', { name: 'one' })
+    const { rev } = await store.create('/vms/team/ci-2', { name: 'two' })
+    const whole = await stored(prefix, '/vms/team/ci-1')
+    await put(prefix, '/vms/team/ci-1', whole.toString().replace('one', 'two'))
+    assert.ok(isNamed('/vms/team/ci-1')(await store.failed))
+    await assert.rejects(store.get('/vms/team/ci-1'), isNamed('/vms/team/ci-1'))
+    await store.close()
+    const again = await direct(prefix)
+    await assert.rejects(openCollections(again), isNamed('/vms/team/ci-1'))
+    assert.deepEqual((await again.get('/vms/team/ci-2'))?.value, { name: 'two' })
+    await again.close()
+    await put(prefix, '/vms/team/ci-1', whole)
+    const repaired = await direct(prefix)
+    assert.deepEqual(
+      (await repaired.list('/vms/')).entries.map(({ value }) => value),
+      [{ name: 'one' }, { name: 'two' }],
+    )
+    // The damaged one is in the past still: who watches from before it lists again.
+    await rejectsWith('Compacted', collectTo(repaired, '/vms/', rev, (await repaired.list('')).rev))
+    await repaired.close()
+  })
 })
 
 it('a store on etcd gives up when revisions go back, and not while they stay', async (t) => {

@@ -46,7 +46,7 @@ const defaultRecentChanges = 2_000
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
   const client = new EtcdClient({ ...options, patienceMs: options.patienceMs ?? defaultPatienceMs })
-  const layout = new Layout(options.prefix, options.notice)
+  const layout = new Layout(options.prefix)
   try {
     const calls = new EtcdCalls(client, layout)
     const { meta, revision } = await calls.meta(options.startRev ?? 0)
@@ -120,7 +120,8 @@ class EtcdStore implements Store {
       const before = this.#follower.revision
       const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
-        const { txn } = await this.#calls.txn(encodeCreate(this.#layout.key(key), seal(op, text)), once)
+        const etcdKey = this.#layout.key(key)
+        const { txn } = await this.#calls.txn(encodeCreate(etcdKey, seal(etcdKey, op, text)), once)
         if (!txn.succeeded) throw alreadyExists(key)
         return entryAt(txn.header.revision)
       } catch (error) {
@@ -135,7 +136,8 @@ class EtcdStore implements Store {
       const text = textOf(key, value)
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
-      const request = encodeUpdate(this.#layout.key(key), seal(op, text), wanted)
+      const etcdKey = this.#layout.key(key)
+      const request = encodeUpdate(etcdKey, seal(etcdKey, op, text), wanted)
       const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
@@ -268,8 +270,8 @@ class EtcdStore implements Store {
     let isGap = false
     for (const event of events) {
       const { kv, previous } = event
-      if (kv.key === this.#meta.key) this.#fail('its record of itself was rewritten, as a restore does')
-      const change = this.#layout.change(event)
+      if (kv.key === this.#meta.key) this.#fail(replaced('its record of itself was rewritten, as a restore does'))
+      const change = this.#changeOf(event)
       if (change === 'gap') isGap = true
       else if (change) {
         changes.push(change)
@@ -279,6 +281,16 @@ class EtcdStore implements Store {
     // Compacted before it was read: whoever needs it is told to list again.
     if (isGap) this.#skip(revision)
     else this.#feed.publish(changes, this.#layout.rev(revision))
+  }
+
+  /** What is damaged now stops this store: going on without it would be to serve less. */
+  #changeOf(event: WatchEvent): ReturnType<Layout['change']> {
+    try {
+      return this.#layout.change(event)
+    } catch (error) {
+      if (error instanceof StoreError) this.#fail(error)
+      throw error
+    }
   }
 
   #skip(revision: number): void {
@@ -315,12 +327,14 @@ class EtcdStore implements Store {
     await this.#calls.client.follow()
     const before = this.#follower.revision
     const newest = await this.#calls.newest(checking).catch(() => before)
-    if (newest < before && !this.#closing) this.#fail('its history went back, as after a restore')
+    if (newest < before && !this.#closing) this.#fail(replaced('its history went back, as after a restore'))
   }
 
-  #fail(why: string): void {
-    const error = new StoreError('Unavailable', `The data in etcd was replaced (${why}): restart svc3`)
+  #fail(error: StoreError): void {
     this.#failure.resolve(error)
     this.#feed.end(error)
   }
 }
+
+const replaced = (why: string): StoreError =>
+  new StoreError('Unavailable', `The data in etcd was replaced (${why}): restart svc3`)

@@ -2,8 +2,10 @@
 
 import { compacted } from '../faults.ts'
 import type { LogPage } from '../feed.ts'
-import { type Change, changeKey, type Entry, type Page, type Rev, StoreError } from '../store.ts'
+import { type Change, changeKey, type Entry, isFault, type Page, type Rev, StoreError } from '../store.ts'
 import { type EtcdCalls, isOutOfRange, paging } from './calls.ts'
+import type { WatchEvent } from './protocol.ts'
+import type { Layout } from './records.ts'
 import { readWatch } from './watch.ts'
 
 const firstPageEntries = 200
@@ -47,10 +49,7 @@ async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: Lis
     const request = isEmpty ? { key: layout.metaKey, countOnly: true } : { key: from, end, limit: wanted }
     const found = await calls.range({ ...request, revision }, paging)
     revision ??= found.header.revision
-    for (const kv of found.kvs) {
-      const entry = layout.entry(kv)
-      if (entry) entries.push(entry)
-    }
+    for (const kv of found.kvs) entries.push(layout.entry(kv))
     const last = found.kvs.at(-1)
     if (!last || !found.more || entries.length >= limit) return { entries, rev: layout.rev(revision) }
     from = following(Buffer.from(last.key))
@@ -91,7 +90,7 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
   }, helpAfterMs)
   const end = await readWatch(client, layout.all, from + 1, signal, (events, revision) => {
     for (const event of events) {
-      const change = event.kv.modRevision > ceiling ? undefined : layout.change(event)
+      const change = event.kv.modRevision > ceiling ? undefined : changeOf(layout, event)
       if (change === 'gap') isGap = true
       else if (change && changeKey(change).startsWith(prefix)) changes.push(change)
     }
@@ -102,4 +101,14 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
   if (isGap || end.kind === 'compacted') throw compacted(after)
   if (reached > from) return { changes, rev: layout.rev(Math.min(reached, ceiling)) }
   throw new StoreError('Unavailable', `The changes after revision ${after} cannot be read from etcd; try again`)
+}
+
+/** A damaged one in the past is a gap: the list that follows finds what is damaged still. */
+function changeOf(layout: Layout, event: WatchEvent): ReturnType<Layout['change']> {
+  try {
+    return layout.change(event)
+  } catch (error) {
+    if (isFault(error, 'Damaged')) return 'gap'
+    throw error
+  }
 }

@@ -1,19 +1,27 @@
 // How entries are laid out in etcd: below one prefix, each value in an envelope that names the write that made it. A revision
 // of the store is a revision of etcd, counted from the record that says whose data this is.
 import { randomBytes } from 'node:crypto'
-import { revNumber } from '../faults.ts'
+import { recordSum } from '../checksum.ts'
+import { damaged, restoreAdvice, revNumber } from '../faults.ts'
 import { type Change, type Entry, type Json, type Rev, StoreError } from '../store.ts'
 import { type KeyValue, prefixRange, type Range, type WatchEvent } from './protocol.ts'
 
 /** Of the layout below. Data of any other format are refused. */
-export const dataFormat = 1
+const dataFormat = 1
 /** Written by builds before the first release: keys escaped for SQL databases, a hundred revisions to one of etcd. */
 const formerFormats: readonly number[] = [2, 3]
 
 /** `startRev` is the revision of the store at the write of this record: data that moved here go on counting. */
-export interface Meta {
+interface Meta {
   readonly format: number
   readonly startRev: number
+  /** Not in what older programs wrote. */
+  readonly sum?: number
+}
+
+export function encodeMeta(startRev: number): Buffer {
+  const sum = recordSum([dataFormat, startRev], '')
+  return Buffer.from(JSON.stringify({ format: dataFormat, startRev, sum } satisfies Meta))
 }
 
 interface Envelope {
@@ -27,13 +35,25 @@ let writes = 0
 /** No two writes of any process have the same. */
 export const newOperationId = (): string => `${writer}-${(++writes).toString(36)}`
 
-export const seal = (op: string, text: string): Buffer => Buffer.from(`{"op":"${op}","value":${text}}`)
+const sumOf = (key: Uint8Array, op: string, value: string | Uint8Array): number =>
+  recordSum([Buffer.from(key).toString(), op], value)
 
-function unseal(value: Buffer): Envelope | undefined {
+/** `key` is etcd's. */
+export const seal = (key: Uint8Array, op: string, text: string): Buffer =>
+  Buffer.from(`{"op":"${op}","sum":${sumOf(key, op, text)},"value":${text}}`)
+
+/** All that comes before the value. Records of programs before there were checksums have none, and are read as they are. */
+const envelopeHead = /^\{"op":"([^"\\]*)",(?:"sum":(\d+),)?"value":/
+const maxHeadBytes = 100
+
+function unseal({ key, value }: Pick<KeyValue, 'key' | 'value'>): Envelope | undefined {
+  const found = envelopeHead.exec(value.toString('latin1', 0, maxHeadBytes))
+  if (!found || value.at(-1) !== 0x7d) return undefined
+  const [head, op = '', sum] = found
+  const text = value.subarray(head.length, -1)
+  if (sum !== undefined && sumOf(Buffer.from(key), op, text) !== Number(sum)) return undefined
   try {
-    const found: unknown = JSON.parse(value.toString())
-    const isOurs = typeof found === 'object' && found !== null && 'op' in found && 'value' in found
-    return isOurs ? (found as Envelope) : undefined
+    return { op, value: JSON.parse(text.toString()) as Json }
   } catch {
     return undefined
   }
@@ -48,22 +68,20 @@ export class Layout {
   readonly all: Range
   readonly #prefix: string
   readonly #data: string
-  readonly #notice: (text: string) => void
   /** Add it to a revision of the store for that of etcd. */
   #offset = 0
 
-  constructor(prefix: string, notice: (text: string) => void) {
+  constructor(prefix: string) {
     this.metaKey = Buffer.from(`/${prefix}/meta`)
     this.syncKey = Buffer.from(`/${prefix}/sync`)
     this.all = prefixRange(`/${prefix}/`)
     this.#prefix = prefix
     this.#data = `/${prefix}/data`
-    this.#notice = notice
   }
 
   /** Takes up what the data say of themselves. Throws Newer for data of another format. */
   adopt({ value, modRevision }: KeyValue): void {
-    const { format, startRev } = JSON.parse(value.toString()) as Meta
+    const { format, startRev } = this.#readMeta(value)
     if (format !== dataFormat) {
       const advice = formerFormats.includes(format)
         ? 'used before the first release: create a backup with the svc3 that wrote it (svc3 server backup), ' +
@@ -72,6 +90,17 @@ export class Layout {
       throw new StoreError('Newer', `The data below /${this.#prefix}/ in etcd has format ${format}, ${advice}`)
     }
     this.#offset = modRevision - startRev
+  }
+
+  #readMeta(value: Buffer): Meta {
+    try {
+      const meta = JSON.parse(value.toString()) as Meta
+      const isSound = meta.sum === undefined || meta.sum === recordSum([meta.format, meta.startRev], '')
+      if (isSound && Number.isSafeInteger(meta.format) && Number.isSafeInteger(meta.startRev)) return meta
+    } catch {
+      // said below
+    }
+    throw new StoreError('Damaged', `etcd's key "${this.metaKey}" is damaged: ${restoreAdvice} --store NEW-PREFIX`)
   }
 
   rev(revision: number): Rev {
@@ -91,26 +120,30 @@ export class Layout {
     return prefixRange(this.#data + prefix)
   }
 
-  /** Undefined for what somebody else put there: it is passed over, with a notice. */
-  entry(kv: KeyValue): Entry | undefined {
-    const envelope = unseal(kv.value)
-    if (!envelope) this.#notice(`etcd's key "${kv.key}" has a value that svc3 did not write; ignored`)
+  /** Throws Damaged for what is not as svc3 wrote it. */
+  entry(kv: KeyValue): Entry {
+    const envelope = unseal(kv)
     const key = kv.key.slice(this.#data.length)
-    return envelope && { key, value: envelope.value, rev: this.rev(kv.modRevision) }
+    if (!envelope) throw damaged(key, `the value of etcd's key "${kv.key}" is not what svc3 wrote`)
+    return { key, value: envelope.value, rev: this.rev(kv.modRevision) }
   }
 
   isWrittenBy(op: string, kv: KeyValue): boolean {
-    return unseal(kv.value)?.op === op
+    return unseal(kv)?.op === op
   }
 
-  /** Undefined for the store's own records; `gap` when what was there before is needed and gone. */
+  /**
+   * Undefined for the store's own records; `gap` when what was there before is needed, and gone or damaged. Throws Damaged
+   * when what is there now is.
+   */
   change({ kv, isDelete, previous: before }: WatchEvent): Change | 'gap' | undefined {
     if (!kv.key.startsWith(this.#data)) return undefined
     const isFirst = !isDelete && kv.createRevision === kv.modRevision
-    if (!isFirst && !before) return 'gap'
+    const isKnown = isFirst || (before && unseal(before))
+    const entry = isDelete ? undefined : this.entry(kv)
+    if (!isKnown) return 'gap'
     const previous = before && this.entry(before)
-    if (isDelete) return previous && { type: 'delete', key: previous.key, rev: this.rev(kv.modRevision), previous }
-    const entry = this.entry(kv)
-    return entry && { type: 'put', entry, ...(previous && { previous }) }
+    if (entry) return { type: 'put', entry, ...(previous && { previous }) }
+    return previous && { type: 'delete', key: previous.key, rev: this.rev(kv.modRevision), previous }
   }
 }

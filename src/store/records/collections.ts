@@ -202,10 +202,13 @@ export type Collections = { readonly [Name in keyof Kinds]: ReturnType<Kinds[Nam
 /** Opens every collection and waits until each has read what is there. */
 export async function openCollections(store: Store, signal?: AbortSignal): Promise<Collections> {
   const opened = Object.entries(kinds).map(([name, { open }]) => [name, open(store)] as const)
-  await Promise.all(opened.map(([, collection]) => collection.view.synced(signal)))
   const close = async (): Promise<void> => {
     await Promise.all(opened.map(([, collection]) => collection.view.close()))
   }
+  await Promise.all(opened.map(([, collection]) => collection.view.synced(signal))).catch(async (error: unknown) => {
+    await close()
+    throw error
+  })
   return {
     ...(Object.fromEntries(opened) as unknown as Omit<Collections, typeof Symbol.asyncDispose>),
     [Symbol.asyncDispose]: close,

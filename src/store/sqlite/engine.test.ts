@@ -37,7 +37,7 @@ test('nobody else may read the folder of SQLite or its files', async (t) => {
   await store.create('/a', 1)
   assert.equal(mode(folder), '700')
   const files = fs.readdirSync(folder)
-  assert.deepEqual(files.sort(), ['svc3.db', 'svc3.db-wal'])
+  assert.deepEqual(files.sort(), ['svc3.db', 'svc3.db-mark', 'svc3.db-wal'])
   for (const file of files) assert.equal(mode(path.join(folder, file)), '600')
 })
 
@@ -69,7 +69,7 @@ test('SQLite data of a newer program is refused, and left as it is', async (t) =
   db.exec('PRAGMA user_version = 7')
   db.close()
   const before = fs.readFileSync(path.join(folder, 'svc3.db'))
-  await refused('Newer', /schema version 7.*supports up to 1.*newer svc3/, folder)
+  await refused('Newer', /schema version 7.*supports up to 2.*newer svc3/, folder)
   assert.deepEqual(fs.readFileSync(path.join(folder, 'svc3.db')), before)
 })
 
@@ -95,20 +95,21 @@ test('an SQLite file with pages of another size, as older programs made it, goes
 })
 
 test('a database that is not ours is refused and left as it is', async (t) => {
-  const cases: [string, RegExp, (file: string) => void][] = [
+  const cases: [string, StoreFault, RegExp, (file: string) => void][] = [
     [
       'text',
+      'Damaged',
       /is not a database/,
       (file) => fs.writeFileSync(file, 'not a database, only text that is long enough '.repeat(50)),
     ],
-    ['foreign', /another program/, (file) => new DatabaseSync(file).exec('CREATE TABLE theirs (a)')],
-    ['folder', /cannot be/, (file) => fs.mkdirSync(file)],
+    ['foreign', 'Unavailable', /another program/, (file) => new DatabaseSync(file).exec('CREATE TABLE theirs (a)')],
+    ['folder', 'Unavailable', /cannot be/, (file) => fs.mkdirSync(file)],
   ]
-  for (const [name, words, make] of cases) {
+  for (const [name, fault, words, make] of cases) {
     const folder = path.join(newFolder(t), name)
     fs.mkdirSync(folder, { recursive: true })
     make(path.join(folder, 'svc3.db'))
-    await refused('Unavailable', words, folder)
+    await refused(fault, words, folder)
   }
   const file = path.join(newFolder(t), 'file')
   fs.mkdirSync(path.dirname(file), { recursive: true })
@@ -116,16 +117,126 @@ test('a database that is not ours is refused and left as it is', async (t) => {
   await refused('Unavailable', /cannot be used/, file)
 })
 
-test('a damaged SQLite database says so', async (t) => {
+test('a damaged SQLite database says so at the start, with what to do', async (t) => {
   const folder = newFolder(t)
   const store = await openSqlite(folder)
   for (let n = 0; n < 50; n++) await store.create(`/a/${n}`, 'x'.repeat(2_000))
   await store.close()
   const file = path.join(folder, 'svc3.db')
   const bytes = fs.readFileSync(file)
+  // One letter of a value: for SQLite a database like any other.
+  bytes[bytes.lastIndexOf('xxx')] = 0x79
+  fs.writeFileSync(file, bytes)
+  await refused(
+    'Damaged',
+    /is damaged: the change of revision \d+ does not match its checksum.*svc3 server restore/,
+    folder,
+  )
   // The first page's tables of contents, behind the header that says what kind of file it is.
   fs.writeFileSync(file, bytes.fill(0xff, 100, 4_096))
-  await refused('Unavailable', /damaged|restore a backup/, folder)
+  await refused('Damaged', /is damaged.*svc3 server backup.*svc3 server restore FILE --data/, folder)
+})
+
+test('an SQLite database that lost its latest writes is refused, unless its mark is deleted', async (t) => {
+  const folder = newFolder(t)
+  const store = await openSqlite(folder)
+  await store.create('/a', 1)
+  const file = path.join(folder, 'svc3.db')
+  await store.close()
+  const older = fs.readFileSync(file)
+  const later = await openSqlite(folder)
+  await later.create('/b', 1)
+  await later.close()
+  fs.writeFileSync(file, older)
+  await refused('Damaged', /it ends at revision 1, and 2 was written.*svc3\.db-mark.*on purpose/, folder)
+  fs.writeFileSync(file, '')
+  await refused('Damaged', /it ends at revision 0, and 2 was written/, folder)
+  fs.writeFileSync(file, older)
+  fs.rmSync(`${file}-mark`)
+  const again = await opened(t, folder)
+  assert.deepEqual([(await again.list('')).entries.length, (await again.create('/c', 1)).rev], [1, '2'])
+})
+
+test('the damaged write-ahead log of an SQLite database that is refused is kept', async (t) => {
+  const folder = newFolder(t)
+  const store = await opened(t, folder)
+  for (let n = 0; n < 20; n++) await store.create(`/a/${n}`, 'x'.repeat(500))
+  const cut = path.join(folder, 'cut')
+  fs.mkdirSync(cut)
+  for (const name of ['svc3.db', 'svc3.db-wal', 'svc3.db-mark'])
+    fs.copyFileSync(path.join(folder, name), path.join(cut, name))
+  const log = fs.readFileSync(path.join(cut, 'svc3.db-wal'))
+  log.fill(0xff, log.length / 2, log.length / 2 + 8)
+  fs.writeFileSync(path.join(cut, 'svc3.db-wal'), log)
+  for (let start = 0; start < 2; start++) await refused('Damaged', /it ends at revision \d+, and 20 was written/, cut)
+  assert.deepEqual(fs.readFileSync(path.join(cut, 'svc3.db-wal.damaged')), log)
+})
+
+test('a record of SQLite that is damaged under a running store is refused by name, and the others are read', async (t) => {
+  const folder = newFolder(t)
+  // Far more than the cache holds, so that the first ones are read from the file again.
+  const store = await opened(t, folder)
+  const { rev } = await store.create('/damaged', 'first'.repeat(2_000))
+  for (let n = 0; n < 60; n++) await store.create(`/a/${n}`, 'x'.repeat(900_000))
+  const fd = fs.openSync(path.join(folder, 'svc3.db'), 'r+')
+  const bytes = Buffer.alloc(1_000_000)
+  fs.readSync(fd, bytes, 0, bytes.length, 0)
+  fs.writeSync(fd, 'worst', bytes.lastIndexOf('first'))
+  fs.closeSync(fd)
+  const isNamed = (error: Error): boolean =>
+    isFault(error, 'Damaged') && /"\/damaged" is damaged.*svc3 server restore/.test(error.message)
+  await assert.rejects(store.get('/damaged'), isNamed)
+  await assert.rejects(store.list('/'), isNamed)
+  await assert.rejects(store.update('/damaged', 1, rev), isNamed)
+  await assert.rejects(store.delete('/damaged', rev), isNamed)
+  assert.equal((await store.list('/a/')).entries.length, 60)
+  assert.equal((await store.create('/b', 1)).rev, '62')
+})
+
+test('data of schema version 1 get their checksums when they are opened, and damaged ones do not', async (t) => {
+  const folder = newFolder(t)
+  fs.mkdirSync(folder, { recursive: true })
+  const file = path.join(folder, 'svc3.db')
+  const db = new DatabaseSync(file)
+  db.exec(`
+    CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT) STRICT;
+    CREATE INDEX superseding ON log (rev, previous_rev) WHERE previous_rev IS NOT NULL;
+    CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT;
+    INSERT INTO meta VALUES ('compacted', 3), ('probe', 0);
+    PRAGMA application_id = ${0x73766333};
+    PRAGMA user_version = 1;
+    INSERT INTO log VALUES (2, '/a', NULL, '"old"'), (4, '/b', NULL, '1'), (5, '/b', 4, '2'), (6, '/c', NULL, '3'), (7, '/c', 6, NULL);
+    INSERT INTO entries VALUES ('/a', 2), ('/b', 5);`)
+  db.close()
+  const kept = fs.readFileSync(file)
+  const store = await openSqlite(folder)
+  const expected = [
+    { key: '/a', value: 'old', rev: '2' },
+    { key: '/b', value: 2, rev: '5' },
+  ]
+  assert.deepEqual(await store.list(''), { entries: expected, rev: '7' })
+  await store.update('/a', 'new', '2')
+  await store.compact('8')
+  await store.close()
+  const again = await openSqlite(folder)
+  assert.deepEqual(
+    (await again.list('')).entries.map(({ rev }) => rev),
+    ['8', '5'],
+  )
+  await again.close()
+  fs.rmSync(`${file}-mark`)
+  for (const [harm, words] of [
+    ["DELETE FROM entries WHERE key = '/a'", /record "\/a" is missing/],
+    ['DELETE FROM log WHERE rev = 4', /revision 4 is missing/],
+    ["UPDATE entries SET rev = 4 WHERE key = '/b'", /"\/b" is not at the revision/],
+  ] as const) {
+    fs.writeFileSync(file, kept)
+    const harmed = new DatabaseSync(file)
+    harmed.exec(harm)
+    harmed.close()
+    await refused('Damaged', words, folder)
+  }
 })
 
 test('the write-ahead log of SQLite does not grow without bound, nor does the file under constant change', async (t) => {

@@ -1,25 +1,42 @@
 // The file of the SQLite store: its layout, and what SQLite's errors mean to people.
+import { restoreAdvice } from '../faults.ts'
 import type { Opening } from './protocol.ts'
+import { Damage } from './whole.ts'
 
 /** Of the layout below. A program that knows only smaller numbers refuses the file. */
-export const schemaVersion = 1
+export const schemaVersion = 2
 /** "svc3" in the header of the file: other programs' databases are left alone. */
 export const applicationId = 0x73766333
 
 // A value stands once, in the log, under the revision that wrote it (null: a deletion); entries say which revision is a
-// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age; the
-// index finds them without reading the values between.
+// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age. `sum` is
+// the checksum of the row (whole.ts); data of version 1, without it, get it when they are first opened.
 export const schema = `
   CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT) STRICT;
-  CREATE INDEX superseding ON log (rev, previous_rev) WHERE previous_rev IS NOT NULL;
+  CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT, sum INTEGER NOT NULL) STRICT;
   CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT;
-  INSERT INTO meta VALUES ('compacted', 0), ('probe', 0);
+  INSERT INTO meta VALUES ('probe', 0);
   PRAGMA application_id = ${applicationId};
   PRAGMA user_version = ${schemaVersion};`
 
+/** From version 1. `row_sum` is a function that the program brings. */
+export const upgrade = `
+  DROP INDEX IF EXISTS superseding;
+  ALTER TABLE log ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+  UPDATE log SET sum = row_sum(rev, key, previous_rev, value);
+  PRAGMA user_version = ${schemaVersion};`
+
 /** Primary and extended result codes of SQLite that mean something to us. */
-const code = { busy: 5, readonly: 8, corrupt: 11, full: 13, cantOpen: 14, notADatabase: 26, ioErrorWrite: 778 } as const
+const code = {
+  error: 1,
+  busy: 5,
+  readonly: 8,
+  corrupt: 11,
+  full: 13,
+  cantOpen: 14,
+  notADatabase: 26,
+  ioErrorWrite: 778,
+} as const
 
 export class Refusal extends Error {
   readonly opening: Opening
@@ -43,6 +60,12 @@ interface Place {
 /** Why the database could not be opened, for people. */
 export function refusal(error: unknown, { file, folder }: Place): Opening {
   if (error instanceof Refusal) return error.opening
+  const damaged = (): Opening => [
+    'refused',
+    'Damaged',
+    `The database ${file} is damaged: ${messageOf(error)}. Keep a copy of it, and ${restoreAdvice}`,
+  ]
+  if (error instanceof Damage) return damaged()
   const primary = codeOf(error) & 0xff
   const reasons: Record<number, Opening> = {
     [code.busy]: [
@@ -50,12 +73,10 @@ export function refusal(error: unknown, { file, folder }: Place): Opening {
       'Locked',
       `The data folder ${folder} is in use by another svc3: stop it first, or choose another folder`,
     ],
-    [code.notADatabase]: ['refused', 'Unavailable', `${file} is not a database: move it away, or restore a backup`],
-    [code.corrupt]: [
-      'refused',
-      'Unavailable',
-      `The database ${file} is damaged (${messageOf(error)}): restore a backup`,
-    ],
+    [code.notADatabase]: ['refused', 'Damaged', `${file} is not a database: move it away, and ${restoreAdvice}`],
+    [code.corrupt]: damaged(),
+    // Names that were there are gone, or a statement of the schema cannot be read.
+    [code.error]: damaged(),
     [code.full]: ['refused', 'Unavailable', `disk full: ${file} cannot be opened until there is space in ${folder}`],
     [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check its owner and mode`],
     [code.cantOpen]: [

@@ -3,10 +3,23 @@
 import fs from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { damaged } from '../faults.ts'
 import { compareKeys, prefixEnd } from '../keys.ts'
-import { maxValueBytes } from '../store.ts'
-import { applicationId, isDiskFull, isFailedWrite, messageOf, Refusal, refusal, schema, schemaVersion } from './file.ts'
+import { maxValueBytes, StoreError } from '../store.ts'
+import {
+  applicationId,
+  isDiskFull,
+  isFailedWrite,
+  messageOf,
+  Refusal,
+  refusal,
+  schema,
+  schemaVersion,
+  upgrade,
+} from './file.ts'
+import { Mark } from './mark.ts'
 import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
+import { assertWhole, compactedOf, Damage, isSound, rowSum, type Stored, setCompacted } from './whole.ts'
 
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
 const maxGroupWrites = 1_000
@@ -47,11 +60,28 @@ function openDatabase(): DatabaseSync {
   db.exec('PRAGMA cache_size = -32768')
   // Also takes the write lock when there is nothing to create.
   db.exec('BEGIN EXCLUSIVE')
-  if (tables === 0) db.exec(schema)
-  // As if all before it had been compacted.
-  if (tables === 0 && startRev > 0) db.prepare("UPDATE meta SET value = ? WHERE name = 'compacted'").run(startRev)
+  if (tables === 0) create(db)
+  else {
+    assertWhole(db, version === schemaVersion)
+    if (version !== schemaVersion) addSums(db)
+  }
   db.exec('COMMIT')
   return db
+}
+
+function create(db: DatabaseSync): void {
+  // A database that was cut off while it was made has its first page at most.
+  const { page_count: pages } = db.prepare('PRAGMA page_count').get() as { page_count: number }
+  if (pages > 1) throw new Damage('its list of tables is empty')
+  db.exec(schema)
+  // As if all before it had been compacted.
+  setCompacted(db, startRev)
+}
+
+function addSums(db: DatabaseSync): void {
+  db.function('row_sum', { deterministic: true }, rowSum as (...values: unknown[]) => number)
+  db.exec(upgrade)
+  setCompacted(db, compactedOf(db, false))
 }
 
 function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
@@ -62,32 +92,41 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   }
   const begin = prepare('BEGIN IMMEDIATE')
   const commit = prepare('COMMIT')
-  const selectEntry = prepare('SELECT entries.key, value, rev FROM entries JOIN log USING (rev) WHERE entries.key = ?')
+  const columns = 'log.rev, log.key, log.previous_rev, log.value, log.sum'
+  const selectEntry = prepare(`
+    SELECT entries.key, ${columns} FROM entries LEFT JOIN log ON log.rev = entries.rev WHERE entries.key = ?`)
   const insertEntry = prepare('INSERT INTO entries (key, rev) VALUES (?, ?) ON CONFLICT DO NOTHING')
   const updateEntry = prepare('UPDATE entries SET rev = ? WHERE key = ?')
   const deleteEntry = prepare('DELETE FROM entries WHERE key = ?')
-  const insertLog = prepare('INSERT INTO log (rev, key, previous_rev, value) VALUES (?, ?, ?, ?)')
+  const insertLog = prepare('INSERT INTO log (rev, key, previous_rev, value, sum) VALUES (?, ?, ?, ?, ?)')
   const selectRange = (comparison: '>' | '>=') =>
     prepare(`
-      SELECT entries.key, log.value, log.rev FROM entries CROSS JOIN log ON log.rev = entries.rev
+      SELECT entries.key, ${columns} FROM entries LEFT JOIN log ON log.rev = entries.rev
       WHERE entries.key ${comparison} ? AND entries.key < ? ORDER BY entries.key LIMIT ?`)
   const selectFrom = selectRange('>=')
   const selectAfter = selectRange('>')
   const selectLog = prepare(`
-    SELECT log.rev, log.key, log.value, previous.value, log.previous_rev
-    FROM log LEFT JOIN log AS previous ON previous.rev = log.previous_rev
+    SELECT ${columns}, ${columns.replaceAll('log.', 'previous.')} FROM log
+    LEFT JOIN log AS previous ON previous.rev = log.previous_rev
     WHERE log.rev > ? AND log.rev <= ? AND log.key >= ? AND log.key < ? ORDER BY log.rev`)
-  const superseding = 'FROM log INDEXED BY superseding WHERE previous_rev IS NOT NULL AND rev > ? AND rev <= ?'
+  const superseding = 'FROM log WHERE previous_rev IS NOT NULL AND rev > ? AND rev <= ?'
   const deleteSuperseded = prepare(`DELETE FROM log WHERE rev IN (SELECT previous_rev ${superseding})`)
   const deleteDeletions = prepare(`DELETE ${superseding} AND value IS NULL`)
-  const setMeta = prepare('UPDATE meta SET value = ? WHERE name = ?')
+  const setProbe = prepare("UPDATE meta SET value = ? WHERE name = 'probe'")
   // An empty blob sorts after every text: the end of a range that has none.
   const end = (prefix: string): string | Uint8Array => prefixEnd(prefix) ?? new Uint8Array(0)
 
   const number = (sql: string): number => Number((db.prepare(sql).get() as { n: number | null }).n ?? 0)
-  let compactedRev = number("SELECT value AS n FROM meta WHERE name = 'compacted'")
+  let compactedRev = compactedOf(db)
   // Compaction may have emptied the log; it wrote down how far it went.
   let rev = Math.max(compactedRev, number('SELECT max(rev) AS n FROM log'))
+  const mark = new Mark(file)
+  const marked = mark.read()
+  if (marked > rev)
+    throw new Damage(
+      `it ends at revision ${rev}, and ${marked} was written (${file}-mark says so: delete that only if you put an older ` +
+        'copy of the database here on purpose)',
+    )
   /** Why the last commit failed, until one succeeds. */
   let trouble: string | undefined
 
@@ -97,40 +136,65 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   /** The revision of the write being judged: `rev` moves on only after COMMIT, so a rolled-back batch uses none up. */
   let next = 0
 
+  const append = (key: string, previousRev: number | null, text: string | null): number => {
+    insertLog.run(next, key, previousRev, text, rowSum(next, key, previousRev, text))
+    return next++
+  }
+
+  /** What an entry points to. Throws Damaged: what is not there, or is not this key's, was there once. */
+  const read = (found: unknown): Row => {
+    const [key, ...stored] = found as [string, ...Stored]
+    const [of, owner, , text] = stored
+    if (text === null || owner !== key || !isSound(stored)) throw damaged(key, 'it does not match its checksum')
+    return [key, text, of]
+  }
+  const find = (key: string): Row | undefined => {
+    const found = selectEntry.get(key)
+    return found && read(found)
+  }
+
+  const readChange = (found: unknown): LogRow => {
+    const values = found as readonly unknown[]
+    const row = values.slice(0, 5) as unknown as Stored
+    const previous = values.slice(5) as unknown as Stored
+    const [of, key, previousRev, text] = row
+    const isPreviousSound = previousRev === null || (previous[1] === key && isSound(previous))
+    if (!isSound(row) || !isPreviousSound)
+      throw damaged(key, `the change of revision ${of} does not match its checksum`)
+    return [of, key, text, previous[3], previousRev]
+  }
+
   const writes: { readonly [K in Write]: Handle<K> } = {
     create: ([, key, text]) => {
       if (insertEntry.run(key, next).changes === 0) return ['exists']
-      insertLog.run(next, key, null, text)
-      return ['written', next++, null, null]
+      return ['written', append(key, null, text), null, null]
     },
     update: ([, key, text, expect]) => {
-      const row = selectEntry.get(key) as Row | undefined
+      const row = find(key)
       if (!row) return ['absent']
       if (row[2] !== expect) return ['conflict', row[2]]
       updateEntry.run(next, key)
-      insertLog.run(next, key, row[2], text)
-      return ['written', next++, row[1], row[2]]
+      return ['written', append(key, row[2], text), row[1], row[2]]
     },
     delete: ([, key, expect]) => {
-      const row = selectEntry.get(key) as Row | undefined
+      const row = find(key)
       if (!row) return ['absent']
       if (row[2] !== expect) return ['conflict', row[2]]
       deleteEntry.run(key)
-      insertLog.run(next, key, row[2], null)
-      return ['written', next++, row[1], row[2]]
+      return ['written', append(key, row[2], null), row[1], row[2]]
     },
   }
 
   const others: { readonly [K in Exclude<Request[0], Write>]: Handle<K> } = {
     get: ([, key]) => {
-      const row = selectEntry.get(key) as Row | undefined
+      const row = find(key)
       return ['rows', row ? [row] : [], rev]
     },
     list: ([, prefix, after, limit]) => {
       // SQLite takes one lower bound to search by: the greater one.
       const isLater = compareKeys(after, prefix) >= 0
       const rows = isLater ? selectAfter.all(after, end(prefix), limit) : selectFrom.all(prefix, end(prefix), limit)
-      return ['rows', rows as unknown as Row[], rev]
+      return ['rows', rows.map(read), rev]
     },
     log: ([, prefix, after]) => {
       if (!(after >= compactedRev)) return ['compacted']
@@ -138,7 +202,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
       const rows: LogRow[] = []
       let characters = 0
       for (const found of selectLog.iterate(after, to, prefix, end(prefix))) {
-        const row = found as unknown as LogRow
+        const row = readChange(found)
         rows.push(row)
         characters += (row[2]?.length ?? 0) + (row[3]?.length ?? 0)
         if (characters > logPageCharacters) return ['log', rows, row[0]]
@@ -151,7 +215,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
       const failure = transact(() => {
         deleteSuperseded.run(compactedRev, forget)
         deleteDeletions.run(compactedRev, forget)
-        setMeta.run(forget, 'compacted')
+        setCompacted(db, forget)
       })
       if (failure) return failure
       compactedRev = forget
@@ -160,11 +224,12 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     check: () => {
       // Space may be back without anybody having tried to write: try. A small write alone proves little, it may fit
       // into what the write-ahead log already has.
-      if (trouble && freeBytes() > maxValueBytes) transact(() => setMeta.run(rev, 'probe'))
+      if (trouble && freeBytes() > maxValueBytes) transact(() => setProbe.run(rev))
       return trouble ? ['failed', 'Unavailable', trouble] : ['done']
     },
     close: () => {
       db.close()
+      mark.close()
       return ['done']
     },
   }
@@ -192,6 +257,16 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     }
   }
 
+  /** A damaged record fails those who asked for it, before they have changed anything. */
+  function attempt(work: () => Answer): Answer {
+    try {
+      return work()
+    } catch (error) {
+      if (error instanceof StoreError) return ['failed', error.fault, error.message]
+      throw error
+    }
+  }
+
   const isWrite = (request: Request): request is Extract<Request, { readonly 0: Write }> =>
     request[0] === 'create' || request[0] === 'update' || request[0] === 'delete'
 
@@ -203,13 +278,16 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
         next = rev + 1
         // The table's types pair each name with its own request; a lookup by a union loses that.
         for (const [i, request] of group.entries())
-          if (isWrite(request)) answers[i] = (writes[request[0]] as Handle<Write>)(request)
+          if (isWrite(request)) answers[i] = attempt(() => (writes[request[0]] as Handle<Write>)(request))
       })
-      if (!failure) rev = next - 1
+      if (!failure && next - 1 > rev) {
+        rev = next - 1
+        mark.write(rev)
+      }
     }
     let isClosed = false
     for (const [i, request] of group.entries()) {
-      if (!isWrite(request)) answers[i] = (others[request[0]] as Handle<(typeof request)[0]>)(request)
+      if (!isWrite(request)) answers[i] = attempt(() => (others[request[0]] as Handle<(typeof request)[0]>)(request))
       // Even a lost compare-and-set may have lost against a write that was rolled back.
       else if (failure) answers[i] = failure
       isClosed ||= request[0] === 'close'
@@ -239,10 +317,19 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
 }
 
 if (!parentPort) throw new Error('sqlite-thread runs as a worker thread of engine.ts')
-let database: DatabaseSync | undefined
 try {
-  database = openDatabase()
+  serve(openDatabase(), parentPort)
 } catch (error) {
-  parentPort.postMessage(refusal(error, { file, folder }))
+  const opening = refusal(error, { file, folder })
+  if (opening[1] === 'Damaged') keepLog()
+  parentPort.postMessage(opening)
 }
-if (database) serve(database, parentPort)
+
+/** SQLite merges the good part of its write-ahead log when this thread ends, and deletes it: the rest is kept for experts. */
+function keepLog(): void {
+  try {
+    fs.linkSync(`${file}-wal`, `${file}-wal.damaged`)
+  } catch {
+    // There is none, it is kept already, or the file system has no links.
+  }
+}

@@ -1,0 +1,82 @@
+// Whether a database is whole, before anybody reads from it: SQLite's own check of its pages, the checksum of every row, and
+// the entries against the log. A row that is missing, damaged, or in a wrong place is then known, and not merely not found.
+import type { DatabaseSync } from 'node:sqlite'
+import { recordSum } from '../checksum.ts'
+
+/** What stands in a row of the log. */
+export type Stored = readonly [
+  rev: number,
+  key: string,
+  previousRev: number | null,
+  value: string | null,
+  sum: number | null,
+]
+
+export const rowSum = (rev: number, key: string, previousRev: number | null, value: string | null): number =>
+  recordSum([rev, previousRev, key], value ?? '')
+
+export const isSound = ([rev, key, previousRev, value, sum]: Stored): boolean =>
+  rowSum(rev, key, previousRev, value) === sum
+
+/** Throws it. `what` is what was found, for people. */
+export class Damage extends Error {
+  constructor(what: string) {
+    super(what)
+  }
+}
+
+/** Throws Damage. `hasSums`: not in data of schema version 1. */
+export function assertWhole(db: DatabaseSync, hasSums: boolean): void {
+  // As quick as quick_check here, since no table has an index of its own.
+  const { integrity_check: found } = db.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string }
+  if (found !== 'ok') throw new Damage(found.replace(/\s+/g, ' ').trim())
+  assertSameAsLog(db, readLog(db, hasSums))
+}
+
+/** The current revision of each key, as the log has it. */
+function readLog(db: DatabaseSync, hasSums: boolean): Map<string, number> {
+  const log = db.prepare(`SELECT rev, key, previous_rev, value, ${hasSums ? 'sum' : 'NULL'} FROM log ORDER BY rev`)
+  log.setReturnArrays(true)
+  const compacted = compactedOf(db, hasSums)
+  const current = new Map<string, number>()
+  let last = compacted
+  for (const found of log.iterate()) {
+    const row = found as unknown as Stored
+    const [rev, key, , value] = row
+    if (hasSums && !isSound(row)) throw new Damage(`the change of revision ${rev} does not match its checksum`)
+    // Up to there only what is current was kept; after it, everything.
+    if (rev > compacted && rev !== ++last) throw new Damage(`the change of revision ${last} is missing`)
+    if (value === null) current.delete(key)
+    else current.set(key, rev)
+  }
+  return current
+}
+
+function assertSameAsLog(db: DatabaseSync, current: Map<string, number>): void {
+  const entries = db.prepare('SELECT key, rev FROM entries')
+  entries.setReturnArrays(true)
+  for (const found of entries.iterate()) {
+    const [key, rev] = found as unknown as [string, number]
+    if (current.get(key) !== rev) throw new Damage(`record "${key}" is not at the revision that the log has`)
+    current.delete(key)
+  }
+  const [missing] = current.keys()
+  if (missing !== undefined) throw new Damage(`record "${missing}" is missing`)
+}
+
+/** How far the log was compacted. Throws Damage. */
+export function compactedOf(db: DatabaseSync, hasSums = true): number {
+  const meta = db.prepare('SELECT value FROM meta WHERE name = ?')
+  const value = (name: string): unknown => meta.get(name)?.value
+  const compacted = value('compacted')
+  if (typeof compacted === 'number' && (!hasSums || value('compacted_sum') === recordSum(['compacted', compacted], '')))
+    return compacted
+  throw new Damage('how far it was compacted does not match its checksum')
+}
+
+/** In a transaction. */
+export function setCompacted(db: DatabaseSync, rev: number): void {
+  const put = db.prepare('INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value')
+  put.run('compacted', rev)
+  put.run('compacted_sum', recordSum(['compacted', rev], ''))
+}
