@@ -22,6 +22,7 @@ export function parseReservedPorts(text: string): { ports: ReservedPort[]; cause
   const problems: string[] = []
   for (const part of text.split(',').map((each) => each.trim())) {
     if (part === '') continue
+    if (ports.length > maxReserved || problems.length > maxReserved) break
     const match = /^(\d{1,5}):(\d{1,5})(?:\/(tcp|udp))?$/i.exec(part)
     if (!match) {
       problems.push(`invalid port "${part.slice(0, 50)}"; use NODE:VM, such as 8080:80 or 5353:53/udp`)

@@ -120,7 +120,9 @@ export const bad = (problem: string): RegistryError =>
     hint: 'Push it again, or use another image',
   })
 
-const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 80)
+/** Without looking into it: it may nest deeper than anything that walks it. */
+const shown = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' ? JSON.stringify(value).slice(0, 80) : typeof value
 
 /** Everything that a manifest needs, each blob once. */
 export function blobsOf({ config, layers }: OciManifest): readonly Descriptor[] {

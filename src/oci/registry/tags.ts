@@ -51,7 +51,7 @@ function tagsIn(bytes: Buffer, name: string): readonly string[] {
 }
 
 /** `<where>; rel="next"`. It must lead on in the same list: any other place would be asked with our credentials. */
-function nextOf({ headers }: Answer, from: URL): URL | undefined {
+export function nextOf({ headers }: Answer, from: URL): URL | undefined {
   const { link = '' } = headers
   const [, where] = /<([^<>]*)>\s*;(?:[^,<>]*;)?\s*rel="?next"?(?=\s*(?:[;,]|$))/i.exec([link].flat().join(', ')) ?? []
   if (where === undefined) return undefined

@@ -57,10 +57,12 @@ function jsonFields(text: string): Fields {
 
 /** `reserved_ports[]=8000:80&…`, and values that are JSON themselves, as some clients send what is not text. */
 function formFields(text: string): Fields {
-  const fields: Record<string, string | string[]> = Object.create(null)
-  let count = 0
-  for (const [name, value] of new URLSearchParams(text)) {
+  // Before it is parsed: half a million fields take seconds.
+  let count = 1
+  for (let at = text.indexOf('&'); at !== -1; at = text.indexOf('&', at + 1))
     if (++count > maxFormFields) throw unreadable(`it has more than ${maxFormFields} fields`)
+  const fields: Record<string, string | string[]> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(text)) {
     const key = name.replace(/\[\d*\]$/, '')
     const known = fields[key]
     if (Array.isArray(known)) known.push(value)
