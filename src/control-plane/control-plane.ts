@@ -11,6 +11,7 @@ import { Secrets } from '../auth/secrets.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import { startLeadership } from '../controllers/leadership.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
+import { watchEventLoop } from '../platform/event-loop.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
 import { parseSettings, type Settings } from '../server/config/settings.ts'
@@ -93,6 +94,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const settings = await readSettings(options)
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
+  cleanup.use(
+    watchEventLoop((heldMs) => {
+      metrics.loopHeld(heldMs / 1_000)
+      log.warn('the event loop was held: nothing was answered', { durationMs: heldMs })
+    }),
+  )
 
   // Records.
   await checkPlace(dataFolder, storeAddress)

@@ -11,8 +11,9 @@ import { ConnectionError } from '../client/transport.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { type DriverName, openDriver } from '../drivers/index.ts'
+import { watchEventLoop } from '../platform/event-loop.ts'
 import { LockedError } from '../platform/lock-file.ts'
-import { createLog } from '../platform/log.ts'
+import { createLog, type Log } from '../platform/log.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
 import {
@@ -76,9 +77,13 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   const pin = options.pin ?? (options.apiUrls.length > 0 ? undefined : known.pin)
   if (apiUrls.length === 0)
     throw new Failure('No server address known', 'Specify --api-url URL; the agent remembers it')
+  const log = createLog(process.env.SVC3_DEBUG ? 'debug' : 'info')
+  using _watch = watchEventLoop((heldMs) =>
+    log.warn('the event loop was held: nothing was reported', { durationMs: heldMs }),
+  )
   let agent: Agent
   try {
-    agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), stopping.signal)
+    agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), log, stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return 0
     throw new Failure(...explain(error, options))
@@ -109,6 +114,7 @@ function start(
   options: AgentOptions,
   apiUrls: readonly string[],
   settings: AgentSettings,
+  log: Log,
   signal: AbortSignal,
 ): Promise<Agent> {
   const { dataDir, imageDir, name, architecture, ip, cpu, memoryGib, maxVms, joinToken, trust } = options
@@ -127,7 +133,7 @@ function start(
       joinToken,
       renewKey: options.renewKey,
       removeUnknown: options.removeUnknown,
-      log: createLog(process.env.SVC3_DEBUG ? 'debug' : 'info'),
+      log,
       trust: trust(apiUrls, options.pin),
       pin: options.pin,
     },

@@ -15,6 +15,8 @@ export interface Metrics {
   store(operation: string, seconds: number, outcome: string): void
   /** A call of a path of 2.4.x. */
   legacy(endpoint: string, status: number): void
+  /** The event loop was held so long. */
+  loopHeld(seconds: number): void
   readonly watches: OpenWatches
   /** Asked at every scrape. */
   tellState(state: State): void
@@ -71,6 +73,11 @@ export function createMetrics(version: string): Metrics {
     labelNames: ['endpoint', 'status'],
     registers: [registry],
   })
+  const loopHeld = new Counter({
+    name: 'svc3_event_loop_held_seconds_total',
+    help: 'Seconds during which nothing was answered because the event loop was held for a second or longer',
+    registers: [registry],
+  })
   const watchGauge = new Gauge({
     name: 'svc3_http_watches',
     help: 'Open watches',
@@ -85,6 +92,7 @@ export function createMetrics(version: string): Metrics {
     },
     store: (operation, seconds, outcome) => latencies.labels(operation, outcome).observe(seconds),
     legacy: (endpoint, status) => legacy.labels(endpoint, String(status)).inc(),
+    loopHeld: (seconds) => loopHeld.inc(seconds),
     watches: countOpen((open) => watchGauge.set(open)),
     tellState: (state) => addState(registry, state),
   }
