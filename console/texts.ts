@@ -134,9 +134,4 @@ export const texts = {
     hours: (value: number) => `${value} h`,
     days: (value: number) => `${value} d`,
   },
-  units: {
-    gb: (value: number) => `${value} GB`,
-    /** `2.9` and `K` → `2.9 KiB` */
-    bytes: (value: string, prefix: string) => `${value} ${prefix === '' ? 'B' : `${prefix}iB`}`,
-  },
 } as const

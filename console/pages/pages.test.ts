@@ -6,7 +6,7 @@ import { operations } from '../../src/api/index.ts'
 import type { Node } from '../../src/api/nodes/nodes.ts'
 import type { PushJob } from '../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../src/api/vms/vms.ts'
-import { longSize } from '../ui/sizes.ts'
+import { longSize } from '../../src/rules/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
 import { lineageOf } from './images/lineage.ts'
@@ -176,7 +176,7 @@ describe('figures', () => {
     assert.equal(ago('2026-01-01T00:10:00Z', Date.parse('2026-01-01T00:00:00Z')), 'in 10 min')
     assert.deepEqual(
       [formatFor('s')(0.0123), formatFor('s')(2.5), formatFor('B/s')(2_048)],
-      ['12.3 ms', '2.5 s', '2.0 KiB/s'],
+      ['12.3 ms', '2.5 s', '2 KiB/s'],
     )
     assert.deepEqual([latestOf([1, 2, null]), latestOf([null])], [2, undefined])
   })

@@ -202,7 +202,7 @@ describe('lists', () => {
     const rows = (await svc3('vm get-push-status')).stdout.split('\n').slice(1, -1)
     assert.deepEqual(
       rows.map((row) => row.split('\t')[3]),
-      ['62 % of 7.8G, 17M/s, 3 min left', '62 % of 7.8G', '62 % of 7.8G'],
+      ['62 % of 7.8 GiB, 17.2 MiB/s, 3 min left', '62 % of 7.8 GiB', '62 % of 7.8 GiB'],
     )
     assert.deepEqual(JSON.parse((await svc3('vm get-push-status -o json')).stdout)[0].progress, moving)
   })
@@ -227,7 +227,7 @@ describe('lists', () => {
     const table = await svc3('vm get-push-status')
     assert.deepEqual(
       rowsOf(table.stdout).map((row) => row[3]),
-      ['0 %, next try at 09:00:30 UTC', '62 % of 7.8G, next try at 09:00:30 UTC'],
+      ['0 %, next try at 09:00:30 UTC', '62 % of 7.8 GiB, next try at 09:00:30 UTC'],
     )
     assert.equal(table.stderr, `svc3: Push job ${job.name}: ${words}\n`.repeat(2))
     assert.equal(rowsOf((await svc3('vm get-push-status -o wide')).stdout)[0]?.at(-1), waiting.reason)

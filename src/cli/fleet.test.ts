@@ -401,9 +401,10 @@ it('events --for knows the new kinds', async () => {
   )
 })
 
-it('events have their messages on a terminal that is wide enough, and scripts what they always had', async () => {
+it('events have their messages last, cut to the line but not with -o wide, and NAMESPACE where there are several', async () => {
   const about = {
     reason: 'DeployVm',
+    namespace: 'svc-default',
     involved: { kind: 'vms', name: 'demo' },
     actor: 'admin',
     at: '2026-11-15T09:00:00Z',
@@ -419,8 +420,15 @@ it('events have their messages on a terminal that is wide enough, and scripts wh
       ?.join(' ') ?? ''
   const terminal = { stdout: true }
   assert.equal(await headers({ terminal, columns: 120 }), 'AT REASON INVOLVED ACTOR MESSAGE')
-  assert.equal(await headers({ terminal, columns: 80 }), 'AT REASON INVOLVED ACTOR')
-  assert.equal(await headers({}), 'AT REASON INVOLVED ACTOR')
+  assert.equal(await headers({ terminal, columns: 80 }), 'AT REASON INVOLVED ACTOR MESSAGE')
+  assert.equal(await headers({}), 'AT REASON INVOLVED ACTOR MESSAGE')
+  const longest = async (line: string): Promise<number> =>
+    Math.max(...lines((await svc3(line, { terminal, columns: 120 })).stdout).map(({ length }) => length))
+  assert.ok((await longest('events')) <= 120)
+  assert.ok((await longest('events -o wide')) > 500)
+  serve(service, { 'GET events': answers({ items: [...items, { ...about, namespace: 'svc-ios', message: 'x' }] }) })
+  assert.equal(await headers({ terminal, columns: 120 }), 'AT REASON INVOLVED ACTOR NAMESPACE MESSAGE')
+  assert.equal(await headers({}), 'AT REASON INVOLVED ACTOR MESSAGE')
 })
 
 it('events --watch goes on when the service has forgotten the past, and shows no event twice', async () => {

@@ -99,7 +99,7 @@ describe('timeouts', () => {
   for (const [line, look] of Object.entries(cases))
     it(`${line} that takes too long exits 7, and says how to check again`, async (t) => {
       // The time is over as soon as it was said how far it is.
-      const step = line.startsWith('ic') ? /svc3: node mini-1: fetching image tiny/ : /tiny: [\w ]+: 1.0G of 4.0G/
+      const step = line.startsWith('ic') ? /svc3: node mini-1: fetching image tiny/ : /tiny: [\w ]+: 1 GiB, /
       const late = new AbortController()
       const timeout = AbortSignal.timeout.bind(AbortSignal)
       t.mock.method(AbortSignal, 'timeout', (ms: number) => (ms > 400_000 ? late.signal : timeout(ms)))

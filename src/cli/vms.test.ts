@@ -374,7 +374,7 @@ describe('vm resize', () => {
   it('vm resize sends the size, and says what is left to do by hand', async () => {
     resize({ ...grown, warning: 'grow the partition in the guest: run growpart' })
     const { exitCode, stdout, stderr } = await vm('resize demo 120')
-    assert.deepEqual([exitCode, stdout, asked[0]?.body], [0, 'The disk of VM demo is now 120 GB.\n', { size: 120 }])
+    assert.deepEqual([exitCode, stdout, asked[0]?.body], [0, 'The disk of VM demo is now 120 GiB.\n', { size: 120 }])
     assert.equal(stderr, 'svc3: grow the partition in the guest: run growpart\n')
     resize({ ...grown, architecture: 'arm64' })
     assert.equal((await vm('resize demo 120')).stderr, '')

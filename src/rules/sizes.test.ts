@@ -1,7 +1,7 @@
 // Sizes of disks as people write them.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { diskSize, parseDiskSize, roughSize } from './sizes.ts'
+import { diskSize, longSize, parseDiskSize, roughSize, sizeText } from './sizes.ts'
 
 describe('sizes of disks', () => {
   it('sizes of disks are whole numbers with a unit of powers of two', () => {
@@ -37,6 +37,20 @@ describe('sizes of disks', () => {
     assert.equal(diskSize(1_536 * 2 ** 20), '1536M')
     for (const text of ['120G', '512M', '1T', '64T']) assert.equal(diskSize(parseDiskSize(text) ?? 0), text)
     assert.equal(diskSize(129 * 2 ** 20 + 512), '129M')
+  })
+
+  it('amounts are shown to people in one style, whatever a record has', () => {
+    assert.deepEqual([0, 999, 1_536, 10_846 * 2 ** 20, 412 * 2 ** 20, 2 ** 50].map(sizeText), [
+      '0 B',
+      '999 B',
+      '1.5 KiB',
+      '10.6 GiB',
+      '412 MiB',
+      '1 PiB',
+    ])
+    const records = ['4.80Gi', '0.50Gi', '11.20G', '90G', '1536M', '412M', '12', 'auto']
+    const shown = ['4.8 GiB', '512 MiB', '11.2 GiB', '90 GiB', '1.5 GiB', '412 MiB', '12 B', 'auto']
+    assert.deepEqual(records.map(longSize), shown)
   })
 
   it('sizes of disks are rounded where only the order of magnitude counts', () => {

@@ -1,4 +1,4 @@
-// Amounts of memory and disk as the API writes them (docs/spec.md R48).
+// Amounts of memory and disk: as the API writes them (docs/spec.md R48), and as people read them.
 
 /** `4.80Gi`, as records of VMs have it. */
 export const gibibytes = (mebibytes: number): string => `${(mebibytes / 1_024).toFixed(2)}Gi`
@@ -6,9 +6,27 @@ export const gibibytes = (mebibytes: number): string => `${(mebibytes / 1_024).t
 /** `11.20G`, as records of nodes have it. */
 export const nodeMemory = (mebibytes: number): string => `${(mebibytes / 1_024).toFixed(2)}G`
 
-/** `10.6 GiB`, `512 MiB`: memory in a sentence. */
-export const memorySize = (mebibytes: number): string =>
-  mebibytes < 1_024 ? `${mebibytes} MiB` : `${Number((mebibytes / 1_024).toFixed(1))} GiB`
+const steps = ['', 'K', 'M', 'G', 'T', 'P'] as const
+
+/** `10.6 GiB`, `512 MiB`, `90 B`: an amount to read, in sentences and on a terminal. */
+export function sizeText(bytes: number): string {
+  let value = bytes
+  let step = 0
+  for (; value >= 1_000 && step < steps.length - 1; step++) value /= 1_024
+  const digits = step > 0 && value < 99.95 ? Number(value.toFixed(1)) : Math.round(value)
+  return `${digits} ${steps[step]}${step > 0 ? 'iB' : 'B'}`
+}
+
+/** The same of an amount in a record: `4.80Gi`, `11.20G`, `412M`. What is none, such as `auto`, stays as it is. */
+export function longSize(text: string): string {
+  const [, digits, prefix = ''] = /^([\d.]+)([KMGTP]?)i?$/.exec(text) ?? []
+  return digits === undefined
+    ? text
+    : sizeText(Number(digits) * 1_024 ** steps.indexOf(prefix as (typeof steps)[number]))
+}
+
+/** The same of memory. */
+export const memorySize = (mebibytes: number): string => sizeText(mebibytes * 2 ** 20)
 
 /** A VM without a size of its own gets its cores' share of 80 % of the node's memory. */
 export const automaticMemoryMiB = (cpu: number, node: { readonly cpu: number; readonly memoryMiB: number }): number =>
@@ -37,9 +55,8 @@ export function diskSize(bytes: number): string {
   return `${bytes / (bytesOf[unit] ?? 1)}${unit}`
 }
 
-/** `412M`, `1.2G`: what something takes, to read. */
+/** `412M`, `1.2G`: what something takes, as records have it. */
 export function roughSize(bytes: number): string {
-  const steps = ['', 'K', 'M', 'G', 'T', 'P']
   let value = bytes
   let step = 0
   for (; value >= 1_000 && step < steps.length - 1; step++) value /= 1_024

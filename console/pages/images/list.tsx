@@ -1,11 +1,11 @@
 // The images, or the ISOs, of a namespace: a live table, and how new ones come.
 import type { Image } from '../../../src/api/images/images.ts'
+import { sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { openDialog } from '../../ui/dialog.tsx'
-import { sizeText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import { actionsColumn, type Column, TablePage, timeColumn } from '../../ui/table.tsx'
 import { NameLink } from '../links.tsx'

@@ -5,6 +5,7 @@ import { Link, useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { getVm, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { longSize } from '../../../src/rules/sizes.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
 import { useLive } from '../../api/live.ts'
@@ -169,7 +170,7 @@ function Details({ vm }: { readonly vm: Vm }) {
         [facts.architecture]: texts.common.architectures[vm.architecture],
         [facts.cores]: vm.cpu,
         [facts.memory]: memoryText(vm.memory),
-        [facts.disk]: vm.diskGb === undefined ? undefined : texts.units.gb(vm.diskGb),
+        [facts.disk]: vm.diskGb === undefined ? undefined : longSize(`${vm.diskGb}G`),
         [facts.gpu]: vm.gpuPassthrough ? words.passedThrough : undefined,
         [facts.owner]: vm.owner,
         [vm.status === 'Pending' ? facts.requested : facts.deployed]: <Time at={vm.deployDate} />,

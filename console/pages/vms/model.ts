@@ -3,7 +3,7 @@ import type { Image } from '../../../src/api/images/images.ts'
 import type { Vm, VmOperation } from '../../../src/api/vms/vms.ts'
 import { defaultNamespace } from '../../../src/rules/names.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
-import { memorySize } from '../../../src/rules/sizes.ts'
+import { longSize } from '../../../src/rules/sizes.ts'
 import { refuseAction, type VmAction } from '../../../src/rules/vm-actions.ts'
 import { actionTexts, vmTexts } from './texts.ts'
 
@@ -62,11 +62,7 @@ export function conditionText(type: string, isTrue: boolean): string {
 }
 
 /** `4.80Gi` → `4.8 GiB`, `0.50Gi` → `512 MiB`; `auto` until a node is chosen. */
-export function memoryText(memory: string): string {
-  const gibi = Number(/^([\d.]+)Gi$/.exec(memory)?.[1])
-  if (Number.isNaN(gibi)) return memory === 'auto' ? vmTexts.automatic : memory
-  return memorySize(Math.round(gibi * 1_024))
-}
+export const memoryText = (memory: string): string => (memory === 'auto' ? vmTexts.automatic : longSize(memory))
 
 /** Why a VM waits for a node. */
 export const waitingReason = ({ conditions }: Vm): string | undefined => conditions.find(isWaiting)?.message

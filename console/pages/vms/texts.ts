@@ -157,8 +157,8 @@ export const vmActionWords = {
 } as const satisfies Record<string, ActionWords>
 
 export const actionTexts = {
-  size: 'New size in GB',
-  sizeNow: (size: number) => `Currently ${size} GB`,
+  size: 'New size in GiB',
+  sizeNow: (size: number) => `Currently ${size} GiB`,
   user: 'SSH user',
   password: 'SSH password',
   userHint: 'Optional; with a password, the file system grows too',

@@ -8,6 +8,7 @@ import { type Accelerator, acceleratorFor, hostArchitecture } from '../../driver
 import { findUefi } from '../../drivers/qemu/firmware.ts'
 import type { MacosSettings } from '../../drivers/qemu/macos.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
+import { sizeText } from '../../rules/sizes.ts'
 import { listeners } from '../host/listening-ports.ts'
 
 export interface Finding {
@@ -150,7 +151,7 @@ export const spaceCheck = (dataDir: string): Check => ({
   async look() {
     const { bavail, bsize } = await fs.statfs(await existing(dataDir))
     const free = (bavail * bsize) / gib
-    const found = `${free.toFixed(1)} GiB free for ${dataDir}`
+    const found = `${sizeText(bavail * bsize)} free for ${dataDir}`
     if (free < 5) return problem(found, 'Free disk space; an image does not fit')
     return free < 50 ? warning(found, 'Enough for a test; macOS images take 25 to 90 GiB each') : ok(found)
   },
@@ -181,7 +182,7 @@ export const sizeCheck: Check = {
   check: 'size',
   async look() {
     const memory = os.totalmem() / gib
-    const found = `${os.availableParallelism()} cores, ${memory.toFixed(1)} GiB of memory`
+    const found = `${os.availableParallelism()} cores, ${sizeText(os.totalmem())} of memory`
     return memory < 4 ? warning(found, 'The default VM size does not fit; deploy smaller VMs') : ok(found)
   },
 }

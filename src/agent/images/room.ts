@@ -7,7 +7,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'
 import { chooseEvictions, type Evictable } from '../../rules/eviction.ts'
-import { roughSize } from '../../rules/sizes.ts'
+import { sizeText } from '../../rules/sizes.ts'
 import type { Held, Holders } from './holders.ts'
 import { type ChunkGroup, type Copy, groupChunks, type Inventory, takeInventory } from './inventory.ts'
 import type { Leases } from './leases.ts'
@@ -153,10 +153,10 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     const { freeBytes } = await look()
     const going = (await candidates()).reduce((sum, { bytes }) => sum + bytes, 0)
     const figures = [
-      `it needs ${roughSize(diskBytes)}`,
-      `cached images use ${roughSize(usedBytes() + state.reservedBytes)} of ${roughSize(quota)}`,
-      `of which ${roughSize(going)} can be removed`,
-      `and ${roughSize(Math.max(0, freeBytes))} of the disk is free`,
+      `it needs ${sizeText(diskBytes)}`,
+      `cached images use ${sizeText(usedBytes() + state.reservedBytes)} of ${sizeText(quota)}`,
+      `of which ${sizeText(going)} can be removed`,
+      `and ${sizeText(Math.max(0, freeBytes))} of the disk is free`,
     ]
     return new Error(
       `not enough space for ${title}: ${figures.join(', ')}; delete VMs, remove cached images (svc3 imagecache remove), or raise --image-quota of the agent`,

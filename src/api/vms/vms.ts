@@ -246,10 +246,10 @@ export const resizeVm = operation({
     'Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that ' +
     'fails, the disk is larger, and `warning` says what to do.',
   involves: 'params.vm',
-  past: 'resized the disk of VM {name} to {size} GB',
+  past: 'resized the disk of VM {name} to {size} GiB',
   body: t.Object(
     {
-      size: t.Number({ description: 'New size in GB, larger than the current size' }),
+      size: t.Number({ description: 'New size in GiB, larger than the current size' }),
       user: t.Optional(t.String({ maxLength: 1024 })),
       password: t.Optional(t.String({ maxLength: 1024, writeOnly: true })),
       resourceVersion: ExpectedVersion,

@@ -1,12 +1,22 @@
 // Prints answers in four formats. Tables are aligned on a terminal, and tab-separated and exact in a pipe.
-import { roughSize } from '../../rules/sizes.ts'
+import { longSize } from '../../rules/sizes.ts'
 import type { Limits } from './table.ts'
 
 export const formats = ['table', 'wide', 'json', 'yaml'] as const
 export type Format = (typeof formats)[number]
 
-/** A time stands in its wire form, a size in bytes; a terminal shows how long ago that was, and how much that is. */
-export type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
+/** A time stands in its wire form, and a terminal shows how long ago that was; or a terminal shows another text. */
+export type Cell =
+  | string
+  | number
+  | boolean
+  | undefined
+  | { readonly time: string }
+  | { readonly plain: string | number; readonly shown: string }
+
+/** An amount of a record, `4.80Gi`: a terminal shows `4.8 GiB`. */
+export const sizeCell = (size: string | undefined): Cell =>
+  size === undefined ? undefined : { plain: size, shown: longSize(size) }
 
 export interface Column<T> {
   readonly header: string
@@ -97,7 +107,7 @@ const limitsOf = <T>(shown: readonly Column<T>[], format: Format): Limits => ({
 export function cellText(cell: Cell, now: Date | undefined): string {
   if (cell === undefined) return now ? '-' : ''
   if (typeof cell !== 'object') return visible(String(cell))
-  if ('bytes' in cell) return now ? roughSize(cell.bytes) : String(cell.bytes)
+  if ('plain' in cell) return visible(now ? cell.shown : String(cell.plain))
   return now ? ago(cell.time, now) : visible(cell.time)
 }
 

@@ -74,7 +74,7 @@ describe('progress on a terminal', () => {
     const meter = startMeter(contextOf(true), 'image sonoma', 4 * gibi)
     nowMs += 1_000
     meter.at(gibi)
-    assert.deepEqual(screen(written), ['image sonoma: 1.0G of 4.0G, 1.0G/s, 3 s left 25 %'])
+    assert.deepEqual(screen(written), ['image sonoma: 1 GiB of 4 GiB, 1 GiB/s, 3 s left 25 %'])
     const before = written
     nowMs += 100
     meter.at(gibi + 1)
@@ -144,7 +144,7 @@ describe('progress in a log', () => {
     }
     assert.equal(
       written,
-      'svc3: image sonoma: 1.0G of 4.0G, 1.0M/s, 51 min left (25 %)\nsvc3: image sonoma: 1.0G of 4.0G, 1.0M/s, 51 min left (25 %)\n',
+      'svc3: image sonoma: 1 GiB of 4 GiB, 1 MiB/s, 51 min left (25 %)\nsvc3: image sonoma: 1 GiB of 4 GiB, 1 MiB/s, 51 min left (25 %)\n',
     )
   })
 })
@@ -161,7 +161,7 @@ describe('no progress', () => {
 describe('transfer rate', () => {
   it('a transfer shows bytes, rate and time left', () => {
     const told = transferText({ bytes: gibi, totalBytes: 4 * gibi, startBytes: 0, seconds: 10 })
-    assert.deepEqual(told, { text: '1.0G of 4.0G, 102M/s, 30 s left', percent: 25 })
+    assert.deepEqual(told, { text: '1 GiB of 4 GiB, 102 MiB/s, 30 s left', percent: 25 })
   })
 
   it('a transfer whose total follows from a percentage does not show it, since it would jump', () => {
@@ -169,16 +169,16 @@ describe('transfer rate', () => {
     assert.deepEqual(step, { text: 'saving', percent: 25 })
     assert.ok(bytes)
     const told = startRate(0)(bytes, 10_000)
-    assert.deepEqual(told, { text: '1.0G, 102M/s, 30 s left', percent: 25 })
+    assert.deepEqual(told, { text: '1 GiB, 102 MiB/s, 30 s left', percent: 25 })
   })
 
   it('a transfer counts only what has come since it began', () => {
     const told = transferText({ bytes: 3 * gibi, totalBytes: 4 * gibi, startBytes: 2 * gibi, seconds: 100 })
-    assert.deepEqual(told, { text: '3.0G of 4.0G, 10M/s, 2 min left', percent: 75 })
+    assert.deepEqual(told, { text: '3 GiB of 4 GiB, 10.2 MiB/s, 2 min left', percent: 75 })
   })
 
   it('a transfer shows no time left while nothing has come', () => {
-    assert.equal(transferText({ bytes: 0, totalBytes: gibi, startBytes: 0, seconds: 5 }).text, '0 of 1.0G, 0/s')
+    assert.equal(transferText({ bytes: 0, totalBytes: gibi, startBytes: 0, seconds: 5 }).text, '0 B of 1 GiB, 0 B/s')
   })
 
   it('a transfer notices that it became slower, and that it began anew', () => {
@@ -187,7 +187,7 @@ describe('transfer rate', () => {
       rate({ done: second * 2 ** 20 * 100, total: 100 * gibi }, second * 1_000)
     for (let second = 31; second <= 60; second++)
       rate({ done: 3_000 * 2 ** 20 + (second - 30) * 2 ** 20, total: 100 * gibi }, second * 1_000)
-    assert.match(rate({ done: 3_031 * 2 ** 20, total: 100 * gibi }, 61_000).text, /, 1\.0M\/s, /)
-    assert.match(rate({ done: 2 ** 20, total: 100 * gibi }, 62_000).text, /, 0\/s$/)
+    assert.match(rate({ done: 3_031 * 2 ** 20, total: 100 * gibi }, 61_000).text, /, 1 MiB\/s, /)
+    assert.match(rate({ done: 2 ** 20, total: 100 * gibi }, 62_000).text, /, 0 B\/s$/)
   })
 })

@@ -1,6 +1,6 @@
 // Estimates the rate of a transfer and the time left.
 import { timeLeft } from '../../rules/durations.ts'
-import { roughSize } from '../../rules/sizes.ts'
+import { sizeText } from '../../rules/sizes.ts'
 
 export interface Bytes {
   readonly done: number
@@ -50,7 +50,7 @@ export function transferText({ bytes, totalBytes, isTotalRough, startBytes, seco
   const rate = (bytes - startBytes) / Math.max(seconds, 0.001)
   const left = rate > 0 && bytes < totalBytes ? `, ${timeLeft((totalBytes - bytes) / rate)} left` : ''
   return {
-    text: `${roughSize(bytes)}${isTotalRough ? '' : ` of ${roughSize(totalBytes)}`}, ${roughSize(rate)}/s${left}`,
+    text: `${sizeText(bytes)}${isTotalRough ? '' : ` of ${sizeText(totalBytes)}`}, ${sizeText(rate)}/s${left}`,
     percent: totalBytes === 0 ? 100 : Math.min(100, Math.floor((bytes / totalBytes) * 100)),
   }
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { vmOf } from '../../../test/support/stand-ins/fleet.ts'
+import { roughSize } from '../../rules/sizes.ts'
 import { columns as vmColumns } from '../commands/vm/parts/columns.ts'
 import { type Column, growingTable, type Rendering, render } from './output.ts'
 import { cut, widthOf } from './text-width.ts'
@@ -16,7 +17,7 @@ interface Item {
 const columns: readonly Column<Item>[] = [
   { header: 'NAME', cell: ({ name }) => name },
   { header: 'DESCRIPTION', cell: ({ about }) => about },
-  { header: 'SIZE', cell: ({ bytes }) => ({ bytes }) },
+  { header: 'SIZE', cell: ({ bytes }) => ({ plain: bytes, shown: roughSize(bytes) }) },
   { header: 'STATE', cell: ({ state }) => state },
 ]
 const item = {

@@ -898,7 +898,7 @@ export interface VmOperation {
 }
 
 export interface VmResize {
-  /** New size in GB, larger than the current size */
+  /** New size in GiB, larger than the current size */
   size: number
   user?: string
   password?: string

@@ -6,7 +6,7 @@ import { ApiError, badRequest } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { writeSparse } from '../../images/content/sparse-write.ts'
 import { DiskFullError, explainFull, removeUnfinished, temporaryName } from '../../images/content/temporary-files.ts'
-import { largestDiskBytes, roughSize } from '../../rules/sizes.ts'
+import { largestDiskBytes, sizeText } from '../../rules/sizes.ts'
 import { refusalOfForm, tooLong, twice } from './multipart.ts'
 import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
@@ -205,7 +205,7 @@ async function checkLength({ headers }: FastifyRequest, folder: string): Promise
   if (bytes <= bavail * bsize) return
   throw new ApiError(
     'RequestEntityTooLarge',
-    `The upload needs ${roughSize(bytes)}, and the disk of the server has ${roughSize(bavail * bsize)} free`,
+    `The upload needs ${sizeText(bytes)}, and the disk of the server has ${sizeText(bavail * bsize)} free`,
     { hint: 'Delete unused images, or ask the operator of the server for space' },
   )
 }

@@ -17,13 +17,13 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
   const nowGb = vm.observed.diskGb
   const isArm = vm.shape.architecture === 'arm64'
   const problems: readonly (readonly [field: string, isWrong: boolean, message: string])[] = [
-    ['size', !Number.isInteger(size), `size must be a whole number of GB, not ${size}`],
-    ['size', size < 1, `size must be at least 1 GB`],
-    ['size', size > largestGb, `size must be at most ${largestGb} GB`],
+    ['size', !Number.isInteger(size), `size must be a whole number of GiB, not ${size}`],
+    ['size', size < 1, `size must be at least 1 GiB`],
+    ['size', size > largestGb, `size must be at most ${largestGb} GiB`],
     [
       'size',
       nowGb !== undefined && size <= nowGb,
-      `The disk of VM ${vm.name} is already ${nowGb} GB; choose a larger size`,
+      `The disk of VM ${vm.name} is already ${nowGb} GiB; choose a larger size`,
     ],
     ['user', isArm && user !== undefined, 'user is for Intel-based VMs only; this VM grows its file system without it'],
     [
@@ -47,7 +47,7 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
     })
   const freeGb = node?.report?.diskFreeGb
   if (freeGb === undefined || size - nowGb <= freeGb) return
-  const message = `Node ${node?.name} has ${freeGb} GB free; growing the disk of VM ${vm.name} to ${size} GB needs up to ${size - nowGb} GB`
+  const message = `Node ${node?.name} has ${freeGb} GiB free; growing the disk of VM ${vm.name} to ${size} GiB needs up to ${size - nowGb} GiB`
   throw new ApiError('Conflict', message, {
     kind,
     name: vm.name,
@@ -58,7 +58,7 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
 /** Intel without credentials: the disk has grown, and the rest is done by hand. */
 export function resizeNote(vm: Vm, hadLogin: boolean): Vm {
   if (vm.architecture === 'arm64' || hadLogin || vm.warning !== undefined) return vm
-  return { ...vm, warning: `The disk is now ${vm.diskGb} GB. ${byHand}` }
+  return { ...vm, warning: `The disk is now ${vm.diskGb} GiB. ${byHand}` }
 }
 
 const byHand =

@@ -4,7 +4,7 @@ import * as api from '../../../api/images/images.ts'
 import type { Operation } from '../../../api/operation.ts'
 import type { Client, ListOperation } from '../../../client/client.ts'
 import { vmsElsewhere } from '../../../rules/ownership.ts'
-import type { Column } from '../../output/output.ts'
+import { type Column, sizeCell } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
 
 export interface ImageKind {
@@ -43,11 +43,11 @@ export const imageKind: ImageKind = {
 export const columns: readonly Column<Image>[] = [
   { header: 'NAME', keep: 'always', cell: (image) => image.name },
   { header: 'DESCRIPTION', cell: (image) => image.description },
-  { header: 'SIZE', cell: (image) => image.size },
+  { header: 'SIZE', cell: (image) => sizeCell(image.size) },
   { header: 'TYPE', cell: (image) => image.type },
   { header: 'STATE', keep: 'always', cell: (image) => image.state },
   { header: 'UPDATED', terminal: 'room', cell: (image) => ({ time: image.lastUpdatedTimestamp }) },
-  { header: 'STORAGE-SIZE', wide: true, cell: (image) => image.spaceUsed },
+  { header: 'STORAGE-SIZE', wide: true, cell: (image) => sizeCell(image.spaceUsed) },
   { header: 'SOURCE', wide: true, cell: (image) => image.source },
   { header: 'OWNER', wide: true, cell: (image) => image.owner },
   { header: 'ERROR', wide: true, cell: (image) => image.errorMessage },
@@ -66,8 +66,8 @@ export const fields: readonly Field<Image>[] = [
   { label: 'Warning', value: (image) => image.warning },
   { label: 'Architecture', value: (image) => image.type },
   { label: 'OS', value: (image) => image.os },
-  { label: 'Disk size', value: (image) => image.size },
-  { label: 'Storage size', value: ({ spaceUsed }) => spaceUsed?.replace(/^\d+$/, '$& bytes') },
+  { label: 'Disk size', value: (image) => sizeCell(image.size) },
+  { label: 'Storage size', value: (image) => sizeCell(image.spaceUsed) },
   { label: 'Version', value: (image) => image.version },
   { label: 'Source', value: (image) => image.source },
   { label: 'Made from', value: ({ parent }) => parent?.image },

@@ -7,7 +7,7 @@ import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } fro
 import type { Client } from '../../../client/client.ts'
 import { nameOfFile } from '../../../rules/image-names.ts'
 import { backOff, defaultRetry, isTransient, type RetryPolicy, wait } from '../../../rules/retry.ts'
-import { roughSize } from '../../../rules/sizes.ts'
+import { sizeText } from '../../../rules/sizes.ts'
 import type { Context } from '../../command.ts'
 import { Interrupted } from '../../line/usage.ts'
 import { type Meter, startMeter } from '../../output/progress.ts'
@@ -47,7 +47,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     ...(os !== undefined && { os }),
   }
   const begun = await client.call(beginUpload, { params: { namespace }, body, signal })
-  if (begun.offset > 0) context.note(`Resuming after ${roughSize(begun.offset)} of ${roughSize(begun.size)}`)
+  if (begun.offset > 0) context.note(`Resuming after ${sizeText(begun.offset)} of ${sizeText(begun.size)}`)
   const params = { namespace, upload: begun.id }
   const meter = startMeter(context, `${kind.word} ${name}`, source.bytes, begun.offset)
   const over = new AbortController()

@@ -1,13 +1,13 @@
 // svc3 imagecache info
 import { type CachedCopy, getCachedImage } from '../../../api/images/image-cache.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { type Column, visible } from '../../output/output.ts'
+import { type Column, sizeCell, visible } from '../../output/output.ts'
 import { imageArgument } from './selection.ts'
 
 const columns: readonly Column<CachedCopy>[] = [
   { header: 'NODE', cell: ({ node }) => node },
   { header: 'STATE', cell: ({ state, progress }) => (progress ? `${state} ${progress.percent} %` : state) },
-  { header: 'SIZE', cell: ({ spaceUsed }) => spaceUsed },
+  { header: 'SIZE', cell: ({ spaceUsed }) => sizeCell(spaceUsed) },
   { header: 'PINNED', cell: ({ pinned }) => (pinned ? 'yes' : 'no') },
   { header: 'LAST-USED', cell: ({ lastUsed }) => (lastUsed === undefined ? undefined : { time: lastUsed }) },
   { header: 'ERROR', wide: true, cell: ({ errorMessage }) => errorMessage },

@@ -1,7 +1,7 @@
 // svc3 imagecache list
 import { type CachedImage, listCachedImages } from '../../../api/images/image-cache.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import type { Column } from '../../output/output.ts'
+import { type Column, sizeCell } from '../../output/output.ts'
 import { printChosen } from '../../print-chosen.ts'
 
 const namesOf = (
@@ -16,7 +16,7 @@ const namesOf = (
 const columns: readonly Column<CachedImage>[] = [
   { header: 'IMAGE', cell: ({ name }) => name },
   { header: 'TYPE', cell: ({ type }) => type },
-  { header: 'SIZE', cell: ({ size }) => size },
+  { header: 'SIZE', cell: ({ size }) => sizeCell(size) },
   { header: 'READY', cell: ({ nodes }) => `${nodes.filter(({ state }) => state === 'Ready').length}/${nodes.length}` },
   { header: 'NODES', cell: (image) => namesOf(image, () => true) },
   { header: 'PINNED', wide: true, cell: (image) => namesOf(image, ({ pinned }) => pinned) },

@@ -1,6 +1,7 @@
 // svc3 node show
 import { notFound } from '../../../api/errors.ts'
 import { listNodes, type Node } from '../../../api/nodes/nodes.ts'
+import { longSize } from '../../../rules/sizes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import type { Field } from '../../output/record.ts'
 import { printRecord } from '../../print-record.ts'
@@ -14,7 +15,7 @@ const fields: readonly Field<Node>[] = [
   { label: 'IP', value: (node) => node.nodeIP },
   { label: 'Architecture', value: (node) => node.architecture },
   { label: 'CPU', value: (node) => `${node.availableCpu} of ${node.allocatableCpu} free` },
-  { label: 'Memory', value: (node) => `${node.availableMemory} of ${node.allocatableMemory} free` },
+  { label: 'Memory', value: (node) => `${longSize(node.availableMemory)} of ${longSize(node.allocatableMemory)} free` },
   {
     label: 'GPU',
     value: (node) => (node.allocatableGpu === 0 ? undefined : `${node.availableGpu} of ${node.allocatableGpu} free`),

@@ -6,7 +6,7 @@ import * as api from '../../../api/images/remote-images.ts'
 import type { Client } from '../../../client/client.ts'
 import { awaitChange } from '../../await-change.ts'
 import type { Context } from '../../command.ts'
-import type { Column } from '../../output/output.ts'
+import { type Column, sizeCell } from '../../output/output.ts'
 import { type ImageKind, imageKind } from '../image/kind.ts'
 
 export interface Remote {
@@ -48,6 +48,6 @@ export const remoteImages: Remote = {
 
 export const columns: readonly Column<RemoteItem>[] = [
   { header: 'NAME', cell: ({ name }) => name },
-  { header: 'SIZE', cell: ({ size }) => size },
+  { header: 'SIZE', cell: ({ size }) => sizeCell(size) },
   { header: 'TYPE', cell: ({ type }) => type },
 ]

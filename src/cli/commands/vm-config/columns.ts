@@ -1,12 +1,13 @@
 // The table columns of VM configurations.
 import type { VmConfig } from '../../../api/vms/vm-configs.ts'
+import { memorySize } from '../../../rules/sizes.ts'
 import type { Column } from '../../output/output.ts'
 
 export const columns: readonly Column<VmConfig>[] = [
   { header: 'NAME', cell: (config) => config.name },
   { header: 'IMAGE', cell: (config) => config.image },
   { header: 'CPU', cell: (config) => config.cpu },
-  { header: 'MEMORY', cell: (config) => config.memory || 'auto' },
+  { header: 'MEMORY', cell: ({ memory }) => (memory ? { plain: memory, shown: memorySize(memory * 1_024) } : 'auto') },
   { header: 'ISO', wide: true, cell: (config) => config.iso },
   { header: 'VNC', wide: true, cell: (config) => config.vncConsole },
   { header: 'SCHEDULER', wide: true, cell: (config) => config.scheduler },

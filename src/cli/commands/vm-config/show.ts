@@ -1,5 +1,6 @@
 // svc3 vm-config show
 import { getVmConfig, type VmConfig } from '../../../api/vms/vm-configs.ts'
+import { memorySize } from '../../../rules/sizes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import type { Field } from '../../output/record.ts'
 import { printRecord } from '../../print-record.ts'
@@ -10,7 +11,7 @@ const fields: readonly Field<VmConfig>[] = [
   { label: 'Image', value: (config) => config.image },
   { label: 'Architecture', value: (config) => config.type },
   { label: 'CPU', value: (config) => config.cpu },
-  { label: 'Memory', value: (config) => (config.memory ? `${config.memory} GiB` : 'auto') },
+  { label: 'Memory', value: (config) => (config.memory ? memorySize(config.memory * 1_024) : 'auto') },
   { label: 'ISO', value: (config) => config.iso },
   { label: 'Node', value: (config) => config.node },
   { label: 'Tag', value: (config) => config.tag && `${config.tag} (${config.tagRequired ? 'required' : 'preferred'})` },

@@ -12,7 +12,7 @@ export const command = defineCommand({
   description: 'Enlarges the disk of a running VM and restarts the VM. Disks cannot shrink.',
   arguments: {
     ...vmArgument,
-    gb: { value: 'GB', description: 'new disk size in GB, a whole number', required: true },
+    gb: { value: 'GB', description: 'new disk size in GiB, a whole number', required: true },
   },
   options: {
     user: { type: 'string', short: 'u', value: 'USER', description: 'SSH user, to also grow the file system (Intel)' },
@@ -29,7 +29,7 @@ export const command = defineCommand({
     ...printed,
   },
   examples: [
-    { line: 'svc3 vm resize demo 120', does: 'Enlarge the disk to 120 GB' },
+    { line: 'svc3 vm resize demo 120', does: 'Enlarge the disk to 120 GiB' },
     {
       line: 'svc3 vm resize demo 120 -u admin --password-stdin < password.txt',
       does: 'Also grow the file system (Intel)',
@@ -38,7 +38,10 @@ export const command = defineCommand({
   async run(context, { args: { vm: name, gb }, options }) {
     const size = /^[1-9]\d{0,6}$/.test(gb) ? Number(gb) : undefined
     if (size === undefined)
-      throw new UsageError(`Invalid size "${gb}": specify a whole number of GB`, 'For example: svc3 vm resize demo 120')
+      throw new UsageError(
+        `Invalid size "${gb}": specify a whole number of GiB`,
+        'For example: svc3 vm resize demo 120',
+      )
     const credentials = await credentialsOf(context, name, options)
     const { client, namespace, sameTargetFlags } = await context.connect({ attempts: 1 })
     const input = { params: { namespace, vm: name }, body: { size, ...credentials } }
@@ -47,7 +50,7 @@ export const command = defineCommand({
     const vm = await whileFollowing(context, { client, namespace, name }, () =>
       awaitChange(context, client, resizeVm, input, request),
     )
-    await context.done(`The disk of VM ${name} is now ${vm.diskGb ?? size} GB.`, vm)
+    await context.done(`The disk of VM ${name} is now ${vm.diskGb ?? size} GiB.`, vm)
     return tellRest(context, vm, credentials !== undefined)
   },
 })

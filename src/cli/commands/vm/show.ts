@@ -1,6 +1,7 @@
 // svc3 vm show
 import { getVm, type Vm } from '../../../api/vms/vms.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
+import { sizeCell } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
 import { printRecord } from '../../print-record.ts'
 import { bootText, pendingReason, verdictText } from './parts/reasons.ts'
@@ -29,8 +30,8 @@ const fields: readonly Field<Vm>[] = [
   },
   { label: 'Port warnings', value: (vm) => vm.portWarnings },
   { label: 'CPU', value: (vm) => vm.cpu },
-  { label: 'Memory', value: (vm) => vm.memory },
-  { label: 'Disk', value: (vm) => vm.diskGb && `${vm.diskGb} GB` },
+  { label: 'Memory', value: (vm) => sizeCell(vm.memory) },
+  { label: 'Disk', value: (vm) => vm.diskGb && sizeCell(`${vm.diskGb}G`) },
   { label: 'GPU', value: (vm) => (vm.gpuPassthrough ? 'passed through' : undefined) },
   { label: 'Architecture', value: (vm) => vm.architecture },
   { label: 'Owner', value: (vm) => vm.owner },

@@ -6,7 +6,7 @@ import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.
 import { displayName } from '../../../auth/principal.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
-import { roughSize } from '../../../rules/sizes.ts'
+import { sizeText } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../../store/records/fleet-records.ts'
 import { changeNode } from '../../../store/records/vms.ts'
@@ -124,7 +124,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
           }
         const [quota, needed] = [node.report?.imageSpace?.quotaBytes ?? Infinity, pinnedBytes(node, pinned)]
         if (needed > quota) {
-          const message = `Cached images would take ${roughSize(needed)}, the quota is ${roughSize(quota)}; remove some, or raise --image-quota of the agent`
+          const message = `Cached images would take ${sizeText(needed)}, the quota is ${sizeText(quota)}; remove some, or raise --image-quota of the agent`
           return { code: 409, result: 'NoSpace', message }
         }
         const message = state === 'Ready' ? 'Already on the node; now kept' : fetching(node)

@@ -1,6 +1,6 @@
 // The table columns of VMs. What a VM does not have yet stays empty.
 import type { Vm } from '../../../../api/vms/vms.ts'
-import type { Column } from '../../../output/output.ts'
+import { type Column, sizeCell } from '../../../output/output.ts'
 
 /** A VM, or what a watch shows of one that is gone. */
 type ShownVm = Omit<Vm, 'status'> & { readonly status: string }
@@ -18,7 +18,7 @@ export const columns: readonly Column<ShownVm>[] = [
   { header: 'AGE', terminal: 'room', cell: (vm) => ({ time: vm.deployDate }) },
   { header: 'IMAGE', wide: true, cell: (vm) => vm.image },
   { header: 'CPU', wide: true, cell: (vm) => vm.cpu },
-  { header: 'MEMORY', wide: true, cell: (vm) => vm.memory },
+  { header: 'MEMORY', wide: true, cell: (vm) => sizeCell(vm.memory) },
   { header: 'NODE', wide: true, cell: (vm) => vm.node },
   { header: 'ARCHITECTURE', wide: true, cell: (vm) => vm.architecture },
   { header: 'POWER', wide: true, cell: (vm) => vm.powerState },

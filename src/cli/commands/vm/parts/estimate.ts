@@ -2,18 +2,18 @@
 import { estimateVm, type VmEstimate } from '../../../../api/vms/estimates.ts'
 import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
 import type { Context, Session } from '../../../command.ts'
-import { type Column, visible } from '../../../output/output.ts'
+import { type Column, sizeCell, visible } from '../../../output/output.ts'
 import { verdictText } from './reasons.ts'
 
 const columns: readonly Column<VmEstimate>[] = [
   { header: 'NODE', keep: 'always', cell: ({ node }) => node },
   { header: 'CPU', cell: ({ cpu }) => cpu },
-  { header: 'MEMORY', cell: ({ memory }) => memory },
+  { header: 'MEMORY', cell: ({ memory }) => sizeCell(memory) },
   { header: 'IMAGE', cell: ({ image }) => image },
   { header: 'TYPE', cell: ({ architecture }) => architecture },
   { header: 'OS', cell: ({ os }) => os },
-  { header: 'SIZE', cell: ({ size }) => size },
-  { header: 'STORED', wide: true, cell: ({ spaceUsed }) => spaceUsed },
+  { header: 'SIZE', cell: ({ size }) => sizeCell(size) },
+  { header: 'STORED', wide: true, cell: ({ spaceUsed }) => sizeCell(spaceUsed) },
 ]
 
 /** Exit code 1 where it would go nowhere now. */

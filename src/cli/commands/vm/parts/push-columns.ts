@@ -2,7 +2,7 @@
 import type { PushJob } from '../../../../api/vms/push-jobs.ts'
 import { timeLeft } from '../../../../rules/durations.ts'
 import { nextTryText, waitingText } from '../../../../rules/retry.ts'
-import { roughSize } from '../../../../rules/sizes.ts'
+import { sizeText } from '../../../../rules/sizes.ts'
 import type { Column } from '../../../output/output.ts'
 
 export const columns: readonly Column<PushJob>[] = [
@@ -22,12 +22,12 @@ function progressOf({ status, progress, waiting }: PushJob): string {
   const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined && bytesTotal > 0
   const far =
     bytesTotal > 0
-      ? `${percent} % of ${roughSize(bytesTotal)}`
+      ? `${percent} % of ${sizeText(bytesTotal)}`
       : bytesDone > 0
-        ? `${roughSize(bytesDone)} sent`
+        ? `${sizeText(bytesDone)} sent`
         : `${percent} %`
   if (waiting) return `${far}, ${nextTryText(new Date(waiting.nextTryAt))}`
-  return isMoving ? `${far}, ${roughSize(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : far
+  return isMoving ? `${far}, ${sizeText(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : far
 }
 
 export const waitsFor = ({ reason, nextTryAt }: NonNullable<PushJob['waiting']>): string =>

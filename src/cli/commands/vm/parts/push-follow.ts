@@ -1,6 +1,6 @@
 // Follows a push job to its end by a watch, with bytes, rate and time left. Ctrl-C ends the waiting, not the job.
 import { getPushJob, listPushJobs, type PushJob } from '../../../../api/vms/push-jobs.ts'
-import { roughSize } from '../../../../rules/sizes.ts'
+import { sizeText } from '../../../../rules/sizes.ts'
 import type { Context, Session } from '../../../command.ts'
 import { followRecord } from '../../../follow-record.ts'
 import type { Step } from '../../../output/progress.ts'
@@ -22,8 +22,8 @@ export async function followJob(context: Context, session: Session, name: string
 function stepOf({ progress, phase, waiting }: PushJob): Step {
   const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = progress
   const isSending = total > 0
-  const early = done > 0 ? `, ${roughSize(done)} sent` : ''
-  const had = from > 0 ? `${roughSize(from)} already in the registry` : ''
+  const early = done > 0 ? `, ${sizeText(done)} sent` : ''
+  const had = from > 0 ? `${sizeText(from)} already in the registry` : ''
   const text = waiting ? waitsFor(waiting) : isSending ? had : `${phase ?? 'waiting'}${early}`
   return { text, ...(isSending && !waiting && { bytes: { done, total, from } }) }
 }
