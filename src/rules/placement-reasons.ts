@@ -1,4 +1,5 @@
-// Words for why a VM goes nowhere: a sentence for one node, and a summary by cause with exact counts for a fleet.
+// Words for why a VM goes nowhere: a sentence for one node, and a summary by cause with exact counts for a fleet. All that
+// differs between causes stands in one table.
 import { ApiError } from '../api/errors.ts'
 import type { Vm } from '../api/vms/vms.ts'
 import type { Candidate, Capacity, Demand, Never, NodeReason, Obstacle, Shortage } from './placement.ts'
@@ -7,183 +8,215 @@ import { memorySize } from './sizes.ts'
 
 type Cause = Obstacle['cause']
 type Of<C extends Cause> = Extract<Obstacle, { cause: C }>
+type Asked = Pick<Demand, 'node' | 'cpu' | 'memoryMiB' | 'architecture' | 'gpuPassthrough'>
 
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 const isShortage = (obstacle: Obstacle): obstacle is Shortage => obstacle.cause === 'cpu' || obstacle.cause === 'memory'
 /** More than the node has in all. */
 const isBeyond = ({ total, requested }: Shortage): boolean => total < requested
 
-/** What follows a node's name, by cause. */
-const phrases: { readonly [C in Cause]: (obstacle: Of<C>) => string } = {
-  otherNode: () => 'is not the requested node',
-  architecture: ({ has, requested }) => `is ${has}; the image is ${requested}`,
-  macos: ({ problem }) => `cannot run macOS guests: ${problem}`,
-  tag: ({ tag }) => `does not have tag ${tag}`,
-  disconnected: () => 'is not connected',
-  cordoned: () => 'is cordoned',
-  broken: ({ problem }) => `cannot run VMs: ${problem}`,
-  vms: ({ limit }) => `is at its limit of ${counted(limit, 'VM')}`,
-  macosVms: ({ limit }) =>
-    limit === 0
-      ? 'cannot run more macOS VMs: others on its host reach Apple’s limit'
-      : `is at Apple’s limit of ${counted(limit, 'macOS VM')} per host`,
-  cpu: (short) =>
-    isBeyond(short)
-      ? `has ${counted(short.total, 'core')}; ${short.requested} requested`
-      : `has ${short.free} of ${counted(short.total, 'core')} free; ${short.requested} requested`,
-  memory: (short) =>
-    isBeyond(short)
-      ? `has ${memorySize(short.total)} of memory; ${memorySize(short.requested)} requested`
-      : `has ${memorySize(short.free)} of ${memorySize(short.total)} memory free; ${memorySize(short.requested)} requested`,
-  gpu: ({ total }) => (total < 1 ? 'has no GPU' : 'has no free GPU'),
-  port: ({ port }) => `does not have port ${port} free`,
-  ports: () => 'has no free ports',
+/** The nodes with one cause. */
+interface Group<C extends Cause = Cause> {
+  readonly cause: C
+  readonly reasons: readonly NodeReason[]
+  readonly obstacles: readonly Of<C>[]
+  readonly first: Of<C>
 }
 
-/** Why one node cannot take it: what follows the node's name. */
-export const reasonOf = (obstacle: Obstacle): string => phrases[obstacle.cause](obstacle as never)
+/** The subject of a sentence: one node by name, several by number. */
+interface Subject {
+  readonly nodes: string
+  readonly isOne: boolean
+}
 
-/** Nodes with these are not meant for the VM; what the others lack is the news. */
-const ineligible: readonly Cause[] = ['tag', 'macos', 'architecture']
+interface Nodes<C extends Cause> extends Group<C>, Subject {
+  /** The headline has named what is short. */
+  readonly isShort: boolean
+}
+
+interface Row<C extends Cause> {
+  /** Ineligible nodes are not meant for the VM: what the others lack is the news. */
+  readonly kind: 'capacity' | 'unavailable' | 'ineligible'
+  /** Why one node cannot take it: what follows its name. */
+  one(obstacle: Of<C>): string
+  /** What no node does: follows "No node". */
+  none(group: Group<C>, demand: Asked): string
+  /** What is so of these nodes; undefined where the headline says enough. */
+  some(nodes: Nodes<C>): string | undefined
+  /** Of ineligible nodes: how the others are called. */
+  others?(noun: string, obstacle: Of<C>): string
+  /** The field of a deployment that it is about (default: cpu). */
+  readonly field?: string
+  readonly hint?: (demand: Demand, namespace: string) => string
+}
+
+const freeIn = (shortages: readonly Shortage[]): string => (shortages.every(isBeyond) ? '' : ' free')
+const mostIn = (shortages: readonly Shortage[]): number => Math.max(...shortages.map(({ free }) => free))
+const problemsIn = (obstacles: readonly { readonly problem: string }[]): string =>
+  [...new Set(obstacles.map(({ problem }) => problem))].slice(0, 2).join(', ')
+const be = ({ nodes, isOne }: Subject, what: string): string => `${nodes} ${isOne ? 'is' : 'are'} ${what}`
+const have = ({ nodes, isOne }: Subject, what: string): string => `${nodes} ${isOne ? 'has' : 'have'} ${what}`
+const haveAtMost = ({ nodes, isOne }: Subject, what: string): string =>
+  `${nodes} ${isOne ? 'has' : 'have at most'} ${what}`
+
 /** Closest to fitting first. */
-const order: readonly Cause[] = [
-  'cpu',
-  'memory',
-  'gpu',
-  'port',
-  'ports',
-  'vms',
-  'macosVms',
-  'cordoned',
-  'disconnected',
-  'broken',
-  ...ineligible,
-]
-const unavailable: readonly Cause[] = ['cordoned', 'disconnected', 'broken']
+const rows: { readonly [C in Cause]: Row<C> } = {
+  cpu: {
+    kind: 'capacity',
+    one: (short) =>
+      isBeyond(short)
+        ? `has ${counted(short.total, 'core')}; ${short.requested} requested`
+        : `has ${short.free} of ${counted(short.total, 'core')} free; ${short.requested} requested`,
+    none: ({ first, obstacles }) => `has ${counted(first.requested, 'core')}${freeIn(obstacles)}`,
+    some(group) {
+      const most = mostIn(group.obstacles)
+      return haveAtMost(group, group.isShort ? `${most}` : `${counted(most, 'core')}${freeIn(group.obstacles)}`)
+    },
+  },
+  memory: {
+    kind: 'capacity',
+    one: (short) =>
+      isBeyond(short)
+        ? `has ${memorySize(short.total)} of memory; ${memorySize(short.requested)} requested`
+        : `has ${memorySize(short.free)} of ${memorySize(short.total)} memory free; ${memorySize(short.requested)} requested`,
+    none: ({ first, obstacles }, { memoryMiB }) =>
+      `has ${memoryMiB === 0 ? 'enough' : `${memorySize(first.requested)} of`} memory${freeIn(obstacles)}`,
+    some(group) {
+      const most = memorySize(mostIn(group.obstacles))
+      return haveAtMost(group, group.isShort ? most : `${most} of memory${freeIn(group.obstacles)}`)
+    },
+    field: 'memory',
+  },
+  gpu: {
+    kind: 'capacity',
+    one: ({ total }) => (total < 1 ? 'has no GPU' : 'has no free GPU'),
+    none: ({ obstacles }) => (obstacles.every(({ total }) => total < 1) ? 'has a GPU' : 'has a free GPU'),
+    some: (group) => (group.isShort ? undefined : have(group, 'no free GPU')),
+    field: 'gpuPassthrough',
+    hint: () => 'Add a node with a GPU, or deploy without one',
+  },
+  port: {
+    kind: 'capacity',
+    one: ({ port }) => `does not have port ${port} free`,
+    none: ({ first }) => `has port ${first.port} free`,
+    some: (group) => (group.isShort ? undefined : have(group, 'a requested port in use')),
+  },
+  ports: {
+    kind: 'capacity',
+    one: () => 'has no free ports',
+    none: () => 'has free ports',
+    some: (group) => (group.isShort ? undefined : have(group, 'no free ports')),
+  },
+  vms: {
+    kind: 'capacity',
+    one: ({ limit }) => `is at its limit of ${counted(limit, 'VM')}`,
+    none: () => 'can run another VM',
+    some: (group) => be(group, `at ${group.isOne ? 'its' : 'their'} VM limit`),
+  },
+  macosVms: {
+    kind: 'capacity',
+    one: ({ limit }) =>
+      limit === 0
+        ? 'cannot run more macOS VMs: others on its host reach Apple’s limit'
+        : `is at Apple’s limit of ${counted(limit, 'macOS VM')} per host`,
+    none: () => 'can run another macOS VM',
+    some: (group) => be(group, 'at Apple’s limit of macOS VMs'),
+  },
+  cordoned: {
+    kind: 'unavailable',
+    one: () => 'is cordoned',
+    none: () => 'is available',
+    some: (group) => be(group, 'cordoned'),
+  },
+  disconnected: {
+    kind: 'unavailable',
+    one: () => 'is not connected',
+    none: () => 'is available',
+    some: (group) => be(group, 'not connected'),
+  },
+  broken: {
+    kind: 'unavailable',
+    one: ({ problem }) => `cannot run VMs: ${problem}`,
+    none: () => 'is available',
+    some: ({ nodes, obstacles }) => `${nodes} cannot run VMs: ${problemsIn(obstacles)}`,
+  },
+  tag: {
+    kind: 'ineligible',
+    one: ({ tag }) => `does not have tag ${tag}`,
+    none: ({ first }) => `has tag ${first.tag}`,
+    some: ({ nodes, isOne, isShort, first }) =>
+      isShort ? undefined : `${nodes} ${isOne ? 'does' : 'do'} not have tag ${first.tag}`,
+    others: (noun, { tag }) => `${noun} with tag ${tag}`,
+    field: 'tag',
+    hint: ({ tag }, namespace) => `Tag a node: svc3 node tag NODE ${tag} -n ${namespace}`,
+  },
+  macos: {
+    kind: 'ineligible',
+    one: ({ problem }) => `cannot run macOS guests: ${problem}`,
+    none: () => 'can run macOS guests',
+    some: ({ nodes, isShort, obstacles }) =>
+      isShort ? problemsIn(obstacles) : `${nodes} cannot run macOS guests: ${problemsIn(obstacles)}`,
+    others: (noun) => `${noun} that can run macOS guests`,
+    field: 'image',
+    hint: () => 'Choose another image, or add a Mac',
+  },
+  architecture: {
+    kind: 'ineligible',
+    one: ({ has, requested }) => `is ${has}; the image is ${requested}`,
+    none: (_, { architecture }) => `is ${architecture}`,
+    some: (group) => be(group, group.first.has),
+    others: (noun, { requested }) => `${requested} ${noun}`,
+    field: 'image',
+    hint: ({ architecture }) => `Choose another image, or add an ${architecture} node`,
+  },
+}
 
-interface Group {
-  readonly cause: Cause
-  readonly reasons: readonly NodeReason[]
+const causes = Object.keys(rows) as Cause[]
+/** The row of a cause that is known only here. */
+const rowOf = (cause: Cause): Row<Cause> => rows[cause] as Row<Cause>
+const isOfKind = (kind: Row<Cause>['kind'], { cause }: Pick<Group, 'cause'>): boolean => rowOf(cause).kind === kind
+
+export const reasonOf = (obstacle: Obstacle): string => rowOf(obstacle.cause).one(obstacle)
+
+function groupsOf(reasons: readonly NodeReason[]): Group[] {
+  return causes.flatMap((cause): Group[] => {
+    const own = reasons.filter(({ obstacle }) => obstacle.cause === cause)
+    const obstacles = own.map(({ obstacle }) => obstacle)
+    const [first] = obstacles
+    return first ? [{ cause, reasons: own, obstacles, first }] : []
+  })
 }
 
 /** Why it goes nowhere, in a sentence: by cause, with how many nodes each keeps. */
-export function summaryOf(
-  reasons: readonly NodeReason[],
-  demand: Pick<Demand, 'node' | 'cpu' | 'memoryMiB' | 'architecture' | 'gpuPassthrough'>,
-  namespace: string,
-): string {
+export function summaryOf(reasons: readonly NodeReason[], demand: Asked, namespace: string): string {
+  const groups = groupsOf(reasons)
+  const [first] = groups
   const [only] = reasons
-  if (!only)
+  if (!first || !only)
     return demand.node === undefined ? `No nodes in ${namespace}` : `Node ${demand.node} not found in ${namespace}`
   if (reasons.length === 1) return `Node ${only.node} ${reasonOf(only.obstacle)}`
-  const groups = order.flatMap((cause): Group[] => {
-    const own = reasons.filter(({ obstacle }) => obstacle.cause === cause)
-    return own.length > 0 ? [{ cause, reasons: own }] : []
-  })
-  const others = groups.filter(({ cause }) => !ineligible.includes(cause))
-  const isOneKind = others.length < 2 || others.every(({ cause }) => unavailable.includes(cause))
-  const first = groups[0] as Group
+  const eligible = groups.filter((group) => !isOfKind('ineligible', group))
+  const isOneKind = eligible.length < 2 || eligible.every((group) => isOfKind('unavailable', group))
   // Who asks how large a fleet is wants to know of all its nodes; anybody else, of those that are meant.
-  const isAboutFleet = reasons.length > fewNodes && isShortage((first.reasons[0] as NodeReason).obstacle)
-  const shown = isAboutFleet ? groups : groups.filter((group) => group === first || !ineligible.includes(group.cause))
-  const noun = nounFor(groups.filter((group) => !shown.includes(group)))
-  const headline = isOneKind ? headlineOf(first, demand, noun) : `No ${noun} fits ${requestOf(demand)}`
-  const adjective = shown.some(({ cause }) => cause === 'architecture') ? `${demand.architecture} ` : ''
-  const details = shown.flatMap((group) => detailOf(group, isOneKind && group === first, adjective))
+  const isAboutFleet = reasons.length > fewNodes && isShortage(first.first)
+  const shown = isAboutFleet ? groups : groups.filter((group) => group === first || !isOfKind('ineligible', group))
+  const noun = groups
+    .filter((group) => !shown.includes(group))
+    .reduce((text, { cause, first: obstacle }) => rowOf(cause).others?.(text, obstacle) ?? text, 'node')
+  const headline = `No ${noun} ${isOneKind ? rowOf(first.cause).none(first, demand) : `fits ${requestOf(demand)}`}`
+  const isMixed = shown.some(({ cause }) => cause === 'architecture')
+  const details = shown.flatMap((group) => {
+    const [{ node }] = group.reasons as [NodeReason]
+    const isOne = group.reasons.length === 1
+    const adjective = isMixed && group.cause !== 'architecture' ? `${demand.architecture} ` : ''
+    const nodes = isOne ? `node ${node}` : `${group.reasons.length} ${adjective}nodes`
+    return rowOf(group.cause).some({ ...group, nodes, isOne, isShort: isOneKind && group === first }) ?? []
+  })
   return details.length > 0 ? `${headline}: ${details.join('; ')}` : headline
 }
 
 /** Fewer are no fleet. */
 const fewNodes = 3
-
-/** A node, other than those of these groups. */
-function nounFor(others: readonly Group[]): string {
-  const obstacles = others.map(({ reasons }) => (reasons[0] as NodeReason).obstacle)
-  return obstacles.reduce((noun, obstacle) => {
-    if (obstacle.cause === 'architecture') return `${obstacle.requested} ${noun}`
-    return obstacle.cause === 'tag' ? `${noun} with tag ${obstacle.tag}` : `${noun} that can run macOS guests`
-  }, 'node')
-}
-
-function headlineOf(
-  { cause, reasons }: Group,
-  demand: Pick<Demand, 'memoryMiB' | 'architecture'>,
-  noun: string,
-): string {
-  const obstacle = (reasons[0] as NodeReason).obstacle
-  const free = reasons.every(({ obstacle: each }) => isShortage(each) && isBeyond(each)) ? '' : ' free'
-  switch (obstacle.cause) {
-    case 'cpu':
-      return `No ${noun} has ${counted(obstacle.requested, 'core')}${free}`
-    case 'memory':
-      return `No ${noun} has ${demand.memoryMiB === 0 ? 'enough' : `${memorySize(obstacle.requested)} of`} memory${free}`
-    case 'gpu':
-      return reasons.every(({ obstacle: each }) => each.cause === 'gpu' && each.total < 1)
-        ? `No ${noun} has a GPU`
-        : `No ${noun} has a free GPU`
-    case 'port':
-      return `No ${noun} has port ${obstacle.port} free`
-    case 'ports':
-      return `No ${noun} has free ports`
-    case 'vms':
-      return `No ${noun} can run another VM`
-    case 'macosVms':
-      return `No ${noun} can run another macOS VM`
-    case 'tag':
-      return `No ${noun} has tag ${obstacle.tag}`
-    case 'macos':
-      return `No ${noun} can run macOS guests`
-    case 'architecture':
-      return `No ${noun} is ${demand.architecture}`
-    default:
-      return cause === 'otherNode' ? 'No other node was requested' : `No ${noun} is available`
-  }
-}
-
-/** A cause and its nodes: one by name, several by number. `isShort`: the headline has named what is short. */
-function detailOf({ cause, reasons }: Group, isShort: boolean, adjective: string): string[] {
-  const [only] = reasons as [NodeReason]
-  const isOne = reasons.length === 1
-  const eligible = isOne ? `node ${only.node}` : `${reasons.length} ${adjective}nodes`
-  const [is, has] = isOne ? ['is', 'has'] : ['are', 'have at most']
-  const most = Math.max(...reasons.map(({ obstacle }) => (isShortage(obstacle) ? obstacle.free : 0)))
-  const word = reasons.every(({ obstacle }) => isShortage(obstacle) && isBeyond(obstacle)) ? '' : ' free'
-  switch (cause) {
-    case 'cpu':
-      return [isShort ? `${eligible} ${has} ${most}` : `${eligible} ${has} ${counted(most, 'core')}${word}`]
-    case 'memory':
-      return [
-        isShort ? `${eligible} ${has} ${memorySize(most)}` : `${eligible} ${has} ${memorySize(most)} of memory${word}`,
-      ]
-    case 'architecture':
-      return [
-        `${isOne ? `node ${only.node}` : `${reasons.length} nodes`} ${is} ${(only.obstacle as Of<'architecture'>).has}`,
-      ]
-    case 'cordoned':
-      return [`${eligible} ${is} cordoned`]
-    case 'disconnected':
-      return [`${eligible} ${is} not connected`]
-    case 'vms':
-      return [`${eligible} ${is} at ${isOne ? 'its' : 'their'} VM limit`]
-    case 'macosVms':
-      return [`${eligible} ${is} at Apple’s limit of macOS VMs`]
-    case 'macos':
-    case 'broken': {
-      const problems = [...new Set(reasons.map(({ obstacle }) => (obstacle as Of<'macos' | 'broken'>).problem))]
-      if (cause === 'macos' && isShort) return [problems.slice(0, 2).join(', ')]
-      const can = cause === 'macos' ? 'cannot run macOS guests' : 'cannot run VMs'
-      return [`${eligible} ${can}: ${problems.slice(0, 2).join(', ')}`]
-    }
-    case 'tag':
-      return isShort ? [] : [`${eligible} ${isOne ? 'does' : 'do'} not have tag ${(only.obstacle as Of<'tag'>).tag}`]
-    case 'gpu':
-      return isShort ? [] : [`${eligible} ${isOne ? 'has' : 'have'} no free GPU`]
-    case 'port':
-      return isShort ? [] : [`${eligible} ${isOne ? 'has' : 'have'} a requested port in use`]
-    default:
-      return isShort ? [] : [`${eligible} ${isOne ? 'has' : 'have'} no free ports`]
-  }
-}
 
 const requestOf = ({ cpu, memoryMiB, gpuPassthrough }: Pick<Demand, 'cpu' | 'memoryMiB' | 'gpuPassthrough'>): string =>
   listed([
@@ -197,22 +230,12 @@ const listed = (parts: readonly string[]): string =>
 
 /** Cores are short, and nothing else that other VMs hold. */
 export const isAboutCores = (reasons: readonly NodeReason[]): boolean => {
-  const causes = new Set(reasons.map(({ obstacle }) => obstacle.cause))
-  const others: readonly Cause[] = ['memory', 'gpu', 'port', 'ports', 'vms', 'macosVms']
-  return causes.has('cpu') && !others.some((cause) => causes.has(cause))
+  const held = groupsOf(reasons).filter((group) => isOfKind('capacity', group))
+  return held.length === 1 && held[0]?.cause === 'cpu'
 }
 
 export const isAboutPorts = (reasons: readonly NodeReason[]): boolean =>
   reasons.some(({ obstacle: { cause } }) => cause === 'port' || cause === 'ports')
-
-/** The field of a deployment that a cause is about. */
-const fields: Readonly<Partial<Record<Cause, string>>> = {
-  architecture: 'image',
-  macos: 'image',
-  tag: 'tag',
-  memory: 'memory',
-  gpu: 'gpuPassthrough',
-}
 
 /** Refuses what no node could hold even when empty, with the largest that fits. `isDefaultCpu`: nobody chose the cores. */
 export function impossible(
@@ -221,8 +244,9 @@ export function impossible(
   namespace: string,
   { isDefaultCpu = false }: { readonly isDefaultCpu?: boolean } = {},
 ): ApiError {
-  const eligible = never.filter(({ obstacle: { cause } }) => !ineligible.includes(cause))
-  const causes = order.filter((cause) => never.some(({ obstacle }) => obstacle.cause === cause))
+  const eligible = never.filter(({ obstacle }) => !isOfKind('ineligible', obstacle))
+  const [first] = groupsOf(never)
+  const row: Partial<Row<Cause>> = first ? rowOf(first.cause) : {}
   const isSize = demand.node === undefined && eligible.some(({ obstacle }) => isShortage(obstacle))
   const { message, hint } = isSize
     ? tooLarge(
@@ -230,8 +254,8 @@ export function impossible(
         demand,
         { hasOthers: never.length > eligible.length, isDefaultCpu },
       )
-    : { message: summaryOf(never, demand, namespace), hint: hintFor(causes[0] as Cause, demand, namespace) }
-  const field = demand.node === undefined ? (fields[causes[0] as Cause] ?? 'cpu') : 'node'
+    : { message: summaryOf(never, demand, namespace), hint: hintFor(row, demand, namespace) }
+  const field = demand.node === undefined ? (row.field ?? 'cpu') : 'node'
   return new ApiError('Invalid', message, {
     kind: 'vms',
     causes: [{ field, reason: 'FieldValueNotSupported', message }],
@@ -277,13 +301,10 @@ function smaller(nodes: readonly Capacity[], { cpu, memoryMiB, gpuPassthrough }:
   return memory >= 1_024 ? `Try --memory ${Math.floor(memory / 1_024)}` : undefined
 }
 
-function hintFor(cause: Cause, { node, tag, architecture }: Demand, namespace: string): string {
-  if (node !== undefined) return `Choose another node: svc3 node list -n ${namespace}`
-  if (cause === 'tag') return `Tag a node: svc3 node tag NODE ${tag} -n ${namespace}`
-  if (cause === 'architecture') return `Choose another image, or add an ${architecture} node`
-  if (cause === 'macos') return 'Choose another image, or add a Mac'
-  return cause === 'gpu' ? 'Add a node with a GPU, or deploy without one' : 'Request less, or add a larger node'
-}
+const hintFor = ({ hint }: Partial<Row<Cause>>, demand: Demand, namespace: string): string =>
+  demand.node === undefined
+    ? (hint?.(demand, namespace) ?? 'Request less, or add a larger node')
+    : `Choose another node: svc3 node list -n ${namespace}`
 
 /** So many are shown. */
 export const shownVerdicts = 100
@@ -295,5 +316,6 @@ export const verdictsOn = (demand: Demand, nodes: readonly Candidate[]): NonNull
     const { name, freeCpu, cpu, freeMemoryMiB, memoryMiB } = node
     const room = `has ${freeCpu} of ${counted(cpu, 'core')} and ${memorySize(freeMemoryMiB)} of ${memorySize(memoryMiB)} memory free`
     if (found.ok) return { name, fits: true, reason: room }
-    return { name, fits: false, reason: reasonOf(found.reasons[0]?.obstacle ?? { cause: 'otherNode' }) }
+    const [reason] = found.reasons
+    return { name, fits: false, reason: reason ? reasonOf(reason.obstacle) : 'is not the requested node' }
   })

@@ -15,7 +15,6 @@ export type Unfit =
 /** Why a node cannot take a VM, with the numbers. */
 export type Obstacle =
   | Unfit
-  | { readonly cause: 'otherNode' }
   | { readonly cause: 'architecture'; readonly has: Architecture; readonly requested: Architecture }
   | { readonly cause: 'macos'; readonly problem: string }
   | { readonly cause: 'tag'; readonly tag: string }
@@ -181,10 +180,11 @@ export const capacityOf = ({ name, tags, report }: Reported): Capacity => ({
 const lastingObstacle = (node: Capacity, demand: Demand): Obstacle | undefined =>
   node.isKnown ? first(lasting, node, demand) : undefined
 
-function obstacleOf(node: Candidate, demand: Demand): Obstacle | undefined {
-  if (demand.node !== undefined && demand.node !== node.name) return { cause: 'otherNode' }
-  return lastingObstacle(node, demand) ?? first(passing, node, demand)
-}
+const obstacleOf = (node: Candidate, demand: Demand): Obstacle | undefined =>
+  lastingObstacle(node, demand) ?? first(passing, node, demand)
+
+/** Where one node was requested, the others have nothing to say. */
+const isAsked = ({ name }: { readonly name: string }, { node }: Demand): boolean => node === undefined || node === name
 
 /**
  * Why no node could hold a VM even when empty: no waiting helps. Undefined where one could, or where there are no
@@ -193,7 +193,7 @@ function obstacleOf(node: Candidate, demand: Demand): Obstacle | undefined {
 export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly Never[] | undefined {
   const reasons: Never[] = []
   for (const node of nodes) {
-    if (demand.node !== undefined && demand.node !== node.name) continue
+    if (!isAsked(node, demand)) continue
     const capacity = capacityOf(node)
     const obstacle = lastingObstacle(capacity, demand)
     if (!obstacle) return undefined
@@ -225,10 +225,10 @@ export function place(demand: Demand, nodes: readonly Candidate[]): Placement {
   const reasons: NodeReason[] = []
   let best: { node: Candidate; rank: readonly number[]; allocation: Allocation } | undefined
   for (const node of nodes) {
+    if (!isAsked(node, demand)) continue
     const obstacle = obstacleOf(node, demand)
     if (obstacle) {
-      // Where one node was requested, the others have nothing to say.
-      if (obstacle.cause !== 'otherNode') reasons.push({ node: node.name, obstacle })
+      reasons.push({ node: node.name, obstacle })
       continue
     }
     const rank = rankOf(node, demand)
