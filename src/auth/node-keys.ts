@@ -3,6 +3,7 @@
 import { createPublicKey, type KeyObject, randomUUID, verify } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../platform/clock.ts'
+import { isCanonicalToken } from './canonical-token.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { skewSeconds } from './tokens.ts'
 
@@ -57,6 +58,7 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
       return { id: idOf(jti), token, expiresAt: new Date((nowSeconds + seconds) * 1_000) }
     },
     async openJoinToken(token) {
+      if (!isCanonicalToken(token)) return undefined
       try {
         const { payload } = await jwtVerify(token, ({ kid }) => keys.publicKey(kid), {
           algorithms: ['EdDSA'],

@@ -115,6 +115,13 @@ describe('forged tokens', () => {
         '.',
       )
     },
+    'with padding behind it': async () => `${await unsigned().sign(keys.active.privateKey)}==`,
+    'with white space in it': async () => (await unsigned().sign(keys.active.privateKey)).replaceAll('.', '.\t'),
+    'with other bits behind the end of its signature': async () => {
+      const token = await unsigned().sign(keys.active.privateKey)
+      const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+      return token.slice(0, -1) + letters.charAt(letters.indexOf(token.slice(-1)) + 1)
+    },
     'that is no token': () => 'x',
     'that is empty': () => '',
     'that is endless': () => `${'a'.repeat(9_000)}.b.c`,

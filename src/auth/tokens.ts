@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../platform/clock.ts'
+import { isCanonicalToken } from './canonical-token.ts'
 import type { Principal } from './principal.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
@@ -81,6 +82,7 @@ export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (princi
     async verify(token) {
       const seen = known(token)
       if (seen) return seen
+      if (!isCanonicalToken(token)) return undefined
       const before = keys.removals
       try {
         const { payload } = await jwtVerify(token, ({ kid }) => keys.publicKey(kid), {

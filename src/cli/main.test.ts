@@ -77,6 +77,10 @@ describe('dispatch', () => {
       'server --url http://svc3.example.com',
       'Invalid --url "http://svc3.example.com": this server does not serve plain HTTP',
     ],
+    [
+      'server --plain-http --listen 127.0.0.1:80 --internal-url http://a',
+      'Invalid --internal-url "http://a": servers reach each other over HTTPS only',
+    ],
     ['server now', 'Unknown command "now" for svc3 server'],
     ['dev --listen 8080', 'Invalid --listen "8080": use HOST:PORT'],
     ['dev --listen 1.2.3.4:65536', 'Invalid --listen "1.2.3.4:65536": use HOST:PORT'],

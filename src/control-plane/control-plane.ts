@@ -53,8 +53,11 @@ export interface ControlPlaneOptions {
   readonly publicUrl?: string | undefined
   /** Where other servers on the same store reach this one, when that is not where it listens. */
   readonly internalUrl?: string | undefined
-  /** Paths of 2.4.x are answered unless the settings say otherwise. */
-  readonly legacy?: boolean | undefined
+  /**
+   * `svc3 dev`, for one person on this machine: paths of 2.4.x are answered, and registries on this machine and on private
+   * networks are allowed, unless the settings say otherwise.
+   */
+  readonly isDev?: boolean | undefined
   readonly clock?: Clock
   /** How long load balancers take to notice, unless the settings set it. */
   readonly noticeSeconds?: number | undefined
@@ -228,19 +231,22 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 }
 
+const readSettings = async (options: ControlPlaneOptions): Promise<Settings> =>
+  startedWith(parseSettings(await readFileIfPresent(path.join(options.dataFolder, 'config.json'))), options)
+
 /** Those of config.json, with what follows from how the service is started. */
-async function readSettings({ dataFolder, plainHttp, publicUrl, legacy = false }: ControlPlaneOptions) {
-  const given = parseSettings(await readFileIfPresent(path.join(dataFolder, 'config.json')))
+export function startedWith(
+  given: Settings,
+  { plainHttp, publicUrl, isDev = false }: Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'isDev'>,
+): Settings {
   // Plain HTTP under another address means a proxy on this machine that ends TLS: it says who is calling.
   const isBehindProxy = plainHttp && publicUrl !== undefined && given.trustedProxies.length === 0
-  const isLocal = plainHttp && publicUrl === undefined
   return {
     ...given,
     ...(isBehindProxy && { trustedProxies: ['127.0.0.1', '::1'] }),
-    legacy: { ...given.legacy, enabled: given.legacy.enabled ?? legacy },
-    // Nobody but this machine reaches a service that is served in clear and has no other address.
-    registries: { allowPrivate: isLocal, allowLoopback: isLocal, ...given.registries },
-  } satisfies Settings
+    legacy: { ...given.legacy, enabled: given.legacy.enabled ?? isDev },
+    registries: { allowPrivate: isDev, allowLoopback: isDev, ...given.registries },
+  }
 }
 
 /** Records that do not open are logged as errors. */

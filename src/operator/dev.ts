@@ -78,7 +78,7 @@ export const command = defineCommand({
       listen,
       images,
       plainHttp: true,
-      legacy: true,
+      isDev: true,
       note: adminNote(),
       sidecar: (plane) => startNodes(plane, dev, host.typedAs),
       greet: async (plane) =>

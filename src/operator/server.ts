@@ -128,9 +128,19 @@ export function serverOptions(host: Host, options: Given): ServerOptions {
     plainHttp,
     publicUrl: checkedUrl(options.url, plainHttp),
     storeAddress: storeOf(host, options.store),
-    internalUrl: checkedUrl(options['internal-url'], false, '--internal-url'),
+    internalUrl: internalUrlOf(options['internal-url']),
     images: imagesOf(host, options.images),
   }
+}
+
+function internalUrlOf(text: string | undefined): string | undefined {
+  const option = '--internal-url'
+  if (text !== undefined && URL.canParse(text) && new URL(text).protocol === 'http:')
+    throw new UsageError(
+      `Invalid ${option} "${text}": servers reach each other over HTTPS only`,
+      `Use https://, for example ${option} https://10.0.0.11:8443`,
+    )
+  return checkedUrl(text, true, option)
 }
 
 function checkedUrl(text: string | undefined, plainHttp: boolean, option = '--url'): string | undefined {

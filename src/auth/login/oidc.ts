@@ -5,6 +5,7 @@ import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } 
 import { ApiError } from '../../api/errors.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { userNameOf } from '../../rules/names.ts'
+import { isCanonicalToken } from '../canonical-token.ts'
 import type { User } from '../principal.ts'
 import { skewSeconds } from '../tokens.ts'
 import { ProviderUnavailable } from './provider-fetch.ts'
@@ -104,6 +105,7 @@ export function createIdentity(options: IdentityOptions): Identity {
 }
 
 function checkForm(idToken: string, { issuer, clientId, otherClientIds = [] }: IdentityOptions): void {
+  if (!isCanonicalToken(idToken)) throw new Refused('it is not in base64url as signers write it')
   const { alg, typ } = decodeProtectedHeader(idToken)
   const { iss, aud, azp } = decodeJwt(idToken)
   const audiences = [aud].flat()
