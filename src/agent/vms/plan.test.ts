@@ -98,6 +98,8 @@ describe('disk that is to change', () => {
     assert.deepEqual(row('running', more), ['lost', down, up, up, up, down])
     assert.equal(row('running', { needsGrowth: true })[2], 'resize: image stop grow start')
     assert.equal(row('stopped', more)[2], 'resize: image stop grow')
+    assert.deepEqual(row('running', { hasCredentials: true }), ['lost', down, up, up, up, down])
+    assert.equal(row('stopped', { hasCredentials: true })[2], 'stop: stop')
   })
 
   it('a disk that is to change is not touched again once the desired state was carried out or failed', () =>

@@ -111,7 +111,9 @@ export function planFor(situation: Situation): Plan {
   if (!isDeployed) return isFulfilled ? done : first[desired][actual]
   if (isFulfilled) return kept[desired][actual]
   if (needsRevert) return revert(situation)
-  if (needsGrowth && actual !== 'absent') return resize(situation)
+  // Credentials without growth: after a revert the file system is smaller than the disk, which kept its size.
+  const isForGuest = situation.hasCredentials && desired === 'running'
+  if ((needsGrowth || isForGuest) && actual !== 'absent') return resize(situation)
   return fresh[desired][actual]
 }
 

@@ -244,7 +244,8 @@ export const resizeVm = operation({
   summary: 'Enlarge the disk of a VM and restart it',
   description:
     'Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that ' +
-    'fails, the disk is larger, and `warning` says what to do.',
+    'fails, the disk is larger, and `warning` says what to do. The current size with `user` and `password` grows only the ' +
+    'file system, as needed after a revert.',
   involves: 'params.vm',
   past: 'resized the disk of VM {name} to {size} GiB',
   body: t.Object(

@@ -1046,7 +1046,7 @@ export interface Methods {
   /**
    * Enlarge the disk of a VM and restart it
    *
-   * Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that fails, the disk is larger, and `warning` says what to do.
+   * Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that fails, the disk is larger, and `warning` says what to do. The current size with `user` and `password` grows only the file system, as needed after a revert.
    *
    * `POST /api/v1/namespaces/{namespace}/vms/{vm}/resize`
    */

@@ -39,7 +39,7 @@ const forbidden = (operation: Operation, namespace: string): ApiError =>
       hint:
         operation.allow === 'admin'
           ? 'Ask a cluster administrator'
-          : `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject -n ${namespace}`,
+          : `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject --user EMAIL -n ${namespace}`,
     },
   )
 

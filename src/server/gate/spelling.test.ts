@@ -133,7 +133,7 @@ describe('spelling', () => {
       const forbidden = await service.call('GET', `${here}/vms`, { token: service.devToken })
       assert.equal(
         forbidden.body.hint,
-        `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject -n ${namespace}`,
+        `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject --user EMAIL -n ${namespace}`,
       )
       const config = `c-${namespace === 'orka-doc1' ? 'demo' : 'svc-doc1'}`
       const deleted = await service.call('DELETE', `${here}/vmconfigs/${config}`)

@@ -212,7 +212,7 @@ export class ImageStore {
       this.#assertMayRemove(entry.value, caller)
       const users = uses.of(name)
       if (users.length > 0) {
-        const hint = 'Delete these VMs first: svc3 vm delete'
+        const hint = 'Delete these VMs first: svc3 vm delete NAME -n NAMESPACE'
         throw this.#conflict(name, `is used by ${vmsText(seenVms(users, caller))}`, hint)
       }
       // A pull and a save end when their record does; a commit would leave a VM that is being written into nothing.
@@ -299,7 +299,7 @@ export const protectedImage = (name: string, what: 'delete it' | 'commit to it')
   new ApiError('Forbidden', `Forbidden: image ${name} is protected; only administrators may ${what}`, {
     kind: 'images',
     name,
-    hint: 'Ask a cluster administrator, or work on a copy: svc3 image copy, svc3 vm save',
+    hint: `Ask a cluster administrator, or work on a copy: svc3 image copy ${name} NEW_NAME`,
   })
 
 const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): boolean =>

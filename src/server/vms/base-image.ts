@@ -46,7 +46,7 @@ export async function assertStill(services: BaseImageServices, { key, value }: E
   throw new ApiError('Conflict', `Image ${shape.image} ${what}`, {
     kind: 'images',
     name: shape.image,
-    hint: `Deploy again when it is Ready: svc3 image list ${shape.image}`,
+    hint: `Deploy again when it is Ready: svc3 image list ${shape.image} -n ${value.namespace}`,
   })
 
   async function isHeld(digest: string | undefined): Promise<boolean> {

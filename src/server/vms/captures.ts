@@ -115,11 +115,11 @@ export async function commitVm(services: CaptureServices, images: ImageStore, co
   }
 }
 
-const notOurs = ({ name, shape }: VmRecord): ApiError =>
+const notOurs = ({ name, namespace, shape }: VmRecord): ApiError =>
   new ApiError('Invalid', `VM ${name} was deployed from ${shape.image}, which is not an image of this cluster`, {
     kind: 'vms',
     name,
-    hint: `Push it to a registry: svc3 vm push ${name} IMAGE; or save it as a new image: svc3 vm save ${name} IMAGE`,
+    hint: `Push it to a registry: svc3 vm push ${name} IMAGE -n ${namespace}; or save it as a new image: svc3 vm save ${name} IMAGE -n ${namespace}`,
   })
 
 const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
@@ -150,7 +150,7 @@ async function lock(
     const held = record.capture
     if (held && requestKey !== undefined && held.requestKey === requestKey) return record
     if (!mayCommitTo(caller, { isProtected: isProtected(record) })) throw protectedImage(image, 'commit to it')
-    if (held || !isReady(record)) throw beingWritten(record, caller)
+    if (held || !isReady(record)) throw beingWritten(record, caller, vm.value.namespace)
     return { ...withoutCapture(record), state: 'Updating', progress: nothingYet, capture }
   })
   return { entry, capture: entry.value.capture ?? capture }
@@ -162,7 +162,7 @@ async function lock(
  */
 async function assertAlone(
   { store, collections }: CaptureServices,
-  { uid, shape }: VmRecord,
+  { uid, name, namespace, shape }: VmRecord,
   caller: Caller,
 ): Promise<void> {
   const { entries } = await store.list(collections.vms.prefix)
@@ -174,7 +174,7 @@ async function assertAlone(
   throw new ApiError('Conflict', `Image ${shape.image} is also used by ${vmsText(seenVms(others, caller))}`, {
     kind: 'images',
     name: shape.image,
-    hint: 'Delete those VMs first, or save this one as a new image: svc3 vm save',
+    hint: `Delete those VMs first, or save this one as a new image: svc3 vm save ${name} IMAGE -n ${namespace}`,
   })
 }
 
@@ -202,11 +202,11 @@ export async function attach(
   })
 }
 
-function beingWritten({ name, state, capture }: ImageRecord, caller: Caller): ApiError {
+function beingWritten({ name, state, capture }: ImageRecord, caller: Caller, namespace: string): ApiError {
   const vm = capture && (maySee(caller, capture.vm.namespace) ? `VM ${capture.vm.name}` : 'A VM in another namespace')
   return new ApiError('Conflict', vm ? `${vm} is being committed to image ${name}` : `Image ${name} is ${state}`, {
     kind: 'images',
     name,
-    hint: `Wait until it is Ready: svc3 image list ${name}`,
+    hint: `Wait until it is Ready: svc3 image list ${name} -n ${namespace}`,
   })
 }

@@ -165,7 +165,7 @@ function checkedShape(
     const message = 'Specify image or vmConfig'
     throw new ApiError('BadRequest', message, {
       causes: [{ field: 'image', reason: 'FieldValueRequired', message }],
-      hint: 'Run svc3 image list or svc3 vm-config list to see what you can deploy',
+      hint: `Run svc3 image list -n ${namespace} or svc3 vm-config list -n ${namespace} to see what you can deploy`,
     })
   }
   const image = findImage(collections.images, imageName)
@@ -297,7 +297,7 @@ export async function awaitDeployment(
     )
     if (running) return running
   } catch (error) {
-    throwIfInterrupted(services, name)
+    throwIfInterrupted(services, value)
     if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''

@@ -1,5 +1,6 @@
 // What interrupts waiting for a VM on this server, while the VM itself continues.
 import { ApiError } from '../../api/errors.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { staleRefusal } from '../cluster/staleness-guard.ts'
 
 export interface InterruptionServices {
@@ -9,18 +10,20 @@ export interface InterruptionServices {
   readonly staleness?: { readonly lost: AbortSignal; readonly isStale: boolean } | undefined
 }
 
+type NamedVm = Pick<VmRecord, 'name' | 'namespace'>
+
 export const interruptionsOf = ({ ending, staleness }: InterruptionServices): AbortSignal[] =>
   staleness ? [ending, staleness.lost] : [ending]
 
-export function throwIfInterrupted({ ending, staleness }: InterruptionServices, name: string): void {
-  if (ending.aborted) throw restarting(name)
-  if (staleness?.isStale) throw staleRefusal(`VM ${name} continues`)
+export function throwIfInterrupted({ ending, staleness }: InterruptionServices, vm: NamedVm): void {
+  if (ending.aborted) throw restarting(vm)
+  if (staleness?.isStale) throw staleRefusal(`VM ${vm.name} continues`)
 }
 
-const restarting = (name: string): ApiError =>
+const restarting = ({ name, namespace }: NamedVm): ApiError =>
   new ApiError('ServiceUnavailable', `The service is restarting; VM ${name} continues`, {
     kind: 'vms',
     name,
     retryAfterSeconds: 2,
-    hint: 'Try again, or check the VM: svc3 vm list',
+    hint: `Try again, or check the VM: svc3 vm show ${name} -n ${namespace}`,
   })

@@ -16,13 +16,16 @@ interface Asked {
 export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: NodeRecord | undefined): void {
   const nowGb = vm.observed.diskGb
   const isArm = vm.shape.architecture === 'arm64'
+  const isSame = size === nowGb
+  // A revert leaves the disk its size, and brings back the smaller file system of the image.
+  const isForGuest = isSame && !isArm && user !== undefined && password !== undefined
   const problems: readonly (readonly [field: string, isWrong: boolean, message: string])[] = [
     ['size', !Number.isInteger(size), `size must be a whole number of GiB, not ${size}`],
     ['size', size < 1, `size must be at least 1 GiB`],
     ['size', size > largestGb, `size must be at most ${largestGb} GiB`],
     [
       'size',
-      nowGb !== undefined && size <= nowGb,
+      nowGb !== undefined && size <= nowGb && !isForGuest,
       `The disk of VM ${vm.name} is already ${nowGb} GiB; choose a larger size`,
     ],
     ['user', isArm && user !== undefined, 'user is for Intel-based VMs only; this VM grows its file system without it'],
@@ -36,7 +39,9 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
     .filter(([, isWrong]) => isWrong)
     .map(([field, , message]): Cause => ({ field, reason: 'FieldValueInvalid', message }))
   const isAboutSize = causes.some(({ field }) => field === 'size')
-  const example = `For example: svc3 vm resize ${vm.name} ${(nowGb ?? 0) + 10} -n ${vm.namespace}`
+  const line = (words: string): string => `svc3 vm resize ${vm.name} ${words} -n ${vm.namespace}`
+  const inside = `To grow only the file system in it: ${line(`${size} --user USER --password-stdin`)}`
+  const example = isSame && !isArm ? inside : `For example: ${line(`${(nowGb ?? 0) + 10}`)}`
   const hint = isAboutSize ? example : 'Give both, or neither'
   if (causes.length > 0) throw invalid(kind, causes, hint)
   if (nowGb === undefined)

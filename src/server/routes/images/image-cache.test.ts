@@ -107,7 +107,7 @@ describe('adding', () => {
     await images.update(entry, { ...entry.value, spaceUsedBytes: 300 })
     const [refused] = await ask('ventura', 'add', { nodes: ['one'] })
     assert.deepEqual([refused?.code, refused?.result], [409, 'NoSpace'])
-    assert.match(refused?.message ?? '', /would take 1\.1K, the quota is 1\.0K/)
+    assert.match(refused?.message ?? '', /would take 1\.1 KiB, the quota is 1 KiB/)
   })
 })
 

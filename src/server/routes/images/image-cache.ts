@@ -104,7 +104,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
         throw new ApiError('Conflict', `Image ${name} has no content yet: it is ${image.state ?? 'Ready'}`, {
           kind: 'images',
           name,
-          hint: `Run svc3 image list ${name} to see its progress`,
+          hint: `Run svc3 image list ${name} -n ${namespace} to see its progress`,
         })
       const pin = { by: displayName(principal), at: timestamp(now) }
       const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)

@@ -128,7 +128,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         throw new ApiError('AlreadyExists', `Node ${name} already exists with another key`, {
           kind,
           name,
-          hint: `Use another name for this host, or remove the old node: svc3 node delete ${name}`,
+          hint: `Use another name for this host, or remove the old node: svc3 node delete ${name} -n ${found.namespace}`,
         })
       }
     },

@@ -121,9 +121,9 @@ function shown({ value, rev }: Entry<PushJobRecord>): PushJob {
   }
 }
 
-const isOverAlready = ({ name, status }: PushJobRecord): ApiError =>
+const isOverAlready = ({ name, namespace, status }: PushJobRecord): ApiError =>
   new ApiError('Conflict', `Push job ${name} has already ended: ${status}`, {
     kind,
     name,
-    hint: `svc3 vm get-push-status ${name} shows how it ended`,
+    hint: `Run svc3 vm get-push-status ${name} -n ${namespace} to see how it ended`,
   })

@@ -447,10 +447,17 @@ describe('resizing', () => {
     assert.equal((await resize('demo', { size: -1 })).status, 422)
     assert.equal((await resize('demo', { size: 'big' })).status, 400)
     assert.equal((await resize('demo', { size: 100 })).status, 409)
+    const same = await resize('demo', { size: 1 })
+    assert.match(
+      same.body.hint,
+      /file system in it: svc3 vm resize demo 1 --user USER --password-stdin -n svc-default$/,
+    )
+    assert.equal((await resize('demo', { size: 1, user: 'admin', password: 'planted-secret' })).status, 200)
     const { status, body } = await resize('demo', { size: 20, user: 'admin', password: 'planted-secret' })
     assert.deepEqual([status, body.diskGb], [200, 20])
     const desired = there.told.flatMap((each) => (each.type === 'VM' && each.vm.growth ? [each.vm.growth] : []))
-    assert.deepEqual(desired, [{ user: 'admin', password: 'planted-secret' }])
+    const login = { user: 'admin', password: 'planted-secret' }
+    assert.deepEqual(desired, [login, login])
     const stored = await service.services.store.list('/')
     assert.ok(!JSON.stringify(stored.entries).includes('planted-secret'))
     assert.equal(service.services.growth.size, 0)

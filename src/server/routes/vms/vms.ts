@@ -97,7 +97,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         hint: `Run svc3 vm logs ${name} -n ${value.namespace} to see what the guest printed`,
       })
     } catch (error) {
-      throwIfInterrupted(services, name)
+      throwIfInterrupted(services, value)
       if (!late.aborted) throw error
       throw new ApiError('Timeout', `VM ${name}: ${action} is still in progress`, {
         kind,
@@ -120,7 +120,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         AbortSignal.any([AbortSignal.timeout(deletePatienceMs), ...interruptionsOf(services)]),
       )
     } catch {
-      throwIfInterrupted(services, value.name)
+      throwIfInterrupted(services, value)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
       if (saving.length > 0) throw waitsForCaptures(value, saving)
       const where = value.place ? `node ${value.place.node}` : 'its node'
@@ -250,7 +250,7 @@ const waitsForCaptures = (vm: VmRecord, destinations: readonly string[]): ApiErr
   new ApiError('Timeout', `VM ${vm.name} is being deleted; it is still being saved as ${destinations.join(', ')}`, {
     kind,
     name: vm.name,
-    hint: `Follow it with svc3 image list or svc3 vm get-push-status -n ${vm.namespace}. An administrator can abandon the save: ${forceLine(vm)}`,
+    hint: `Follow it with svc3 image list -n ${vm.namespace} or svc3 vm get-push-status -n ${vm.namespace}. An administrator can abandon the save: ${forceLine(vm)}`,
   })
 
 function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {
