@@ -55,6 +55,7 @@ export function metricsTable(): string {
     isStoreWell: async () => true,
     areImagesWell: () => true,
     revision: () => 0,
+    readAgeSeconds: () => 0,
     nodes: () => ({ true: 0, false: 0 }),
     vms: () => ({}),
     certificateEnd: () => undefined,

@@ -5,3 +5,6 @@
  * it is the least that the next answer has.
  */
 export const revisionHeader = 'svc3-revision'
+
+/** In answers while the store does not answer: what is in them may be this many seconds old, and is nowhere newer. */
+export const readAgeHeader = 'svc3-read-age'

@@ -81,7 +81,8 @@ export async function assembleServer(input: ServerInput) {
   const { isCurrent } = createAccounts(collections, identity.isCurrentUser)
   const tokens = createTokens(signingKeys, clock, isCurrent)
   const certificates = new Certificates({ collections, secrets, clock, log, names: input.names })
-  if (!input.plainHttp) await certificates.current()
+  // Other servers call by HTTPS whatever this one serves; when the store is away, it is too late to make one.
+  if (!input.plainHttp || input.join) await certificates.current()
 
   const peers = await input.join?.({ tokens, certificates })
   if (!peers) await beginEra({ collections, clock })

@@ -194,7 +194,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       })
     : { isLeading: () => true, stop: lead() }
   const isLeading = (): boolean => leading.isLeading()
-  metrics.tellState(clusterState({ store, collections, imagesProblem: server.imagesProblem, isLeading }))
+  const { imagesProblem } = server
+  metrics.tellState(clusterState({ store, collections, imagesProblem, staleness, isLeading }))
   const ownLoops = startOwnLoops(server, imagePlace)
   const running = cleanup.move()
 

@@ -45,6 +45,15 @@ describe('horizon', () => {
     assert.equal(await horizon.reached(rev, 10_000), true)
   })
 
+  it('a horizon waits for a revision that one view has without asking the store, which may be away', async () => {
+    const { rev } = await store.create('/a/x', 1)
+    await views[0]?.reached(rev)
+    const away = { reached: store.reached, list: () => Promise.reject(new Error('no quorum')) }
+    const horizon = new Horizon(away, views)
+    assert.equal(await horizon.reached(rev, 10_000), true)
+    await assert.rejects(horizon.reached('1000', 20), (error) => isFault(error, 'Unavailable'))
+  })
+
   it('a horizon is Unavailable when a view does not follow', async () => {
     const stuck = { rev: '0', reached: (_: string, signal?: AbortSignal) => stuckUntil(signal) }
     const { rev } = await store.create('/a/x', 1)

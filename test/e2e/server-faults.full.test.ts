@@ -68,6 +68,11 @@ after(async () => {
 /** Through the load balancer. */
 const all = (): { localUrl: string } => ({ localUrl: balancer.url })
 
+const readiness = async ({ apiUrl }: { readonly apiUrl: string }): Promise<string> => {
+  const answer = await fetch(`${apiUrl}/readyz`)
+  return `${answer.status} ${await answer.text()}`
+}
+
 describe('a service on three members of etcd', () => {
   it('a service on three members of etcd says that it cannot without a quorum, keeps its VMs, and heals', {
     timeout: 170_000,
@@ -78,14 +83,14 @@ describe('a service on three members of etcd', () => {
       const refused = await ask({ localUrl: server.apiUrl }, 'POST', '/namespaces', { token, body: { name: 'svc-no' } })
       assert.equal(refused.status, 503, await refused.clone().text())
       assert.ok(Number(refused.headers.get('retry-after')) > 0)
-      // What is in memory is read on, and says so to nobody who would send more here.
+      // What is in memory is read on, also through a load balancer.
       assert.match(await (await ask({ localUrl: server.apiUrl }, 'GET', vms, { token })).text(), new RegExp(vmUid))
-      assert.equal((await fetch(`${server.apiUrl}/readyz`)).status, 503)
+      await eventually(async () => assert.match(await readiness(server), /^200 .*changes are refused/), longMs)
       assert.equal((await fetch(`${server.apiUrl}/healthz`)).status, 200)
     }
     await Promise.all([first?.start(), second?.start()])
     for (const server of servers)
-      await eventually(async () => assert.equal((await fetch(`${server.apiUrl}/readyz`)).status, 200), longMs)
+      await eventually(async () => assert.match(await readiness(server), /^200 .*"ready"/), longMs)
     await eventually(async () => {
       const made = await ask(all(), 'POST', '/namespaces', { token, body: { name: 'svc-healed' } })
       assert.ok([201, 409].includes(made.status), await made.text())

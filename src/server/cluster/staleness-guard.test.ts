@@ -80,6 +80,22 @@ test('where nobody sees more, all go on', async () => {
   assert.equal(staleness.isStale, false)
 })
 
+test('a server that goes on without the store says how old its answers are, until the store answers', async () => {
+  const { world, staleness, pass } = watched()
+  await pass(1)
+  assert.equal(staleness.readAgeSeconds, undefined)
+  world.isCurrent = false
+  await pass(4)
+  assert.equal(staleness.readAgeSeconds, 5)
+  // Standing still does not make it younger.
+  world.nowMs += 10_000
+  await pass(5)
+  assert.equal(staleness.readAgeSeconds, 20)
+  world.isCurrent = true
+  await pass(0.5)
+  assert.equal(staleness.readAgeSeconds, undefined)
+})
+
 test('one that cannot be asked may see more', async () => {
   for (const error of [new ServerUnreachable('gone'), new ServerRefused(401, 'other.example.com')]) {
     const { world, staleness, pass } = watched()

@@ -1,9 +1,11 @@
 // Stops a server that has lost the store from answering from stale memory: it asks the others, and refuses requests
-// while one of them is ahead or cannot be asked. Where none is ahead, all keep serving.
+// while one of them is ahead or cannot be asked. Where all can be asked and none is ahead, the store itself is away: all
+// keep serving what they have, and say how old it is.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { allOperations } from '../../api/index.ts'
 import { tellRevision } from '../../api/nodes/servers.ts'
+import { readAgeHeader } from '../../api/revision.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import type { Horizon } from '../../store/horizon.ts'
@@ -33,6 +35,9 @@ export class StalenessGuard {
   /** The servers that were live when this one was last current. */
   #others: readonly ServerRecord[] = []
   #seenMs = Number.NEGATIVE_INFINITY
+  /** As `#seenMs`, never given anew. */
+  #currentMs: number
+  #isBlind = false
   #lookedMs: number
   #lost = new AbortController()
   #loop: Loop | undefined
@@ -40,7 +45,12 @@ export class StalenessGuard {
   constructor(options: StalenessOptions) {
     this.#options = options
     this.#nowMs = options.nowMs ?? (() => performance.now())
-    this.#lookedMs = this.#nowMs()
+    this.#lookedMs = this.#currentMs = this.#nowMs()
+  }
+
+  /** Since the store last answered this server; undefined while it does. */
+  get readAgeSeconds(): number | undefined {
+    return this.#isBlind ? Math.ceil((this.#nowMs() - this.#currentMs) / 1_000) : undefined
   }
 
   get isStale(): boolean {
@@ -69,14 +79,16 @@ export class StalenessGuard {
     const nowMs = this.#nowMs()
     if (nowMs - this.#lookedMs > lookEveryMs + lateMs && !this.isStale) this.#seenMs = nowMs
     this.#seenMs = Math.max(this.#seenMs, servers.currentMs)
+    this.#currentMs = Math.max(this.#currentMs, servers.currentMs)
     try {
       if (nowMs - this.#seenMs <= quietMs) return this.#see()
       const own = within(askMs, horizon.current(askMs))
       const areFurther = await Promise.all(this.#others.map((server) => this.#isFurther(server)))
       if (await own) {
-        this.#seenMs = nowMs
+        this.#seenMs = this.#currentMs = nowMs
         return this.#see()
       }
+      this.#isBlind = true
       if (areFurther.includes(true)) this.#lose()
       else this.#open()
     } finally {
@@ -97,6 +109,7 @@ export class StalenessGuard {
   }
 
   #see(): void {
+    this.#isBlind = false
     this.#others = this.#options.servers.others()
     this.#open()
   }
@@ -128,8 +141,16 @@ const answeredWhenStale = new Set(
     .map(({ id }) => id),
 )
 
-/** Before anything else is checked: the token, too, may be stale. */
-export function refuseWhenStale(app: FastifyInstance, staleness: Pick<StalenessGuard, 'isStale'>): void {
+/** Before anything else is checked: the token, too, may be stale. What is answered says how old it may be. */
+export function refuseWhenStale(
+  app: FastifyInstance,
+  staleness: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds'>,
+): void {
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    const age = staleness.readAgeSeconds
+    if (age !== undefined) reply.header(readAgeHeader, age)
+    done(null, payload)
+  })
   app.addHook('onRequest', (request, _reply, done) => {
     const mayAnswer = !staleness.isStale || answeredWhenStale.has(request.routeOptions.config?.operation ?? '')
     done(mayAnswer ? undefined : staleRefusal())

@@ -10,11 +10,13 @@ interface Observed {
   readonly store: Store
   readonly collections: Collections
   isLeading(): boolean
+  /** Only where several servers share a store. */
+  readonly staleness?: { readonly readAgeSeconds: number | undefined } | undefined
   /** As `Services` has it. */
   readonly imagesProblem?: (() => string | undefined) | undefined
 }
 
-export function clusterState({ store, collections, isLeading, imagesProblem }: Observed): State {
+export function clusterState({ store, collections, isLeading, staleness, imagesProblem }: Observed): State {
   const { nodes, vms, certificates } = collections
   const horizon = new Horizon(store, viewsOf(collections))
   return {
@@ -22,6 +24,7 @@ export function clusterState({ store, collections, isLeading, imagesProblem }: O
     isStoreWell: async () => (await store.health().catch(() => ({ ok: false }))).ok,
     areImagesWell: () => imagesProblem?.() === undefined,
     revision: () => Number(horizon.rev),
+    readAgeSeconds: () => staleness?.readAgeSeconds ?? 0,
     nodes: () => {
       const ready = nodes.list().filter(({ value }) => value.isReady).length
       return { true: ready, false: nodes.list().length - ready }

@@ -29,6 +29,8 @@ export interface State {
   /** Whether the images could be reached when they were last needed. */
   areImagesWell(): boolean
   revision(): number
+  /** Since the store last answered, where several servers share it; 0 while it does. */
+  readAgeSeconds(): number
   /** By whether they are ready. */
   nodes(): Readonly<Record<'true' | 'false', number>>
   vms(): Readonly<Record<string, number>>
@@ -118,6 +120,9 @@ function addState(registry: Registry, state: State): void {
   gauge('svc3_store_up', '1 if the store accepts writes', async () => Number(await state.isStoreWell()))
   gauge('svc3_images_up', '0 if the image registry failed when last used', () => Number(state.areImagesWell()))
   gauge('svc3_store_revision', 'Last store revision seen by this server', () => state.revision())
+  gauge('svc3_read_age_seconds', 'Age of what this server reads while the store does not answer, otherwise 0', () =>
+    state.readAgeSeconds(),
+  )
   gauge('svc3_certificate_not_after_seconds', 'Expiry of the API certificate, seconds since 1970', () =>
     state.certificateEnd(),
   )

@@ -180,7 +180,7 @@ class EtcdStore implements Store {
   }
 
   async reached(rev: Rev, signal: AbortSignal): Promise<void> {
-    await this.#catchUp(rev, signal)
+    if (!(this.#layout.revision(rev) <= this.#follower.revision)) await this.#catchUp(rev, signal)
     signal.throwIfAborted()
     this.#feed.assertReached(rev)
   }

@@ -18,7 +18,7 @@ interface SelfServices {
   readonly metrics: Metrics
   readonly identity: Identity
   readonly certificates: Certificates
-  readonly staleness?: Pick<StalenessGuard, 'isStale'> | undefined
+  readonly staleness?: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds'> | undefined
   /** Why the registry with the images could not be reached when it was last asked; only where there is one. */
   readonly imagesProblem?: (() => string | undefined) | undefined
   readonly version: string
@@ -49,6 +49,9 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
       if (services.stopping.aborted)
         return new Answer(503, { status: 'stopping', message: 'The server is shutting down' })
       if (services.staleness?.isStale) return new Answer(503, { status: 'failing', message: staleRefusal().message })
+      // The store is away for all servers: without readiness none would be left to read from.
+      if (services.staleness?.readAgeSeconds !== undefined)
+        return { status: 'ok', message: 'ready for reading; the store does not answer, and changes are refused' }
       const health = [await services.store.health(), ...viewsOf(services.collections).map((view) => view.health())]
       const message = health.find(({ ok }) => !ok)?.message
       if (message !== undefined) return new Answer(503, { status: 'failing', message })

@@ -1,0 +1,10 @@
+// Reads without a quorum of etcd: every server goes on, and says how old they are. Twenty times in test/long.
+import { it } from 'node:test'
+import { loseQuorum } from '../support/rigs/no-quorum.ts'
+
+for (const round of [0, 1])
+  it(
+    `with two of three members of etcd dead, all servers read on and refuse writes, round ${round}`,
+    { timeout: 300_000 },
+    () => loseQuorum(round),
+  )

@@ -1,0 +1,10 @@
+// Reads without a quorum of etcd: every server goes on, and says how old they are, the same each of twenty times.
+import { it } from 'node:test'
+import { loseQuorum } from '../support/rigs/no-quorum.ts'
+
+for (let round = 0; round < 20; round++)
+  it(
+    `with two of three members of etcd dead, all servers read on and refuse writes, round ${round}`,
+    { timeout: 300_000 },
+    () => loseQuorum(round),
+  )
