@@ -88,6 +88,8 @@ describe('deploying a VM', () => {
     const again = await deploy({ cpu: 1 }, { headers })
     assert.deepEqual([again.status, again.body.name, again.body.uid], [201, first.body.name, first.body.uid])
     assert.equal((await get('vms')).body.items.length, 1)
+    const events = (await get('events')).body.items.filter(({ reason }: { reason: string }) => reason === 'DeployVm')
+    assert.equal(events.length, 1)
   })
 
   it('deploying a VM refuses a name that is taken, and every field that can never be right, all at once', async () => {

@@ -146,9 +146,14 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
       const request = { namespace, body, owner, now, requestKey, isAwaited }
-      const entry = await createVm(services, request, async (created) => accepted?.(shownVm(created)))
-      if (!isAwaited) return new Answer(202, shownVm(entry))
-      return shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry))
+      // The same request again finds its VM: that is no second event.
+      let isRepeated = true
+      const entry = await createVm(services, request, async (created) => {
+        isRepeated = false
+        await accepted?.(shownVm(created))
+      })
+      if (!isAwaited) return new Answer(202, shownVm(entry), isRepeated)
+      return new Answer(201, shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry)), isRepeated)
     },
 
     async deleteVm({ params: { namespace, vm }, query, principal }) {
