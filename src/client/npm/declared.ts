@@ -38,10 +38,10 @@ export interface ClientOptions {
   /** Milliseconds for one call. Default: 30 s for reads, 11 min for changes, which answer when they are done. */
   timeoutMs?: number | undefined
   /**
-   * How often a read or a POST is sent when the service is busy (429, 503) or the connection is lost. Default: 4 for reads;
-   * a POST is retried for up to a minute, and resumes with its idempotency key. 1 turns retries off.
+   * Whether a request is sent again when the service is busy (429, 503) or the connection is lost: a read up to 3 times, a
+   * POST for up to a minute with its idempotency key. PUT and DELETE are sent once. Default: true.
    */
-  attempts?: number | undefined
+  retry?: boolean | undefined
 }
 
 /** A change of a list. */
@@ -63,7 +63,10 @@ export interface Client extends Methods {
     list: Id,
     input?: InputOf<Id> & { resourceVersion?: string | undefined },
   ): AsyncGenerator<WatchEvent<Watchable[Id]>, void, undefined>
-  /** The bytes of an answer as they come: logs that are followed, downloads. */
+  /**
+   * The bytes of an answer as they come: logs, downloads. Logs that are followed go on until the signal aborts, however long the
+   * guest is silent; after a lost connection the client reconnects, and output in between may be missing.
+   */
   stream<Id extends keyof Streams>(operation: Id, input: Streams[Id]): AsyncGenerator<Uint8Array, void, undefined>
 }
 

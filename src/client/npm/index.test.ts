@@ -129,7 +129,7 @@ describe('svc3/client', () => {
 
   it('svc3/client throws ApiError with status, reason, hint, causes and how long to wait', async () => {
     await using server = await serve(refuse(429, 'TooManyRequests', { 'retry-after': '7' }))
-    const client = createClient({ url: server.url, attempts: 1 })
+    const client = createClient({ url: server.url, retry: false })
     const error = await client.deployVm({ body: {}, idempotencyKey: 'mine' }).catch((thrown: unknown) => thrown)
     assert.ok(error instanceof ApiError)
     const { status, reason, hint, retryAfterMs, requestId, causes, message } = error
@@ -229,9 +229,30 @@ describe('svc3/client', () => {
     }
     const client = createClient({ url: server.url, fetch: fetching })
     let text = ''
-    for await (const chunk of client.stream('getVmLogs', { vm: 'demo', query: { follow: true } }))
+    for await (const chunk of client.stream('getVmLogs', { vm: 'demo', query: { tail: 2 } }))
       text += new TextDecoder().decode(chunk)
     assert.equal(text, 'one\ntwo\n')
-    assert.deepEqual(asked, [`GET ${server.url}/api/v1/namespaces/svc-default/vms/demo/logs?follow=true`])
+    assert.deepEqual(asked, [`GET ${server.url}/api/v1/namespaces/svc-default/vms/demo/logs?tail=2`])
+  })
+
+  it('svc3/client follows logs across a lost connection, and ends with the refusal when the VM is gone', async () => {
+    await using server = await serve(
+      (response) => void response.write('one\n', () => setTimeout(() => response.destroy(), 20)),
+      (response) => void response.end('two\n'),
+      refuse(404, 'NotFound'),
+    )
+    let text = ''
+    const follow = async (): Promise<void> => {
+      const client = createClient({ url: server.url, namespace: 'svc-ios' })
+      for await (const chunk of client.stream('getVmLogs', { vm: 'demo', query: { follow: true, tail: 5 } }))
+        text += new TextDecoder().decode(chunk)
+    }
+    await assert.rejects(follow(), { name: 'ApiError', reason: 'NotFound' })
+    assert.equal(text, 'one\ntwo\n')
+    const path = 'GET /api/v1/namespaces/svc-ios/vms/demo/logs?follow=true&tail='
+    assert.deepEqual(
+      server.seen.map(({ line }) => line),
+      [`${path}5`, `${path}0`, `${path}0`],
+    )
   })
 })

@@ -3,9 +3,11 @@
 import { ApiError } from '../../api/errors.ts'
 import { publishedOperations } from '../../api/index.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
+import { getVmLogs } from '../../api/vms/vms.ts'
 import { callUntilDone } from '../call-until-done.ts'
 import { type CallInput, createClient as createCore, type ListOperation, type RawInput, randomKey } from '../client.ts'
 import { fetchTransport } from '../fetch.ts'
+import { followLogs } from '../follow-logs.ts'
 import { createRevision } from '../revision.ts'
 import { ConnectionError } from '../transport.ts'
 import { watch as watchList } from '../watch.ts'
@@ -24,7 +26,7 @@ const changeMs = 660_000
 const never = new AbortController().signal
 
 export const createClient: typeof declared.createClient = (options) => {
-  const { url, namespace = 'svc-default', attempts, timeoutMs } = options
+  const { url, namespace = 'svc-default', retry = true, timeoutMs } = options
   const fetch = options.fetch ?? ((address, init) => globalThis.fetch(address, init))
   const shared = {
     baseUrl: url,
@@ -32,8 +34,8 @@ export const createClient: typeof declared.createClient = (options) => {
     transport: fetchTransport({ fetch }),
     revision: createRevision(),
   }
-  const core = createCore({ ...shared, ...(attempts !== undefined && { retry: { attempts } }) })
   const once = createCore({ ...shared, retry: { attempts: 1 } })
+  const core = retry ? createCore(shared) : once
 
   const inputFor = (operation: Operation, flat: Flat = {}): RawInput => {
     const { query, body, signal, idempotencyKey } = flat
@@ -47,7 +49,7 @@ export const createClient: typeof declared.createClient = (options) => {
 
   const call = async (operation: Operation, flat?: Flat): Promise<unknown> => {
     const input = inputFor(operation, flat)
-    if (!isPost(operation) || attempts === 1) return await core.call(operation, input as CallInput<Operation>)
+    if (!isPost(operation) || !retry) return await core.call(operation, input as CallInput<Operation>)
     const { idempotencyKey = randomKey(), timeoutMs: limitMs = changeMs } = input
     return await callUntilDone(once, operation, { ...input, idempotencyKey } as never, limitMs)
   }
@@ -61,7 +63,11 @@ export const createClient: typeof declared.createClient = (options) => {
 
   async function* stream(id: string, flat: Flat): AsyncGenerator<Uint8Array> {
     const operation = known(id)
-    yield* (await core.open(operation, inputFor(operation, flat))).body
+    const input = inputFor(operation, flat)
+    const { follow, tail } = (input.query ?? {}) as { follow?: boolean; tail?: number }
+    if (id !== getVmLogs.id || !follow) return yield* (await core.open(operation, input)).body
+    const { namespace: place = '', vm = '' } = input.params ?? {}
+    yield* followLogs(core, { namespace: place, vm, tail, signal: input.signal ?? never })
   }
 
   const listAll = (id: string, flat?: Flat): Promise<unknown[]> =>

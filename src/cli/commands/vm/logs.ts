@@ -1,8 +1,7 @@
 // svc3 vm logs
 import { getVmLogs } from '../../../api/vms/vms.ts'
-import { boundedDelay, isTransient, type RetryPolicy, wait } from '../../../rules/retry.ts'
+import { followLogs } from '../../../client/follow-logs.ts'
 import { type Context, defineCommand, namespaced, type Session } from '../../command.ts'
-import { Failure } from '../../line/usage.ts'
 import { visible } from '../../output/output.ts'
 import { lostText } from '../../watch-note.ts'
 import { vmArgument } from './parts/vm-argument.ts'
@@ -19,22 +18,34 @@ export const command = defineCommand({
     { line: 'svc3 vm logs demo', does: 'Show all output' },
     { line: 'svc3 vm logs demo --tail 20 --follow', does: 'Show the last lines and follow' },
   ],
-  async run(context, { args, options: { follow, tail } }) {
+  async run(context, { args: { vm }, options: { follow, tail } }) {
     const session = await context.connect()
+    const { client, namespace } = session
+    const { signal, note } = context
     const shown = context.host.stdout.isTerminal ? printable() : (chunk: Uint8Array) => chunk
+    if (!follow) {
+      const query = tail === undefined ? {} : { tail }
+      const { body } = await client.open(getVmLogs, { params: { namespace, vm }, query, signal })
+      if ((await print(context, body, shown)) === 0 && tail !== 0)
+        note(`No output yet. ${screenLine(vm, session)} shows the screen`)
+      return 0
+    }
+    let isLost = false
+    const onLost = (): void => {
+      if (!isLost) note(lostText)
+      isLost = true
+    }
+    const shownAfterLoss: Shown = (chunk) => {
+      // Not when it opens: a stream that keeps ending would say so every time.
+      if (isLost) note('Reconnected; output in between may be missing')
+      isLost = false
+      return shown(chunk)
+    }
     try {
-      if (follow) await followLogs(context, session, { vm: args.vm, tail, shown })
-      else {
-        const bytes = await readLogs(context, session, {
-          vm: args.vm,
-          query: tail === undefined ? {} : { tail },
-          shown,
-        })
-        if (bytes === 0 && tail !== 0) context.note(`No output yet. ${screenLine(args.vm, session)} shows the screen`)
-      }
+      await print(context, followLogs(client, { namespace, vm, tail, signal, onLost }), shownAfterLoss)
       return 0
     } catch (error) {
-      if (follow && context.signal.aborted) return 130
+      if (signal.aborted) return 130
       throw error
     }
   },
@@ -42,75 +53,17 @@ export const command = defineCommand({
 
 type Shown = (chunk: Uint8Array) => string | Uint8Array
 
-interface Read {
-  readonly vm: string
-  readonly query: { readonly follow?: true; readonly tail?: number }
-  readonly shown: Shown
-  readonly onOpen?: () => void
-}
-
 const screenLine = (vm: string, { sameTargetFlags }: Session): string => `svc3 vm vnc ${vm}${sameTargetFlags}`
 
 /** How many bytes there were. */
-async function readLogs({ host, signal }: Context, { client, namespace }: Session, read: Read): Promise<number> {
-  const params = { namespace, vm: read.vm }
-  const { body } = await client.open(getVmLogs, { params, query: read.query, signal })
-  read.onOpen?.()
+async function print({ host }: Context, pieces: AsyncIterable<Uint8Array>, shown: Shown): Promise<number> {
   let bytes = 0
-  for await (const chunk of body) {
+  for await (const chunk of pieces) {
     bytes += chunk.length
-    host.stdout.write(read.shown(chunk))
+    host.stdout.write(shown(chunk))
     await host.stdout.flush()
   }
   return bytes
-}
-
-const retry: RetryPolicy = { attempts: 12, firstDelayMs: 200, maxDelayMs: 10_000, maxRetryAfterMs: 60_000 }
-/** A connection that lasted this long was a good one. */
-const goodMs = 5_000
-
-/** The stream of a VM has no end of its own: one that ends was lost. */
-async function followLogs(
-  context: Context,
-  session: Session,
-  { vm, tail, shown }: { readonly vm: string; readonly tail: number | undefined; readonly shown: Shown },
-): Promise<void> {
-  const { signal } = context
-  let hasOpened = false
-  let isLost = false
-  const shownAfterLoss: Shown = (chunk) => {
-    // Not when it opens: a stream that keeps ending would say so every time.
-    if (isLost) context.note('Reconnected; output in between may be missing')
-    isLost = false
-    return shown(chunk)
-  }
-  const onOpen = (): void => {
-    hasOpened = true
-  }
-  for (let attempt = 1; ; attempt++) {
-    const startMs = performance.now()
-    let failure: unknown
-    try {
-      const from = hasOpened ? { tail: 0 } : tail === undefined ? {} : { tail }
-      await readLogs(context, session, { vm, query: { follow: true, ...from }, shown: shownAfterLoss, onOpen })
-    } catch (error) {
-      if (signal.aborted || !isTransient(error) || !hasOpened) throw error
-      failure = error
-    }
-    signal.throwIfAborted()
-    if (performance.now() - startMs > goodMs) attempt = 1
-    if (attempt >= retry.attempts)
-      throw (
-        failure ??
-        new Failure(
-          `The log stream of VM ${vm} keeps ending`,
-          `Run svc3 vm show ${vm}${session.sameTargetFlags} to see its state`,
-        )
-      )
-    if (!isLost) context.note(lostText)
-    isLost = true
-    await wait(boundedDelay(failure, attempt, retry), signal)
-  }
 }
 
 /** On a terminal, what a guest writes must not move the cursor or change titles; a pipe gets every byte. */
