@@ -5,6 +5,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 import { build, type Plugin } from 'vite'
+import { packageOf } from './build-inventory.ts'
 import { schemaStubs } from './schema-stubs.ts'
 import { root, stampOf } from './sources.ts'
 
@@ -15,6 +16,7 @@ const sources = [
   'src/client',
   'package-lock.json',
   'scripts/build-console.ts',
+  'scripts/build-inventory.ts',
   'scripts/schema-stubs.ts',
 ]
 
@@ -56,6 +58,20 @@ const withoutInlineStyles: Plugin = {
   },
 }
 
+const packagesFile = '.packages'
+/** As `packageOf` gives them. */
+export const consolePackages = (outDir: string): string[] =>
+  JSON.parse(fs.readFileSync(path.join(outDir, packagesFile), 'utf8')) as string[]
+
+/** Kept beside the console, for builds that take it over as it is. */
+const listPackages = (outDir: string): Plugin => ({
+  name: 'list-packages',
+  closeBundle() {
+    const found = new Set([...this.getModuleIds()].flatMap((id) => packageOf(id.replace(/^\0|\?.*$/g, '')) ?? []))
+    fs.writeFileSync(path.join(outDir, packagesFile), JSON.stringify([...found].sort()))
+  },
+})
+
 /** What only pages that are opened later need stays with them. */
 const apart =
   /@novnc|@xterm|uplot|\/src\/(legacy|oci)\/|\/src\/api\/(index|agent|captures|certificates|service)\.ts|\/console\/pages\//
@@ -75,7 +91,7 @@ export async function buildConsole(outDir: string, previous: string): Promise<vo
     // Relative, so that the console works below any prefix.
     base: './',
     logLevel: 'warn',
-    plugins: [withoutSchemas, withoutInlineStyles],
+    plugins: [withoutSchemas, withoutInlineStyles, listPackages(outDir)],
     build: {
       outDir,
       emptyOutDir: true,

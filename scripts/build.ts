@@ -8,7 +8,8 @@ import { commands } from '../src/cli/commands/index.ts'
 import { programHelp } from '../src/cli/line/help.ts'
 import { swaggerFiles } from '../src/server/http/swagger.ts'
 import { buildClient } from './build-client.ts'
-import { buildConsole } from './build-console.ts'
+import { buildConsole, consolePackages } from './build-console.ts'
+import { packageOf, writeInventory } from './build-inventory.ts'
 import { programStamp, root } from './sources.ts'
 
 export { root }
@@ -64,6 +65,7 @@ const shared = {
   platform: 'node',
   target: 'node24',
   logLevel: 'warning',
+  metafile: true,
 } as const satisfies BuildOptions
 const commonJs = {
   ...shared,
@@ -89,8 +91,8 @@ export async function buildProgram(): Promise<void> {
   const pages = buildConsole(path.join(outdir, 'console'), inRoot('dist/console'))
   const programs = new Set<string>()
   const entryPoints = [firstFile, commandLine]
-  await build({ ...commonJs, outdir, entryPoints, plugins: [apart(programs)] })
-  await build({
+  const commandLineBuild = await build({ ...commonJs, outdir, entryPoints, plugins: [apart(programs)] })
+  const modulesBuild = await build({
     ...modules,
     outdir,
     entryPoints: [...programs, ...threads],
@@ -106,6 +108,9 @@ export async function buildProgram(): Promise<void> {
   for (const name of Object.keys(swaggerFiles))
     fs.copyFileSync(inRoot(`node_modules/swagger-ui-dist/${name}`), path.join(outdir, 'swagger-ui', name))
   await stop()
+  const files = [commandLineBuild, modulesBuild].flatMap(({ metafile }) => Object.keys(metafile.inputs))
+  const packages = [...files, 'node_modules/swagger-ui-dist/x'].flatMap((file) => packageOf(file) ?? [])
+  writeInventory(outdir, [...packages, ...consolePackages(path.join(outdir, 'console'))])
   fs.writeFileSync(path.join(outdir, '.sources'), stamp)
   replaceFolder(outdir, inRoot('dist'))
 }

@@ -6,7 +6,7 @@ import path from 'node:path'
 export const root = path.resolve(import.meta.dirname, '..')
 
 /** All that ends up in dist/. */
-const programSources = ['src', 'packages', 'console', 'package.json', 'package-lock.json', 'scripts/build.ts', 'scripts/build-client.ts', 'scripts/build-console.ts', 'scripts/schema-stubs.ts'] // biome-ignore format: a list
+const programSources = ['src', 'packages', 'console', 'package.json', 'package-lock.json', 'scripts/build.ts', 'scripts/build-client.ts', 'scripts/build-console.ts', 'scripts/build-inventory.ts', 'scripts/schema-stubs.ts'] // biome-ignore format: a list
 
 export const programStamp = (): string => stampOf(programSources)
 const stampFile = path.join(root, 'dist', '.sources')

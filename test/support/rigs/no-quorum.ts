@@ -34,6 +34,11 @@ export async function loseQuorum(round: number): Promise<void> {
       }
     }
   })
+  await using stopWriting = new AsyncDisposableStack()
+  stopWriting.defer(async () => {
+    isOver = true
+    await Promise.all(writing)
+  })
   await eventually(() => assert.ok(acknowledged.length >= 10), patienceMs)
   await Promise.all(killed.map((member) => member.kill()))
   const killedMs = performance.now()
@@ -73,8 +78,7 @@ export async function loseQuorum(round: number): Promise<void> {
   await Promise.all(killed.map((member) => member.start()))
   const before = acknowledged.length
   await eventually(() => assert.ok(acknowledged.length > before), patienceMs)
-  isOver = true
-  await Promise.all(writing)
+  await stopWriting.disposeAsync()
   for (const plane of planes)
     await eventually(async () => {
       const answer = await ask(plane, 'GET', accounts, { token })
