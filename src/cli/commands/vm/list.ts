@@ -56,9 +56,7 @@ export const command = defineCommand({
     )
     const items = listed.items.filter(isMeant)
     const chosen = items.filter(({ name }) => names.length === 0 || names.includes(name))
-    noteReasons(context, chosen, session.sameTargetFlags)
-    if (context.format === 'wide' && names.length === 1) await noteVerdicts(context, session, chosen)
-    return printChosen(context, {
+    const exitCode = await printChosen(context, {
       ...listed,
       kind: 'vms',
       items,
@@ -66,6 +64,9 @@ export const command = defineCommand({
       wanted: names,
       none: `No VMs${which} in ${listed.where}`,
     })
+    noteReasons(context, chosen, session.sameTargetFlags)
+    if (context.format === 'wide' && names.length === 1) await noteVerdicts(context, session, chosen)
+    return exitCode
   },
 })
 
