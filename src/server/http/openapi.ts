@@ -156,12 +156,19 @@ function responsesOf(operation: Operation, status: Json, components: Map<string,
   return responses
 }
 
-/** Those of every operation, those of operations that take a token or a body, and its own. Probes are never limited. */
-function refusalsOf({ id, allow, body, refuses }: Operation): Reason[] {
+/** Those of every operation, those of operations with a token, a body or pages, and its own. Probes are never limited. */
+function refusalsOf({ id, allow, body, query, refuses }: Operation): ReadonlySet<Reason> {
   const isProbe = id === 'getHealth' || id === 'getReadiness'
   const denied: readonly Reason[] = allow === 'anyone' ? [] : ['Unauthorized', 'Forbidden']
   const general = everyRefusal.filter((reason) => !isProbe || reason !== 'TooManyRequests')
-  return [...general, ...denied, ...(body ? (['RequestEntityTooLarge'] as const) : []), ...refuses]
+  const ofBodies: readonly Reason[] = body ? ['RequestEntityTooLarge', 'Invalid'] : []
+  const ofPages: readonly Reason[] = Object.hasOwn(
+    (query as { properties?: object } | undefined)?.properties ?? {},
+    'continue',
+  )
+    ? ['Expired']
+    : []
+  return new Set([...general, ...denied, ...ofBodies, ...ofPages, ...refuses])
 }
 
 /** Schemas with a title become components; what stands inside them is treated the same way. */

@@ -1,5 +1,6 @@
 // A whole API in this process for tests: real routes, tokens, sealing and a store of the test's choice, with a clock
 // that the test turns.
+import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -18,6 +19,7 @@ import { openStore as openContent } from '../../../src/images/content/store.ts'
 import { createLog, type Level } from '../../../src/platform/log.ts'
 import { parseSettings } from '../../../src/server/config/settings.ts'
 import { createMetrics } from '../../../src/server/http/metrics.ts'
+import { openApiDocument } from '../../../src/server/http/openapi.ts'
 import { ownNames } from '../../../src/server/tls/own-names.ts'
 import { openMemory } from '../../../src/store/memory.ts'
 import { openCollections } from '../../../src/store/records/collections.ts'
@@ -161,6 +163,7 @@ const exampleIdentity: Identity = {
 
 async function inject(app: FastifyInstance, options: InjectOptions): Promise<Answer> {
   const { statusCode, headers, payload } = await app.inject(options)
+  checkDocumented(String(options.method), String(options.url), statusCode)
   const isJson = String(headers['content-type'] ?? '').startsWith('application/json')
   return {
     status: statusCode,
@@ -171,3 +174,25 @@ async function inject(app: FastifyInstance, options: InjectOptions): Promise<Ans
 }
 
 export const credentialsPath = '/api/v1/namespaces/svc-default/secrets/registrycredentials'
+
+/** Method and path → the statuses that the API document names. */
+const documented = Object.entries(openApiDocument('').paths as Record<string, Record<string, { responses: object }>>)
+  // Literal parts before parameters, as the router has it.
+  .toSorted(([a], [b]) => a.split('{').length - b.split('{').length)
+  .flatMap(([path, methods]) => {
+    const form = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+    return Object.entries(methods).map(([method, { responses }]) => ({
+      method,
+      form,
+      path,
+      statuses: Object.keys(responses),
+    }))
+  })
+
+/** Whatever a test calls, its answer is one that the API document names. */
+function checkDocumented(method: string, url: string, status: number): void {
+  const path = url.split('?', 1)[0] ?? ''
+  const operation = documented.find((each) => each.method === method.toLowerCase() && each.form.test(path))
+  if (operation && !operation.statuses.includes(String(status)))
+    assert.fail(`${method} ${operation.path} answers ${status}, which docs/openapi.json does not name`)
+}
