@@ -15,7 +15,10 @@ function isFirstHelp(words: readonly string[]): boolean {
 /** Nothing of the program is loaded for it. What keeps it from being shown, main tells. */
 function printFirstHelp(): boolean {
   const fs = process.getBuiltinModule('node:fs')
-  const name = /(^|\/)orka3$/.test(process.env.SVC3_CALLED_AS ?? '') ? 'orka3' : 'svc3'
+  const file = process.env.SVC3_CALLED_AS ?? ''
+  // Its lines are to begin like that, as in a checkout with bin/svc3.
+  if (/^[^/]+\//.test(file)) return false
+  const name = /(^|\/)orka3$/.test(file) ? 'orka3' : 'svc3'
   try {
     const text = fs.readFileSync(join(here, `help-${name}.txt`))
     return fs.writeSync(1, text) === text.length

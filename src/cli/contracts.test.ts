@@ -92,6 +92,11 @@ describe('other texts', () => {
   it('"me" and orka3: help shows the name that it was called by', async () => {
     const { stdout } = await svc3('--help', { calledAs: 'orka3' })
     assert.ok(stdout.includes('Usage: orka3 COMMAND') && !stdout.includes('  svc3 '))
+    assert.match((await svc3('--help', { typedAs: 'bin/svc3' })).stdout, /\n {2}bin\/svc3 vm ssh demo {3,}Open/)
+    assert.match((await svc3('vm ssh --help', { typedAs: 'bin/svc3' })).stdout, /\n {2}bin\/svc3 vm ssh demo\n/)
+    const { stdout: restore } = await svc3('server restore --help', { typedAs: 'bin/svc3' })
+    assert.match(restore, /\n {2}bin\/svc3 server restore svc3\.tar --data \/var\/lib\/svc3-new\n/)
+    assert.match((await svc3('vm ssh --help', { typedAs: '/opt/bin/svc3' })).stdout, /\n {2}svc3 vm ssh demo\n/)
     serve(service, {
       'GET vms/demo': () => {
         throw new ApiError('Conflict', 'vm "demo" is suspended', { hint: 'svc3 vm resume lets it go on' })

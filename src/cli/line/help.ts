@@ -35,6 +35,9 @@ function rowLines(left: string, right: string, width: number): string[] {
     : [`  ${left.padEnd(width)}   ${first}`.trimEnd(), ...rest.map(below)]
 }
 
+/** The program by its name here; files and hosts that are called svc3 stay. */
+const as = (calledAs: string, line: string): string => line.replaceAll(/(?<![\w/.-])svc3(?= )/g, calledAs)
+
 const text = (lines: readonly string[]): string => `${lines.join('\n')}\n`
 
 export const programSummary = 'svc3 runs macOS virtual machines on a cluster of Apple silicon and Intel hosts.'
@@ -87,7 +90,7 @@ export function programHelp(calledAs: string, table: CommandTable): string {
     `Usage: ${calledAs} COMMAND [OPTIONS]`,
     ...section(
       'A VM from start to end',
-      tour(table).map(({ line, does }): Row => [line.replaceAll('svc3', calledAs), does.replaceAll('svc3', calledAs)]),
+      tour(table).map(({ line, does }): Row => [as(calledAs, line), as(calledAs, does)]),
     ),
     ...parts.flatMap(([title, rows]) => section(title, rows, width)),
     ...section('Options', [
@@ -146,7 +149,7 @@ export function commandHelp(calledAs: string, path: readonly string[], command: 
     ...section('Options', [...own, ...shared]),
     '',
     'Examples:',
-    ...command.examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line.replaceAll('svc3', calledAs)}`]),
+    ...command.examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${as(calledAs, line)}`]),
   ])
 }
 

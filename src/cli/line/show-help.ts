@@ -5,7 +5,9 @@ import { commandHelp, groupHelp, programHelp, programSummary } from './help.ts'
 import { isLeaf, type Located, locate } from './locate.ts'
 
 export async function showHelp(host: Host, table: CommandTable, { path, found }: Located): Promise<void> {
-  const { calledAs, stdout } = host
+  const { stdout } = host
+  // Its lines are pasted, too; but a whole path would bury them.
+  const calledAs = host.typedAs.startsWith('/') ? host.calledAs : host.typedAs
   if (isLeaf(found)) {
     const { command } = await found.load()
     stdout.write(commandHelp(calledAs, path, command, found))
