@@ -54,6 +54,14 @@ describe('horizon', () => {
     await assert.rejects(horizon.reached('1000', 20), (error) => isFault(error, 'Unavailable'))
   })
 
+  it('a horizon is Unavailable in time when the store does not answer at all', async () => {
+    const silent = { reached: store.reached, list: () => new Promise<never>(() => undefined) }
+    const horizon = new Horizon(silent, views)
+    const isUnavailable = (error: unknown): boolean => isFault(error, 'Unavailable')
+    await assert.rejects(horizon.reached('1000', 20), isUnavailable)
+    await assert.rejects(horizon.current(20), isUnavailable)
+  })
+
   it('a horizon is Unavailable when a view does not follow', async () => {
     const stuck = { rev: '0', reached: (_: string, signal?: AbortSignal) => stuckUntil(signal) }
     const { rev } = await store.create('/a/x', 1)

@@ -42,7 +42,7 @@ export class Horizon {
     const signal = AbortSignal.timeout(patienceMs)
     try {
       // What a view has here, the store has had: nobody needs to ask, and without a quorum nobody could.
-      if (compareRevs(this.rev, rev) < 0 && compareRevs(await this.#newest(), rev) < 0) return false
+      if (compareRevs(this.rev, rev) < 0 && compareRevs(await this.#newest(signal), rev) < 0) return false
       await this.#store.reached(rev, signal)
       await Promise.all(this.#views.map((view) => view.reached(rev, signal)))
       return true
@@ -53,7 +53,9 @@ export class Horizon {
 
   /** Resolves when everything that was written before, by whichever server, is seen here. Throws Unavailable. */
   async current(patienceMs: number): Promise<void> {
-    const rev = await this.#newest()
+    const rev = await this.#newest(AbortSignal.timeout(patienceMs)).catch((cause: unknown) => {
+      throw new StoreError('Unavailable', 'The store does not say how far it is', { cause })
+    })
     if (!this.has(rev)) await this.reached(rev, patienceMs)
   }
 
@@ -61,7 +63,14 @@ export class Horizon {
    * The store's own revision, asked for after this was called. One question at a time, whoever comes meanwhile shares the
    * next one: callers who make revisions up cost the store nothing.
    */
-  #newest(): Promise<Rev> {
+  async #newest(signal: AbortSignal): Promise<Rev> {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    // The store has more patience than its callers, and the question before this one has to end first.
+    return Promise.race([this.#ask(), late])
+  }
+
+  #ask(): Promise<Rev> {
     this.#next ??= this.#asking.then(() => {
       this.#next = undefined
       const page = this.#store.list('/store/', { limit: 1 })

@@ -65,7 +65,9 @@ export async function loseQuorum(round: number): Promise<void> {
   for (const plane of planes) {
     // Whoever has seen more elsewhere is not shown less.
     const further = { 'svc3-revision': String(Number(seen.get(plane)) + 1_000) }
+    const askedMs = performance.now()
     const refused = await ask(plane, 'GET', accounts, { token, headers: further })
+    assert.ok(performance.now() - askedMs < 6_000, 'a read that cannot be promised is refused after 3 s')
     assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'], await refused.text())
     const ready = await fetch(`${plane.localUrl}/readyz`)
     assert.deepEqual([ready.status, /changes are refused/.test(await ready.text())], [200, true])
