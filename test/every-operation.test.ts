@@ -32,6 +32,7 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
 
 /** The smallest that there is. */
 const aDisk = '\0'.repeat(512)
+const aDisc = `${'\0'.repeat(0x8001)}CD001`
 
 /** The body as the operation takes it. */
 const encoded = async ({ consumes, isUpload, method }: Operation, body: unknown): Promise<CallOptions> => {
@@ -210,10 +211,12 @@ const account = async (fresh: TestService) => {
 type Ready = { readonly token?: string; readonly body?: unknown } & Pick<Operation['example'], 'params'>
 const withTiny = (fresh: TestService) => addImage(fresh, 'tiny-arm64', 'arm64')
 const withUpload = (kind: 'image' | 'iso', name: string) => async (fresh: TestService) => {
+  const body = Buffer.from(kind === 'iso' ? aDisc : aDisk)
   const headers = { 'content-type': 'application/octet-stream' }
-  await fresh.call('POST', `${inDefault}/upload/${kind}?name=${name}`, { body: Buffer.from(aDisk), headers })
+  await fresh.call('POST', `${inDefault}/upload/${kind}?name=${name}`, { body, headers })
 }
 const asUpload = async (): Promise<unknown> => ({ body: aDisk })
+const asDisc = async (): Promise<unknown> => ({ body: aDisc })
 const withImage =
   (architecture: 'arm64' | 'amd64') =>
   async (fresh: TestService): Promise<unknown> =>
@@ -340,7 +343,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   describeIso: withUpload('iso', 'ventura.iso'),
   deleteIso: withUpload('iso', 'ventura.iso'),
   downloadIso: withUpload('iso', 'ventura.iso'),
-  uploadIso: asUpload,
+  uploadIso: asDisc,
   getUpload: withPartial,
   continueUpload: withPartial,
   finishUpload: async (fresh) => {

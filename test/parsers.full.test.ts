@@ -15,6 +15,7 @@ import { parseSizes, parseSystem } from '../src/agent/vms/grow.ts'
 import { parseNodeKey } from '../src/auth/node-keys.ts'
 import { parseJson } from '../src/client/answer.ts'
 import { readBootPath } from '../src/images/boot-path.ts'
+import { checkDisc } from '../src/images/disc.ts'
 import { decodeManifest } from '../src/images/format/manifest.ts'
 import { readQcow2Header } from '../src/images/qcow2/header.ts'
 import { decodeArtifact } from '../src/oci/artifact/artifact.ts'
@@ -312,6 +313,7 @@ const parsers: Readonly<Record<string, Row>> = {
     examples: [gptHead()],
     parse: (text) => inFile(text, readBootPath),
   },
+  checkDisc: { mostBytes: body, examples: ['ER'], parse: (text) => inFile(text, checkDisc) },
   parseSystem: {
     mostBytes: body,
     examples: ['svc3-system Linux 1024\n'],

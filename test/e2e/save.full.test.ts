@@ -1,12 +1,13 @@
 // Save and commit with real guests, through the command line: what was written and what ran is in the image; a VM of the
 // same shape goes on from there, another one boots; a commit is for the next VM, and not for those that run.
 import assert from 'node:assert/strict'
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Guest, openGuest, seedTiny, testedArchitectures } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/processes/dev-server.ts'
+import { discOf } from '../support/tools/disc.ts'
 
 let dev: DevServer
 let data: string
@@ -107,7 +108,7 @@ for (const architecture of testedArchitectures)
       await ok('vm', 'commit', name('b'), '--wait')
       // With a disc in its drive, which is for Intel-based VMs.
       const disc = path.join(data, 'disc.iso')
-      await fs.writeFile(disc, randomBytes(3 * 2 ** 20))
+      await fs.writeFile(disc, discOf(3 * 2 ** 20))
       if (isIntel) await ok('iso', 'upload', disc)
       const cold = isIntel ? ['--cold', '--iso', 'disc.iso'] : []
       await ok('vm', 'deploy', name('f'), '-i', name('saved'), ...shape('1'), ...cold)

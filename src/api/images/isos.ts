@@ -135,7 +135,7 @@ export const uploadIso = operation({
   summary: 'Upload an ISO',
   description:
     'A form with the part `iso` (named by its file name or the field `name`), or the ' +
-    'bytes themselves with `?name=`. Any file.',
+    'bytes themselves with `?name=`. ISO 9660, UDF, or an installer of Apple.',
   involves: 'answer.name',
   past: 'uploaded ISO {name}',
   query: UploadQuery,

@@ -5,6 +5,7 @@ import type { Architecture } from '../../api/architecture.ts'
 import { readBootPath } from '../../images/boot-path.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import { temporaryName } from '../../images/content/temporary-files.ts'
+import { checkDisc } from '../../images/disc.ts'
 import { resolveLayers } from '../../images/format/extents.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../../images/format/format.ts'
 import { chunksOf } from '../../images/format/manifest.ts'
@@ -49,8 +50,8 @@ export interface ImageContents {
   empty(architecture: Architecture, sizeBytes: number, boot: Pick<ImportOptions, 'firmware' | 'os'>): Promise<Imported>
   /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
   importDisk(file: string, options: ImportOptions): Promise<Imported>
-  /** A file as it is. */
-  importFile(file: string, options: ImportOptions): Promise<Imported>
+  /** A disc as it is; throws BadDiskError for what is none. */
+  importDisc(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
   /** Throws where some of its content is unavailable: an error can be sent only before the first byte. */
   requireDisk(digest: string): Promise<void>
@@ -98,7 +99,10 @@ export function openImageContents(store: ContentStore): ImageContents {
 
     empty: (architecture, sizeBytes, boot) => put(architecture, sizeBytes, [], boot),
 
-    importFile: (file, options) => pack(file, options),
+    async importDisc(file, options) {
+      await checkDisc(file)
+      return pack(file, options)
+    },
 
     async importDisk(file, options) {
       const { signal, progress } = options

@@ -60,14 +60,20 @@ export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intak
   }
 }
 
+type Noun = 'images' | 'isos'
+
+/** What was sent, and what to send in its place. */
+const better: Readonly<Record<Noun, readonly [string, string]>> = {
+  images: ['image', 'Convert it to a raw or qcow2 disk, then upload that'],
+  isos: ['iso', 'Upload an .iso file; on a Mac, hdiutil convert -format UDTO makes one of a .dmg'],
+}
+
 /** What QEMU tools make of a file is never asked: src/images has its own reader. */
-export function refusalOf(error: unknown, noun: string, ending: AbortSignal): unknown {
-  if (error instanceof BadDiskError)
-    return invalid(
-      noun,
-      [{ field: 'image', reason: 'FieldValueInvalid', message: error.message }],
-      'Convert it to a raw or qcow2 disk, then upload that',
-    )
+export function refusalOf(error: unknown, noun: Noun, ending: AbortSignal): unknown {
+  if (error instanceof BadDiskError) {
+    const [field, hint] = better[noun]
+    return invalid(noun, [{ field, reason: 'FieldValueInvalid', message: error.message }], hint)
+  }
   if (error instanceof DiskFullError) return diskFull(error)
   if (!ending.aborted) return error
   return new ApiError('ServiceUnavailable', 'The server stopped before the upload was complete; nothing was kept', {

@@ -8,7 +8,7 @@ export interface Kind {
   readonly noun: 'images' | 'isos'
   readonly store: ImageStore
   /** Makes content of a file, and takes it. */
-  readonly take: ImageContents['importFile']
+  readonly take: ImageContents['importDisc']
   readonly contents: ImageContents
 }
 
@@ -32,7 +32,7 @@ export function imageKinds(services: KindServices): Readonly<Record<'image' | 'i
     iso: {
       noun: 'isos',
       store: new ImageStore({ ...among, ...isos, uses: isoUses, contents }),
-      take: contents.importFile,
+      take: contents.importDisc,
       contents,
     },
   }

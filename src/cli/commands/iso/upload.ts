@@ -5,7 +5,8 @@ import { uploadFile } from '../image/upload-file.ts'
 import { isoKind } from './kind.ts'
 
 export const command = defineCommand({
-  description: 'Uploads any file that VMs should see as a disc. If interrupted, run the same command to resume.',
+  description:
+    'Uploads a disc for VMs: ISO 9660, UDF, or an installer of Apple. If interrupted, run the same command to resume.',
   arguments: { file: { value: 'FILE', description: 'file to upload', required: true } },
   options: { ...named, ...described, ...namespaced, ...printed },
   examples: [

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { type Answer, type CallOptions, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
+import { discOf } from '../../../../test/support/tools/disc.ts'
 import { collectOnce } from '../../../controllers/collect-images.ts'
 import { collect } from '../../../images/collect.ts'
 import { ContentAwayError, NoContentError } from '../../../images/content/content.ts'
@@ -468,7 +469,7 @@ describe('copy, describe, delete', () => {
 
 describe('ISOs', () => {
   it('ISOs are files as they are, in a collection of their own', async () => {
-    const file = randomBytes(100_001)
+    const file = discOf(100_001)
     const answer = await upload('name=odd.iso', file, 'iso')
     assert.deepEqual([answer.status, answer.body.size, answer.body.type], [201, '98K', 'amd64'], answer.text)
     assert.ok((await bytesOf('/isos/odd.iso/download')).bytes.equals(file))
@@ -483,13 +484,22 @@ describe('ISOs', () => {
     assert.ok((await bytesOf('/isos/even.iso/download')).bytes.equals(file))
   })
 
+  it('an ISO that is no disc is refused with 422 and a hint, and leaves nothing', async () => {
+    const answer = await upload('name=no.iso', randomBytes(100_000), 'iso')
+    assert.deepEqual([answer.status, answer.body.reason], [422, 'Invalid'], answer.text)
+    assert.match(answer.body.message, /it is not a disc image \(ISO 9660, UDF, or an installer of Apple\)/)
+    assert.equal(answer.body.details.causes[0].field, 'iso')
+    assert.match(answer.body.hint, /^Upload an \.iso file/)
+    assert.equal((await service.call('GET', `${base}/isos/no.iso`)).status, 404)
+  })
+
   it('ISOs are told to the node of a VM that has one, and are not deleted while it does', async () => {
     await using fresh = await startService()
     await using _ = startScheduler(fresh)
     const node = await startNode(fresh)
     await fresh.call('POST', `${base}/images`, { body: { name: 'empty', size: '1G' } })
     const { body: iso } = await fresh.call('POST', `${base}/upload/iso?name=a.iso`, {
-      body: Buffer.from('x'),
+      body: discOf(40_000),
       headers: stream,
     })
     const vm = await fresh.call('POST', `${base}/vms`, { body: { image: 'empty', iso: 'a.iso', name: 'installing' } })
