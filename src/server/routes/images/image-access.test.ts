@@ -1,9 +1,11 @@
 // Images between namespaces: who sees which names of an image and its users, through every door, and who may delete it,
 // commit to it and protect it. Two teams, a user without bindings, a service account of each kind, an administrator.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
+import WebSocket from 'ws'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
 import { discOf } from '../../../../test/support/tools/disc.ts'
@@ -102,6 +104,17 @@ const doors: Readonly<Record<string, (caller: Caller, image: string) => Promise<
   'list by page': async (caller) => (await call(caller, 'GET', 'images?limit=100')).text,
   watch: async (caller) => (await watched(caller, 'images?watch=true')).join('\n'),
   'resumed watch': async (caller) => (await watched(caller, 'images?watch=true&resourceVersion=1')).join('\n'),
+  'watch on a WebSocket': async (caller) => {
+    const headers = { authorization: `Bearer ${tokens[caller]}` }
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/api/v1/watch`, { headers })
+    const texts: string[] = []
+    socket.on('message', (data) => texts.push(String(data)))
+    await once(socket, 'open')
+    socket.send(JSON.stringify({ watch: 1, path: `${all}/${namespaceOf[caller]}/images` }))
+    await eventually(async () => assert.match(texts.join(), /"name":"tools".*BOOKMARK/))
+    socket.terminate()
+    return texts.join()
+  },
   describe: async (caller, image) => {
     const { description } = service.services.collections.images.get('', image)?.value ?? {}
     const { text } = await call(caller, 'POST', `images/${image}/description`, { body: { description: 'Mine' } })
