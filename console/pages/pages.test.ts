@@ -204,7 +204,7 @@ describe('lineage', () => {
     const saved: Image = { ...plain, name: 'tools', source: '', sourceType: 'vm', usedElsewhere: 2 }
     const { before, after } = lineageOf(saved, [saved])
     assert.deepEqual(told(before), [`${imageTexts.elsewhere} ${sources.vm}`])
-    assert.deepEqual(told(after), [`2 VMs in other namespaces ${vmText}`])
+    assert.deepEqual(told(after), [`2 VMs ${imageTexts.elsewhere}`])
   })
 
   it('deleting an image is offered to its owner, people of its namespace and administrators', () => {

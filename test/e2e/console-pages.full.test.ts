@@ -257,6 +257,35 @@ describe('the console', () => {
       .waitFor()
   })
 
+  it('the console protects images for administrators, and names no VM of another namespace', {
+    timeout: 150_000,
+  }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    await go(page, server, '/images/copied')
+    await choose(page, 'Actions', 'Protect')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Show as command' }).click()
+    await dialog.getByText('svc3 image protect copied').waitFor()
+    await dialog.getByRole('button', { name: 'Protect', exact: true }).click()
+    await page.getByText('Protected', { exact: true }).waitFor()
+    assert.equal((await server.call('GET', `${ns}/images/copied`)).body.protected, true)
+
+    const away = '/api/v1/namespaces/svc-away'
+    await call('POST', '/api/v1/namespaces', { name: 'svc-away' })
+    await call('POST', `${away}/serviceaccounts/stranger`, {})
+    const { body } = await server.call('POST', `${away}/serviceaccounts/stranger/token`, {})
+    await using theirs = await openConsole(browser, server, String(body.token))
+    await go(theirs.page, server, '/images/tiny-amd64')
+    await theirs.page.locator('li', { hasText: /VMs? in (another namespace|other namespaces)/ }).waitFor()
+    assert.ok(!(await theirs.page.locator('main').innerText()).includes('svc-default/'))
+    await theirs.page.getByRole('button', { name: 'Actions', exact: true }).click()
+    const deletion = theirs.page.getByRole('menuitem', { name: /^Delete/ })
+    assert.match(await deletion.innerText(), /Protected: only administrators delete it/)
+    assert.equal(await theirs.page.getByRole('menuitem', { name: /rotect/ }).count(), 0)
+    await screenshot(theirs.page, 'console-images-stranger-light')
+  })
+
   it('the console asks for the name before it deletes', { timeout: 150_000 }, async () => {
     await call('POST', `${ns}/vms`, { name: 'doomed', image: 'tiny-amd64', cpu: 1 })
     await using opened = await openConsole(browser, server, server.token)
@@ -423,7 +452,7 @@ describe('the console', () => {
       await go(page, at, '/isos')
       await page.getByRole('button', { name: 'Upload', exact: true }).first().click()
       await dropFile(page, 'installer.iso', size)
-      await dialog.getByText('installer.iso, 9.0 MiB').waitFor()
+      await dialog.getByText('installer.iso, 9 MiB').waitFor()
       await dialog.getByRole('button', { name: 'Upload', exact: true }).click()
     }
     // All connections are lost while the second piece is on its way: it goes on by itself. The next time that piece never

@@ -1,7 +1,6 @@
 // Where an image comes from and who uses it, as a small graph: three columns, drawn by lineage-graph.tsx. Pure. It stands in
 // the records of the images, so that it is known as long as they are.
 import type { Image } from '../../../src/api/images/images.ts'
-import { vmsElsewhere } from '../../../src/rules/ownership.ts'
 import { imagePath, vmPath } from '../paths.ts'
 import { imageTexts as words } from './texts.ts'
 
@@ -36,7 +35,7 @@ export function lineageOf(image: Image, images: readonly Image[]): Lineage {
     .filter((each) => each.name !== image.name && each.parent?.image === image.name)
     .map((each) => ({ ...nodeFor(each.name), what: each.sourceType === 'vm' ? words.savedTo : words.copiedTo }))
   const { usedBy, usedElsewhere } = image
-  const others = { key: 'vms elsewhere', name: vmsElsewhere(usedElsewhere ?? 0), what: words.vm }
+  const others = { key: 'vms elsewhere', name: words.users(usedElsewhere ?? 0), what: words.elsewhere }
   const users = [...usedBy.map((user) => vmNode(user)), ...(usedElsewhere === undefined ? [] : [others])]
   const version = image.version === undefined ? words.sources[image.sourceType] : words.version(image.version)
   return { before, here: { ...nodeFor(image.name), what: version }, after: [...made, ...users] }

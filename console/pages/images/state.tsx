@@ -6,7 +6,7 @@ import { imageTexts as words } from './texts.ts'
 const tones = { Ready: 'good', Updating: 'busy', Failed: 'bad' } as const satisfies Record<Image['state'], Tone>
 
 export const ImageState = ({ image }: { readonly image: Image }) => (
-  <span className="line">
+  <span className="line wraps">
     <State tone={tones[image.state]} word={words.states[image.state]} />
     {image.protected && <span className="tag">{words.isProtected}</span>}
   </span>
