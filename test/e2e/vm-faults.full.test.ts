@@ -1,11 +1,11 @@
 // The whole service (server and nodes in one process) is killed with -9 at every step of what it does to a real QEMU.
 // After the next start every VM is as it was wanted, with one process on its disk, and a deletion leaves nothing.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type DevServer, makeFolder, startDev } from '../support/processes/dev-server.ts'
+import { hasWritten, qemusIn } from '../support/processes/qemus.ts'
 import { quickImage, uploadQuick } from '../support/rigs/quick-images.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
@@ -32,27 +32,8 @@ after(async () => {
 const start = (): Promise<DevServer> =>
   startDev(data, { args: ['--nodes', 'amd64=1'], env: { SVC3_TEST: '1', SVC3_FAILPOINT: `@${fatal}` } })
 
-/** The QEMUs that work in the folder of a node of this test. */
-function qemus(): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter(Boolean)
-    .filter((pid) => {
-      try {
-        const program = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0] ?? ''
-        return program.startsWith('qemu-system') && readlinkSync(`/proc/${pid}/cwd`).startsWith(data)
-      } catch {
-        return false
-      }
-    })
-}
-
-/** Whether this very process has: what is in the file may be of another one before it. */
-function hasWritten(pid: number, name: string): boolean {
-  const isIt = (fd: string): boolean => path.basename(readlinkSync(`/proc/${pid}/fd/${fd}`)) === name
-  const fd = readdirSync(`/proc/${pid}/fd`).find(isIt)
-  return fd !== undefined && !/^pos:\s+0$/m.test(readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8'))
-}
+/** Those of the nodes of this test. */
+const qemus = (): number[] => qemusIn(data)
 
 const show = async (name: string) => (await dev.call('GET', `${vms}/${name}`)) as { status: number; body: Shown }
 interface Row {

@@ -9,7 +9,6 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { CaptureRig } from '../../../test/support/rigs/capture-rig.ts'
-import { killAtRandom } from '../../../test/support/rigs/random-kills.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { ApiError } from '../../api/errors.ts'
 
@@ -168,10 +167,4 @@ describe('agent that is killed while it captures', { concurrency: 3 }, () => {
       await rig.server.fulfilled(desired)
       await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
     })
-
-  it(
-    'an agent that is killed while it captures at random moments, ten times, captures in the end',
-    { timeout: 600_000 },
-    () => killAtRandom(10),
-  )
 })

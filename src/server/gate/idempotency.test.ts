@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { startNode } from '../../../test/support/stand-ins/node.ts'
 import { expireAnswers } from '../../controllers/expire-answers.ts'
 
 let service: TestService
@@ -74,6 +75,25 @@ describe('Idempotency-Key', () => {
     assert.equal((await add('k9', { ...ghcr, replace: true })).status, 200)
     for (const entry of answers.list()) await answers.delete(entry)
     assert.equal((await add('k9', { ...ghcr, password: 'other' })).status, 409)
+  })
+
+  it('Idempotency-Key recognises a change of a node when the answer was lost in a crash', async () => {
+    await startNode(service, {})
+    const nodes = '/api/v1/namespaces/svc-default/nodes/node-1'
+    await service.call('POST', `${nodes}/tag`, { body: { tag: 'ios' } })
+    const untag = () =>
+      service.call('POST', `${nodes}/untag`, { body: { tag: 'ios' }, headers: { 'idempotency-key': 'k12' } })
+    const first = await untag()
+    assert.equal(first.status, 200, first.text)
+    const { answers } = service.services.collections
+    for (const entry of answers.list()) await answers.delete(entry)
+    const again = await untag()
+    assert.deepEqual([again.status, again.body.orkaTags], [200, []])
+    for (const entry of answers.list()) await answers.delete(entry)
+    service.clock.nowMs += 25 * 3_600_000
+    const token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
+    const later = { body: { tag: 'ios' }, headers: { 'idempotency-key': 'k12' }, token }
+    assert.equal((await service.call('POST', `${nodes}/untag`, later)).status, 404)
   })
 
   it('Idempotency-Key means a new request after a day, whatever the record remembers', async () => {

@@ -137,6 +137,8 @@ export interface NodeRecord {
   readonly publicKey: string
   readonly tags: readonly string[]
   readonly isCordoned: boolean
+  /** The request that an administrator changed it with last, so that its repetition is recognised after a crash. */
+  readonly request?: { readonly key: string; readonly at: string }
   /** Its agent is connected. Behind the truth by as long as it takes to notice. */
   readonly isReady: boolean
   readonly lastSeenAt?: string

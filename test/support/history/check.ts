@@ -142,9 +142,11 @@ function carriedOutOnce({ operations, timelines }: Judged): Found[] {
   // Of records with parts, a value may come again.
   const withParts = new Set(operations.filter((each) => !isRecord(each)).map(({ key }) => recordOf(key)))
   const whole = timelines.keys.filter((key) => !withParts.has(key))
+  // Whoever repeats a request after others changed what it did may do it twice: docs/reference/api.md says when.
+  const repeated = new Set(operations.filter(({ isRepeated }) => isRepeated).map(({ value }) => value))
   return whole.flatMap((key) =>
     [...Map.groupBy(timelines.of(key), ({ value }) => value)]
-      .filter(([value, versions]) => value !== undefined && versions.length > 1)
+      .filter(([value, versions]) => value !== undefined && versions.length > 1 && !repeated.has(value))
       .map(([value, versions]) => ({
         text: `${value} was written to ${key} ${versions.length} times`,
         records: versions,

@@ -52,7 +52,7 @@ const slotsOf = { credentials: 3, configs: 2, nodes: 2 }
 const mostOperations = 80
 const mostUnknown = 4
 const answerMs = 4_000
-const mostTries = 6
+const mostTries = 3
 const mostStreamMs = 5_000
 
 export class HistoryClients {
@@ -220,40 +220,41 @@ export class HistoryClients {
     const value = part === undefined ? `${session.name}-${++this.#values}` : partOn
     const request = collection?.acts[act]?.({ name: nameOf(key), part: part ?? '', value, expected: expected ?? '' })
     if (!collection || !request || (act === 'update' && expected === undefined)) return undefined
-    const isRepeated = request.method === 'POST' && session.random.chance(0.4)
-    const told = this.#begin(session, place)
-    let outcome: Outcome = 'unknown'
-    let shown: Shown | undefined
-    const idempotency: Record<string, string> = isRepeated ? { 'idempotency-key': randomUUID() } : {}
+    const isKeyed = request.method === 'POST' && session.random.chance(0.4)
+    const idempotency: Record<string, string> = isKeyed ? { 'idempotency-key': randomUUID() } : {}
     let isPerhapsDone = false
-    for (let tries = 0; tries < (isRepeated ? mostTries : 1); tries++) {
-      const answer = await this.#ask(session, tries === 0 ? told.place : this.#place(session), request, idempotency)
+    for (let tries = 1; ; tries++) {
+      const told = this.#begin(session, tries === 1 ? place : undefined)
+      const answer = await this.#ask(session, told.place, request, idempotency)
       const judged = answer ? outcomeOf(answer) : 'unknown'
+      const isLast = judged !== 'unknown' && judged !== 'never'
+      const isOver = isLast || !isKeyed || tries === mostTries
+      // An earlier try may have been carried out, and changed by others since: what this one did is not known either.
+      const outcome = isPerhapsDone ? 'unknown' : judged
       isPerhapsDone ||= judged === 'unknown'
-      outcome = judged === 'never' && isPerhapsDone ? 'unknown' : judged
-      if (answer && outcome === 'ok' && (act !== 'delete' || part !== undefined))
-        shown = collection.shown(answer.body as Item)
-      if (outcome !== 'unknown' && outcome !== 'never') break
+      const hasShown = answer && judged === 'ok' && (act !== 'delete' || part !== undefined)
+      const shown = hasShown ? collection.shown(answer.body as Item) : undefined
+      if (judged === 'ok') this.#acknowledge()
+      if (outcome === 'unknown') slot.unknown += 1
+      if (shown) session.versions.set(recordOf(key), shown.version)
+      else session.versions.delete(recordOf(key))
+      if (isOver || outcome === 'unknown')
+        this.#options.record({
+          ...(outcome === 'unknown' ? told.open : told.ended()),
+          type: 'operation',
+          key,
+          act,
+          outcome,
+          ...(act !== 'delete' && { value }),
+          ...(act === 'update' && expected !== undefined && { expected }),
+          ...(shown && { version: shown.version }),
+          ...(shown && part !== undefined && { record: shown.value }),
+          ...(act === 'delete' && collection.isDeletedLeniently && { isLenient: true }),
+          ...(isKeyed && outcome === 'unknown' && { isRepeated: true }),
+        })
+      if (isOver) return judged
       await sleep(session.random.integer(50, 500))
     }
-    if (outcome === 'unknown') slot.unknown += 1
-    if (outcome === 'ok') this.#acknowledge()
-    if (shown) session.versions.set(recordOf(key), shown.version)
-    else session.versions.delete(recordOf(key))
-    const isWrite = act !== 'delete'
-    this.#options.record({
-      ...(outcome === 'unknown' ? told.open : told.ended()),
-      type: 'operation',
-      key,
-      act,
-      outcome,
-      ...(isWrite && { value }),
-      ...(act === 'update' && expected !== undefined && { expected }),
-      ...(shown && { version: shown.version }),
-      ...(shown && part !== undefined && { record: shown.value }),
-      ...(act === 'delete' && collection.isDeletedLeniently && { isLenient: true }),
-    })
-    return outcome
   }
 
   #acknowledge(): void {

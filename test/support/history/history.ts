@@ -31,6 +31,8 @@ export interface Operation extends Told {
   readonly record?: string
   /** A deletion that is answered well also when somebody else was quicker. */
   readonly isLenient?: boolean
+  /** One of several tries with one Idempotency-Key, of which any may have been carried out. */
+  readonly isRepeated?: boolean
 }
 
 export interface Shown {

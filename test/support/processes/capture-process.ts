@@ -13,7 +13,9 @@ const agent = await startAgent({
   name: path.basename(folder),
   version: '3.0.0-test',
   driver: layeredDriver(),
-  ...((architecture === 'amd64' || architecture === 'arm64') && { capacity: { architecture } }),
+  ...((architecture === 'amd64' || architecture === 'arm64') && {
+    capacity: { architecture, cpu: 16, memoryMiB: 16_384 },
+  }),
   recipes: { disk: diskRecipe(disk, Number(bytes)) },
   joinToken: async () => joinToken,
   log: createLog('silent'),

@@ -13,7 +13,7 @@ import { readManifest } from '../../../src/images/pack/stored-manifests.ts'
 
 const blobs = (folder: string): string => path.join(folder, 'blobs', 'sha256')
 
-const contentIn = (folder: string): ContentSource => ({
+export const contentIn = (folder: string): ContentSource => ({
   async read(digest) {
     const hex = digest.slice('sha256:'.length)
     const bytes = await fs.readFile(path.join(blobs(folder), hex.slice(0, 2), hex.slice(2)))

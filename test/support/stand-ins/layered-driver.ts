@@ -16,6 +16,7 @@ interface Disk {
   readonly image: string
   readonly bytes: number
   readonly isRunning: boolean
+  readonly isSuspended?: boolean
   /** The last one is written to; the others are frozen. */
   readonly layers: readonly string[]
   readonly captures: readonly Capture[]
@@ -47,6 +48,10 @@ export interface GuestWrite {
   readonly bytes: Buffer | { readonly zeros: number }
 }
 
+/** The file that the guest writes to, which stands on all others. */
+export const topLayer = async (folder: string): Promise<string> =>
+  layerFile(folder, (await required(folder)).layers.at(-1) ?? '')
+
 export async function writeAsGuest(folder: string, writes: readonly GuestWrite[]): Promise<void> {
   const { layers } = await required(folder)
   const commands: string[] = []
@@ -62,55 +67,94 @@ export async function writeAsGuest(folder: string, writes: readonly GuestWrite[]
 }
 
 export function layeredDriver(): Driver {
-  const setRunning = async ({ folder }: Handle, isRunning: boolean): Promise<void> => {
-    const disk = await read(folder)
-    if (disk) await write(folder, { ...disk, isRunning })
+  const busy = new Map<string, Promise<unknown>>()
+  /** One at a time per VM: what one has read, no other writes meanwhile. */
+  const alone = <T>(folder: string, work: () => Promise<T>): Promise<T> => {
+    const result = (busy.get(folder) ?? Promise.resolve()).then(work)
+    busy.set(
+      folder,
+      result.catch(() => undefined),
+    )
+    return result
+  }
+  const set = ({ folder }: Handle, power: Pick<Disk, 'isRunning' | 'isSuspended'>): Promise<void> =>
+    alone(folder, async () => {
+      const disk = await read(folder)
+      if (disk) await write(folder, { ...disk, isSuspended: false, ...power })
+    })
+  const fresh = async ({ image, diskBytes = 0 }: VmSpec, folder: string) => {
+    const bytes = Math.max(image.virtualSizeBytes, diskBytes)
+    const layers = [await addLayer(folder, image.disk, 'raw', bytes)]
+    return { base: image.digest, image: image.disk, bytes, isRunning: false, layers }
   }
   return {
     name: 'layered',
     probe: async () => ({ ok: true, version: 'layered', architectures: ['amd64', 'arm64'], gpus: 0 }),
-    async create({ uid, image }: VmSpec, folder) {
-      if (!(await read(folder))) {
-        await fs.mkdir(folder, { recursive: true })
-        const bytes = image.virtualSizeBytes
-        const layers = [await addLayer(folder, image.disk, 'raw', bytes)]
-        await write(folder, { base: image.digest, image: image.disk, bytes, isRunning: false, layers, captures: [] })
-      }
-      return { version: 1, driver: 'layered', uid, folder }
-    },
-    start: (handle) => setRunning(handle, true).then(() => ({})),
-    stop: (handle) => setRunning(handle, false),
-    destroy: ({ folder }) => fs.rm(folder, { recursive: true, force: true }),
+    create: (vm, folder) =>
+      alone(folder, async () => {
+        if (!(await read(folder))) {
+          await fs.mkdir(folder, { recursive: true })
+          await write(folder, { ...(await fresh(vm, folder)), captures: [] })
+        }
+        return { version: 1, driver: 'layered', uid: vm.uid, folder }
+      }),
+    start: (handle) => set(handle, { isRunning: true }).then(() => ({})),
+    stop: (handle) => set(handle, { isRunning: false }),
+    destroy: ({ folder }) => alone(folder, () => fs.rm(folder, { recursive: true, force: true })),
     async inspect({ folder }) {
       const disk = await read(folder)
-      return { state: disk ? (disk.isRunning ? 'running' : 'stopped') : 'absent' }
+      if (!disk) return { state: 'absent' }
+      return { state: disk.isSuspended ? 'suspended' : disk.isRunning ? 'running' : 'stopped' }
     },
     follow: () => () => undefined,
     close: async () => undefined,
+    suspension: {
+      suspend: (handle) => set(handle, { isRunning: true, isSuspended: true }),
+      resume: (handle) => set(handle, { isRunning: true }),
+    },
+    resizing: {
+      grow: ({ folder }, bytes) =>
+        alone(folder, async () => {
+          const disk = await required(folder)
+          await execute('qemu-img', ['resize', '-q', '-f', 'qcow2', await topLayer(folder), String(bytes)])
+          await write(folder, { ...disk, bytes })
+        }),
+      diskBytes: async ({ folder }) => (await required(folder)).bytes,
+    },
+    reverting: {
+      revert: ({ folder }, vm) =>
+        alone(folder, async () => {
+          const { captures } = await required(folder)
+          await write(folder, { ...(await fresh(vm, folder)), captures })
+        }),
+      base: async ({ folder }) => (await required(folder)).base,
+    },
     capturing: {
-      async capture({ folder }, _vm, { id, withMemory }) {
-        const disk = await required(folder)
-        const known = disk.captures.find((each) => each.id === id)
-        if (known) return known
-        const memory = path.join(folder, `${id}.memory`)
-        if (withMemory) await fs.writeFile(memory, `memory of ${id} `.repeat(20_000))
-        const next = await addLayer(folder, layerFile(folder, disk.layers.at(-1) ?? ''), 'qcow2', disk.bytes)
-        const capture: Capture = {
-          id,
-          base: disk.base,
-          layers: disk.layers.map((layer) => ({ id: layer, file: layerFile(folder, layer) })),
-          virtualSizeBytes: disk.bytes,
-          ...(withMemory && { memory: { file: memory, description: { hypervisor: 'layered', cpu: 1 } } }),
-        }
-        await write(folder, { ...disk, layers: [...disk.layers, next], captures: [...disk.captures, capture] })
-        return capture
-      },
-      async release({ folder }, id) {
-        const disk = await read(folder)
-        if (!disk) return
-        await write(folder, { ...disk, captures: disk.captures.filter((each) => each.id !== id) })
-        await fs.rm(path.join(folder, `${id}.memory`), { force: true })
-      },
+      capture: ({ folder }, _vm, { id, withMemory }) =>
+        alone(folder, async () => {
+          const disk = await required(folder)
+          const known = disk.captures.find((each) => each.id === id)
+          if (known) return known
+          const memory = path.join(folder, `${id}.memory`)
+          if (withMemory) await fs.writeFile(memory, `memory of ${id} `.repeat(20_000))
+          const next = await addLayer(folder, layerFile(folder, disk.layers.at(-1) ?? ''), 'qcow2', disk.bytes)
+          const capture: Capture = {
+            id,
+            base: disk.base,
+            layers: disk.layers.map((layer) => ({ id: layer, file: layerFile(folder, layer) })),
+            virtualSizeBytes: disk.bytes,
+            ...(withMemory && { memory: { file: memory, description: { hypervisor: 'layered', cpu: 1 } } }),
+          }
+          await write(folder, { ...disk, layers: [...disk.layers, next], captures: [...disk.captures, capture] })
+          return capture
+        }),
+      release: ({ folder }, id) =>
+        alone(folder, async () => {
+          const disk = await read(folder)
+          if (!disk) return
+          await write(folder, { ...disk, captures: disk.captures.filter((each) => each.id !== id) })
+          await fs.rm(path.join(folder, `${id}.memory`), { force: true })
+        }),
       list: async ({ folder }) => (await read(folder))?.captures ?? [],
     },
   }

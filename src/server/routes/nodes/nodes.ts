@@ -7,6 +7,7 @@ import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { encodeJoinString } from '../../../rules/join-string.ts'
 import { isTag, realNamespace } from '../../../rules/names.ts'
+import { hasExpired } from '../../../rules/retention.ts'
 import { nodeMemory } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
@@ -43,12 +44,16 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
 
   async function change(
     { namespace, name }: { namespace: string; name: string },
+    { requestKey, now }: { readonly requestKey: string | undefined; readonly now: Date },
     next: (record: NodeRecord) => NodeRecord,
   ): Promise<Node> {
     existing(namespace, name)
     const changed = await changeNode(collections, name, (record) => {
       if (record.namespace !== namespace) throw missing(namespace, name)
-      return next(record)
+      // The same request, whose answer was lost in a crash.
+      const { request } = record
+      if (request && request.key === requestKey && !hasExpired('answer', request.at, timestamp(now))) return undefined
+      return { ...next(record), ...(requestKey !== undefined && { request: { key: requestKey, at: timestamp(now) } }) }
     })
     if (!changed) throw missing(namespace, name)
     return shownNode(changed)
@@ -60,22 +65,25 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       isCutByPath: true,
     }),
 
-    async tagNode({ params, body: { tag } }) {
+    async tagNode({ params, body: { tag }, ...asked }) {
       if (!isTag(tag)) throw badTag(tag)
-      return change(params, (record) => ({ ...record, tags: [...new Set([...record.tags, tag])].toSorted() }))
+      return change(params, asked, (record) => ({
+        ...record,
+        tags: [...new Set([...record.tags, tag])].toSorted(),
+      }))
     },
 
-    untagNode: ({ params, body: { tag } }) =>
-      change(params, (record) => {
+    untagNode: ({ params, body: { tag }, ...asked }) =>
+      change(params, asked, (record) => {
         if (!record.tags.includes(tag))
           throw notFound('tags', tag, { hint: `Node ${record.name} has ${record.tags.join(', ') || 'no tags'}` })
         return { ...record, tags: record.tags.filter((each) => each !== tag) }
       }),
 
-    async moveNode({ params, body }) {
+    async moveNode({ params, body, ...asked }) {
       const namespace = realNamespace(body.namespace, settings.compat.namespaceAliases)
       checkNamespace(services, namespace)
-      const moved = await change(params, (record) => {
+      const moved = await change(params, asked, (record) => {
         const vms = vmsOn(record)
         if (vms.length > 0 && namespace !== record.namespace) throw occupied(record, vms, 'moved')
         return { ...record, namespace }
@@ -90,11 +98,11 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       }
     },
 
-    cordonNode: ({ params }) => change(params, (record) => ({ ...record, isCordoned: true })),
-    uncordonNode: ({ params }) => change(params, (record) => ({ ...record, isCordoned: false })),
+    cordonNode: ({ params, ...asked }) => change(params, asked, (record) => ({ ...record, isCordoned: true })),
+    uncordonNode: ({ params, ...asked }) => change(params, asked, (record) => ({ ...record, isCordoned: false })),
 
-    async drainNode({ params, body }) {
-      const node = await change(params, (record) => ({ ...record, isCordoned: true }))
+    async drainNode({ params, body, ...asked }) {
+      const node = await change(params, asked, (record) => ({ ...record, isCordoned: true }))
       if (body?.deleteVms !== true) return node
       for (const [uid, { namespace, name }] of allocationsOf(existing(params.namespace, params.name).value)) {
         const entry = collections.vms.get(namespace, name)

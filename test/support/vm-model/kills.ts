@@ -1,0 +1,66 @@
+// Ways for a process to die: now, at a fail point, or at one of its next system calls that change something.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { failPoints } from '../../../src/agent/vms/steps.ts'
+import type { Random } from '../history/random.ts'
+
+const root = path.resolve(import.meta.dirname, '../../..')
+const changing = 'openat,write,pwrite64,rename,unlink,rmdir,mkdir,fsync,fdatasync,ftruncate,linkat'
+const patienceMs = 1_500
+const mostCalls = 60
+
+/** All that are in the source. */
+const named = fs
+  .globSync('src/**/*.ts', { cwd: root })
+  .filter((file) => !file.includes('.test.'))
+  .flatMap((file) => [...fs.readFileSync(path.join(root, file), 'utf8').matchAll(/\bfailpoint\('([a-z.-]+)'\)/g)])
+  .map(([, name = '']) => name)
+const points = [...new Set([...failPoints, ...named])]
+
+export interface Mortal {
+  readonly process: ChildProcess
+  /** The file that names the fail point at which it dies. */
+  readonly fatal: string
+  /** The fail points that it can come to. */
+  readonly points: RegExp
+}
+
+type Way = (mortal: Mortal, random: Random) => Promise<string>
+
+const ways: readonly Way[] = [
+  async () => 'now',
+  async ({ process: child, fatal, points: met }, random) => {
+    const point = random.pick(points.filter((each) => met.test(each)))
+    fs.writeFileSync(fatal, point)
+    await Promise.race([ended(child), sleep(patienceMs)])
+    return `at ${point}`
+  },
+  async ({ process: child }, random) => {
+    const when = random.integer(1, mostCalls)
+    const inject = `inject=${changing}:signal=SIGKILL:when=${when}`
+    const words = ['-f', '-qq', '-o', '/dev/null', '-e', `trace=${changing}`, '-e', inject, '-p', String(child.pid)]
+    const tracer = spawn('strace', words, { stdio: 'ignore' })
+    await Promise.race([ended(child), sleep(patienceMs)])
+    tracer.kill('SIGKILL')
+    await ended(tracer)
+    return `at a system call, the ${when}th of its thread`
+  },
+]
+
+/** It is dead when this resolves, one way or the other. Says how. */
+export async function killSomehow(mortal: Mortal, random: Random): Promise<string> {
+  const { process: child, fatal } = mortal
+  const how = await random.pick(ways)(mortal, random)
+  const isLate = child.exitCode === null && child.signalCode === null
+  child.kill('SIGKILL')
+  await ended(child)
+  fs.rmSync(fatal, { force: true })
+  return isLate && how !== 'now' ? `now, because it did not come to die ${how}` : how
+}
+
+const ended = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+}

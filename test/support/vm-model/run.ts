@@ -1,0 +1,398 @@
+// Random acts on VMs while whoever carries them out is killed again and again; after every so many of them all that can be
+// seen is compared with the model: states, sizes, disks and images byte by byte, and nothing is left that nobody needs.
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Random, seeded } from '../history/random.ts'
+import { eventually } from '../tools/eventually.ts'
+import { killSomehow } from './kills.ts'
+import { type Act, type ActName, after, type Disk, isTaken, type State } from './model.ts'
+import { type Answer, assertImage, assertSame, type World, writeTo } from './world.ts'
+
+export interface ModelRun {
+  readonly world: World
+  /** Names the seed, which makes the same acts and kills again. */
+  readonly tell: (text: string) => void
+  readonly steps: number
+  /** VMs that are worked on at the same time. */
+  readonly slots: number
+  readonly disk: Buffer
+  /** Chosen as often as they stand here. */
+  readonly mix: readonly ActName[]
+  /** In between, so many steps pass before all of it is looked at. */
+  readonly between: number
+  /** So many steps, about, between two kills. */
+  readonly killEvery: number
+  readonly memory?: number
+}
+
+export interface Done {
+  readonly steps: number
+  readonly refused: number
+  readonly kills: number
+  readonly checks: number
+}
+
+const inDefault = '/api/v1/namespaces/svc-default'
+const patienceMs = 240_000
+const block = 65_536
+const mostSizeGb = 4
+const mostSaved = 3
+const pushPlace = 'team/vm'
+
+/** One VM, under one name, and the image that belongs to it. */
+interface Slot {
+  readonly name: string
+  readonly image: string
+  readonly random: Random
+  state: State
+  uid: string | undefined
+  saves: number
+  /** The newest that was pushed. */
+  pushed: { readonly reference: string; readonly disk: Disk; readonly job: string } | undefined
+}
+
+export async function runModel(run: ModelRun): Promise<Done> {
+  const seed = process.env.SVC3_MODEL_SEED ?? randomBytes(4).toString('hex')
+  run.tell(`SVC3_MODEL_SEED=${seed}`)
+  const log: string[] = []
+  try {
+    return await new Runner(run, seeded(seed), log).go()
+  } catch (error) {
+    run.tell(
+      `SVC3_MODEL_SEED=${seed} makes the same acts and kills again; the last of them:\n${log.slice(-30).join('\n')}`,
+    )
+    throw error
+  }
+}
+
+class Runner {
+  readonly #run: ModelRun
+  readonly #world: World
+  readonly #random: Random
+  readonly #log: string[]
+  readonly #slots: Slot[] = []
+  /** Images that are there from the start. */
+  readonly #builtIn: string[] = []
+  readonly #count = { steps: 0, refused: 0, kills: 0, checks: 0 }
+  #isFailed = false
+
+  constructor(run: ModelRun, random: Random, log: string[]) {
+    this.#run = run
+    this.#world = run.world
+    this.#random = random
+    this.#log = log
+  }
+
+  async go(): Promise<Done> {
+    await this.#prepare()
+    const { steps, between, slots } = this.#run
+    while (this.#count.steps < steps) {
+      const share = Math.ceil(Math.min(between, steps - this.#count.steps) / slots)
+      const killing = new AbortController()
+      const kills = this.#kill(killing.signal)
+      try {
+        await Promise.all(this.#slots.map((slot) => this.#work(slot, share)))
+      } finally {
+        killing.abort()
+        await kills
+      }
+      await this.#check()
+    }
+    await this.#end()
+    return this.#count
+  }
+
+  #note(text: string): void {
+    this.#log.push(`${(performance.now() / 1_000).toFixed(1)} ${text}`)
+  }
+
+  async #prepare(): Promise<void> {
+    const { slots, disk } = this.#run
+    await eventually(async () => {
+      const { body } = await this.#ask('GET', '/nodes')
+      assert.equal(body.items[0]?.phase, 'READY')
+    }, patienceMs)
+    if (this.#world.registry !== undefined) {
+      const body = { server: this.#world.registry, username: 'ci', password: 'x', allowInsecure: true }
+      await this.#ask('POST', '/secrets/registrycredentials/add', body)
+    }
+    const { body } = await this.#ask('GET', '/images')
+    this.#builtIn.push(...(body.items as { name: string }[]).map(({ name }) => name))
+    for (let n = 0; n < slots; n++) {
+      const image = `base-${n}`
+      await this.#world.upload(image, disk)
+      const state = { image: { bytes: disk, sizeGb: 1 }, vm: undefined, saved: {} }
+      const name = `vm-${n}`
+      const random = this.#random.named(name)
+      this.#slots.push({ name, image, random, state, uid: undefined, saves: 0, pushed: undefined })
+    }
+  }
+
+  /** Until there is an answer that is meant. With one key, however often. */
+  async #ask(
+    method: string,
+    where: string,
+    body?: object,
+    isRight = (status: number): boolean => status < 300,
+  ): Promise<Answer> {
+    // biome-ignore format: one line
+    const key: Record<string, string> = method === 'POST' ? { 'idempotency-key': randomUUID() } : {}
+    return eventually(async () => {
+      const answer = await this.#world.call(method, inDefault + where, body, key)
+      assert.ok(answer && isRight(answer.status), `${method} ${where}: ${JSON.stringify(answer)}`)
+      return answer
+    }, patienceMs)
+  }
+
+  // ---- acts
+
+  async #work(slot: Slot, steps: number): Promise<void> {
+    for (let n = 0; n < steps && !this.#isFailed; n++)
+      try {
+        const act = this.#choose(slot)
+        await this.#perform(slot, act)
+        this.#count.steps += 1
+      } catch (error) {
+        this.#isFailed = true
+        throw error
+      }
+  }
+
+  #choose(slot: Slot): Act {
+    const { random, state } = slot
+    for (;;) {
+      const name = random.pick(this.#run.mix)
+      const { vm, saved } = state
+      // Most can be done; some are to be refused.
+      if (!isTaken(state, name) && !random.chance(0.15)) continue
+      if (name === 'resize') {
+        if (vm && vm.disk.sizeGb >= mostSizeGb) continue
+        return { name, sizeGb: (vm?.disk.sizeGb ?? 1) + 1 }
+      }
+      if (name === 'delete image') {
+        const names = Object.keys(saved)
+        if (names.length === 0) continue
+        return { name, image: random.pick(names) }
+      }
+      if (name === 'save' && Object.keys(saved).length >= mostSaved) continue
+      if (name === 'save' || name === 'push') return { name, image: `${slot.name}-${++slot.saves}` }
+      if (name === 'crash' && !isTaken(state, name)) continue
+      if (name === 'write' && vm?.power !== this.#world.writable) continue
+      if (name === 'write') return { name, writes: this.#writes(slot) }
+      return { name } as Act
+    }
+  }
+
+  #writes({ random, state }: Slot) {
+    const length = state.vm?.disk.bytes.length ?? 0
+    return Array.from({ length: random.integer(1, 3) }, () => {
+      const sector = random.chance(0.4) ? 512 : block
+      // Behind what boots.
+      const offset = random.integer(block / sector, Math.floor(length / sector) - 1) * sector
+      const most = Math.min(sector * random.integer(1, 4), length - offset)
+      return { offset, length: most, byte: random.chance(0.3) ? 0 : random.integer(1, 255) }
+    })
+  }
+
+  async #perform(slot: Slot, act: Act): Promise<void> {
+    const isRight = isTaken(slot.state, act.name)
+    this.#note(`${slot.name}: ${act.name}${isRight ? '' : ', to be refused'}`)
+    if (act.name === 'write') await this.#write(slot, act)
+    else if (act.name === 'crash') await this.#crash(slot)
+    else if (!isRight) {
+      const refused = (status: number): boolean => status === 409 || status === 404 || status === 422
+      await this.#request(slot, act, refused)
+      this.#count.refused += 1
+      return
+    } else await this.#request(slot, act)
+    slot.state = after(slot.state, act)
+  }
+
+  async #request(slot: Slot, act: Act, isRight?: (status: number) => boolean): Promise<void> {
+    const { name, image } = slot
+    const vm = `/vms/${name}`
+    // An image that is being replaced is not deployed from: which one it would be is anybody's guess.
+    if (['deploy', 'revert', 'commit'].includes(act.name)) await this.#isReady(image)
+    if (slot.state.vm?.power === 'running' && ['stop', 'resize'].includes(act.name))
+      await this.#world.isUp?.(slot.uid ?? '')
+    switch (act.name) {
+      case 'deploy': {
+        const { memory = 0.5 } = this.#run
+        const { body } = await this.#ask('POST', '/vms', { name, image, cpu: 1, memory }, isRight)
+        slot.uid = isRight ? slot.uid : body.uid
+        return
+      }
+      case 'resize':
+        await this.#ask('POST', `${vm}/resize`, { size: act.sizeGb }, isRight)
+        return
+      case 'save':
+        await this.#ask('POST', `${vm}/save`, { imageName: act.image }, isRight)
+        return this.#isFrozen(slot)
+      case 'commit':
+        await this.#ask('POST', `${vm}/commit`, {}, isRight)
+        return this.#isFrozen(slot)
+      case 'push': {
+        const reference = `${new URL(this.#world.registry ?? '').host}/${pushPlace}:${act.image}`
+        const { body } = await this.#ask('POST', `${vm}/push`, { imageReference: reference }, isRight)
+        const { vm: now } = slot.state
+        if (now && !isRight) slot.pushed = { reference, disk: now.disk, job: body.jobName }
+        return this.#isFrozen(slot)
+      }
+      case 'delete':
+        await this.#ask('DELETE', vm, undefined, isRight ?? ((status) => status === 200 || status === 404))
+        slot.uid = undefined
+        return
+      case 'delete image':
+        await this.#isReady(act.image)
+        await this.#ask(
+          'DELETE',
+          `/images/${act.image}`,
+          undefined,
+          isRight ?? ((status) => status === 200 || status === 404),
+        )
+        return
+      default:
+        await this.#ask('POST', `${vm}/exec`, { command: act.name }, isRight)
+    }
+  }
+
+  /** What the VM was at this moment is in the capture: it may be written to again. */
+  #isFrozen({ name, state }: Slot): Promise<void> {
+    if (!state.vm) return Promise.resolve()
+    return eventually(async () => {
+      const { body } = await this.#ask('GET', `/vms/${name}`)
+      assert.equal(body.operation, undefined, JSON.stringify(body))
+    }, patienceMs)
+  }
+
+  #isReady(image: string): Promise<string> {
+    return eventually(async () => {
+      const { body } = await this.#ask('GET', `/images/${image}`)
+      assert.equal(body.state, 'Ready', JSON.stringify(body))
+      return body.checksum as string
+    }, patienceMs)
+  }
+
+  async #write(slot: Slot, { writes }: Extract<Act, { name: 'write' }>): Promise<void> {
+    await writeTo(await this.#world.disk(slot.uid ?? ''), writes)
+  }
+
+  async #crash(slot: Slot): Promise<void> {
+    this.#world.crash?.(slot.uid ?? '')
+    await eventually(async () => {
+      const { body } = await this.#ask('GET', `/vms/${slot.name}`)
+      assert.equal(body.powerState, 'failed', JSON.stringify(body))
+    }, patienceMs)
+  }
+
+  // ---- kills
+
+  async #kill(signal: AbortSignal): Promise<void> {
+    const random = this.#random.named(`kills ${this.#count.checks}`)
+    const names = Object.keys(this.#world.mortals)
+    while (!signal.aborted) {
+      // So many acts come to their end first: who is killed faster than they start does nothing.
+      const from = this.#count.steps + random.integer(0, 2 * this.#run.killEvery)
+      while (this.#count.steps < from && !signal.aborted) await sleep(20)
+      await sleep(random.integer(0, 300), undefined, { signal }).catch(() => undefined)
+      if (signal.aborted) return
+      const name = random.pick(names)
+      const mortal = this.#world.mortals[name]?.()
+      if (!mortal) continue
+      this.#note(`${name} is killed ${await killSomehow(mortal, random)}`)
+      this.#count.kills += 1
+      await this.#world.revive(name)
+    }
+  }
+
+  // ---- what must be true
+
+  async #check(): Promise<void> {
+    this.#note('everything is looked at')
+    for (const slot of this.#slots) await this.#checkSlot(slot)
+    await this.#checkLists()
+    await eventually(async () => assert.deepEqual(await this.#world.leftovers(), []), patienceMs)
+    await eventually(() => assert.deepEqual(this.#strays(), []), patienceMs)
+    this.#count.checks += 1
+  }
+
+  async #checkSlot(slot: Slot): Promise<void> {
+    const { name, state, uid, pushed } = slot
+    const { vm } = state
+    if (!vm) await this.#ask('GET', `/vms/${name}`, undefined, (status) => status === 404)
+    else {
+      await eventually(async () => {
+        const { body } = await this.#ask('GET', `/vms/${name}`)
+        const shown = [body.uid, body.powerState, body.diskGb, body.operation]
+        assert.deepEqual(shown, [uid, vm.power, vm.disk.sizeGb, undefined], JSON.stringify(body))
+      }, patienceMs)
+      await assertSame(this.#world.root, vm.disk, await this.#world.disk(uid ?? ''), `the disk of ${name}`)
+    }
+    for (const [image, disk] of [[slot.image, state.image] as const, ...Object.entries(state.saved)])
+      await assertImage(this.#world, await this.#isReady(image), disk, image)
+    if (pushed) await this.#checkPushed(pushed)
+    slot.pushed = undefined
+  }
+
+  /** It got there, and a VM from there has this disk. */
+  async #checkPushed({ reference, disk, job }: NonNullable<Slot['pushed']>): Promise<void> {
+    await eventually(async () => {
+      const { body } = await this.#ask('GET', '/pushjobs')
+      const found = (body.items as { name: string; status: string }[]).find((each) => each.name === job)
+      assert.equal(found?.status, 'Succeeded', JSON.stringify(found))
+    }, patienceMs)
+    const { body } = await this.#ask('POST', '/vms', { name: 'pulled', image: reference, cpu: 1, memory: 0.5 })
+    await assertSame(this.#world.root, disk, await this.#world.disk(body.uid), reference)
+    await this.#ask('DELETE', '/vms/pulled', undefined, (status) => status === 200 || status === 404)
+  }
+
+  /** What is there is in the model, and nothing else. */
+  async #checkLists(): Promise<void> {
+    const names = async (where: string): Promise<string[]> =>
+      ((await this.#ask('GET', where)).body.items as { name: string }[]).map(({ name }) => name).toSorted()
+    const there = this.#slots.filter(({ state }) => state.vm)
+    assert.deepEqual(await names('/vms'), there.map(({ name }) => name).toSorted())
+    const images = this.#slots.flatMap(({ image, state }) => [image, ...Object.keys(state.saved)])
+    assert.deepEqual(await names('/images'), [...this.#builtIn, ...images].toSorted())
+    await eventually(async () => {
+      const { body } = await this.#ask('GET', '/nodes')
+      assert.deepEqual(body.items[0].vms, there.map(({ name }) => `svc-default/${name}`).toSorted())
+      assert.equal(body.items[0].allocatableCpu - body.items[0].availableCpu, there.length, 'cores in use')
+    }, patienceMs)
+    const ports = ((await this.#ask('GET', '/vms')).body.items as { ssh: number }[]).map(({ ssh }) => ssh)
+    assert.equal(new Set(ports).size, ports.length, `ports ${ports.join()}`)
+    const folders = (await fs.readdir(this.#world.vms).catch(() => [])).toSorted()
+    assert.deepEqual(folders, there.map(({ uid = '' }) => uid).toSorted(), 'folders of VMs')
+    const alive = this.#slots.filter(({ state }) => ['running', 'suspended'].includes(state.vm?.power ?? ''))
+    if (this.#world.processes) assert.equal(this.#world.processes().length, alive.length, 'processes of VMs')
+  }
+
+  /** Processes that work in the folder of this test, and are nobody's. */
+  #strays(): string[] {
+    const known = new Set(Object.values(this.#world.mortals).map((mortal) => mortal().process.pid))
+    for (const pid of this.#world.processes?.() ?? []) known.add(pid)
+    return readdirSync('/proc')
+      .filter((pid) => /^\d+$/.test(pid) && !known.has(Number(pid)) && Number(pid) !== process.pid)
+      .map((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+        } catch {
+          return ''
+        }
+      })
+      .filter((line) => line.includes(this.#world.root) && !line.startsWith('docker-registry'))
+  }
+
+  /** Without any VM and saved image, nothing of them is left. */
+  async #end(): Promise<void> {
+    for (const slot of this.#slots) {
+      if (slot.state.vm) await this.#perform(slot, { name: 'delete' })
+      for (const image of Object.keys(slot.state.saved)) await this.#perform(slot, { name: 'delete image', image })
+    }
+    await this.#check()
+    await this.#world.hasOnly(await Promise.all(this.#slots.map(({ image }) => this.#isReady(image))))
+  }
+}
