@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { bootDisc } from '../../test/support/guests/boot-disc.ts'
-import { discOf } from '../../test/support/tools/disc.ts'
+import { randomDisc } from '../../test/support/tools/disc.ts'
 import { checkDisc } from './disc.ts'
 
 let folder: string
@@ -27,7 +27,7 @@ const signed = (text: string, at: number): Buffer => {
 
 describe('a disc', () => {
   const discs: Readonly<Record<string, Buffer>> = {
-    'of ISO 9660': discOf(40_000),
+    'of ISO 9660': randomDisc(40_000),
     'that boots': bootDisc('hello'),
     'of UDF': signed('\0BEA01\x01', 0x8000),
     'of Apple, as hdiutil converts an installer': signed('ER\x02\0', 0),
@@ -40,7 +40,7 @@ describe('a disc', () => {
     'nothing': Buffer.alloc(0),
     'zeros': Buffer.alloc(100_000),
     'text': Buffer.from('x'),
-    'a disc that ends before it says what it is': discOf(40_000).subarray(0, 0x8003),
+    'a disc that ends before it says what it is': randomDisc(40_000).subarray(0, 0x8003),
     'a gzip file': signed('\x1f\x8b\x08', 0),
     'a qcow2 disk': signed('QFI\xfb', 0),
   } // biome-ignore format: keys alike

@@ -1,12 +1,11 @@
 // No regular expression of the product takes more than linear time: one that does lets a caller, a registry or a file hold
-// the event loop with a few hundred kilobytes. scslre decides it for texts that repeat one character, anywhere in the
-// expression; test/parsers.full.test.ts measures the parsers that outsiders reach with longer patterns.
+// the event loop with a few hundred kilobytes. scslre decides it for texts that repeat one character;
+// regular-expressions.full.test.ts tries longer ones.
 import assert from 'node:assert/strict'
-import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { parseAst } from 'vite'
+import { type Found, productSources, readSource } from '../support/tools/regular-expressions.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 
@@ -15,44 +14,8 @@ const { analyse } = createRequire(import.meta.url)('scslre') as {
   analyse(expression: RegExp): { readonly reports: readonly { readonly type: string; readonly exponential: boolean }[] }
 }
 
-/** Made when a function is called, out of paths of the API and names of programs, which are constants with `[^/]+` or `\S+` between. */
-const madeLater = new Set(['src/server/app.ts', 'src/agent/doctor/doctor.ts'])
-
-interface Found {
-  readonly place: string
-  readonly expression: RegExp
-}
-
-interface Node {
-  readonly type: string
-  readonly start: number
-  readonly [key: string]: unknown
-}
-
-function visit(value: unknown, take: (node: Node) => void): void {
-  if (typeof value !== 'object' || value === null) return
-  if (typeof (value as Node).type === 'string') take(value as Node)
-  for (const each of Object.values(value)) visit(each, take)
-}
-
-const sources = ['src', 'console', 'packages']
-  .flatMap((folder) => fs.globSync(`${folder}/**/*.{ts,tsx}`, { cwd: root }))
-  .filter((file) => !file.includes('.test.'))
-
-/** Literals, and whether the file makes others by `new RegExp`. */
-function readSource(file: string, text: string): { literals: Found[]; makesOthers: boolean } {
-  const literals: Found[] = []
-  let makesOthers = false
-  visit(parseAst(text, { lang: file.endsWith('x') ? 'tsx' : 'ts' }), ({ type, start, regex, callee }) => {
-    const { pattern, flags } = (regex ?? {}) as { pattern?: string; flags?: string }
-    const line = (): number => text.slice(0, start).split('\n').length
-    if (type === 'Literal' && pattern !== undefined)
-      literals.push({ place: `${file}:${line()}`, expression: new RegExp(pattern, flags) })
-    if ((type === 'NewExpression' || type === 'CallExpression') && (callee as { name?: string }).name === 'RegExp')
-      makesOthers = true
-  })
-  return { literals, makesOthers }
-}
+/** Not loaded here: with them comes most of the program. They put names of ours between `^` and `[^/]+` or `\s+(\S+)`. */
+const notLoaded = new Set(['src/server/app.ts', 'src/agent/doctor/doctor.ts'])
 
 /** What modules make by `new RegExp` when they are loaded. */
 async function madeBy(files: readonly string[]): Promise<Found[]> {
@@ -79,7 +42,7 @@ const slow = (found: readonly Found[]): string[] =>
     .map(({ place, expression }) => `${place}: ${expression}`)
 
 describe('regular expressions', () => {
-  const read = sources.map((file) => ({ file, ...readSource(file, fs.readFileSync(path.join(root, file), 'utf8')) }))
+  const read = productSources()
 
   it('regular expressions of the product take linear time', () => {
     const literals = read.flatMap((each) => each.literals)
@@ -89,8 +52,8 @@ describe('regular expressions', () => {
 
   it('regular expressions that modules of the product put together take linear time', async () => {
     const makers = read.filter(({ makesOthers }) => makesOthers).map(({ file }) => file)
-    for (const file of madeLater) assert.ok(makers.includes(file), `${file} makes none`)
-    const others = makers.filter((file) => !madeLater.has(file))
+    for (const file of notLoaded) assert.ok(makers.includes(file), `${file} makes none`)
+    const others = makers.filter((file) => !notLoaded.has(file))
     const made = await madeBy(others)
     assert.ok(made.length >= others.length, `${others} make theirs when they are loaded`)
     assert.deepEqual(slow(made), [])

@@ -15,7 +15,7 @@ import { pagesOf } from '../../src/cli/reference/pages.ts'
 import { type DevServer, makeFolder, program, root, startDev } from '../support/processes/dev-server.ts'
 import { run } from '../support/rigs/cli-host.ts'
 import { makePair } from '../support/tools/certificates.ts'
-import { discOf } from '../support/tools/disc.ts'
+import { randomDisc } from '../support/tools/disc.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { exampleWords } from '../support/tools/example-words.ts'
 
@@ -216,7 +216,7 @@ before(async () => {
   await fs.writeFile(path.join(folder, 'password.txt'), 'secret\n')
   await fs.writeFile(path.join(folder, 'ca.pem'), (await makePair({ isAuthority: true })).cert)
   await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20))
-  await fs.writeFile(path.join(folder, 'ventura.iso'), discOf(2 ** 16))
+  await fs.writeFile(path.join(folder, 'ventura.iso'), randomDisc(2 ** 16))
   await fs.mkdir(path.join(folder, 'scripts'))
   await fs.writeFile(path.join(folder, 'scripts/build.sh'), 'make\n')
   await fs.writeFile(path.join(folder, '.gitlab-ci.yml'), 'build: make\n')

@@ -13,7 +13,7 @@ import type { Image } from '../../src/api/images/images.ts'
 import { makeFolder, program, type Ran, svc3 } from '../support/processes/dev-server.ts'
 import { ClusterRig } from '../support/rigs/cluster-rig.ts'
 import { type RemoteFolder, startRemote } from '../support/stand-ins/remote-folder.ts'
-import { discOf } from '../support/tools/disc.ts'
+import { randomDisc } from '../support/tools/disc.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 const execute = promisify(execFile)
@@ -122,7 +122,7 @@ describe('an image', () => {
   })
 
   it('an uploaded ISO comes back as the file that it is', async () => {
-    await fs.writeFile(inFiles('disc.iso'), discOf(1_000_001))
+    await fs.writeFile(inFiles('disc.iso'), randomDisc(1_000_001))
     assert.equal((await run('iso', 'upload', 'disc.iso')).stdout, 'ISO disc.iso uploaded.\n')
     assert.equal((await run('iso', 'copy', 'disc.iso', 'other.iso')).code, 0)
     assert.equal((await run('iso', 'delete', 'disc.iso')).code, 0)

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Guest, openGuest, seedTiny, testedArchitectures } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/processes/dev-server.ts'
-import { discOf } from '../support/tools/disc.ts'
+import { randomDisc } from '../support/tools/disc.ts'
 
 let dev: DevServer
 let data: string
@@ -108,7 +108,7 @@ for (const architecture of testedArchitectures)
       await ok('vm', 'commit', name('b'), '--wait')
       // With a disc in its drive, which is for Intel-based VMs.
       const disc = path.join(data, 'disc.iso')
-      await fs.writeFile(disc, discOf(3 * 2 ** 20))
+      await fs.writeFile(disc, randomDisc(3 * 2 ** 20))
       if (isIntel) await ok('iso', 'upload', disc)
       const cold = isIntel ? ['--cold', '--iso', 'disc.iso'] : []
       await ok('vm', 'deploy', name('f'), '-i', name('saved'), ...shape('1'), ...cold)

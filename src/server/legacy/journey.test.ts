@@ -10,7 +10,7 @@ import { type Answer, type CallOptions, startService, type TestService } from '.
 import { addImage, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
 import { startRemote } from '../../../test/support/stand-ins/remote-folder.ts'
 import { fileForm, makePair } from '../../../test/support/tools/certificates.ts'
-import { discOf } from '../../../test/support/tools/disc.ts'
+import { randomDisc } from '../../../test/support/tools/disc.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { makeKeyring } from '../../auth/keyring.ts'
 import { createLocalIssuer, type LocalIssuer } from '../../auth/provider/issuer.ts'
@@ -447,7 +447,7 @@ describe('remote images and ISOs', () => {
     await using own = await startService({ settings: { legacy: { enabled: true }, remotes } })
     const pulls = pullImages(own.services, createPulls(own.services))
     remote.items.set('sonoma', { bytes: randomBytes(2 ** 16) })
-    remote.items.set('disc.iso', { bytes: discOf(40_000), kind: 'iso' })
+    remote.items.set('disc.iso', { bytes: randomDisc(40_000), kind: 'iso' })
     remote.items.set('broken', { bytes: randomBytes(2 ** 12), index: { sha256: '0'.repeat(64) } })
     const get = async (url: string) => (await own.call('GET', url)).body
     const images = ['broken', 'sonoma']

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 const signAt = 0x8001
 
 /** So many bytes, 32,774 at least. */
-export function discOf(bytes: number): Buffer<ArrayBuffer> {
+export function randomDisc(bytes: number): Buffer<ArrayBuffer> {
   const disc = randomBytes(bytes)
   disc.write('CD001', signAt)
   return disc

@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test'
 import WebSocket from 'ws'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
-import { discOf } from '../../../../test/support/tools/disc.ts'
+import { randomDisc } from '../../../../test/support/tools/disc.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
 import type { Image } from '../../../api/images/images.ts'
 import { recordEvents } from '../../../controllers/record-events.ts'
@@ -347,7 +347,7 @@ describe('deleting an image', () => {
 
   it('deleting an ISO follows the same rules', async () => {
     const headers = { 'content-type': 'application/octet-stream' }
-    const body = discOf(40_000)
+    const body = randomDisc(40_000)
     await call('team A', 'POST', 'upload/iso?name=a.iso', { body, headers })
     const seen = await call('team B', 'GET', 'isos/a.iso')
     assert.deepEqual([seen.body.owner, seen.body.sourceNamespace], ['', undefined])

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { type Answer, type CallOptions, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
-import { discOf } from '../../../../test/support/tools/disc.ts'
+import { randomDisc } from '../../../../test/support/tools/disc.ts'
 import { collectOnce } from '../../../controllers/collect-images.ts'
 import { collect } from '../../../images/collect.ts'
 import { ContentAwayError, NoContentError } from '../../../images/content/content.ts'
@@ -469,7 +469,7 @@ describe('copy, describe, delete', () => {
 
 describe('ISOs', () => {
   it('ISOs are files as they are, in a collection of their own', async () => {
-    const file = discOf(100_001)
+    const file = randomDisc(100_001)
     const answer = await upload('name=odd.iso', file, 'iso')
     assert.deepEqual([answer.status, answer.body.size, answer.body.type], [201, '98K', 'amd64'], answer.text)
     assert.ok((await bytesOf('/isos/odd.iso/download')).bytes.equals(file))
@@ -499,7 +499,7 @@ describe('ISOs', () => {
     const node = await startNode(fresh)
     await fresh.call('POST', `${base}/images`, { body: { name: 'empty', size: '1G' } })
     const { body: iso } = await fresh.call('POST', `${base}/upload/iso?name=a.iso`, {
-      body: discOf(40_000),
+      body: randomDisc(40_000),
       headers: stream,
     })
     const vm = await fresh.call('POST', `${base}/vms`, { body: { image: 'empty', iso: 'a.iso', name: 'installing' } })

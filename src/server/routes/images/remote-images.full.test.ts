@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { type RemoteFolder, startRemote } from '../../../../test/support/stand-ins/remote-folder.ts'
 import { makePair } from '../../../../test/support/tools/certificates.ts'
-import { discOf } from '../../../../test/support/tools/disc.ts'
+import { randomDisc } from '../../../../test/support/tools/disc.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
 import { collectOnce } from '../../../controllers/collect-images.ts'
 import { pullImages } from '../../../controllers/pull-images.ts'
@@ -136,7 +136,7 @@ describe('a pull', () => {
     const packed = await ended('packed')
     assert.equal(packed.state, 'Ready', packed.errorMessage)
     assert.ok((await bytesOf('/images/packed/download')).equals(disk))
-    const disc = serve('odd.iso', discOf(40_001), { kind: 'iso' })
+    const disc = serve('odd.iso', randomDisc(40_001), { kind: 'iso' })
     await pull('near/odd.iso', 'odd.iso', 'iso')
     assert.equal((await ended('odd.iso', 'iso')).state, 'Ready')
     assert.ok((await bytesOf('/isos/odd.iso/download')).equals(disc))

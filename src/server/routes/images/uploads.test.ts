@@ -6,7 +6,7 @@ import http from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { zstdCompressSync } from 'node:zlib'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
-import { discOf } from '../../../../test/support/tools/disc.ts'
+import { randomDisc } from '../../../../test/support/tools/disc.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
 import { PartialUploads } from '../../transfer/partial-uploads.ts'
 
@@ -74,7 +74,7 @@ describe('an upload', () => {
     ] as const) {
       // biome-ignore format: rows
       const { body: { id } } = await begin(name, 40_960, { kind }) // biome-ignore format: one look
-      await put(id, 0, discOf(40_960))
+      await put(id, 0, randomDisc(40_960))
       assert.equal((await finish(id)).status, 201)
     }
     const { items } = (await service.call('GET', `${base}/events`)).body
