@@ -278,7 +278,7 @@ describe('a login', () => {
     await expireStoredToken(home)
     const { code, stdout, stderr } = await run('user', 'get-token')
     assert.deepEqual([code, stdout], [3, ''])
-    assert.match(stderr, /Unauthorized: the login has expired or was ended\nsvc3: Run svc3 login/)
+    assert.match(stderr, /Unauthorized: the login has expired or was ended\nsvc3: Run \S*svc3 login/)
   })
 
   it('a login ends when its user gets another password', { timeout: 400_000 }, async () => {

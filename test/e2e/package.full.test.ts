@@ -83,7 +83,7 @@ describe('the package', () => {
     assert.equal(version.stdout, `client ${about.version}\n`, version.stderr)
     assert.match(
       (await run(svc3, ['vm', 'list'])).stderr,
-      /no context is configured\nsvc3: Run svc3 config set --api-url URL/,
+      /no context is configured\nsvc3: Run \S*svc3 config set --api-url URL/,
     )
     assert.match((await run(svc3, ['--help'])).stdout, /^svc3 runs macOS[\s\S]*Usage: svc3 /)
     const orka3 = await run(path.join(folder, 'prefix/bin/orka3'), ['vm', '--help'])

@@ -43,7 +43,7 @@ describe('the command line', () => {
   it('the command line says how to look at a save, and follows one to its end', async () => {
     const saved = await rig.svc3('vm', 'save', 'demo', 'first', '-d', 'one')
     assert.deepEqual([saved.code, saved.stderr], [0, ''], saved.stderr)
-    assert.match(saved.stdout, /^Saving VM demo as image first\. To follow it: svc3 image list first\n$/)
+    assert.match(saved.stdout, /^Saving VM demo as image first\. To follow it: \S*svc3 image list first\n$/)
     const truth = Buffer.from(rig.disks.get('demo') ?? [])
     await isWhole('first', truth)
     const file = path.join(rig.root, 'first.raw')

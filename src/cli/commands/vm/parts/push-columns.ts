@@ -16,7 +16,7 @@ export const columns: readonly Column<PushJob>[] = [
   { header: 'ERROR', wide: true, cell: (job) => job.errorMessage ?? job.waiting?.reason },
 ]
 
-/** `62 % of 8.4G, 18M/s, 3 min left`; what it adds up to is not known before the VM is frozen and packed. */
+/** `62 % of 8.4 GiB, 18 MiB/s, 3 min left`; what it adds up to is not known before the VM is frozen and packed. */
 function progressOf({ status, progress, waiting }: PushJob): string {
   const { bytesTotal, bytesDone, percent, bytesPerSecond, secondsLeft } = progress
   const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined && bytesTotal > 0
