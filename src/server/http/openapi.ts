@@ -19,6 +19,7 @@ const refusalTexts: Readonly<Partial<Record<Reason, string>>> = {
   Invalid: 'A value is invalid',
   RangeNotSatisfiable: '`Range` starts after the end; `Content-Range` gives the size',
   RequestEntityTooLarge: 'The body is too large',
+  UnsupportedMediaType: '`Content-Type` cannot be read',
   TooManyRequests: 'Wait for the time in `Retry-After`',
   InternalError: 'Internal error; the server log has the cause under the request ID',
   ServiceUnavailable:
@@ -157,18 +158,19 @@ function responsesOf(operation: Operation, status: Json, components: Map<string,
 }
 
 /** Those of every operation, those of operations with a token, a body or pages, and its own. Probes are never limited. */
-function refusalsOf({ id, allow, body, query, refuses }: Operation): ReadonlySet<Reason> {
+function refusalsOf({ id, method, allow, body, query, refuses }: Operation): ReadonlySet<Reason> {
   const isProbe = id === 'getHealth' || id === 'getReadiness'
   const denied: readonly Reason[] = allow === 'anyone' ? [] : ['Unauthorized', 'Forbidden']
   const general = everyRefusal.filter((reason) => !isProbe || reason !== 'TooManyRequests')
   const ofBodies: readonly Reason[] = body ? ['RequestEntityTooLarge', 'Invalid'] : []
+  const ofTypes: readonly Reason[] = method === 'GET' ? [] : ['UnsupportedMediaType']
   const ofPages: readonly Reason[] = Object.hasOwn(
     (query as { properties?: object } | undefined)?.properties ?? {},
     'continue',
   )
     ? ['Expired']
     : []
-  return new Set([...general, ...denied, ...ofBodies, ...ofPages, ...refuses])
+  return new Set([...general, ...denied, ...ofBodies, ...ofTypes, ...ofPages, ...refuses])
 }
 
 /** Schemas with a title become components; what stands inside them is treated the same way. */
