@@ -83,27 +83,29 @@ export class StalenessGuard {
     try {
       if (nowMs - this.#seenMs <= quietMs) return this.#see()
       const own = within(askMs, horizon.current(askMs))
-      const areFurther = await Promise.all(this.#others.map((server) => this.#isFurther(server)))
+      const doubts = await Promise.all(this.#others.map((server) => this.#doubt(server)))
       if (await own) {
         this.#seenMs = this.#currentMs = nowMs
         return this.#see()
       }
       this.#isBlind = true
-      if (areFurther.includes(true)) this.#lose()
-      else this.#open()
+      const [reason] = doubts.filter((doubt) => doubt !== undefined)
+      if (reason === undefined) this.#open()
+      else this.#lose(reason)
     } finally {
       this.#lookedMs = this.#nowMs()
     }
   }
 
-  /** Whether another server is ahead of this one; assumed if it cannot be asked. */
-  async #isFurther(server: ServerRecord): Promise<boolean> {
+  /** Why another server may be ahead of this one, as is assumed if it cannot be asked; undefined when it is not. */
+  async #doubt(server: ServerRecord): Promise<string | undefined> {
     const { calls, horizon } = this.#options
     try {
       const { rev } = await calls.call(server, tellRevision, undefined, AbortSignal.timeout(2 * askMs))
-      return rev !== undefined && compareRevs(rev, horizon.rev) > 0
+      if (rev === undefined || compareRevs(rev, horizon.rev) <= 0) return undefined
+      return `the server at ${server.internalUrl} is at revision ${rev}, this one at ${horizon.rev}`
     } catch (error) {
-      if (error instanceof ServerUnreachable || error instanceof ServerRefused) return true
+      if (error instanceof ServerUnreachable || error instanceof ServerRefused) return error.message
       throw error
     }
   }
@@ -120,9 +122,10 @@ export class StalenessGuard {
     this.#lost = new AbortController()
   }
 
-  #lose(): void {
+  #lose(reason: string): void {
     if (this.isStale) return
-    this.#options.log.warn('this server lost its connection to the store and refuses requests until it is back', {})
+    const message = 'this server lost its connection to the store and refuses requests until it is back'
+    this.#options.log.warn(message, { reason })
     this.#lost.abort(staleRefusal())
   }
 }
