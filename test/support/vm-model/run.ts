@@ -373,7 +373,8 @@ class Runner {
   /** Processes that work in the folder of this test, and are nobody's. */
   #strays(): string[] {
     const known = new Set(Object.values(this.#world.mortals).map((mortal) => mortal().process.pid))
-    for (const pid of this.#world.processes?.() ?? []) known.add(pid)
+    // With whoever waits for each of them.
+    for (let pid of this.#world.processes?.() ?? []) for (; pid > 1; pid = parentOf(pid)) known.add(pid)
     return readdirSync('/proc')
       .filter((pid) => /^\d+$/.test(pid) && !known.has(Number(pid)) && Number(pid) !== process.pid)
       .map((pid) => {
@@ -394,5 +395,13 @@ class Runner {
     }
     await this.#check()
     await this.#world.hasOnly(await Promise.all(this.#slots.map(({ image }) => this.#isReady(image))))
+  }
+}
+
+function parentOf(pid: number): number {
+  try {
+    return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  } catch {
+    return 0
   }
 }
