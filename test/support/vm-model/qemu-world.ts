@@ -46,7 +46,7 @@ export async function qemuWorld(): Promise<World> {
       const said = eventually(() => assert.ok(hasWritten(pidOf(uid) ?? 0, 'console.log')), bootMs)
       await said.catch(() => undefined)
     },
-    crash: (uid) => process.kill(pidOf(uid) ?? assert.fail(`${uid} has no process`), 'SIGKILL'),
+    processOf: pidOf,
     processes: () => qemusIn(vms),
     leftovers: async () => {
       const names = (folder: string): Promise<string[]> =>

@@ -201,8 +201,9 @@ class Runner {
     const isRight = isTaken(slot.state, act.name)
     this.#note(`${slot.name}: ${act.name}${isRight ? '' : ', to be refused'}`)
     if (act.name === 'write') await this.#write(slot, act)
-    else if (act.name === 'crash') await this.#crash(slot)
-    else if (!isRight) {
+    else if (act.name === 'crash') {
+      if (!(await this.#crash(slot))) return
+    } else if (!isRight) {
       const refused = (status: number): boolean => status === 409 || status === 404 || status === 422
       await this.#request(slot, act, refused)
       this.#count.refused += 1
@@ -280,11 +281,20 @@ class Runner {
     await writeTo(await this.#world.disk(slot.uid ?? ''), writes)
   }
 
-  async #crash(slot: Slot): Promise<void> {
-    this.#world.crash?.(slot.uid ?? '')
-    await eventually(async () => {
-      const { body } = await this.#ask('GET', `/vms/${slot.name}`)
-      assert.equal(body.powerState, 'failed', JSON.stringify(body))
+  /**
+   * Returns whether it is down. A service that was killed while it deployed or started the VM, and had not written down that
+   * it was done, starts it once more: then it has another process.
+   */
+  async #crash({ name, uid = '' }: Slot): Promise<boolean> {
+    const processOf = this.#world.processOf ?? assert.fail('VMs have no process here')
+    const pid = processOf(uid) ?? assert.fail(`${name} has no process`)
+    process.kill(pid, 'SIGKILL')
+    return eventually(async () => {
+      const { body } = await this.#ask('GET', `/vms/${name}`)
+      const now = processOf(uid)
+      const isBack = body.powerState === 'running' && now !== undefined && now !== pid
+      assert.ok(isBack || body.powerState === 'failed', `${pid} was killed, there is ${now}: ${JSON.stringify(body)}`)
+      return !isBack
     }, patienceMs)
   }
 

@@ -41,8 +41,8 @@ export interface World extends AsyncDisposable {
   upload(image: string, disk: Buffer): Promise<void>
   /** It hears its power button, where it has one. */
   isUp?(uid: string): Promise<void>
-  /** Kills the process of a VM, where it has one. */
-  crash?(uid: string): void
+  /** The process of a VM, where it has one. */
+  processOf?(uid: string): number | undefined
   /** The processes of VMs, by their pids; nothing where VMs have none. */
   processes?(): readonly number[]
   /** What there is that no VM, image or capture needs. */
