@@ -22,5 +22,5 @@ export async function checkDisc(file: string): Promise<void> {
   const { bytesRead } = await handle.read(head, 0, headBytes, 0)
   const text = head.toString('latin1', 0, bytesRead)
   if (!signs.some(([, at, sign]) => text.startsWith(sign, at)))
-    throw new BadDiskError('it is not a disc image (ISO 9660, UDF, or an installer of Apple)')
+    throw new BadDiskError('it is not a disc image (ISO 9660, UDF, or an installer of Apple)', 'ISO')
 }

@@ -35,7 +35,7 @@ export function lineageOf(image: Image, images: readonly Image[]): Lineage {
     .filter((each) => each.name !== image.name && each.parent?.image === image.name)
     .map((each) => ({ ...nodeFor(each.name), what: each.sourceType === 'vm' ? words.savedTo : words.copiedTo }))
   const { usedBy, usedElsewhere } = image
-  const others = { key: 'vms elsewhere', name: words.users(usedElsewhere ?? 0), what: words.elsewhere }
+  const others = { key: 'elsewhere', name: words.users(usedElsewhere ?? 0), what: words.elsewhere }
   const users = [...usedBy.map((user) => vmNode(user)), ...(usedElsewhere === undefined ? [] : [others])]
   const version = image.version === undefined ? words.sources[image.sourceType] : words.version(image.version)
   return { before, here: { ...nodeFor(image.name), what: version }, after: [...made, ...users] }

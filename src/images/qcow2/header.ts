@@ -9,8 +9,8 @@ export const qcow2Magic = 0x514649fb
 
 export class BadDiskError extends Error {
   override readonly name = 'BadDiskError'
-  constructor(problem: string) {
-    super(`Unusable disk: ${problem}`)
+  constructor(problem: string, what: 'disk' | 'ISO' = 'disk') {
+    super(`Unusable ${what}: ${problem}`)
   }
 }
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
 import { type Answer, startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { randomDisc } from '../../../test/support/tools/disc.ts'
 import { chunksOf } from '../../images/format/manifest.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
@@ -39,7 +40,7 @@ interface Uploaded {
 async function upload(name: string, kind: 'image' | 'iso' = 'image'): Promise<Uploaded> {
   const { ownContent } = service.services
   const { status, text, body } = await service.call('POST', `${base}/upload/${kind}?name=${name}`, {
-    body: randomBytes(4_096),
+    body: kind === 'iso' ? randomDisc(40_000) : randomBytes(4_096),
     headers: { 'content-type': 'application/octet-stream' },
   })
   assert.equal(status, 201, text)
