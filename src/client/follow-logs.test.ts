@@ -5,6 +5,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { getVmLogs } from '../api/vms/vms.ts'
 import { createClient } from './client.ts'
 import { fetchTransport } from './fetch.ts'
 import { followLogs } from './follow-logs.ts'
@@ -71,7 +72,8 @@ function follow({ client }: Server, options: { readonly silentMs: number; readon
   }
   const read = async (): Promise<void> => {
     const where = { namespace: 'svc-default', vm: 'demo', signal: ending.signal, onLost }
-    for await (const chunk of followLogs(client, { ...where, ...options })) followed.text += Buffer.from(chunk)
+    for await (const chunk of followLogs(client, { operation: getVmLogs, ...where, ...options }))
+      followed.text += Buffer.from(chunk)
   }
   followed.done = assert.rejects(read(), /enough/)
   return followed

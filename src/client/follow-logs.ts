@@ -1,11 +1,13 @@
 // The output of a VM for as long as somebody reads it. The stream has no end of its own: one that ends was lost, and
 // another goes on. One that is silent is replaced before fetch or a proxy cuts it, without a gap.
-import { getVmLogs } from '../api/vms/vms.ts'
+import type { getVmLogs } from '../api/vms/vms.ts'
 import { boundedDelay, isTransient, type RetryPolicy, wait } from '../rules/retry.ts'
 import type { Client } from './client.ts'
 import { ConnectionError } from './transport.ts'
 
 interface FollowOptions {
+  /** By whoever calls: the npm package has it without its schemas. */
+  readonly operation: typeof getVmLogs
   readonly namespace: string
   readonly vm: string
   /** Lines of what is there already; without it, all of it. */
@@ -25,12 +27,12 @@ const goodMs = 5_000
 
 /** Throws what refuses the first connection, and what no other try would change: the VM is gone, the token has ended. */
 export async function* followLogs(client: Client, options: FollowOptions): AsyncGenerator<Uint8Array> {
-  const { namespace, vm, tail, signal, onLost, silentMs = 45_000, overlapMs = 3_000 } = options
+  const { operation, namespace, vm, tail, signal, onLost, silentMs = 45_000, overlapMs = 3_000 } = options
   let hasOpened = false
   const connect = (): Connection => {
     const from = hasOpened ? 0 : tail
     const query = { follow: true, ...(from !== undefined && { tail: from }) }
-    return connection(signal, (own) => client.open(getVmLogs, { params: { namespace, vm }, query, signal: own }))
+    return connection(signal, (own) => client.open(operation, { params: { namespace, vm }, query, signal: own }))
   }
   for (let attempt = 1; ; attempt++) {
     const startMs = performance.now()

@@ -194,6 +194,6 @@ describe('the image cache of nodes', () => {
     assert.notEqual(old, changed)
     const [refused] = await ask('big', 'add', { nodes: ['small'] })
     assert.deepEqual([refused?.code, refused?.result], [409, 'NoSpace'])
-    assert.match(refused?.message ?? '', /would take 2\dM, the quota is 12M/)
+    assert.match(refused?.message ?? '', /would take 2\d MiB, the quota is 12 MiB/)
   })
 })

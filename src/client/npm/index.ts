@@ -3,7 +3,7 @@
 import { ApiError } from '../../api/errors.ts'
 import { publishedOperations } from '../../api/index.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
-import { getVmLogs } from '../../api/vms/vms.ts'
+import type { getVmLogs } from '../../api/vms/vms.ts'
 import { callUntilDone } from '../call-until-done.ts'
 import { type CallInput, createClient as createCore, type ListOperation, type RawInput, randomKey } from '../client.ts'
 import { fetchTransport } from '../fetch.ts'
@@ -20,6 +20,7 @@ type Flat = Omit<RawInput, 'params'> & { readonly [param: string]: unknown; read
 export { ApiError, ConnectionError }
 
 const table = new Map(publishedOperations.map((operation) => [operation.id, operation]))
+const logs = known('getVmLogs') as typeof getVmLogs
 const readMs = 30_000
 /** Deployments and the like answer when they are done; the service gives up after ten minutes unless told otherwise. */
 const changeMs = 660_000
@@ -65,9 +66,9 @@ export const createClient: typeof declared.createClient = (options) => {
     const operation = known(id)
     const input = inputFor(operation, flat)
     const { follow, tail } = (input.query ?? {}) as { follow?: boolean; tail?: number }
-    if (id !== getVmLogs.id || !follow) return yield* (await core.open(operation, input)).body
+    if (id !== logs.id || !follow) return yield* (await core.open(operation, input)).body
     const { namespace: place = '', vm = '' } = input.params ?? {}
-    yield* followLogs(core, { namespace: place, vm, tail, signal: input.signal ?? never })
+    yield* followLogs(core, { operation: logs, namespace: place, vm, tail, signal: input.signal ?? never })
   }
 
   const listAll = (id: string, flat?: Flat): Promise<unknown[]> =>

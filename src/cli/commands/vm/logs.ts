@@ -42,7 +42,11 @@ export const command = defineCommand({
       return shown(chunk)
     }
     try {
-      await print(context, followLogs(client, { namespace, vm, tail, signal, onLost }), shownAfterLoss)
+      await print(
+        context,
+        followLogs(client, { operation: getVmLogs, namespace, vm, tail, signal, onLost }),
+        shownAfterLoss,
+      )
       return 0
     } catch (error) {
       if (signal.aborted) return 130
