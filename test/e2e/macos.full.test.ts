@@ -50,7 +50,7 @@ describe('macOS on an Intel host', () => {
     await fs.writeFile(iso, await efiDisc(disk))
     await ok('iso', 'upload', iso)
     await ok('image', 'generate', 'sonoma', '1G', '--os', 'macos')
-    assert.match(await ok('image', 'list', 'sonoma', '-o', 'wide'), /\tmacos\n$/)
+    assert.match(await ok('image', 'list', 'sonoma', '-o', 'wide'), /\tmacos\tno\n$/)
     const before = await image()
     await ok('vm', 'deploy', 'mac', '-i', 'sonoma', '-c', '1', '-m', '0.5', '--iso', 'installer.iso')
     const { stdout: processes } = await exec('ps', ['-eo', 'args', '-ww'])
