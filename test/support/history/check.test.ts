@@ -144,6 +144,11 @@ describe('the checker of histories', () => {
     assert.equal(checkHistory([create, put, read(20, 'k'), read(90, 'x')]).length, 1)
   })
 
+  it('the checker of histories takes a deletion while a watch begins for what it is', () => {
+    const began = { ...added, version: '7', value: 'y' } as const
+    assert.deepEqual(checkHistory([create, update, remove, stream([began, deleted, bookmark('12')])]), [])
+  })
+
   it('the checker of histories does not expect the latest of a session that was not promised it', () => {
     const stale = { ...did(60, 61, { act: 'read', value: 'x', version: '5' }, 'four'), isLinearizable: false }
     assert.deepEqual(checkHistory([...right, stale]), [])

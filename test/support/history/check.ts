@@ -13,7 +13,7 @@ import {
   type WatchEvent,
 } from './history.ts'
 import { illegal, linearize, type Step } from './linearize.ts'
-import { Timelines, versionOfEvent } from './timeline.ts'
+import { Timelines } from './timeline.ts'
 
 interface Violation {
   readonly rule: string
@@ -193,20 +193,27 @@ function listsAreOfOneMoment({ lists, timelines }: Judged): Found[] {
 type Change = Exclude<WatchEvent, { type: 'BOOKMARK' }>
 const isChange = (event: WatchEvent): event is Change => event.type !== 'BOOKMARK'
 
-/** What was there at first comes in no order, until the first bookmark. */
-function presentOf(streams: readonly Stream[]): { readonly present: readonly Change[]; readonly rest: WatchEvent[] } {
+/** What was there at first comes in no order, until the first bookmark; so does what changed meanwhile. */
+function presentOf(streams: readonly Stream[]): {
+  readonly present: ReadonlyMap<string, Change>
+  readonly rest: WatchEvent[]
+} {
   const all = streams.flatMap(({ events }) => events)
-  if (streams[0]?.from !== undefined) return { present: [], rest: all }
+  const present = new Map<string, Change>()
+  if (streams[0]?.from !== undefined) return { present, rest: all }
   const first = all.findIndex((event) => !isChange(event))
   const end = first < 0 ? all.length : first
-  return { present: all.slice(0, end).filter(isChange), rest: all.slice(end) }
+  for (const event of all.slice(0, end).filter(isChange))
+    if (event.type === 'DELETED') present.delete(event.key)
+    else present.set(event.key, event)
+  return { present, rest: all.slice(end) }
 }
 
 function watchesInOrder({ chains }: Judged): Found[] {
   return [...chains].flatMap(([chain, streams]) => {
     const found: Found[] = []
     const { present, rest } = presentOf(streams)
-    const state = new Map(present.map((event) => [event.key, event.value]))
+    const state = new Map([...present].map(([key, { value }]) => [key, value]))
     const isFromPresent = streams[0]?.from === undefined
     let last = streams[0]?.from ?? '0'
     for (const event of rest) {
@@ -246,13 +253,13 @@ function watchesWithoutGaps({ chains, timelines }: Judged): Found[] {
         records: [version],
       }))
     if (from !== undefined) return missed
-    const there = new Map(present.map((event) => [event.key, versionOfEvent(event).rev]))
     const wrong = timelines.keys
       .filter((key) => key.startsWith(`${collection}/`))
       .flatMap((key) => {
         const was = timelines.at(key, start)
-        if (there.get(key) === (was?.value === undefined ? undefined : was.rev)) return []
-        return [{ text: `${chain} begins with version ${there.get(key)} of ${key}, not ${was?.rev}`, records: [was] }]
+        const began = present.get(key)?.version
+        if (began === (was?.value === undefined ? undefined : was.rev)) return []
+        return [{ text: `${chain} begins with version ${began} of ${key}, not ${was?.rev}`, records: [was] }]
       })
     return [...missed, ...wrong]
   })

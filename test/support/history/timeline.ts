@@ -50,7 +50,7 @@ export class Timelines {
   }
 }
 
-export const versionOfEvent = (event: Exclude<WatchEvent, { type: 'BOOKMARK' }>): Version => ({
+const versionOfEvent = (event: Exclude<WatchEvent, { type: 'BOOKMARK' }>): Version => ({
   rev: event.version,
   key: event.key,
   value: event.type === 'DELETED' ? undefined : event.value,
