@@ -11,7 +11,7 @@ interface Patience {
   readonly signal: AbortSignal
   /** The options of a line to copy that lead to the VM. */
   readonly sameTargetFlags?: string
-  /** For all tries together, for one of them, and between the beginnings of two. */
+  /** For all tries together, as long as macOS boots; for one of them, and between the beginnings of two. */
   readonly totalMs?: number
   readonly tryMs?: number
   readonly pauseMs?: number
@@ -22,7 +22,7 @@ interface Patience {
  * for seconds while a later one is answered at once. The first that hears something wins, the others end.
  */
 export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<Duplex> {
-  const { vm, signal, sameTargetFlags = '', totalMs = 30_000, tryMs = 5_000, pauseMs = 700 } = patience
+  const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700 } = patience
   const losers = new Set<AbortController>()
   const winner = Promise.withResolvers<Duplex>()
   const pausing = new AbortController()
