@@ -487,7 +487,10 @@ describe('ISOs', () => {
   it('an ISO that is no disc is refused with 422 and a hint, and leaves nothing', async () => {
     const answer = await upload('name=no.iso', randomBytes(100_000), 'iso')
     assert.deepEqual([answer.status, answer.body.reason], [422, 'Invalid'], answer.text)
-    assert.match(answer.body.message, /^Unusable ISO: it is not a disc image \(ISO 9660, UDF, or an installer of Apple\)/)
+    assert.match(
+      answer.body.message,
+      /^Unusable ISO: it is not a disc image \(ISO 9660, UDF, or an installer of Apple\)/,
+    )
     assert.equal(answer.body.details.causes[0].field, 'iso')
     assert.match(answer.body.hint, /^Upload an \.iso file/)
     assert.equal((await service.call('GET', `${base}/isos/no.iso`)).status, 404)
