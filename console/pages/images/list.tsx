@@ -1,6 +1,6 @@
 // The images, or the ISOs, of a namespace: a live table, and how new ones come.
 import type { Image } from '../../../src/api/images/images.ts'
-import { sizeText } from '../../../src/rules/sizes.ts'
+import { longSize, sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
@@ -26,12 +26,17 @@ const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[
   },
   { title: texts.common.state, by: (image) => image.state, cell: (image) => <Progress image={image} /> },
   { title: texts.common.type, by: (image) => image.type, look: 'wide' },
-  { title: words.columns.disk, by: (image) => image.size, look: 'number' },
+  {
+    title: words.columns.disk,
+    by: (image) => image.size,
+    look: 'number',
+    cell: (image) => longSize(image.size),
+  },
   {
     title: words.columns.space,
     by: (image) => image.spaceUsed ?? '',
     look: 'number wide',
-    cell: (image) => image.spaceUsed ?? '–',
+    cell: (image) => (image.spaceUsed === undefined ? '–' : longSize(image.spaceUsed)),
   },
   {
     title: words.columns.source,
