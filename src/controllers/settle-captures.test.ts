@@ -1,4 +1,5 @@
-// Captures whose node does not answer: the image says so, and how to give it up; after an hour it is given up.
+// Captures whose node does not answer: the image says so, and how to give it up; after an hour it is given up. Those whose
+// request was cut off wait for it to be repeated.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../test/support/rigs/service.ts'
@@ -74,11 +75,42 @@ describe('nodes that do not answer', () => {
   it('a node that does not answer for an hour fails what waited for it; a commit leaves the image as it was', async () => {
     await mark(false)
     service.clock.nowMs += (lostNodeSeconds + 1) * 1_000
-    assert.equal(await settleOnce(service.services, false), 0, 'a server that just started waits for it')
+    assert.equal(await settleOnce(service.services, 60_000), 0, 'a server that just started waits for it')
     assert.equal(await settleOnce(service.services), 2)
     const reason = /^Node far has not responded since .*, before it had sent all of VM demo; try again/
     for (const name of ['saved', 'base']) assert.match(image(name)?.errorMessage ?? '', reason)
     assert.deepEqual([image('saved')?.state, image('base')?.state], ['Failed', undefined])
     assert.deepEqual([image('base')?.recipe, image('base')?.capture, captures()], ['base', undefined, undefined])
+  })
+})
+
+describe('requests that a killed server left', () => {
+  it('a save that a killed server had only begun waits for its client, however long the next server took to start', async () => {
+    // The token of this test is good for an hour.
+    service.clock.nowMs -= lostNodeSeconds * 1_000
+    await mark(true)
+    const headers = { 'idempotency-key': 'once' }
+    const save = () => service.call('POST', `${here}/vms/demo/save`, { body: { imageName: 'cut' }, headers })
+    assert.equal((await save()).status, 202)
+    // As it is when the server was killed between its two writes: the image is there, its VM and the client know nothing.
+    const { vms, answers } = service.services.collections
+    const demo = vms.get('svc-default', 'demo') ?? assert.fail()
+    const { captures: _, ...value } = demo.value
+    await vms.update(demo, { ...value, desired: { ...value.desired, requestKey: undefined } })
+    for (const entry of answers.list()) await answers.delete(entry)
+    service.clock.nowMs += 120_000
+    assert.equal(await settleOnce(service.services, 29_000), 0)
+    assert.equal((await save()).status, 202)
+    assert.deepEqual([image('cut')?.state, captures()], ['Updating', 1])
+    assert.equal(await settleOnce(service.services, 31_000), 0, 'it goes on')
+  })
+
+  it('a save that a killed server had only begun fails when nobody repeats it', async () => {
+    const { vms } = service.services.collections
+    const demo = vms.get('svc-default', 'demo') ?? assert.fail()
+    const { captures: _, ...value } = demo.value
+    await vms.update(demo, value)
+    assert.equal(await settleOnce(service.services, 31_000), 1)
+    assert.match(image('cut')?.errorMessage ?? '', /^The server was interrupted before the save started; try again$/)
   })
 })

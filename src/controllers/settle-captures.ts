@@ -9,7 +9,7 @@ import { changePushJob, isOver } from '../store/records/push-jobs.ts'
 import type { Controller } from './controller.ts'
 
 const everyMs = 20_000
-/** A request writes the image or the job first, and then the VM. */
+/** A request writes the image or the job first, and then the VM. One that an earlier server began is repeated by then. */
 const requestMs = 30_000
 /** How long nodes that did not answer an earlier server have to find this one. */
 const returnMs = 120_000
@@ -21,7 +21,7 @@ export function settleCaptures(controller: Controller): Loop {
     everyMs,
     failed: (error) => log.error('settle-captures failed and will run again', {}, error),
     run: async () => {
-      const count = await settleOnce(controller, performance.now() - startMs > returnMs)
+      const count = await settleOnce(controller, performance.now() - startMs)
       if (count > 0) log.info('gave up captures that cannot finish', { count })
     },
   })
@@ -37,8 +37,8 @@ export function settleCaptures(controller: Controller): Loop {
   }
 }
 
-/** Returns how many were given up. */
-export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>, isWaitOver = true): Promise<number> {
+/** Returns how many were given up. `upMs`: how long this server has been there to be found by nodes and clients. */
+export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>, upMs = Infinity): Promise<number> {
   const { images, nodes, pushJobs, vms } = collections
   const now = clock.now()
   const at = timestamp(now)
@@ -74,11 +74,12 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
   function problemOf({ namespace, name, uid }: Captured, { id, requestedAt }: Awaited): string | undefined {
     const record = vms.get(namespace, name)?.value
     if (record?.uid !== uid) return `VM ${name} was removed before the save finished; nothing was kept`
-    const isUnderWay = now.getTime() - Date.parse(requestedAt) < requestMs
+    const isUnderWay = Math.min(upMs, now.getTime() - Date.parse(requestedAt)) < requestMs
     const isTold = record.captures?.some((capture) => capture.id === id)
     if (!isUnderWay && !isTold) return 'The server was interrupted before the save started; try again'
     const node = lostNodeOf({ namespace, name, uid })
-    if (node?.lastSeenAt === undefined || !isWaitOver || now.getTime() < givenUpMs(node.lastSeenAt)) return undefined
+    if (node?.lastSeenAt === undefined || upMs < returnMs || now.getTime() < givenUpMs(node.lastSeenAt))
+      return undefined
     return `Node ${node.name} has not responded since ${node.lastSeenAt}, before it had sent all of VM ${name}; try again when it is back`
   }
 

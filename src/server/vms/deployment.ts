@@ -287,8 +287,9 @@ export async function awaitDeployment(
       (entry) => {
         if (!entry || isGone(entry)) return null
         failure = entry.value.failure
-        // It may have been stopped since, when an earlier try of this request brought it up.
-        if (entry.value.observed.hasRun) return entry
+        // It may have been stopped since, when an earlier try of this request brought it up. One that is up, but whose
+        // agent has not said yet that it is done (a new one found it), is busy: the next request would be refused.
+        if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
         unfit = hurry && unfitFor(entry.value)
         if (unfit !== undefined) throw fitsNowhere(value, unfit)
         return undefined
@@ -300,9 +301,9 @@ export async function awaitDeployment(
     throwIfInterrupted(services, value)
     if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
+    if (entry && !isGone(entry) && entry.value.observed.hasRun) return entry
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
-    if (entry && !isGone(entry) && !entry.value.observed.hasRun)
-      await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
+    if (entry && !isGone(entry)) await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
     if (unfit !== undefined) throw error
     if (!late.aborted) throw late504(value, `while its client waited${why}`)

@@ -192,6 +192,21 @@ describe('deploying a VM', () => {
     assert.deepEqual([status, body.powerState], [201, 'stopped'])
   })
 
+  it('deploying a VM answers when its node is done with it: what is requested next is not refused as busy', async () => {
+    const there = await node({ react: () => undefined })
+    const deploying = deploy({ name: 'demo' })
+    await seen('demo', (vm) => vm?.place !== undefined)
+    const { uid = '' } = record('demo') ?? {}
+    const demo = { uid, name: 'demo', namespace: 'svc-default' }
+    // A new agent finds the VM of one that was killed, and says how it is before it was told what it should be.
+    await there.say(demo, { generation: 0, power: 'running' })
+    assert.equal((await exec('demo', 'stop')).status, 409)
+    assert.equal(await Promise.race([deploying, new Promise((resolve) => setImmediate(resolve, 'waits'))]), 'waits')
+    await there.say(demo, { generation: 1, power: 'running' })
+    const { status, body } = await deploying
+    assert.deepEqual([status, body.powerState, body.operation], [201, 'running', undefined])
+  })
+
   it('deploying a VM that failed is not started without room for it', async () => {
     await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
     await deploy({ name: 'demo' }, {}, '?wait=false')
