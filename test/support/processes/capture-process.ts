@@ -1,11 +1,12 @@
 // An agent as a process of its own, with real disks, for tests that kill it:
-// node capture-process.ts URL TOKEN FOLDER DISK BYTES [ARCHITECTURE]
+// node capture-process.ts URL TOKEN FOLDER DISK BYTES [ARCHITECTURE [LOG]]
+import fs from 'node:fs'
 import path from 'node:path'
 import { startAgent } from '../../../src/agent/agent.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { diskRecipe, layeredDriver } from '../stand-ins/layered-driver.ts'
 
-const [apiUrl = '', joinToken = '', folder = '', disk = '', bytes = '', architecture] = process.argv.slice(2)
+const [apiUrl = '', joinToken = '', folder = '', disk = '', bytes = '', architecture, logFile] = process.argv.slice(2)
 const agent = await startAgent({
   apiUrls: [apiUrl],
   folder,
@@ -18,6 +19,6 @@ const agent = await startAgent({
   }),
   recipes: { disk: diskRecipe(disk, Number(bytes)) },
   joinToken: async () => joinToken,
-  log: createLog('silent'),
+  log: logFile === undefined ? createLog('silent') : createLog('debug', (line) => fs.appendFileSync(logFile, line)),
 })
 await agent.failed

@@ -30,6 +30,8 @@ export class ClusterRig implements AsyncDisposable {
   #server: DevServer | undefined
   #agent: ChildProcess | undefined
   #joinToken = ''
+  /** Where the agent writes its log, for tests that want to know. */
+  agentLog: string | undefined
   #hasDied = false
   readonly #uids = new Map<string, string>()
 
@@ -94,7 +96,7 @@ export class ClusterRig implements AsyncDisposable {
   async startAgent(point?: string): Promise<ChildProcess> {
     this.#joinToken ||= String((await this.call('POST', '/jointokens', {})).token)
     const words = [program, this.apiUrl, this.#joinToken, path.join(this.root, 'node'), '', '0', this.architecture]
-    this.#agent = spawn(process.execPath, words, {
+    this.#agent = spawn(process.execPath, [...words, ...(this.agentLog === undefined ? [] : [this.agentLog])], {
       env: {
         ...process.env,
         SVC3_TEST: '1',

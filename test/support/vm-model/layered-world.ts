@@ -4,16 +4,19 @@ import { startRegistry } from '../processes/registry.ts'
 import { ClusterRig } from '../rigs/cluster-rig.ts'
 import { topLayer } from '../stand-ins/layered-driver.ts'
 import { eventually } from '../tools/eventually.ts'
-import type { World } from './world.ts'
+import { endOf, notesIn, type World } from './world.ts'
 
 const serverPoints = /^(captures\.(save|commit|finish|failed)|images|push|store)/
 const agentPoints = /^(agent\.(?!peer|evict)|captures|images\.(put|restore)|oci\.copy)/
 
 export async function layeredWorld(architecture: 'amd64' | 'arm64'): Promise<World> {
-  const rig = await ClusterRig.make(architecture)
+  const rig = await ClusterRig.make(architecture, { logLevel: 'debug' })
+  rig.agentLog = path.join(rig.root, 'agent.log')
   const fatal = (name: string): string => path.join(rig.root, `${name}.failpoint`)
   await rig.server.kill('SIGTERM')
   await rig.start(`@${fatal('server')}`)
+  /** What servers printed that are gone. */
+  let printed = ''
   let agent = await rig.startAgent(`@${fatal('agent')}`)
   const isApple = architecture === 'arm64'
   const registry = isApple ? await startRegistry({ folder: path.join(rig.root, 'registry') }) : undefined
@@ -30,8 +33,10 @@ export async function layeredWorld(architecture: 'amd64' | 'arm64'): Promise<Wor
       agent: () => ({ process: agent, fatal: fatal('agent'), points: agentPoints }),
     },
     revive: async (name) => {
-      if (name === 'server') await eventually(() => rig.start(`@${fatal('server')}`), 60_000)
-      else agent = await rig.startAgent(`@${fatal('agent')}`)
+      if (name === 'server') {
+        printed = (printed + rig.server.output()).slice(-400_000)
+        await eventually(() => rig.start(`@${fatal('server')}`), 60_000)
+      } else agent = await rig.startAgent(`@${fatal('agent')}`)
     },
     disk: async (uid) => {
       const filename = await topLayer(path.join(vms, uid))
@@ -40,6 +45,12 @@ export async function layeredWorld(architecture: 'amd64' | 'arm64'): Promise<Wor
     writable: 'running',
     upload: async (image, disk) => void (await rig.upload(image, disk)),
     leftovers: () => rig.leftOnNode(),
+    evidence: async () =>
+      [
+        `the server:\n${printed}${rig.server.output()}`,
+        `the agent:\n${await endOf(path.join(rig.root, 'agent.log'))}`,
+        `its notes:\n${await notesIn(path.join(rig.root, 'node'))}`,
+      ].join('\n'),
     hasOnly: (digests) => rig.hasOnly(digests),
     [Symbol.asyncDispose]: async () => {
       await rig[Symbol.asyncDispose]()

@@ -8,7 +8,7 @@ import { type DevServer, makeFolder, startDev } from '../processes/dev-server.ts
 import { hasWritten, qemusIn } from '../processes/qemus.ts'
 import { age, strays } from '../rigs/content-folder.ts'
 import { eventually } from '../tools/eventually.ts'
-import type { World } from './world.ts'
+import { notesIn, type World } from './world.ts'
 
 const patienceMs = 120_000
 /** A guest that went on from memory says nothing, and hears its power button all the same. */
@@ -18,8 +18,11 @@ export async function qemuWorld(): Promise<World> {
   const root = await makeFolder()
   const [data, fatal] = [path.join(root, 'data'), path.join(root, 'failpoint')]
   await fs.mkdir(data)
+  await fs.writeFile(path.join(data, 'config.json'), JSON.stringify({ logLevel: 'debug' }))
   const start = (): Promise<DevServer> =>
     startDev(data, { args: ['--nodes', 'amd64=1'], env: { SVC3_TEST: '1', SVC3_FAILPOINT: `@${fatal}` } })
+  /** What services printed that are gone. */
+  let printed = ''
   let dev = await start()
   const node = path.join(data, 'nodes', 'dev-amd64-1')
   const [vms, content] = [path.join(node, 'vms'), path.join(data, 'content')]
@@ -32,6 +35,7 @@ export async function qemuWorld(): Promise<World> {
     call: (method, where, body, headers) => dev.call(method, where, body, headers).catch(() => undefined),
     mortals: { service: () => ({ process: dev.process, fatal, points: /^(agent\.(?!peer|evict)|captures|capture-|qemu-|disk-|merge-|images)/ }) }, // biome-ignore format: one line
     revive: async () => {
+      printed = (printed + dev.output()).slice(-400_000)
       dev = await eventually(start, patienceMs)
     },
     disk: async (uid) => `json:${JSON.stringify(await diskNode(path.join(vms, uid)))}`,
@@ -53,6 +57,7 @@ export async function qemuWorld(): Promise<World> {
         fs.readdir(path.join(node, folder), { recursive: true }).catch(() => [])
       return [...(await names('captures')), ...(await names('images/content/unfinished'))]
     },
+    evidence: async () => `the service:\n${printed}${dev.output()}\nits notes:\n${await notesIn(node)}`,
     hasOnly: async (digests) => {
       await age(content)
       await dev.kill('SIGTERM')

@@ -4,7 +4,10 @@ import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { type Random, seeded } from '../history/random.ts'
 import { eventually } from '../tools/eventually.ts'
 import { killSomehow } from './kills.ts'
@@ -41,6 +44,11 @@ const block = 65_536
 const mostSizeGb = 4
 const mostSaved = 3
 const pushPlace = 'team/vm'
+const whole = { depth: 10, breakLength: 120 }
+/** Whoever is slow, or being killed, is asked again. */
+const isAnswer = (status: number): boolean => status < 500 && status !== 429
+/** Of a VM whose node has not been heard of for too long. */
+const late = / is unknown; /
 
 /** One VM, under one name, and the image that belongs to it. */
 interface Slot {
@@ -61,11 +69,23 @@ export async function runModel(run: ModelRun): Promise<Done> {
   try {
     return await new Runner(run, seeded(seed), log).go()
   } catch (error) {
+    const file = path.join(os.tmpdir(), `svc3-model-${seed}-${run.world.architecture}-${process.pid}.txt`)
+    await fs.writeFile(file, [...log, inspect(error), await evidenceOf(run.world)].join('\n'))
     run.tell(
-      `SVC3_MODEL_SEED=${seed} makes the same acts and kills again; the last of them:\n${log.slice(-30).join('\n')}`,
+      `SVC3_MODEL_SEED=${seed} makes the same acts and kills again; the last of them:\n${log.slice(-30).join('\n')}\n` +
+        `${inspect(error)}\nAll of it, with the logs of server and agent, is in ${file}`,
     )
     throw error
   }
+}
+
+/** All that is known of what was found: as the API tells it, and as those behind it do. */
+async function evidenceOf(world: World): Promise<string> {
+  const lists = ['/vms', '/images', '/nodes', '/pushjobs', '/events'].map(async (where) => {
+    const answer = await world.call('GET', inDefault + where)
+    return `${where}: ${JSON.stringify(answer?.body)}`
+  })
+  return [...(await Promise.all(lists)), await world.evidence()].join('\n')
 }
 
 class Runner {
@@ -106,7 +126,7 @@ class Runner {
   }
 
   #note(text: string): void {
-    this.#log.push(`${(performance.now() / 1_000).toFixed(1)} ${text}`)
+    this.#log.push(`${new Date().toISOString()} ${text}`)
   }
 
   async #prepare(): Promise<void> {
@@ -131,20 +151,30 @@ class Runner {
     }
   }
 
-  /** Until there is an answer that is meant. With one key, however often. */
+  /**
+   * Until there is an answer. With one key, however often; but a refusal is an answer, which that key gets from then on.
+   * It is a difference at once, unless the node was late: then nothing was changed, and what comes next is another request.
+   */
   async #ask(
     method: string,
     where: string,
     body?: object,
     isRight = (status: number): boolean => status < 300,
   ): Promise<Answer> {
-    // biome-ignore format: one line
-    const key: Record<string, string> = method === 'POST' ? { 'idempotency-key': randomUUID() } : {}
-    return eventually(async () => {
-      const answer = await this.#world.call(method, inDefault + where, body, key)
-      assert.ok(answer && isRight(answer.status), `${method} ${where}: ${JSON.stringify(answer)}`)
-      return answer
+    const keyed = (): Record<string, string> => (method === 'POST' ? { 'idempotency-key': randomUUID() } : {})
+    let headers = keyed()
+    const answer = await eventually(async () => {
+      const heard = await this.#world.call(method, inDefault + where, body, headers)
+      const isLate = heard?.status === 409 && !isRight(409) && late.test(heard.body.message)
+      if (isLate) headers = keyed()
+      assert.ok(
+        heard && !isLate && (isRight(heard.status) || isAnswer(heard.status)),
+        `${method} ${where}: ${inspect(heard, whole)}`,
+      )
+      return heard
     }, patienceMs)
+    assert.ok(isRight(answer.status), `${method} ${where}: ${inspect(answer, whole)}`)
+    return answer
   }
 
   // ---- acts
@@ -269,12 +299,14 @@ class Runner {
     }, patienceMs)
   }
 
-  #isReady(image: string): Promise<string> {
-    return eventually(async () => {
-      const { body } = await this.#ask('GET', `/images/${image}`)
-      assert.equal(body.state, 'Ready', JSON.stringify(body))
-      return body.checksum as string
+  async #isReady(image: string): Promise<string> {
+    const body = await eventually(async () => {
+      const { body: found } = await this.#ask('GET', `/images/${image}`)
+      assert.ok(found.state === 'Ready' || found.state === 'Failed', JSON.stringify(found))
+      return found
     }, patienceMs)
+    assert.equal(body.state, 'Ready', inspect(body, whole))
+    return body.checksum
   }
 
   async #write(slot: Slot, { writes }: Extract<Act, { name: 'write' }>): Promise<void> {

@@ -47,6 +47,8 @@ export interface World extends AsyncDisposable {
   processes?(): readonly number[]
   /** What there is that no VM, image or capture needs. */
   leftovers(): Promise<readonly string[]>
+  /** What those who may be killed have logged, the latest last, and what they have written down. */
+  evidence(): Promise<string>
   /** The store has what these images need, and nothing else. */
   hasOnly(digests: readonly string[]): Promise<void>
 }
@@ -82,4 +84,18 @@ export async function assertImage(world: World, digest: string, disk: Disk, what
   } finally {
     await fs.rm(file, { force: true })
   }
+}
+
+/** The end of a file of a log; empty where there is none. */
+export async function endOf(file: string, bytes = 400_000): Promise<string> {
+  const text = await fs.readFile(file, 'utf8').catch(() => '')
+  return text.slice(-bytes)
+}
+
+/** The notes of an agent about its VMs and captures. */
+export async function notesIn(node: string): Promise<string> {
+  const names = await fs.readdir(node, { recursive: true }).catch(() => [])
+  const notes = names.filter((name) => /^(vms\/[^/]+|captures)\/[^/]+\.json$/.test(name)).toSorted()
+  const texts = notes.map(async (name) => `${name}: ${await endOf(path.join(node, name))}`)
+  return (await Promise.all(texts)).join('\n')
 }
