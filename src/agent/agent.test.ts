@@ -7,6 +7,7 @@ import { AgentRig } from '../../test/support/rigs/agent-rig.ts'
 import type { AgentServer } from '../../test/support/rigs/agent-server.ts'
 import type { World } from '../../test/support/stand-ins/scripted-driver.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
+import type { DesiredVm } from '../api/nodes/agent.ts'
 import { PortTaken } from '../drivers/driver.ts'
 
 describe('agent', () => {
@@ -317,6 +318,39 @@ describe('agent', () => {
     await rig.launch()
     assert.equal((await server.fulfilled(desired)).power, 'running')
     assert.equal(world.vms.get('a')?.disk, 1)
+  })
+
+  /** As it is after a kill between the report that the VM runs and the record of that. */
+  const deployUnrecorded = async (): Promise<DesiredVm> => {
+    const desired = server.want({ uid: 'a' })
+    await server.fulfilled(desired)
+    await rig.stop()
+    const file = path.join(rig.vmFolder('a'), 'svc3.json')
+    await fs.writeFile(file, JSON.stringify({ ...JSON.parse(await fs.readFile(file, 'utf8')), fulfilled: 0 }))
+    server.desired.set('a', { ...desired, fulfilled: desired.generation })
+    return desired
+  }
+
+  it('the agent does not repeat what the server knows to be done: a VM that failed since stays so', async () => {
+    const desired = await deployUnrecorded()
+    Object.assign(world.vms.get('a') ?? assert.fail(), { observed: { state: 'failed', problem: 'QEMU was killed' } })
+    const [before, next] = [world.calls.length, server.next('a', ({ generation }) => generation > 0)]
+    await rig.launch()
+    const { power, problem } = await next
+    assert.deepEqual([power, problem, world.calls.length - before], ['failed', 'QEMU was killed', 0])
+    const file = path.join(rig.vmFolder('a'), 'svc3.json')
+    await eventually(async () =>
+      assert.equal(JSON.parse(await fs.readFile(file, 'utf8')).fulfilled, desired.generation),
+    )
+  })
+
+  it('the agent keeps the disk of a VM that the server knows to be deployed when it does not start again', async () => {
+    await deployUnrecorded()
+    Object.assign(world.vms.get('a') ?? assert.fail(), { observed: { state: 'gone' } })
+    world.failNext('start', new Error('no space'))
+    await rig.launch()
+    assert.match((await server.next('a', ({ problem }) => problem !== undefined)).problem ?? '', /no space/)
+    assert.deepEqual([world.vms.get('a')?.disk, world.count('destroy a')], [1, 0])
   })
 
   it('the agent takes over a VM whose record cannot be read, and does not touch its disk', async () => {

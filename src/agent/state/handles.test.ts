@@ -5,14 +5,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { it } from 'node:test'
 import { desiredVm } from '../../../test/support/rigs/desired-vm.ts'
-import { openHandles, withoutSecrets } from './handles.ts'
+import { openHandles, storedOf } from './handles.ts'
 
 it("an agent's record of a VM has its desired state as `wish`, without secrets, and is read again", async (test) => {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-handles-'))
   test.after(() => fs.rm(folder, { recursive: true }))
   const handles = openHandles(folder, 'simulated', 'written')
   const handle = handles.handleFor('a')
-  const desired = withoutSecrets(desiredVm('a'))
+  const desired = storedOf(desiredVm('a'))
   const record = { version: 1, handle, desired, fulfilled: 1, diskGeneration: 1 } as const
   await handles.write(record)
   const text = await fs.readFile(path.join(handle.folder, 'svc3.json'), 'utf8')

@@ -10,7 +10,7 @@ import type { Handle } from '../../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { firstRevision, type Origin } from './authority.ts'
 
-export type StoredDesired = Omit<DesiredVm, 'metadata' | 'userdata' | 'growth'>
+export type StoredDesired = Omit<DesiredVm, 'metadata' | 'userdata' | 'growth' | 'fulfilled'>
 
 export interface VmRecord {
   readonly version: 1
@@ -61,7 +61,14 @@ const fileName = 'svc3.json'
 /** uids become names of folders. */
 const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)
 
-export const withoutSecrets = ({ metadata: _, userdata: __, growth: ___, ...rest }: DesiredVm): StoredDesired => rest
+/** What the server says of the record is in the record already. */
+export const storedOf = ({
+  metadata: _,
+  userdata: __,
+  growth: ___,
+  fulfilled: ____,
+  ...rest
+}: DesiredVm): StoredDesired => rest
 
 export const isDeployed = ({ diskGeneration, fulfilled, wasDeployed }: VmRecord): boolean =>
   diskGeneration > 0 && (fulfilled > 0 || wasDeployed === true)

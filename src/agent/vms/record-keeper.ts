@@ -2,7 +2,7 @@
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { type Claim, originAfter, revisionOf } from '../state/authority.ts'
-import { type Found, type Handles, rebased, type VmRecord, withoutSecrets } from '../state/handles.ts'
+import { type Found, type Handles, rebased, storedOf, type VmRecord } from '../state/handles.ts'
 
 export interface Texts {
   readonly problem?: string | undefined
@@ -66,7 +66,7 @@ export class RecordKeeper {
 
   /** The record with this generation in it. */
   for(vm: DesiredVm): VmRecord {
-    const desired = withoutSecrets(vm)
+    const desired = storedOf(vm)
     if (this.#record) return { ...this.#record, desired }
     // One whose record cannot be read has a disk that somebody may need: it counts as the desired one.
     const diskGeneration = this.#isUnreadable ? vm.diskGeneration : 0
@@ -84,6 +84,17 @@ export class RecordKeeper {
     if (!this.#record) return
     this.#record = rebased(this.#record, desired)
     this.#isUnwritten = true
+  }
+
+  /**
+   * The server knows from this node that the generation was carried out, and the agent that said so was killed before it
+   * could write that down. It is not done again: what became of the VM since was not asked for.
+   */
+  confirm(desired: DesiredVm): void {
+    const { fulfilled = 0, diskGeneration = 0 } = this.#record ?? {}
+    const isTold = (desired.fulfilled ?? 0) >= desired.generation
+    if (isTold && fulfilled < desired.generation && diskGeneration >= Math.max(1, desired.diskGeneration))
+      this.settle(desired, {}, false)
   }
 
   async change(desired: DesiredVm, change: Partial<VmRecord>): Promise<void> {

@@ -105,6 +105,7 @@ export class VmWorker {
     this.#credentials = desired.growth ?? this.#credentials
     this.#desired = desired
     this.#keeper.setDesired(desired, claim)
+    if (!isAnew) this.#keeper.confirm(desired)
     const captures = desired.captures?.map(({ id }) => id) ?? []
     this.#context.tools.captures.setDesired(this.handle, captures)
     // What is being frozen is still desired.

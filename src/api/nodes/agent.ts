@@ -21,6 +21,8 @@ export const DesiredVm = t.Object(
     uid: Name,
     /** Grows with every change; a report says up to which one was done. */
     generation: t.Integer(),
+    /** Up to which one the node has reported that it was done; it may not have come to write that down itself. */
+    fulfilled: t.Optional(t.Integer()),
     /** The revision of the record that this generation was read from. */
     revision: t.String(),
     /** deleted: nothing of it may be left. */

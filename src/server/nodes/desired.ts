@@ -115,7 +115,7 @@ function desiredOf(
   record: VmRecord,
   revision: string,
 ): DesiredVm | undefined {
-  const { name, namespace, uid, shape, desired, place, reservedPorts } = record
+  const { name, namespace, uid, shape, desired, observed, place, reservedPorts } = record
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
   // What the image was when its disk was made: the name may stand for something else by now.
@@ -132,6 +132,7 @@ function desiredOf(
     namespace,
     uid,
     generation: desired.generation,
+    fulfilled: observed.generation,
     revision,
     power: desired.power,
     diskGeneration: desired.diskGeneration,

@@ -205,6 +205,14 @@ describe('deploying a VM', () => {
     await there.say(demo, { generation: 1, power: 'running' })
     const { status, body } = await deploying
     assert.deepEqual([status, body.powerState, body.operation], [201, 'running', undefined])
+    // The next one is told that it was done.
+    there.disconnect()
+    there.connect()
+    await eventually(() => {
+      const told = there.told.at(-1)
+      const vms = told?.type === 'HELLO' ? told.vms.map(({ generation, fulfilled }) => [generation, fulfilled]) : []
+      assert.deepEqual(vms, [[1, 1]])
+    })
   })
 
   it('deploying a VM that failed is not started without room for it', async () => {
