@@ -5,8 +5,10 @@ import { type Loop, startLoop } from '../platform/loop.ts'
 import { type Allocation, demandOf, place } from '../rules/placement.ts'
 import { isAboutCores, isAboutPorts, summaryOf } from '../rules/placement-reasons.ts'
 import type { NodeAllocation, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
+import { releaseQuota } from '../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
+import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
 import type { Controller } from './controller.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
 import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
@@ -19,7 +21,7 @@ type Pending = Entry<VmRecord>
 /** Why a VM stays where it is, for people and in one word for programs. */
 interface Refusal {
   readonly message: string
-  readonly reason: 'NoNodeFits' | 'NoFreeCores'
+  readonly reason: 'NoNodeFits' | 'NoFreeCores' | 'OverQuota'
 }
 interface Chosen {
   readonly vm: Pending
@@ -28,13 +30,14 @@ interface Chosen {
 
 export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const { collections, clock, log } = controller
-  const { vms, nodes } = collections
+  const { vms, nodes, quotas } = collections
   /** Keys of VMs that wait for a node, or for other ports. */
   const waiting = new Set<string>()
   /** Those of them to be tried: new ones, or all after nodes may have got more capacity. */
   const fresh = new Set<string>()
   const explainedMs = new Map<string, number>()
   const portTurns = new PortTurns()
+  const quotaSweep = new QuotaSweep()
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
 
@@ -79,11 +82,16 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       const hasRoom = changes.some((change) => change.type === 'delete' || mayHaveMore(change.previous, change.entry))
       if (hasRoom) lookAgain()
     }),
+    quotas.view.subscribe((changes) => {
+      if (changes.some((change) => mayAdmitMore(change.previous, change.type === 'put' ? change.entry : undefined)))
+        lookAgain()
+    }),
   ]
 
   async function schedule(): Promise<void> {
     if (fresh.size === 0) return
     const rooms = new Rooms(nodes.list(), presence)
+    const admission = new Admission(collections)
     const chosen = new Map<Room, Chosen[]>()
     const unplaced: { vm: Pending; refusal: Refusal }[] = []
     /** What did not fit does not fit a second time in one run, whatever ports it wants besides. */
@@ -93,6 +101,11 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     for (const vm of pending) {
       if (vm.value.place) continue
       const demand = demandOf(vm.value)
+      const overQuota = admission.refusal(vm.value, demand)
+      if (overQuota !== undefined) {
+        unplaced.push({ vm, refusal: { message: overQuota, reason: 'OverQuota' } })
+        continue
+      }
       const candidates = rooms.in(vm.value.namespace)
       const shape = JSON.stringify([vm.value.namespace, { ...demand, reservedPorts: [] }])
       const known = refused.get(shape)
@@ -109,6 +122,11 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         unplaced.push({ vm, refusal })
         continue
       }
+      const beyondQuota = admission.take(vm.value, room, found.allocation)
+      if (beyondQuota !== undefined) {
+        unplaced.push({ vm, refusal: { message: beyondQuota, reason: 'OverQuota' } })
+        continue
+      }
       room.take(found.allocation, demand.reservedPorts)
       const already = chosen.get(room)
       if (already) already.push({ vm, allocation: found.allocation })
@@ -119,14 +137,18 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     const inTurn = taken.filter(({ key }) => portTurns.take(key, nowMs))
     if (inTurn.length < taken.length) later()
     await Promise.all([
-      ...[...chosen].map(([room, list]) => settle(room, list)),
+      ...[...chosen].map(([room, list]) => settle(room, list, admission)),
       ...unplaced.map(({ vm, refusal }) => explain(vm, refusal)),
       ...inTurn.map((vm) => newPorts(controller, vm, rooms)),
     ])
   }
 
   /** Reserves for all of them at once, then binds each. A node that changed meanwhile is tried again. */
-  async function settle({ entry }: Room, list: readonly Chosen[]): Promise<void> {
+  async function settle({ entry }: Room, all: readonly Chosen[], admission: Admission): Promise<void> {
+    const refused = await admission.refused(entry.value.namespace)
+    const list = refused ? all.filter(({ vm }) => !refused.has(vm.value.uid)) : all
+    if (list.length < all.length) lookAgain()
+    if (list.length === 0) return
     const added = list.map(({ vm, allocation }) => [vm.value.uid, reservation(vm.value, allocation)] as const)
     const allocations = { ...entry.value.allocations, ...Object.fromEntries(added) }
     try {
@@ -151,6 +173,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         })
         // It was deleted meanwhile.
         if (placed?.value.place?.node !== node) await release(collections, node, vm.value.uid)
+        if (!placed) await releaseQuota(collections, vm.value.namespace, vm.value.uid)
       }),
     )
   }
@@ -187,6 +210,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
 
   /** Cleans up after a crash: reservations of VMs that do not exist, and VMs to be deleted that are on no node. */
   async function sweep(): Promise<void> {
+    await quotaSweep.run(collections)
     for (const { value: node } of nodes.list()) {
       const isStray = ([uid, { namespace, name }]: [string, NodeAllocation]): boolean => {
         const record = vms.get(namespace, name)?.value

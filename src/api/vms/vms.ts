@@ -91,7 +91,12 @@ export type Vm = t.Static<typeof Vm>
 const saving = { description: t.Optional(Description), resourceVersion: ExpectedVersion }
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
 
-const DeployQuery = t.Object({ wait: t.Optional(t.Boolean({ description: '`false`: answer immediately' })) })
+const DeployQuery = t.Object({
+  wait: t.Optional(t.Boolean({ description: '`false`: answer immediately' })),
+  onQuota: t.Optional(
+    t.Enum(['wait', 'refuse'], { description: 'Over the quota of the namespace: wait (default), or answer 403' }),
+  ),
+})
 const DeleteQuery = t.Object({
   force: Flag('Administrators: remove a VM whose node is offline; the node deletes it later'),
 })
@@ -169,14 +174,14 @@ export const deployVm = operation({
   summary: 'Deploy a VM',
   description:
     'Answers when the VM runs. A VM that fails or does not start within `timeout` minutes is deleted. An image ' +
-    'in a registry is resolved once, with the credentials of the namespace.',
+    'in a registry is resolved once, with the credentials of the namespace. Over the quota of the namespace it waits.',
   involves: 'answer.name',
   past: 'requested VM {name}',
   tells: ['image', 'vmConfig'],
   query: DeployQuery,
   body: VmDeployment,
   response: Vm,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'Timeout', 'ServiceUnavailable'],
+  refuses: ['NotFound', 'AlreadyExists', 'Forbidden', 'Invalid', 'Conflict', 'Timeout', 'ServiceUnavailable'],
   example: { params: { namespace: 'svc-default' }, body: { image: 'sonoma', cpu: 3 }, response: example },
 })
 

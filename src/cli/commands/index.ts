@@ -152,6 +152,13 @@ export const commands: CommandTable = {
       delete: { summary: 'Delete a namespace', load: () => import('./namespace/delete.ts') },
     },
   },
+  quota: {
+    summary: 'Limit what the VMs of a namespace use',
+    commands: {
+      show: { summary: 'Show limits, use and shares', load: () => import('./quota/show.ts') },
+      set: { summary: 'Set limits, and weights of owners', load: () => import('./quota/set.ts') },
+    },
+  },
   serviceaccount: {
     summary: 'Manage service accounts, for CI systems and other programs',
     aliases: ['sa'],

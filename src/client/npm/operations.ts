@@ -530,6 +530,63 @@ export interface PushWaiting {
   nextTryAt: string
 }
 
+export interface Quota {
+  namespace: string
+  limits: QuotaLimits
+  used: QuotaUse
+  /** Owners of VMs or with a weight, lowest share first */
+  owners: Array<QuotaOwner>
+  /** RFC 3339, UTC, seconds */
+  updatedAt?: string
+  updatedBy?: string
+}
+
+export interface QuotaInput {
+  /** VMs */
+  vms?: number
+  /** Cores */
+  cpu?: number
+  /** Memory in GiB */
+  memory?: number
+  /** macOS VMs */
+  macos?: number
+  /** Limits to remove */
+  unlimited?: Array<'vms' | 'cpu' | 'memory' | 'macos'>
+  /** Weights of owners, as VMs show them. 1: the default again. Others are unchanged */
+  weights?: Record<string, number>
+}
+
+/** A missing field is not limited */
+export interface QuotaLimits {
+  /** VMs */
+  vms?: number
+  /** Cores */
+  cpu?: number
+  /** Memory in GiB */
+  memory?: number
+  /** macOS VMs */
+  macos?: number
+}
+
+export interface QuotaOwner {
+  owner: string
+  /** Twice the weight, twice the share. Default: 1 */
+  weight: number
+  /** Largest fraction of the cores, memory or macOS seats of the namespace, divided by the weight */
+  share: number
+  used: QuotaUse
+  /** VMs that wait for a node or for the quota */
+  waiting: number
+}
+
+export interface QuotaUse {
+  vms: number
+  cpu: number
+  /** GiB */
+  memory: number
+  macos: number
+}
+
 /** Credentials for one registry in one namespace, without the password */
 export interface RegistryCredential {
   /** `<scheme>://<hostname>[:<port>]`, normalised */
@@ -949,7 +1006,7 @@ export interface Methods {
   /**
    * Deploy a VM
    *
-   * Answers when the VM runs. A VM that fails or does not start within `timeout` minutes is deleted. An image in a registry is resolved once, with the credentials of the namespace.
+   * Answers when the VM runs. A VM that fails or does not start within `timeout` minutes is deleted. An image in a registry is resolved once, with the credentials of the namespace. Over the quota of the namespace it waits.
    *
    * `POST /api/v1/namespaces/{namespace}/vms`
    */
@@ -960,6 +1017,8 @@ export interface Methods {
       query?: {
         /** `false`: answer immediately */
         wait?: boolean
+        /** Over the quota of the namespace: wait (default), or answer 403 */
+        onQuota?: 'wait' | 'refuse'
       }
       body: VmDeployment
     },
@@ -1207,6 +1266,31 @@ export interface Methods {
   ): Promise<{
     jobName: string
   }>
+  /**
+   * Show the quota of a namespace, and what is used of it
+   *
+   * `GET /api/v1/namespaces/{namespace}/quota`
+   */
+  getQuota(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+    },
+  ): Promise<Quota>
+  /**
+   * Set the quota of a namespace
+   *
+   * Changes only the fields that are sent. A limit below what is in use is refused. A VM over the quota waits, or is refused with `onQuota=refuse`; running VMs are never stopped.
+   *
+   * `PUT /api/v1/namespaces/{namespace}/quota`
+   */
+  setQuota(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: QuotaInput
+    },
+  ): Promise<Quota>
   /**
    * Add a built-in Linux image
    *

@@ -29,6 +29,7 @@ import { service } from './service/service.ts'
 import { watches } from './service/watches.ts'
 import { estimates } from './vms/estimates.ts'
 import { pushJobs } from './vms/push-jobs.ts'
+import { quotas } from './vms/quotas.ts'
 import { terminals } from './vms/terminals.ts'
 import { vmConfigs } from './vms/vm-configs.ts'
 import { vms } from './vms/vms.ts'
@@ -39,6 +40,7 @@ const nouns = [
   estimates,
   vmConfigs,
   pushJobs,
+  quotas,
   images,
   imageCache,
   isos,

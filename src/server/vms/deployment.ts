@@ -22,6 +22,7 @@ import {
   type VmConfigRecord,
   type VmRecord,
 } from '../../store/records/fleet-records.ts'
+import { releaseQuota } from '../../store/records/quotas.ts'
 import { lateDeployment, removeVm } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost, isFault, StoreError } from '../../store/store.ts'
 import { createInside } from '../gate/namespace.ts'
@@ -33,6 +34,7 @@ import { assertStill, type BaseImageServices, contentNow } from './base-image.ts
 import { deploymentProblems } from './deployment-problems.ts'
 import { type InterruptionServices, interruptionsOf, throwIfInterrupted } from './interruption.ts'
 import { metadataOf } from './metadata.ts'
+import { takeQuota } from './quota.ts'
 import { shapeOf, shapeProblems } from './shape.ts'
 
 const kind = 'vms'
@@ -55,6 +57,8 @@ interface Request {
   readonly requestKey: string | undefined
   /** Somebody waits for the answer. */
   readonly isAwaited: boolean
+  /** Does not wait for the quota. */
+  readonly isRefusedOverQuota?: boolean
 }
 
 export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
@@ -92,13 +96,18 @@ export async function createVm(
   assertPossible(services.collections.nodes, namespace, demandOf({ ...record, ...pinned }), body)
   for (let attempt = 1; ; attempt++) {
     const name = nameFor(body, requestKey, attempt)
+    const planned = { ...record, ...pinned, name, uid: randomUUID() }
     try {
-      const entry = await write(services, { ...record, ...pinned, name, uid: randomUUID() }, secret)
+      if (request.isRefusedOverQuota) await takeQuota(services.collections, planned)
+      const entry = await write(services, planned, secret)
       await assertStill(services, entry).catch(asWritten)
       await written(entry)
       return entry
     } catch (error) {
       const found = services.collections.vms.get(namespace, name)
+      // What the store did not answer for may be there: then the sweep finds whose it is.
+      if (request.isRefusedOverQuota && found?.value.uid !== planned.uid && isRefusal(error))
+        await releaseQuota(services.collections, namespace, planned.uid)
       if (!isFault(error, 'AlreadyExists')) throw error
       if (found && requestKey !== undefined && found.value.requestKey === requestKey) return found
       const isGenerated = !body.name || body.shouldGenerateName === true
@@ -106,6 +115,8 @@ export async function createVm(
     }
   }
 }
+
+const isRefusal = (error: unknown): boolean => error instanceof ApiError || isFault(error, 'AlreadyExists')
 
 /** Refuses at once what would wait forever: no node could hold it even when empty. */
 export function assertPossible(
@@ -336,12 +347,19 @@ const unfitFor = ({ place, conditions }: VmRecord): Condition | undefined =>
   place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
 
 const fitsNowhere = ({ name, namespace }: VmRecord, { message, reason }: Condition): ApiError =>
-  new ApiError('Conflict', `VM ${name} fits on no node now. ${message}`, {
-    kind,
-    name,
-    ...(reason === 'NoFreeCores' && { causes: [{ field: 'cpu', reason: 'FieldValueNotSupported', message }] }),
-    hint: `The VM was removed. Run svc3 node list -n ${namespace} to see free capacity`,
-  })
+  new ApiError(
+    'Conflict',
+    `VM ${name} ${reason === 'OverQuota' ? 'is over the quota' : 'fits on no node'} now. ${message}`,
+    {
+      kind,
+      name,
+      ...(reason === 'NoFreeCores' && { causes: [{ field: 'cpu', reason: 'FieldValueNotSupported', message }] }),
+      hint:
+        reason === 'OverQuota'
+          ? `The VM was removed. Run svc3 quota show -n ${namespace} to see what is in use`
+          : `The VM was removed. Run svc3 node list -n ${namespace} to see free capacity`,
+    },
+  )
 
 /** Why a VM is not running yet, as far as is known. */
 function reasonsOf({ conditions, observed }: VmRecord): string {

@@ -3,7 +3,7 @@ import { Collection, type KindStore } from '../collection.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
 import { type EventRecord, foldedEvents } from './events.ts'
-import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
+import type { ImageRecord, NodeRecord, QuotaRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
 import type { PushJobRecord } from './push-jobs.ts'
 import type {
   KnownServerRecord,
@@ -186,6 +186,7 @@ const kinds = {
   images: kind<ImageRecord>('/images/'),
   isos: kind<ImageRecord>('/isos/'),
   pushJobs: kind<PushJobRecord>('/push-jobs/'),
+  quotas: kind<QuotaRecord>('/quotas/'),
   legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
   cluster: kind<ClusterRecord>('/cluster/'),
   servers: kind<ServerRecord>('/servers/'),

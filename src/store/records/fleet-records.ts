@@ -1,4 +1,4 @@
-// Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is desired (written by the
+// Records of the fleet: VMs, their configurations and quotas, nodes and images. A VM's record has what is desired (written by the
 // server) beside what is (reported by the agent of its node); each change of what is desired is a new `generation`.
 import type { Architecture } from '../../api/architecture.ts'
 
@@ -97,6 +97,23 @@ export interface CaptureForPush extends DesiredCapture {
   /** The name of the job, in the namespace of the VM; it is over when this has come to its end. */
   readonly job: string
   readonly reference: string
+}
+
+/** What the VMs of a namespace may take together, and what they take: one record, so that one compare-and-set holds it. */
+export interface QuotaRecord {
+  /** What is not named is not limited. */
+  readonly limits: {
+    readonly vms?: number
+    readonly cpu?: number
+    readonly memoryMiB?: number
+    readonly macos?: number
+  }
+  /** Of owners; who is not named has 1. */
+  readonly weights: Readonly<Record<string, number>>
+  /** By the uid of a VM: cores, MiB of memory, macOS seats. Empty while nothing is limited. */
+  readonly used: Readonly<Record<string, readonly [cpu: number, memoryMiB: number, macos: number]>>
+  readonly updatedAt: string
+  readonly updatedBy: string
 }
 
 /** Metadata and first-boot script of a VM, by its uid. */

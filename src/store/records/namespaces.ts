@@ -23,6 +23,7 @@ const inside = (collections: Collections): readonly Collection<unknown>[] => [
   collections.roleBindings as Collection<unknown>,
   collections.vmConfigs as Collection<unknown>,
   collections.pushJobs as Collection<unknown>,
+  collections.quotas as Collection<unknown>,
 ]
 
 /** What keeps it from being deleted, by name. */

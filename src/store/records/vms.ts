@@ -4,8 +4,9 @@
 import { type Entry, ignoreLost } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
+import { releaseQuota } from './quotas.ts'
 
-type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets'>
+type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets' | 'quotas'>
 
 /**
  * Changes a VM's record until it succeeds. `change` gets the current record and returns the new one, or undefined to
@@ -50,6 +51,10 @@ export async function removeVm(fleet: Fleet, entry: Entry<VmRecord>, failure?: s
   if (marked && (!marked.value.place || isFailedDeployment(value))) await forgetVm(fleet, key, value.uid)
 }
 
+/** What it has of a node, or may get, counts against the quota; what failed for good, or never got a node, has nothing. */
+export const holdsQuota = (record: VmRecord): boolean =>
+  !isFailedDeployment(record) && !(isDeleted(record) && !record.place)
+
 /** Nothing of it is left on a node: what it had of the node is free, then its record goes. */
 export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<void> {
   await fleet.vms.change(key, async (record) => {
@@ -57,9 +62,14 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
     if (record.place) await release(fleet, record.place.node, uid)
     return null
   })
+  await releaseQuota(fleet, namespaceIn(fleet, key), uid)
   const secret = fleet.vmSecrets.get('', uid)
   if (secret) await fleet.vmSecrets.delete(secret).catch(ignoreLost)
 }
+
+/** By the key: its record is gone. */
+const namespaceIn = ({ vms }: Pick<Fleet, 'vms'>, key: string): string =>
+  decodeURIComponent(key.slice(vms.prefix.length).split('/')[0] ?? '')
 
 /** Gives back what a VM has of a node. Nothing there: fine. */
 export async function release(fleet: Pick<Fleet, 'nodes'>, node: string, uid: string): Promise<void> {

@@ -56,6 +56,12 @@ export const command = defineCommand({
     cold: { type: 'boolean', description: 'Boot from disk instead of resuming saved memory' },
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels for the VM' },
     ttl: { type: 'string', value: 'DURATION', description: 'Delete the VM after this time, such as 2h' },
+    'on-quota': {
+      type: 'choice',
+      choices: ['wait', 'refuse'],
+      default: 'wait',
+      description: 'Over the quota of the namespace: wait, or fail',
+    },
     ...waiting,
     ...waitsByItself,
     'dry-run': { type: 'boolean', description: 'Only show which node and image it would use' },
@@ -102,7 +108,11 @@ export const command = defineCommand({
     }) satisfies VmDeployment
     const session = await context.connect({ attempts: 1 })
     if (options['dry-run']) return estimate(context, session, isGenerated ? body : { ...body, name: prefix })
-    const how = { isWaiting: !options['no-wait'], timeoutMs: millisecondsOf(options.timeout) + graceMs }
+    const how = {
+      isWaiting: !options['no-wait'],
+      timeoutMs: millisecondsOf(options.timeout) + graceMs,
+      query: options['on-quota'] === 'refuse' ? { onQuota: options['on-quota'] } : {},
+    }
     const vm = isGenerated
       ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
       : await deploy(context, session, { ...body, name: prefix }, how)
@@ -128,6 +138,7 @@ const maxTries = 5
 interface How {
   readonly isWaiting: boolean
   readonly timeoutMs: number
+  readonly query: { readonly onQuota?: 'refuse' }
 }
 
 /**
@@ -138,7 +149,7 @@ async function deploy(
   context: Context,
   { client, namespace, sameTargetFlags }: Session,
   body: VmDeployment & { readonly name: string },
-  { isWaiting, timeoutMs }: How,
+  { isWaiting, timeoutMs, query }: How,
 ): Promise<Vm> {
   const { name } = body
   const { timeout = waiting.timeout.default } = body
@@ -146,7 +157,8 @@ async function deploy(
   const next = `${fate}To delete it now: svc3 vm delete ${name}${sameTargetFlags}`
   const request = { timeoutMs, what: 'the deploy', next }
   const params = { namespace }
-  if (!isWaiting) return awaitChange(context, client, deployVm, { params, query: { wait: false }, body }, request)
+  if (!isWaiting)
+    return awaitChange(context, client, deployVm, { params, query: { ...query, wait: false }, body }, request)
   const announce = once(() => {
     // Scripts look for this line as it stands.
     if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
@@ -155,7 +167,7 @@ async function deploy(
   const timer = setTimeout(announce, silentMs)
   try {
     const followed = { client, namespace, name, onStep: announce }
-    const deployed = () => awaitChange(context, client, deployVm, { params, body }, request)
+    const deployed = () => awaitChange(context, client, deployVm, { params, query, body }, request)
     return await whileFollowing(context, followed, async () => {
       const vm = await deployed()
       announce()

@@ -12,6 +12,7 @@ import { digestPattern } from '../../../images/format/format.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { isNodeName } from '../../../rules/names.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
+import { releaseQuota } from '../../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../../../store/records/vms.ts'
 import { ignoreLost, isFault } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
@@ -75,7 +76,10 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       record.place?.node === node ? mergeReport(record, report, clock.now()) : undefined,
     )
     // A deployment that failed and that nobody waits for is shown, but has nothing of the node any more.
-    if (merged && isFailedDeployment(merged.value)) await release(collections, node, uid)
+    if (merged && isFailedDeployment(merged.value)) {
+      await release(collections, node, uid)
+      await releaseQuota(collections, namespace, uid)
+    }
     return merged !== undefined
   }
 

@@ -145,7 +145,8 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry, accepted }) {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
-      const request = { namespace, body, owner, now, requestKey, isAwaited }
+      const isRefusedOverQuota = query?.onQuota === 'refuse'
+      const request = { namespace, body, owner, now, requestKey, isAwaited, isRefusedOverQuota }
       // The same request again finds its VM: that is no second event.
       let isRepeated = true
       const entry = await createVm(services, request, async (created) => {

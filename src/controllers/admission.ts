@@ -1,0 +1,139 @@
+// Admits VMs that have found a node to the quota of their namespace, and sweeps what no VM has any more. Namespaces without
+// limits cost nothing here: nothing is read but memory, and nothing is written.
+import type { Allocation, Candidate, Demand } from '../rules/placement.ts'
+import {
+  type Amounts,
+  admit,
+  excesses,
+  excessText,
+  isLimited,
+  leastAmounts,
+  plus,
+  type Totals,
+  taken,
+  totalOf,
+} from '../rules/queue/quota.ts'
+import { amountsOf, amountsOn } from '../rules/queue/shares.ts'
+import type { Collections } from '../store/records/collections.ts'
+import type { QuotaRecord, VmRecord } from '../store/records/fleet-records.ts'
+import { quotaKey, quotaOf } from '../store/records/quotas.ts'
+import { holdsQuota } from '../store/records/vms.ts'
+import type { Entry } from '../store/store.ts'
+
+type Records = Pick<Collections, 'quotas' | 'vms' | 'nodes'>
+
+/** A namespace in one run of the scheduler. */
+interface Plan {
+  readonly quota: QuotaRecord
+  total: Totals
+  readonly wanted: Map<string, Amounts>
+}
+
+/** One run of the scheduler. */
+export class Admission {
+  readonly #records: Records
+  readonly #plans = new Map<string, Plan | undefined>()
+  readonly #written = new Map<string, Promise<ReadonlyMap<string, unknown>>>()
+
+  constructor(records: Records) {
+    this.#records = records
+  }
+
+  /** Why a VM waits for the quota, by what is known before a node is chosen. */
+  refusal({ namespace, uid }: VmRecord, demand: Demand): string | undefined {
+    const plan = this.#planOf(namespace)
+    // One that is in already takes no more than it has.
+    if (!plan || plan.quota.used[uid]) return undefined
+    return reasonIn(namespace, plan, leastAmounts(demand))
+  }
+
+  /** Counts a VM that has found a node, or says why it waits. */
+  take({ namespace, uid }: VmRecord, node: Candidate, allocation: Allocation): string | undefined {
+    const plan = this.#planOf(namespace)
+    if (!plan) return undefined
+    const amounts = amountsOn(node, allocation)
+    const reason = plan.quota.used[uid] ? undefined : reasonIn(namespace, plan, amounts)
+    if (reason !== undefined) return reason
+    plan.wanted.set(uid, amounts)
+    if (!plan.quota.used[uid]) plan.total = plus(plan.total, amounts)
+    return undefined
+  }
+
+  /** By one compare-and-set for all of a namespace. Others may have been quicker: those that it has no room for. */
+  async refused(namespace: string): Promise<ReadonlyMap<string, unknown> | undefined> {
+    const plan = this.#planOf(namespace)
+    if (!plan) return undefined
+    const written = this.#written.get(namespace) ?? this.#write(namespace, plan)
+    this.#written.set(namespace, written)
+    return written
+  }
+
+  async #write(namespace: string, { wanted }: Plan): Promise<ReadonlyMap<string, unknown>> {
+    let refused: ReadonlyMap<string, unknown> = new Map()
+    await this.#records.quotas.change(quotaKey(this.#records, namespace), (record) => {
+      if (!record || !isLimited(record.limits)) return undefined
+      const admission = admit(record, [...wanted])
+      refused = admission.refused
+      return admission.used && { ...record, used: admission.used }
+    })
+    return refused
+  }
+
+  #planOf(namespace: string): Plan | undefined {
+    if (this.#plans.has(namespace)) return this.#plans.get(namespace)
+    const quota = quotaOf(this.#records, namespace)?.value
+    const plan =
+      quota && isLimited(quota.limits)
+        ? { quota, total: totalOf(quota.used), wanted: new Map<string, Amounts>() }
+        : undefined
+    this.#plans.set(namespace, plan)
+    return plan
+  }
+}
+
+function reasonIn(namespace: string, { quota, total }: Plan, amounts: Amounts): string | undefined {
+  const [excess] = excesses(quota.limits, total, amounts)
+  return excess && excessText(namespace, excess)
+}
+
+/** Whether VMs that wait may be admitted now. */
+export function mayAdmitMore(before: Entry<QuotaRecord> | undefined, after: Entry<QuotaRecord> | undefined): boolean {
+  if (!before || !after) return true
+  const { used: had, limits: old, weights: oldWeights } = before.value
+  const { used: has, limits, weights } = after.value
+  const isSet = JSON.stringify([old, oldWeights]) !== JSON.stringify([limits, weights])
+  return isSet || Object.keys(had).some((uid) => !has[uid])
+}
+
+/** A uid is admitted before its VM is there: only what was without one in an earlier sweep, too, is dropped. */
+export class QuotaSweep {
+  #strays = new Set<string>()
+
+  /** After a crash: drops what no VM has, and counts what has a node. */
+  async run(records: Records): Promise<void> {
+    const strays = new Set<string>()
+    for (const { key, value } of records.quotas.list()) {
+      if (!isLimited(value.limits)) continue
+      const namespace = decodeURIComponent(key.slice(records.quotas.prefix.length).split('/')[0] ?? '')
+      await records.quotas.change(key, (record) => {
+        const holders = new Map(holdersIn(records, namespace))
+        const entries = Object.entries(record?.used ?? {})
+        const gone = entries.flatMap(([uid]) => (holders.has(uid) ? [] : [uid]))
+        for (const uid of gone) strays.add(uid)
+        const kept = entries.filter(([uid]) => holders.has(uid) || !this.#strays.has(uid))
+        const added = [...holders].flatMap(([uid, amounts]) =>
+          amounts && !record?.used[uid] ? [[uid, taken(amounts)] as const] : [],
+        )
+        if (!record || (kept.length === entries.length && added.length === 0)) return undefined
+        return { ...record, used: Object.fromEntries([...kept, ...added]) }
+      })
+    }
+    this.#strays = strays
+  }
+}
+
+/** With what they have of a node, where they have one. */
+function* holdersIn({ vms, nodes }: Records, namespace: string): Iterable<[string, Amounts | undefined]> {
+  for (const { value } of vms.list(namespace))
+    if (holdsQuota(value)) yield [value.uid, amountsOf(value, (name) => nodes.get('', name)?.value)]
+}

@@ -1,0 +1,146 @@
+// The quota of a namespace: what its VMs take of it by uid, and which of them are admitted. Pure: whoever writes the record
+// does it by one compare-and-set with what comes out. A sum is never kept, so doing it twice changes nothing.
+import type { Demand } from '../placement.ts'
+import { memorySize } from '../sizes.ts'
+
+/** What one VM takes. */
+export interface Amounts {
+  readonly cpu: number
+  readonly memoryMiB: number
+  /** Of the macOS VMs that Apple allows per host. */
+  readonly macos: number
+}
+export interface Totals extends Amounts {
+  readonly vms: number
+}
+type Resource = keyof Totals
+/** A resource that is not named is not limited. */
+export type Limits = { readonly [R in Resource]?: number | undefined }
+/** By uid: cores, MiB of memory, macOS seats. Short, because thousands of them are one record. */
+export type Taken = Readonly<Record<string, readonly [cpu: number, memoryMiB: number, macos: number]>>
+
+interface Quota {
+  readonly limits: Limits
+  readonly used: Taken
+}
+
+/** A limit that a VM does not fit under. */
+interface Excess {
+  readonly resource: Resource
+  readonly limit: number
+  readonly used: number
+  readonly requested: number
+}
+
+export const nothing: Totals = { vms: 0, cpu: 0, memoryMiB: 0, macos: 0 }
+
+export const plus = (sum: Totals, { cpu, memoryMiB, macos }: Amounts): Totals => ({
+  vms: sum.vms + 1,
+  cpu: sum.cpu + cpu,
+  memoryMiB: sum.memoryMiB + memoryMiB,
+  macos: sum.macos + macos,
+})
+
+export function totalOf(used: Taken): Totals {
+  let [vms, cpu, memoryMiB, macos] = [0, 0, 0, 0]
+  for (const uid in used) {
+    const [cores, mebibytes, seats] = used[uid] as Taken[string]
+    vms += 1
+    cpu += cores
+    memoryMiB += mebibytes
+    macos += seats
+  }
+  return { vms, cpu, memoryMiB, macos }
+}
+
+export const taken = ({ cpu, memoryMiB, macos }: Amounts): Taken[string] => [cpu, memoryMiB, macos]
+
+/** What limits does this pass; in the order in which people set them. */
+export function excesses(limits: Limits, used: Totals, { cpu, memoryMiB, macos }: Amounts): Excess[] {
+  const requested: Totals = { vms: 1, cpu, memoryMiB, macos }
+  return resources.flatMap((resource) => {
+    const limit = limits[resource]
+    const isOver = limit !== undefined && requested[resource] > 0 && used[resource] + requested[resource] > limit
+    return isOver ? [{ resource, limit, used: used[resource], requested: requested[resource] }] : []
+  })
+}
+
+export const isLimited = (limits: Limits): boolean => resources.some((resource) => limits[resource] !== undefined)
+
+interface Admission {
+  /** What the record shall have: undefined where it has all of them already. */
+  readonly used: Taken | undefined
+  /** Why these were not admitted, by uid. */
+  readonly refused: ReadonlyMap<string, Excess>
+}
+
+/** In their order, each that fits beside those before it. One that is there already stays, with what it takes now. */
+export function admit(
+  { limits, used }: Quota,
+  wanted: readonly (readonly [uid: string, amounts: Amounts])[],
+): Admission {
+  const added: Record<string, Taken[string]> = {}
+  const refused = new Map<string, Excess>()
+  let total = totalOf(used)
+  for (const [uid, amounts] of wanted) {
+    const before = used[uid]
+    const others = before ? without(total, before) : total
+    const [excess] = excesses(limits, others, amounts)
+    if (excess) {
+      refused.set(uid, excess)
+      continue
+    }
+    total = plus(others, amounts)
+    if (before?.join() !== taken(amounts).join()) added[uid] = taken(amounts)
+  }
+  return { used: Object.keys(added).length > 0 ? { ...used, ...added } : undefined, refused }
+}
+
+const without = (sum: Totals, [cpu, memoryMiB, macos]: Taken[string]): Totals => ({
+  vms: sum.vms - 1,
+  cpu: sum.cpu - cpu,
+  memoryMiB: sum.memoryMiB - memoryMiB,
+  macos: sum.macos - macos,
+})
+
+/**
+ * What a VM takes at least, before a node is chosen: memory by itself and guests that nobody knows of depend on the node.
+ */
+export const leastAmounts = ({ cpu, memoryMiB, os }: Pick<Demand, 'cpu' | 'memoryMiB' | 'os'>): Amounts => ({
+  cpu,
+  memoryMiB,
+  macos: os === 'macos' ? 1 : 0,
+})
+
+interface Words {
+  /** As a person sets it. */
+  readonly field: string
+  amount(value: number): string
+  /** What follows two amounts: "3 of 4 VMs". */
+  readonly noun: string
+}
+const words: Readonly<Record<Resource, Words>> = {
+  vms: { field: 'vms', amount: String, noun: 'VMs' },
+  cpu: { field: 'cpu', amount: String, noun: 'cores' },
+  memoryMiB: { field: 'memory', amount: memorySize, noun: 'memory' },
+  macos: { field: 'macos', amount: String, noun: 'macOS seats' },
+}
+export const resources = Object.keys(words) as Resource[]
+
+/** "Quota of svc-ios reached: 38 of 40 cores in use; 4 requested" */
+export function excessText(namespace: string, { resource, limit, used, requested }: Excess): string {
+  const { amount, noun } = words[resource]
+  const asked = resource === 'vms' || resource === 'macos' ? '' : `; ${amount(requested)} requested`
+  return `Quota of ${namespace} reached: ${amount(used)} of ${amount(limit)} ${noun} in use${asked}`
+}
+
+/** Limits below what is in use, each with the field that has it. */
+export const tooLow = (limits: Limits, used: Totals): { readonly field: string; readonly message: string }[] =>
+  resources.flatMap((resource) => {
+    const limit = limits[resource]
+    const { field, amount, noun } = words[resource]
+    if (limit === undefined || used[resource] <= limit) return []
+    return [
+      { field, message: `${field} is below use: ${amount(used[resource])} ${noun} in use, limit ${amount(limit)}` },
+    ]
+  })

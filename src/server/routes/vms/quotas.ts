@@ -1,0 +1,143 @@
+// Handlers of quotas. Setting one counts what is there and holds it against the limits in the same compare-and-set.
+import { ApiError, invalid } from '../../../api/errors.ts'
+import type * as api from '../../../api/vms/quotas.ts'
+import { displayName } from '../../../auth/principal.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import {
+  isLimited,
+  type Limits,
+  nothing,
+  plus,
+  type Taken,
+  type Totals,
+  taken,
+  tooLow,
+  totalOf,
+} from '../../../rules/queue/quota.ts'
+import { amountsOf, capacityIn, shareOf, usageByOwner } from '../../../rules/queue/shares.ts'
+import { askedMemoryMiB } from '../../../rules/sizes.ts'
+import type { Collections } from '../../../store/records/collections.ts'
+import type { NodeRecord, QuotaRecord, VmRecord } from '../../../store/records/fleet-records.ts'
+import { quotaKey, quotaOf } from '../../../store/records/quotas.ts'
+import { holdsQuota, isDeleted } from '../../../store/records/vms.ts'
+import { checkNamespace } from '../../gate/namespace.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+
+const kind = 'quotas'
+
+interface QuotaServices {
+  readonly collections: Collections
+}
+
+export function quotas(services: QuotaServices): HandlersOf<typeof api> {
+  const { collections } = services
+  const nodeOf = (name: string): NodeRecord | undefined => collections.nodes.get('', name)?.value
+  const vmsIn = (namespace: string): readonly VmRecord[] => collections.vms.list(namespace).map(({ value }) => value)
+
+  function shown(namespace: string): api.Quota {
+    const quota = quotaOf(collections, namespace)?.value
+    const vms = vmsIn(namespace).filter(holdsQuota)
+    const usage = usageByOwner(vms, nodeOf)
+    const waiting = new Map<string, number>()
+    for (const vm of vms) if (!vm.place && !isDeleted(vm)) waiting.set(vm.owner, (waiting.get(vm.owner) ?? 0) + 1)
+    const total = capacityIn(
+      namespace,
+      collections.nodes.list().map(({ value }) => value),
+    )
+    const weights = quota?.weights ?? {}
+    const names = new Set([...usage.keys(), ...waiting.keys(), ...Object.keys(weights)])
+    const owners = [...names].map((owner) => {
+      const used = usage.get(owner) ?? nothing
+      const weight = weights[owner] ?? 1
+      const share = Number(shareOf(used, total, weight).toFixed(4))
+      return { owner, weight, share, used: shownUse(used), waiting: waiting.get(owner) ?? 0 }
+    })
+    const all = quota && isLimited(quota.limits) ? totalOf(quota.used) : sumOf(vms, nodeOf)
+    return {
+      namespace,
+      limits: shownLimits(quota?.limits ?? {}),
+      used: shownUse(all),
+      owners: owners.sort((a, b) => a.share - b.share || (a.owner < b.owner ? -1 : 1)),
+      ...(quota && { updatedAt: quota.updatedAt, updatedBy: quota.updatedBy }),
+    }
+  }
+
+  return {
+    getQuota({ params: { namespace } }) {
+      checkNamespace(services, namespace)
+      return shown(namespace)
+    },
+
+    async setQuota({ params: { namespace }, body, principal, now }) {
+      if (Object.keys(body).length === 0) throw nothingToSet()
+      checkNamespace(services, namespace)
+      await collections.quotas.change(quotaKey(collections, namespace), (record): QuotaRecord | null => {
+        const limits = limitsWith(record?.limits ?? {}, body)
+        const weights = weightsWith(record?.weights ?? {}, body.weights ?? {})
+        if (!isLimited(limits) && Object.keys(weights).length === 0) return null
+        // What has a node counts from the first limit on, also where nothing was counted before.
+        const used = isLimited(limits) ? { ...takenBy(vmsIn(namespace), nodeOf), ...record?.used } : {}
+        const problems = tooLow(limits, totalOf(used))
+        if (problems.length > 0) throw belowUse(namespace, problems)
+        return { limits, weights, used, updatedAt: timestamp(now), updatedBy: displayName(principal) }
+      })
+      // One that was deleted meanwhile keeps no quota.
+      checkNamespace(services, namespace)
+      return shown(namespace)
+    },
+  }
+}
+
+type NodeOf = (name: string) => NodeRecord | undefined
+
+const takenBy = (vms: readonly VmRecord[], nodeOf: NodeOf): Taken =>
+  Object.fromEntries(
+    vms.filter(holdsQuota).flatMap((vm) => {
+      const amounts = amountsOf(vm, nodeOf)
+      return amounts ? [[vm.uid, taken(amounts)]] : []
+    }),
+  )
+
+const sumOf = (vms: readonly VmRecord[], nodeOf: NodeOf): Totals =>
+  vms.reduce((sum, vm) => {
+    const amounts = amountsOf(vm, nodeOf)
+    return amounts ? plus(sum, amounts) : sum
+  }, nothing)
+
+/** What is not named stays. A limit that is both set and removed is set. */
+function limitsWith(
+  limits: Limits,
+  { vms, cpu, memory, macos, unlimited = [] }: api.QuotaInput,
+): QuotaRecord['limits'] {
+  const removed = new Set<string>(unlimited.map((name) => (name === 'memory' ? 'memoryMiB' : name)))
+  const asked = { vms, cpu, memoryMiB: memory === undefined ? undefined : askedMemoryMiB(memory), macos }
+  const kept = Object.entries(limits).filter(([name]) => !removed.has(name))
+  return Object.fromEntries([...kept, ...Object.entries(asked).filter(([, value]) => value !== undefined)])
+}
+
+const weightsWith = (weights: QuotaRecord['weights'], asked: QuotaRecord['weights']): QuotaRecord['weights'] =>
+  Object.fromEntries(Object.entries({ ...weights, ...asked }).filter(([, weight]) => weight !== 1))
+
+const gib = (mebibytes: number): number => Number((mebibytes / 1_024).toFixed(2))
+
+const shownUse = ({ vms, cpu, memoryMiB, macos }: Totals): api.QuotaUse => ({ vms, cpu, memory: gib(memoryMiB), macos })
+
+const shownLimits = ({ vms, cpu, memoryMiB, macos }: Limits): api.QuotaLimits => ({
+  ...(vms !== undefined && { vms }),
+  ...(cpu !== undefined && { cpu }),
+  ...(memoryMiB !== undefined && { memory: gib(memoryMiB) }),
+  ...(macos !== undefined && { macos }),
+})
+
+const nothingToSet = (): ApiError =>
+  new ApiError('BadRequest', 'Specify a limit or a weight', { kind, hint: 'For example {"vms": 20, "cpu": 80}' })
+
+const belowUse = (
+  namespace: string,
+  problems: readonly { readonly field: string; readonly message: string }[],
+): ApiError =>
+  invalid(
+    kind,
+    problems.map(({ field, message }) => ({ field, reason: 'FieldValueInvalid', message })),
+    `Delete VMs first, or set a higher limit. Run svc3 quota show -n ${namespace} to see what is in use`,
+  )

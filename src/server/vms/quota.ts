@@ -1,0 +1,35 @@
+// The quota of a namespace, for requests that do not wait for it: they take what they need before their VM is there.
+import { ApiError } from '../../api/errors.ts'
+import { type Amounts, admit, excessText, isLimited } from '../../rules/queue/quota.ts'
+import { amountsOn } from '../../rules/queue/shares.ts'
+import { automaticMemoryMiB } from '../../rules/sizes.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { quotaKey, quotaOf } from '../../store/records/quotas.ts'
+
+/** Takes it by one compare-and-set, or refuses. A crash before the VM is there: the next sweeps give it back. */
+export async function takeQuota(collections: Collections, vm: VmRecord): Promise<void> {
+  const { namespace, uid, name } = vm
+  if (!isLimited(quotaOf(collections, namespace)?.value.limits ?? {})) return
+  const amounts = mostAmounts(collections, vm)
+  await collections.quotas.change(quotaKey(collections, namespace), (record) => {
+    if (!record) return undefined
+    const { used, refused } = admit(record, [[uid, amounts]])
+    const excess = refused.get(uid)
+    if (excess)
+      throw new ApiError('Forbidden', `Forbidden: ${excessText(namespace, excess)}`, {
+        kind: 'vms',
+        name,
+        hint: `Delete a VM, or deploy without onQuota=refuse to wait. Run svc3 quota show -n ${namespace} to see what is in use`,
+      })
+    return used && { ...record, used }
+  })
+}
+
+/** On whichever node it comes to; the scheduler writes the exact amounts. */
+function mostAmounts({ nodes }: Collections, { namespace, shape: { cpu, memoryMiB }, os }: VmRecord): Amounts {
+  const own = nodes.list().flatMap(({ value }) => (value.namespace === namespace ? (value.report ?? []) : []))
+  const most = Math.max(0, ...own.map((report) => automaticMemoryMiB(cpu, report)))
+  const mac = own.find(({ maxMacosVms }) => maxMacosVms !== undefined)
+  return amountsOn(mac, { cpu, memoryMiB: memoryMiB === 0 ? most : memoryMiB, os })
+}
