@@ -13,7 +13,7 @@ const block = 65_536
 
 export async function runLayered(
   architecture: 'amd64' | 'arm64',
-  options: Pick<ModelRun, 'steps' | 'killEvery' | 'tell'>,
+  options: Pick<ModelRun, 'steps' | 'withinMs' | 'killEvery' | 'tell'>,
 ): Promise<Done> {
   await using world = await layeredWorld(architecture)
   const disk = Buffer.alloc(40 * block)

@@ -19,6 +19,8 @@ export interface ModelRun {
   /** Names the seed, which makes the same acts and kills again. */
   readonly tell: (text: string) => void
   readonly steps: number
+  /** No step begins later than this; without it, however long they take. */
+  readonly withinMs?: number
   /** VMs that are worked on at the same time. */
   readonly slots: number
   readonly disk: Buffer
@@ -102,6 +104,7 @@ class Runner {
   /** Images that are there from the start. */
   readonly #builtIn: string[] = []
   readonly #count = { steps: 0, refused: 0, kills: 0, checks: 0 }
+  #endMs = Infinity
   #isFailed = false
 
   constructor(run: ModelRun, random: Random, log: string[]) {
@@ -113,8 +116,9 @@ class Runner {
 
   async go(): Promise<Done> {
     await this.#prepare()
+    this.#endMs = performance.now() + (this.#run.withinMs ?? Infinity)
     const { steps, between, slots } = this.#run
-    while (this.#count.steps < steps) {
+    while (this.#count.steps < steps && !this.#isLate) {
       const share = Math.ceil(Math.min(between, steps - this.#count.steps) / slots)
       const killing = new AbortController()
       const kills = this.#kill(killing.signal)
@@ -128,6 +132,10 @@ class Runner {
     }
     await this.#end()
     return this.#count
+  }
+
+  get #isLate(): boolean {
+    return performance.now() > this.#endMs
   }
 
   #note(text: string): void {
@@ -185,7 +193,7 @@ class Runner {
   // ---- acts
 
   async #work(slot: Slot, steps: number): Promise<void> {
-    for (let n = 0; n < steps && !this.#isFailed; n++)
+    for (let n = 0; n < steps && !this.#isFailed && !this.#isLate; n++)
       try {
         const act = this.#choose(slot)
         await this.#perform(slot, act)
