@@ -44,11 +44,16 @@ export class Horizon {
       // What a view has here, the store has had: nobody needs to ask, and without a quorum nobody could.
       if (compareRevs(this.rev, rev) < 0 && compareRevs(await this.#newest(signal), rev) < 0) return false
       await this.#store.reached(rev, signal)
-      await Promise.all(this.#views.map((view) => view.reached(rev, signal)))
+      await this.shown(rev, signal)
       return true
     } catch (cause) {
       throw new StoreError('Unavailable', `This server has not seen revision ${rev} yet`, { cause })
     }
+  }
+
+  /** Resolves when every view has what the store handed over up to there. */
+  async shown(rev: Rev, signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#views.map((view) => view.reached(rev, signal)))
   }
 
   /** Resolves when everything that was written before, by whichever server, is seen here. Throws Unavailable. */

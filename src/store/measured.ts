@@ -1,7 +1,7 @@
 // A store that tells how long each call took, for metrics. Watches pass through: they last as long as their reader.
 import { type Store, StoreError, type StoreFault } from './store.ts'
 
-type StoreOperation = Exclude<keyof Store, 'watch' | 'reached' | 'close'>
+type StoreOperation = Exclude<keyof Store, 'watch' | 'reached' | 'close' | 'exchange'>
 type StoreOutcome = 'ok' | StoreFault | 'error'
 type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcome) => void
 
@@ -27,6 +27,7 @@ export function measured(store: Store, observe: Observe): Store {
     health: () => timed('health', () => store.health()),
     watch: (...watched) => store.watch(...watched),
     reached: (rev, signal) => store.reached(rev, signal),
+    ...(store.exchange && { exchange: store.exchange }),
     failed: store.failed,
     close: () => store.close(),
   }

@@ -44,6 +44,25 @@ export interface WatchOptions {
   readonly isPrompt?: boolean
 }
 
+/** Changes that were committed, and the revision that they lead to. */
+export interface Span {
+  readonly changes: readonly Change[]
+  readonly rev: Rev
+}
+
+/**
+ * How processes that share a store, when none of them reaches it, come to know the same: a change that one of them was
+ * handed is committed, whether or not the store lived to hand it to the others.
+ */
+export interface Exchange {
+  /** Every change up to here was handed to this process. */
+  told(): Rev
+  /** Every change after `rev` that this process was handed; undefined when it does not remember that far back. */
+  changesAfter(rev: Rev): Span | undefined
+  /** Takes over what another process was handed, from `after` on. What is known here already is passed over. */
+  learn(after: Rev, span: Span): void
+}
+
 export interface Store {
   /** The current entry, including every write acknowledged before the call. Here and in `list`: Damaged, never less. */
   get(key: string): Promise<Entry | undefined>
@@ -76,6 +95,8 @@ export interface Store {
    * for a revision that this store has not reached anywhere, Unavailable when it cannot be told in time.
    */
   reached(rev: Rev, signal: AbortSignal): Promise<void>
+  /** Only where several processes share the store. */
+  readonly exchange?: Exchange
   /** Forgets changes up to `rev`; entries stay. */
   compact(rev: Rev): Promise<void>
   health(): Promise<Health>

@@ -71,14 +71,22 @@ export const tellRevision = operation({
   id: 'tellRevision',
   noun,
   isUnpublished: true,
-  method: 'GET',
+  isIdempotent: true,
+  method: 'POST',
   path: `${path}/revision`,
   allow: 'server',
   status: 200,
-  summary: 'Say at which revision the store is now, if it answers this server',
-  response: t.Object({ rev: t.Optional(t.String()) }),
+  summary: 'Say at which revision the store is now; if it does not answer, what this server was handed of it',
+  body: t.Object({ after: t.String({ maxLength: 20, description: 'What the other server was handed ends here' }) }),
+  response: t.Object({
+    rev: t.String(),
+    isAway: t.Boolean({ description: 'Whether the store does not answer this server: the revision is its own then' }),
+    changes: t.Optional(
+      t.Array(t.Unknown(), { description: 'All between the two; missing when this server does not remember that far' }),
+    ),
+  }),
   refuses: [],
-  example: { response: { rev: '4711' } },
+  example: { body: { after: '4710' }, response: { rev: '4711', isAway: false } },
 })
 
 export const openServerTunnel = operation({

@@ -42,6 +42,8 @@ export class ServerRefused extends Error {
 
 const callMs = 5_000
 const connectMs = 3_000
+/** Calls have a time of their own; this only ends what is left of one. */
+const callConnectMs = 15_000
 const tokenMs = 60_000
 const largestAnswerBytes = 4 * 2 ** 20
 
@@ -55,7 +57,7 @@ export class ServerCalls {
     this.#agent = new https.Agent({ keepAlive: true, maxSockets: 32 })
     this.#agent.createConnection = (target, callback) => {
       const { host = '', port } = target as { host?: string; port?: number | string }
-      this.#connect(host, Number(port)).then(
+      this.#connect(host, Number(port), callConnectMs).then(
         (socket) => callback?.(null, socket),
         (error: Error) => callback?.(error, undefined as unknown as Duplex),
       )
@@ -73,10 +75,14 @@ export class ServerCalls {
     const response = await this.open(internalUrl, operation.method, operation.path, JSON.stringify(body), signal)
     const chunks: Buffer[] = []
     let bytes = 0
-    for await (const chunk of response) {
-      bytes += (chunk as Buffer).length
-      if (bytes > largestAnswerBytes) throw new ServerRefused(413, internalUrl)
-      chunks.push(chunk as Buffer)
+    try {
+      for await (const chunk of response) {
+        bytes += (chunk as Buffer).length
+        if (bytes > largestAnswerBytes) throw new ServerRefused(413, internalUrl)
+        chunks.push(chunk as Buffer)
+      }
+    } catch (error) {
+      throw error instanceof ServerRefused ? error : unreachable(internalUrl, error as Error)
     }
     return JSON.parse(Buffer.concat(chunks).toString()) as ResponseOf<O>
   }

@@ -6,6 +6,12 @@ import type { ServerRecord } from '../../store/records/server-records.ts'
 import { ServerRefused, ServerUnreachable } from './server-calls.ts'
 import { StalenessGuard } from './staleness-guard.ts'
 
+interface Told {
+  readonly rev: string
+  readonly isAway: boolean
+  readonly changes?: readonly unknown[]
+}
+
 const other = { id: 'other', internalUrl: 'https://other.example.com' } as ServerRecord
 
 function watched({ others = [other] as readonly ServerRecord[] } = {}) {
@@ -13,7 +19,10 @@ function watched({ others = [other] as readonly ServerRecord[] } = {}) {
     nowMs: 10_000,
     currentMs: 10_000,
     isCurrent: true,
-    answer: async (): Promise<{ rev?: string }> => ({}),
+    answer: async (): Promise<Told> => ({ rev: '99', isAway: true, changes: [] }),
+    told: '99',
+    learnt: [] as unknown[],
+    current: undefined as (() => Promise<void>) | undefined,
   }
   const staleness = new StalenessGuard({
     servers: {
@@ -22,7 +31,18 @@ function watched({ others = [other] as readonly ServerRecord[] } = {}) {
         return world.currentMs
       },
     },
-    horizon: { rev: '99', current: () => (world.isCurrent ? Promise.resolve() : Promise.reject(new Error('blind'))) },
+    horizon: {
+      current: () => world.current?.() ?? (world.isCurrent ? Promise.resolve() : Promise.reject(new Error('blind'))),
+      shown: async () => undefined,
+    },
+    exchange: {
+      told: () => world.told,
+      changesAfter: () => undefined,
+      learn: (_after, { changes, rev }) => {
+        world.learnt.push(...changes)
+        world.told = rev
+      },
+    },
     calls: { call: (() => world.answer()) as never },
     log: silentLog,
     nowMs: () => world.nowMs,
@@ -40,7 +60,7 @@ function watched({ others = [other] as readonly ServerRecord[] } = {}) {
 test('a server whose writes come back sees', async () => {
   const { world, staleness, pass } = watched()
   world.isCurrent = false
-  world.answer = async () => ({ rev: '100' })
+  world.answer = async () => ({ rev: '100', isAway: false })
   for (let second = 0; second < 10; second++) {
     world.currentMs = world.nowMs
     await pass(1)
@@ -52,7 +72,7 @@ test('one that does not, while another is further, answers nothing within five s
   const { world, staleness, pass } = watched()
   await pass(1)
   world.isCurrent = false
-  world.answer = async () => ({ rev: '100' })
+  world.answer = async () => ({ rev: '100', isAway: false })
   const { lost } = staleness
   await pass(2.5)
   assert.equal(staleness.isStale, true)
@@ -66,7 +86,11 @@ test('one that does not, while another is further, answers nothing within five s
 })
 
 test('where nobody sees more, all go on', async () => {
-  for (const answer of [{}, { rev: '99' }, { rev: '98' }]) {
+  for (const answer of [
+    { rev: '99', isAway: true, changes: [] },
+    { rev: '99', isAway: false },
+    { rev: '98', isAway: true },
+  ]) {
     const { world, staleness, pass } = watched()
     await pass(1)
     world.isCurrent = false
@@ -105,22 +129,67 @@ test('one that cannot be asked may see more', async () => {
     await pass(3)
     assert.equal(staleness.isStale, true, error.message)
     // Now it says that it does not.
-    world.answer = async () => ({})
+    world.answer = async () => ({ rev: '99', isAway: true, changes: [] })
     await pass(0.5)
     assert.equal(staleness.isStale, false)
   }
 })
 
-test('a process that stood still is given its time anew', async () => {
+test('where the store is away, a server learns what another was handed, and reads on; one that does not remember is ahead', async () => {
   const { world, staleness, pass } = watched()
   await pass(1)
   world.isCurrent = false
-  world.answer = async () => ({ rev: '100' })
-  for (let pause = 0; pause < 5; pause++) {
-    world.nowMs += 10_000
-    await pass(2)
-    assert.equal(staleness.isStale, false)
-  }
-  await pass(2)
+  world.answer = async () => ({ rev: '101', isAway: true, changes: ['100', '101'] })
+  await pass(60)
+  assert.deepEqual([staleness.isStale, world.told, world.learnt], [false, '101', ['100', '101']])
+  world.answer = async () => ({ rev: '102', isAway: true })
+  await pass(1)
   assert.equal(staleness.isStale, true)
+})
+
+test('while another server has not said whether it knows more, nothing is decided, and what has waited five seconds waits on', async () => {
+  for (const last of [undefined, new ServerUnreachable('silent')]) {
+    const { world, staleness, pass } = watched()
+    await pass(1)
+    world.isCurrent = false
+    const slow = Promise.withResolvers<Told>()
+    world.answer = () => slow.promise
+    world.nowMs += 3_000
+    const looking = staleness.look()
+    assert.equal(staleness.undecided, undefined, 'what was all there is three seconds ago')
+    world.nowMs += 6_000
+    const { undecided } = staleness
+    assert.ok(undecided)
+    assert.equal(staleness.isStale, false)
+    if (last) slow.reject(last)
+    else slow.resolve({ rev: '99', isAway: true, changes: [] })
+    await undecided
+    await looking
+    assert.deepEqual([staleness.isStale, staleness.readAgeSeconds], [last !== undefined, 10])
+  }
+})
+
+test('a process that stood still answers nothing before it has looked', async () => {
+  const { world, staleness, pass } = watched()
+  await pass(1)
+  world.nowMs += 60_000
+  const { undecided } = staleness
+  assert.ok(undecided)
+  await staleness.look()
+  await undecided
+  assert.equal(staleness.isStale, false)
+  assert.equal(staleness.undecided, undefined)
+})
+
+test('a store that answers late, while another server says nothing, is enough', async () => {
+  const { world, staleness, pass } = watched()
+  await pass(1)
+  const late = Promise.withResolvers<void>()
+  world.current = () => late.promise
+  world.answer = () => new Promise(() => undefined)
+  world.nowMs += 3_000
+  const looking = staleness.look()
+  setTimeout(late.resolve, 1_700)
+  await looking
+  assert.deepEqual([staleness.isStale, staleness.readAgeSeconds], [false, undefined])
 })

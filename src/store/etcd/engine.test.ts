@@ -302,6 +302,52 @@ describe('damaged records', () => {
   })
 })
 
+it('a store that is cut off from etcd learns from another what that was handed, and has everything once when it is back', async () => {
+  const prefix = newPrefix()
+  const options = { recentChanges: 10 }
+  await using stores = new AsyncDisposableStack()
+  const well = stores.adopt(await direct(prefix, options), (store) => store.close())
+  const cut = stores.adopt(await proxied(prefix, options), (store) => store.close())
+  const { rev: start } = await well.list('')
+  const first = await well.create('/vms/a', 1)
+  await collectTo(cut, '/', start, first.rev)
+  const exchange = cut.exchange ?? assert.fail()
+  const stop = new AbortController()
+  const seen: unknown[] = []
+  const following = (async () => {
+    for await (const batch of cut.watch('/', start, stop.signal))
+      if (!('type' in batch)) seen.push(...batch.map((change) => [change.type, changeRev(change)]))
+  })()
+  stores.defer(async () => {
+    stop.abort()
+    await following
+  })
+  proxy.close()
+  stores.defer(async () => proxy.open())
+  const second = await well.update('/vms/a', 2, first.rev)
+  const third = await well.delete('/vms/a', second.rev)
+  await collectTo(well, '/', start, third)
+  const after = exchange.told()
+  const span = well.exchange?.changesAfter(after) ?? assert.fail()
+  // Over the wire; and what came before another answer is passed over.
+  for (let time = 0; time < 2; time++) exchange.learn(after, JSON.parse(JSON.stringify(span)))
+  assert.equal(exchange.told(), third)
+  const all = [
+    ['put', first.rev],
+    ['put', second.rev],
+    ['delete', third],
+  ]
+  await eventually(() => assert.deepEqual(seen, all))
+  // A gap is not learnt over.
+  exchange.learn(String(Number(third) + 5), { changes: [], rev: String(Number(third) + 9) })
+  assert.equal(exchange.told(), third)
+  proxy.open()
+  const fourth = await well.create('/vms/b', 1)
+  await eventually(() => assert.deepEqual(seen, [...all, ['put', fourth.rev]]), 20_000)
+  for (let n = 0; n < 12; n++) await well.create(`/vms/more-${n}`, n)
+  await eventually(() => assert.equal(well.exchange?.changesAfter(after), undefined), 20_000)
+})
+
 it('a store on etcd gives up when revisions go back, and not while they stay', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const store = await direct(newPrefix())

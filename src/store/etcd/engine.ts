@@ -7,7 +7,9 @@ import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
   type Change,
+  changeRev,
   type Entry,
+  type Exchange,
   type Health,
   type Json,
   type Page,
@@ -183,6 +185,26 @@ class EtcdStore implements Store {
     if (!(this.#layout.revision(rev) <= this.#follower.revision)) await this.#catchUp(rev, signal)
     signal.throwIfAborted()
     this.#feed.assertReached(rev)
+  }
+
+  readonly exchange: Exchange = {
+    told: () => this.#layout.rev(this.#follower.revision),
+    changesAfter: (after) => {
+      const from = this.#layout.revision(after)
+      if (!(from >= this.#recent.since)) return undefined
+      return { changes: this.#recent.after(from, ''), rev: this.exchange.told() }
+    },
+    learn: (after, { changes, rev }) => {
+      const from = this.#follower.revision
+      const isJoined = this.#layout.revision(after) <= from
+      if (!isJoined || !(this.#layout.revision(rev) > from) || this.#closing) return
+      const fresh = changes.filter((change) => this.#layout.revision(changeRev(change)) > from)
+      for (const change of fresh)
+        this.#recent.push(change, this.#layout.revision(changeRev(change)), JSON.stringify(change).length)
+      this.#feed.publish(fresh, rev)
+      this.#follower.advance(this.#layout.revision(rev))
+      this.#feed.assertReached(rev)
+    },
   }
 
   async compact(rev: Rev): Promise<void> {

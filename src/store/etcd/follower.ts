@@ -1,7 +1,7 @@
 // The one watch on etcd that feeds the store, kept up across members, failures and compaction.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EtcdClient } from './client.ts'
-import type { Range } from './protocol.ts'
+import type { Range, WatchEvent } from './protocol.ts'
 import { type Deliver, readWatch } from './watch.ts'
 
 interface FollowerOptions {
@@ -74,8 +74,10 @@ export class Follower {
       failures = 0
       // A member that is behind the others may report progress that is behind ours.
       if (revision <= this.#revision) return
-      this.#options.deliver(events, revision)
-      this.#advance(revision)
+      // Some may have been learnt from another server.
+      const isNew = (event: WatchEvent): boolean => event.kv.modRevision > this.#revision
+      this.#options.deliver(events.every(isNew) ? events : events.filter(isNew), revision)
+      this.advance(revision)
     }
     for (; !signal.aborted; failures++) {
       const end = await readWatch(client, range, this.#revision + 1, signal, receive)
@@ -90,13 +92,14 @@ export class Follower {
     try {
       const revision = await this.#options.newest()
       this.#options.skipped(revision)
-      this.#advance(revision)
+      this.advance(revision)
     } catch (error) {
       this.#trouble = error instanceof Error ? error.message : String(error)
     }
   }
 
-  #advance(revision: number): void {
+  /** Every change up to there has been delivered, by this watch or otherwise: it goes on from there. */
+  advance(revision: number): void {
     this.#revision = revision
     for (const waiter of this.#waiters) if (waiter.revision <= revision) waiter.resolve()
   }

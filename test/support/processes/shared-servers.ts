@@ -31,7 +31,12 @@ interface Asked {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export async function startShared(options: EtcdClusterOptions = {}): Promise<SharedServers> {
+interface SharedOptions extends EtcdClusterOptions {
+  /** What the servers say. Silent unless a test wants its log to tell why. */
+  readonly logLevel?: 'warn'
+}
+
+export async function startShared({ logLevel, ...options }: SharedOptions = {}): Promise<SharedServers> {
   const etcd = await startEtcd(options)
   const cleanup = new AsyncDisposableStack()
   cleanup.use(etcd)
@@ -40,7 +45,7 @@ export async function startShared(options: EtcdClusterOptions = {}): Promise<Sha
   const folder = async (): Promise<string> => {
     const made = await makeFolder()
     cleanup.defer(() => fs.rm(made, { recursive: true, force: true }))
-    await fs.writeFile(`${made}/config.json`, JSON.stringify({ logLevel: 'silent' }))
+    await fs.writeFile(`${made}/config.json`, JSON.stringify({ logLevel: logLevel ?? 'silent' }))
     return made
   }
   return {

@@ -10,11 +10,16 @@ const patienceMs = 60_000
 /** Longer than a server takes that is cut off, to notice and to ask the others. */
 const watchedMs = 9_000
 const everyMs = 300
+/** What was read last was so old at most when the members were killed. */
+const agesBeforeS = 10
+/** It gives up after 3 s; the rest is the machine's. */
+const refusedMs = 10_000
 
 /** `round` chooses which member survives. Servers and members are new: nothing of an earlier round helps. */
 export async function loseQuorum(round: number): Promise<void> {
-  await using shared = await startShared({ size: 3 })
-  const planes = await Promise.all([0, 1, 2].map(() => shared.start()))
+  await using shared = await startShared({ size: 3, logLevel: 'warn' })
+  // As a supervisor does it: on a machine this busy etcd may not answer in time for a start.
+  const planes = await Promise.all([0, 1, 2].map(() => eventually(() => shared.start(), patienceMs)))
   const [first] = planes as [ControlPlane]
   const token = await adminToken(first)
   const survivor = round % 3
@@ -48,26 +53,28 @@ export async function loseQuorum(round: number): Promise<void> {
   const read = async (plane: ControlPlane): Promise<void> => {
     const known = seen.get(plane)
     for (const headers of [{}, known === undefined ? {} : { 'svc3-revision': known }]) {
+      const askedMs = performance.now()
       const answer = await ask(plane, 'GET', accounts, { token, headers })
       const seconds = ((performance.now() - killedMs) / 1_000).toFixed(1)
       assert.equal(answer.status, 200, `after ${seconds} s: ${await answer.clone().text()}`)
       await answer.text()
       seen.set(plane, answer.headers.get('svc3-revision') ?? '')
       const age = answer.headers.get('svc3-read-age')
-      if (performance.now() - killedMs > watchedMs - 2_000)
-        assert.ok(Number(age) >= 4 && Number(age) <= Number(seconds) + 4, `age ${age} after ${seconds} s`)
+      if (askedMs - killedMs > watchedMs - 2_000)
+        assert.ok(Number(age) >= 4 && Number(age) <= Number(seconds) + agesBeforeS, `age ${age} after ${seconds} s`)
     }
   }
   while (performance.now() - killedMs < watchedMs) {
     await Promise.all(planes.map(read))
     await sleep(everyMs)
   }
+  assert.equal(new Set(seen.values()).size, 1, `all know the same: ${[...seen.values()].join()}`)
   for (const plane of planes) {
     // Whoever has seen more elsewhere is not shown less.
     const further = { 'svc3-revision': String(Number(seen.get(plane)) + 1_000) }
     const askedMs = performance.now()
     const refused = await ask(plane, 'GET', accounts, { token, headers: further })
-    assert.ok(performance.now() - askedMs < 6_000, 'a read that cannot be promised is refused after 3 s')
+    assert.ok(performance.now() - askedMs < refusedMs, 'a read that cannot be promised is refused after 3 s')
     assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'], await refused.text())
     const ready = await fetch(`${plane.localUrl}/readyz`)
     assert.deepEqual([ready.status, /changes are refused/.test(await ready.text())], [200, true])

@@ -5,7 +5,7 @@ import type * as api from '../../../api/nodes/servers.ts'
 import type { ContentStore } from '../../../images/content/content.ts'
 import { digestPattern } from '../../../images/format/format.ts'
 import { currentRev } from '../../../store/records/caught-up.ts'
-import type { Store } from '../../../store/store.ts'
+import { type Store, zeroRev } from '../../../store/store.ts'
 import type { Growth } from '../../nodes/desired.ts'
 import type { Fleet } from '../../nodes/fleet.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
@@ -41,10 +41,12 @@ export function servers(services: ServerServices): HandlersOf<typeof api> {
       return {}
     },
 
-    async tellRevision() {
+    async tellRevision({ body: { after } }) {
       const late = sleep(storeMs, undefined, { ref: false })
       const rev = await Promise.race([currentRev(store), late]).catch(() => undefined)
-      return rev === undefined ? {} : { rev }
+      if (rev !== undefined) return { rev, isAway: false }
+      const changes = store.exchange?.changesAfter(after)?.changes
+      return { rev: store.exchange?.told() ?? zeroRev, isAway: true, ...(changes && { changes: [...changes] }) }
     },
 
     openServerTunnel: ({ params: { node, tunnel } }) => tunnels.answer(node, tunnel),

@@ -11,6 +11,7 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Certificates } from '../../tls/certificates.ts'
 
 const alive = { status: 'ok', message: 'alive' }
+const storeFailed = 'The store failed: restart svc3'
 
 interface SelfServices {
   readonly collections: Collections
@@ -43,18 +44,21 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
     }),
     async getHealth() {
       const failure = await Promise.race([services.store.failed, undefined])
-      return failure ? new Answer(503, { status: 'failing', message: 'The store failed: restart svc3' }) : alive
+      return failure ? new Answer(503, { status: 'failing', message: storeFailed }) : alive
     },
     async getReadiness() {
       if (services.stopping.aborted)
         return new Answer(503, { status: 'stopping', message: 'The server is shutting down' })
       if (services.staleness?.isStale) return new Answer(503, { status: 'failing', message: staleRefusal().message })
-      // The store is away for all servers: without readiness none would be left to read from.
-      if (services.staleness?.readAgeSeconds !== undefined)
-        return { status: 'ok', message: 'ready for reading; the store does not answer, and changes are refused' }
-      const health = [await services.store.health(), ...viewsOf(services.collections).map((view) => view.health())]
-      const message = health.find(({ ok }) => !ok)?.message
-      if (message !== undefined) return new Answer(503, { status: 'failing', message })
+      const failure = await Promise.race([services.store.failed, undefined])
+      if (failure) return new Answer(503, { status: 'failing', message: storeFailed })
+      const isAway = services.staleness?.readAgeSeconds !== undefined
+      // A view that could not be read again has the state of then, as all have while the store is away.
+      const behind = isAway ? undefined : viewsOf(services.collections).find((view) => !view.health().ok)
+      if (behind) return new Answer(503, { status: 'failing', message: behind.health().message })
+      const store = isAway ? { ok: false, message: 'the store does not answer' } : await services.store.health()
+      // What takes no changes takes none of any server: without readiness none would be left to read from.
+      if (!store.ok) return { status: 'ok', message: `ready for reading; changes are refused: ${store.message}` }
       // Every server has the same registry: without readiness none would serve what does not need it.
       const problem = services.imagesProblem?.()
       return {
