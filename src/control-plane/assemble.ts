@@ -92,8 +92,7 @@ export async function assembleServer(input: ServerInput) {
   })
   const fleet = cleanup.use(createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }))
   const horizon = new Horizon(store, viewsOf(collections))
-  const staleness =
-    peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
+  const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
   cleanup.defer(async () => void (await staleness?.stop()))
   const history = createHistory({ collections, clock })
   cleanup.defer(() => history.stop())

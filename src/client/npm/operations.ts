@@ -2040,7 +2040,7 @@ export interface Methods {
    */
   getMetrics(input?: CallOptions): Promise<string>
   /**
-   * Check readiness: the server can serve requests
+   * Check readiness: the server can serve requests; `message` says if it can only be read
    *
    * `GET /readyz`
    */
