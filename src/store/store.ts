@@ -45,7 +45,7 @@ export interface WatchOptions {
 }
 
 /** Changes that were committed, and the revision that they lead to. */
-export interface Span {
+interface Span {
   readonly changes: readonly Change[]
   readonly rev: Rev
 }
