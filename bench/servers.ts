@@ -5,15 +5,14 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { machineDefaults } from '../src/api/vms/vm-shape.ts'
 import { type ControlPlane, startControlPlane } from '../src/control-plane/control-plane.ts'
 import { SimulatedDriver } from '../src/drivers/simulated.ts'
-import type { VmRecord } from '../src/store/records/fleet-records.ts'
 import { type DevServer, program, startDev } from '../test/support/processes/dev-server.ts'
 import { startEtcd } from '../test/support/processes/etcd.ts'
 import { type ServerProcess, ServersRig } from '../test/support/processes/servers.ts'
 import { ask, tokenFor } from '../test/support/processes/shared-servers.ts'
 import { eachOf, inTurns, msOf, sized, usageOf } from './measure.ts'
+import { vmRecord } from './records.ts'
 import { type BenchRow, compared, limited, median } from './row.ts'
 
 const vmsPath = '/namespaces/svc-default/vms'
@@ -55,31 +54,6 @@ async function deployTimes(): Promise<BenchRow> {
   return limited('`POST` to `Running` through etcd, simulated, p50', 'ms', median(times.slice(sized(10, 1))), 100)
 }
 
-const recordOf = (index: number): VmRecord => ({
-  name: `vm-${index}`,
-  namespace: 'svc-default',
-  uid: `uid-${index}`,
-  owner: 'admin@example.com',
-  createdAt: '2026-11-15T09:00:00Z',
-  labels: {},
-  metadataKeys: [],
-  reservedPorts: [],
-  conditions: [],
-  shape: {
-    image: 'empty',
-    architecture: 'amd64',
-    cpu: 2,
-    memoryMiB: 0,
-    tagRequired: false,
-    scheduler: 'default',
-    vncConsole: true,
-    display: { width: 1, height: 1, dpi: 1 },
-    ...machineDefaults,
-  },
-  desired: { power: 'running', generation: 1, diskGeneration: 1, action: 'deploy' },
-  observed: { generation: 1, power: 'running', hasRun: true },
-})
-
 /** All pages, after a change: nothing of the answer is at hand. */
 async function timeOfList(plane: ControlPlane, token: string, round: number): Promise<number> {
   const { key = '' } = plane.collections.vms.get('svc-default', `vm-${round}`) ?? {}
@@ -115,7 +89,7 @@ async function lists(): Promise<BenchRow> {
       plainHttp: true,
     })
     cleanup.defer(() => plane.stop())
-    const all = Array.from({ length: listedVms }, (_, index) => recordOf(index))
+    const all = Array.from({ length: listedVms }, (_, index) => vmRecord(index))
     await eachOf(all, 64, async (record) => {
       await plane.collections.vms.create(record.namespace, record.name, record)
     })

@@ -1,5 +1,5 @@
-// `npm run bench [-- NAME…] [--smoke]`: ours beside a reference, from one run on one machine. Ends with 1 when a target is
-// missed. --smoke: a run of seconds that judges nothing, so that a test can see that all of them still work.
+// `npm run bench [-- NAME…] [--smoke]`: ours beside a reference, from one run on one machine; `scale` only by its name. Ends
+// with 1 when a target is missed. --smoke: a run of seconds that judges nothing, so that a test can see that all of them still work.
 import { isSmoke } from '../bench/measure.ts'
 import { type BenchRow, meetsTarget, tableHead, tableLine } from '../bench/row.ts'
 import { isBuilt } from './sources.ts'
@@ -15,6 +15,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   servers: () => import('../bench/servers.ts'),
   cli: () => import('../bench/cli.ts'),
   fleet: () => import('../bench/fleet.ts'),
+  scale: () => import('../bench/scale.ts'),
   guest: () => import('../bench/guest.ts'),
   images: () => import('../bench/images.ts'),
   resume: () => import('../bench/resume.ts'),
@@ -22,6 +23,9 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   'image-places': () => import('../bench/image-places.ts'),
   console: () => import('../bench/console.ts'),
 }
+
+/** They take a machine of their own for minutes. */
+const onlyByName: ReadonlySet<string> = new Set(['scale'])
 
 /** The others go on where one fails. */
 async function runBenches(names: readonly string[]): Promise<boolean> {
@@ -46,7 +50,8 @@ async function runBenches(names: readonly string[]): Promise<boolean> {
 if (import.meta.main) {
   if (!isBuilt()) await (await import('./build.ts')).buildProgram()
   const asked = process.argv.slice(2).filter((word) => !word.startsWith('-'))
-  const isWell = await runBenches(asked.length > 0 ? asked : Object.keys(benches))
+  const usual = Object.keys(benches).filter((name) => !onlyByName.has(name))
+  const isWell = await runBenches(asked.length > 0 ? asked : usual)
   // Helpers of Chromium and connections that are kept open may outlive their work for a moment.
   process.exit(isWell ? 0 : 1)
 }

@@ -19,7 +19,8 @@ const defaultSeconds: Readonly<Record<Principal['kind'], number>> = {
 export const skewSeconds = 60
 const issuer = 'svc3'
 const audience = 'svc3-api'
-const cacheSize = 10_000
+/** More than there are nodes: with one too few, each would push out the next one that is needed. */
+const cacheSize = 50_000
 
 interface IssuedToken {
   readonly token: string

@@ -51,6 +51,7 @@ export class Rooms {
   readonly #presence: Presence
   readonly #ports = new Map<string, Set<number>>()
   readonly #rooms = new Map<string, readonly Room[]>()
+  #byAddress: Map<string, Entry<NodeRecord>[]> | undefined
 
   constructor(nodes: readonly Entry<NodeRecord>[], presence: Presence) {
     this.#nodes = nodes
@@ -70,8 +71,8 @@ export class Rooms {
     const known = this.#ports.get(ip)
     if (known) return known
     const ports = new Set<number>()
-    for (const entry of this.#nodes)
-      if (entry.value.report?.ip === ip) for (const port of usageOf(entry).ports) ports.add(port)
+    this.#byAddress ??= Map.groupBy(this.#nodes, ({ value }) => value.report?.ip ?? '')
+    for (const entry of this.#byAddress.get(ip) ?? []) for (const port of usageOf(entry).ports) ports.add(port)
     this.#ports.set(ip, ports)
     return ports
   }

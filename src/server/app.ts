@@ -84,7 +84,8 @@ export function createApp(services: AppServices): FastifyInstance {
       refuse(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
     clientErrorHandler: (error, socket) => refuseUnreadable(error, socket, services),
   })
-  app.server.maxConnections = 20_000
+  // Two of each of ten thousand nodes, and room for everybody else; the unit allows a process 65,536 files.
+  app.server.maxConnections = 50_000
   const stopCounting = countTraffic(app.server, services.history.moved)
   app.addHook('onClose', async () => stopCounting())
   app.decorateRequest('principal', undefined)

@@ -6,7 +6,7 @@ import { type CallInput, type Client, createClient } from '../../client/client.t
 import { httpTransport } from '../../client/http.ts'
 import { createRevision } from '../../client/revision.ts'
 import type { Trust } from '../../client/tls.ts'
-import { ConnectionError, type TransportResponse } from '../../client/transport.ts'
+import { ConnectionError, type Transport, type TransportResponse } from '../../client/transport.ts'
 import { dialTunnel } from '../../client/tunnel.ts'
 import type { Log } from '../../platform/log.ts'
 import { isTransient } from '../../rules/retry.ts'
@@ -45,14 +45,15 @@ interface ConnectionOptions {
   readonly trust?: Trust | undefined
   readonly version: string
   readonly log: Log
+  /** Of its own where left out, because its stream holds a connection. */
+  readonly transport?: Transport
 }
 
 const callTimeoutMs = 15_000
 
 export function createConnection(options: ConnectionOptions): Connection {
   const { addresses, identity, joinToken, log } = options
-  // Each agent has its own, because its stream holds a connection.
-  const transport = httpTransport({ maxSockets: 4, trust: options.trust })
+  const transport = options.transport ?? httpTransport({ maxSockets: 4, trust: options.trust })
   // Of all addresses together: the next server is not to know less than the last one did.
   const revision = createRevision()
   let current = addresses.all[0] ?? ''

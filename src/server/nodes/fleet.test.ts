@@ -22,3 +22,22 @@ it('a stream that looks open ends when its node is silent for too long', async (
     ['gone', false, false],
   ])
 })
+
+it('a quiet stream gets a ping every second look, and one with news gets none', async () => {
+  const fleet = new Fleet(60_000, 40)
+  using _awake = setInterval(() => undefined, 1_000)
+  const over = new AbortController()
+  const follow = async (node: string): Promise<string[]> => {
+    const lines: string[] = []
+    for await (const line of fleet.open(node, () => ({ type: 'PING' }), over.signal)) lines.push(line)
+    return lines.slice(1)
+  }
+  const [quiet, busy] = [follow('quiet'), follow('busy')]
+  using _news = setInterval(() => fleet.sendCache('busy', { images: [], drops: [] }), 5)
+  await new Promise((resolve) => setTimeout(resolve, 400))
+  over.abort()
+  fleet.close()
+  const pings = (await quiet).length
+  assert.ok(pings >= 2 && pings <= 6, `${pings} pings in five times two looks`)
+  assert.ok(!(await busy).some((line) => line.includes('PING')))
+})

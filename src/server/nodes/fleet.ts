@@ -8,7 +8,10 @@ import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 export const heartbeatSeconds = 12
 /** An agent that was silent for this long counts as gone, whatever its connection looks like. */
 const defaultSilenceMs = 40_000
-const pingMs = (heartbeatSeconds * 1_000) / 2
+/** A session is looked at this often, and gets a ping every second time: agents wait for two and a half heartbeats. */
+const defaultLookMs = (heartbeatSeconds * 1_000) / 2
+/** Not all of them in one moment, in which nobody else would be served. */
+const slices = 12
 
 interface Session {
   readonly node: string
@@ -17,6 +20,9 @@ interface Session {
   readonly others: AgentMessage[]
   cache: DesiredCache | undefined
   seenMs: number
+  lookedMs: number
+  /** Something was sent since the last look. */
+  isFresh: boolean
   isClosed: boolean
   wake: () => void
 }
@@ -26,13 +32,17 @@ type FleetListener = (node: string, isOpen: boolean, isSilent: boolean) => void
 
 export class Fleet {
   readonly #sessions = new Map<string, Session>()
+  /** The one that was looked at longest ago comes first. */
+  readonly #byLook = new Set<Session>()
   readonly #listeners = new Set<FleetListener>()
   readonly #ticker: NodeJS.Timeout
   readonly #silenceMs: number
+  readonly #lookMs: number
 
-  constructor(silenceMs = defaultSilenceMs) {
+  constructor(silenceMs = defaultSilenceMs, lookMs = Math.min(defaultLookMs, silenceMs)) {
     this.#silenceMs = silenceMs
-    this.#ticker = setInterval(() => this.#tick(), Math.min(pingMs, silenceMs)).unref()
+    this.#lookMs = lookMs
+    this.#ticker = setInterval(() => this.#tick(), lookMs / slices).unref()
   }
 
   isOpen(node: string): boolean {
@@ -93,10 +103,13 @@ export class Fleet {
       others: [hello()],
       cache: undefined,
       seenMs: performance.now(),
+      lookedMs: performance.now(),
+      isFresh: true,
       isClosed: false,
       wake: () => undefined,
     }
     this.#sessions.set(node, session)
+    this.#byLook.add(session)
     this.#announce(node, true)
     const end = (): void => this.#end(session)
     signal.addEventListener('abort', end, { once: true })
@@ -107,6 +120,7 @@ export class Fleet {
         session.vms.clear()
         if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
         session.cache = undefined
+        session.isFresh ||= lines.length > 0
         if (lines.length > 0) yield lines.join('')
         else
           await new Promise<void>((resolve) => {
@@ -123,6 +137,7 @@ export class Fleet {
   #end(session: Session, isSilent = false): void {
     if (session.isClosed) return
     session.isClosed = true
+    this.#byLook.delete(session)
     session.wake()
     if (this.#sessions.get(session.node) !== session) return
     this.#sessions.delete(session.node)
@@ -135,8 +150,16 @@ export class Fleet {
 
   #tick(): void {
     const nowMs = performance.now()
-    for (const session of this.#sessions.values()) {
-      if (nowMs - session.seenMs > this.#silenceMs) this.#end(session, true)
+    for (const session of this.#byLook) {
+      if (nowMs - session.lookedMs < this.#lookMs) return
+      session.lookedMs = nowMs
+      this.#byLook.delete(session)
+      if (nowMs - session.seenMs > this.#silenceMs) {
+        this.#end(session, true)
+        continue
+      }
+      this.#byLook.add(session)
+      if (session.isFresh) session.isFresh = false
       else if (session.others.length === 0) this.tell(session.node, { type: 'PING' })
     }
   }

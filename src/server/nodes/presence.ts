@@ -3,10 +3,11 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
+import { eachAtOnce } from '../../platform/parallel.ts'
 import { caughtUp } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { PresenceRecord, ServerRecord } from '../../store/records/server-records.ts'
-import { type Entry, ignoreLost, type Rev, type Store } from '../../store/store.ts'
+import { compareRevs, type Entry, ignoreLost, type Rev, type Store } from '../../store/store.ts'
 import type { Servers } from '../cluster/servers.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -47,6 +48,9 @@ interface SharedPresenceOptions {
 const patienceMs = 10_000
 /** A stream that was announced opens at once, or never. */
 const claimMs = 30_000
+const removedAtOnce = 64
+/** The next round waits for it; and of a server that was killed, most nodes come back and write theirs anew. */
+const removedPerRound = 512
 
 export class SharedPresence implements Presence {
   readonly #options: SharedPresenceOptions
@@ -55,6 +59,8 @@ export class SharedPresence implements Presence {
   /** By node: the one that is about to open here. */
   readonly #claims = new Map<string, { readonly session: string; readonly atMs: number }>()
   readonly #listeners = new Set<() => void>()
+  #looking: Promise<void> = Promise.resolve()
+  #next: { rev: Rev; readonly done: Promise<void> } | undefined
   readonly #unsubscribes: readonly (() => void)[]
 
   constructor(options: SharedPresenceOptions) {
@@ -95,8 +101,8 @@ export class SharedPresence implements Presence {
   }
 
   async claim(node: string): Promise<Claim> {
-    const { store, collections, servers, clock } = this.#options
-    const { presence, vms, nodes, images, isos, cluster, vmSecrets } = collections
+    const { collections, servers, clock } = this.#options
+    const { presence } = collections
     const session = randomUUID()
     this.#claims.set(node, { session, atMs: performance.now() })
     const record: PresenceRecord = {
@@ -108,21 +114,47 @@ export class SharedPresence implements Presence {
     }
     const { rev } = await this.#put(record)
     // A node removes what it is not sent: what it is sent has to be as new as anything that any server ever sent it.
-    const signal = AbortSignal.timeout(patienceMs)
-    const views = [vms, nodes, images, isos, cluster, vmSecrets].map(({ view }) => view)
-    await Promise.all(views.map((view) => caughtUp(store, view, rev, signal)))
+    await this.#seen(rev)
     return { rev, isCurrent: () => presence.get('', node)?.value.session === session }
   }
 
-  /** Removes stale records of this server: streams that ended while the store did not answer. */
-  async settle(): Promise<void> {
+  /** Resolves when the views have everything up to there. One look at a time: who comes meanwhile shares the next. */
+  #seen(rev: Rev): Promise<void> {
+    if (this.#next) {
+      if (compareRevs(rev, this.#next.rev) > 0) this.#next.rev = rev
+      return this.#next.done
+    }
+    const next = {
+      rev,
+      done: this.#looking.then(() => {
+        this.#next = undefined
+        const done = this.#look(next.rev)
+        this.#looking = done.catch(() => undefined)
+        return done
+      }),
+    }
+    this.#next = next
+    return next.done
+  }
+
+  async #look(rev: Rev): Promise<void> {
+    const { store, collections } = this.#options
+    const { vms, nodes, images, isos, cluster, vmSecrets } = collections
+    const signal = AbortSignal.timeout(patienceMs)
+    const views = [vms, nodes, images, isos, cluster, vmSecrets].map(({ view }) => view)
+    await Promise.all(views.map((view) => caughtUp(store, view, rev, signal)))
+  }
+
+  /** Removes stale records of this server, so many at most: streams that ended while the store did not answer. */
+  async settle(most = removedPerRound): Promise<void> {
     const { collections, servers } = this.#options
     for (const [node, { atMs }] of this.#claims) if (performance.now() - atMs > claimMs) this.#claims.delete(node)
-    for (const entry of collections.presence.list()) {
-      const { server } = entry.value
-      const isOver = server === servers.id ? !this.#has(entry.value) : !collections.servers.get('', server)
-      if (isOver) await this.#remove(entry)
-    }
+    const isOver = ({ value }: Entry<PresenceRecord>): boolean =>
+      value.server === servers.id ? !this.#has(value) : !collections.servers.get('', value.server)
+    await eachAtOnce(collections.presence.list().filter(isOver).slice(0, most), removedAtOnce, async (entry) => {
+      // A node may have come back meanwhile.
+      if (isOver(entry)) await this.#remove(entry)
+    })
   }
 
   stop(): void {
@@ -133,7 +165,7 @@ export class SharedPresence implements Presence {
   async leave(): Promise<void> {
     this.#open.clear()
     this.#claims.clear()
-    await this.settle().catch(() => undefined)
+    await this.settle(Number.POSITIVE_INFINITY).catch(() => undefined)
   }
 
   #has({ node, run, session }: PresenceRecord): boolean {

@@ -21,6 +21,8 @@ export interface StreamServices extends GateServices {
 
 /** A token that ended, or a role that was taken away, ends the streams opened with it within this time. */
 export const recheckMs = 2_000
+/** Nodes have no roles, and a stream of one that is removed ends at once by itself (server/nodes): this is for tokens. */
+const agentRecheckMs = 30_000
 
 /** What a handler hands out as it comes. */
 export function streamBytes(
@@ -53,17 +55,21 @@ export async function stream(
   const caller = admit(operation, request, services)
   const closed = new AbortController()
   reply.raw.once('close', () => closed.abort())
-  const source = await open(AbortSignal.any([closed.signal, services.stopping]))
-  const recheck = setInterval(async () => {
-    if (isOver() || !(await mayStill(operation, request, services))) closed.abort()
-  }, recheckMs).unref()
+  const { stopping, staleness } = services
+  const source = await open(AbortSignal.any([closed.signal, stopping]))
+  const recheck = setInterval(
+    async () => {
+      if (isOver() || !(await mayStill(operation, request, services))) closed.abort()
+    },
+    operation.allow === 'agent' ? agentRecheckMs : recheckMs,
+  ).unref()
   const { watches } = services.metrics
   watches.enter(caller)
   const bytes =
     source instanceof Readable ? source : Readable.from(source, { objectMode: false, highWaterMark: 65_536 })
-  closed.signal.addEventListener('abort', () => bytes.destroy(), { once: true })
-  for (const end of [services.stopping, services.staleness?.lost])
-    end?.addEventListener('abort', () => closed.abort(), { once: true, signal: closed.signal })
+  // Not a listener on each of them: adding one looks at all that are there, which is as many as there are streams.
+  const ended = AbortSignal.any([closed.signal, stopping, ...(staleness ? [staleness.lost] : [])])
+  ended.addEventListener('abort', () => bytes.destroy(), { once: true })
   bytes.once('close', () => {
     closed.abort()
     clearInterval(recheck)

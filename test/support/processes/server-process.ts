@@ -3,12 +3,13 @@
 import { createInterface } from 'node:readline'
 import { startControlPlane } from '../../../src/control-plane/control-plane.ts'
 
-const { dataFolder, storeAddress, masterKey, internalUrl, plainHttp = true } = JSON.parse(process.argv[2] ?? '{}')
+const { dataFolder, storeAddress, masterKey, internalUrl, ...given } = JSON.parse(process.argv[2] ?? '{}')
+const { host = '127.0.0.1', port = 0, plainHttp = true } = given
 const plane = await startControlPlane({
   dataFolder,
   storeAddress,
-  host: '127.0.0.1',
-  port: 0,
+  host,
+  port,
   environment: { SVC3_MASTER_KEY: masterKey },
   plainHttp,
   internalUrl,

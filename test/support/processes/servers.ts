@@ -29,6 +29,8 @@ export interface ServerProcess {
 
 interface ServersOptions {
   readonly members?: number
+  /** On the disk, as in production: for who measures. */
+  readonly isDurable?: boolean
   readonly logLevel?: string
 }
 
@@ -37,7 +39,13 @@ const ownAddress = (): string => `127.${[...randomBytes(3)].map((byte) => 1 + (b
 
 const program = path.join(import.meta.dirname, 'server-process.ts')
 
-interface ServerProcessOptions {
+/** Where it listens: a free port of the loopback where left out. */
+interface ServerPlace {
+  readonly host?: string
+  readonly port?: number
+}
+
+interface ServerProcessOptions extends ServerPlace {
   readonly dataFolder: string
   /** Without it, SQLite in the data folder. */
   readonly storeAddress?: string
@@ -56,10 +64,20 @@ interface ServerProcessOptions {
 
 /** Again on the same data folder: the same server. */
 export async function startServerProcess(options: ServerProcessOptions): Promise<ServerProcess> {
-  const { dataFolder, storeAddress, masterKey, internalUrl, nodeArgs = [], env = {}, logLevel = 'silent' } = options
+  const {
+    dataFolder,
+    storeAddress,
+    masterKey,
+    internalUrl,
+    host,
+    port,
+    nodeArgs = [],
+    env = {},
+    logLevel = 'silent',
+  } = options
   await fs.mkdir(dataFolder, { recursive: true })
   await fs.writeFile(path.join(dataFolder, 'config.json'), JSON.stringify({ logLevel }))
-  const given = JSON.stringify({ dataFolder, storeAddress, masterKey, internalUrl })
+  const given = JSON.stringify({ dataFolder, storeAddress, masterKey, internalUrl, host, port })
   const child = spawn(process.execPath, [...nodeArgs, program, given], {
     stdio: ['pipe', 'pipe', options.isQuiet ? 'ignore' : 'inherit'],
     env: { ...process.env, ...env },
@@ -112,17 +130,19 @@ export class ServersRig implements AsyncDisposable {
   }
 
   static async start(options: ServersOptions = {}): Promise<ServersRig> {
-    return new ServersRig(await makeFolder(), await startEtcd({ size: options.members ?? 1 }), options)
+    const { members: size = 1, isDurable = false } = options
+    return new ServersRig(await makeFolder(), await startEtcd({ size, isDurable }), options)
   }
 
   /** Again under the same name: the same data folder. `nodeArgs` are for Node, before the program. */
-  async server(name: string, nodeArgs: readonly string[] = []): Promise<ServerProcess> {
+  async server(name: string, nodeArgs: readonly string[] = [], place: ServerPlace = {}): Promise<ServerProcess> {
     const { storeAddress, masterKey } = this
     return startServerProcess({
       dataFolder: path.join(this.folder, name),
       storeAddress,
       masterKey,
       nodeArgs,
+      ...place,
       logLevel: this.#options.logLevel,
       started: (kill) => this.#ends.push(kill),
     })

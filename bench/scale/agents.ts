@@ -1,0 +1,130 @@
+// Many light agents in one process: node agents.ts FILE, with `Given` as JSON. Each has a key and a token of its own and the
+// link of a real agent (stream, heartbeat, reports), and speaks the real wire; its VMs run the moment they are desired.
+// Their calls share connections, so that ten thousand nodes need fewer files than a process may have.
+// Twice a second it prints how many streams are open. A line `quit`, or the end of its input, ends it.
+import { createPrivateKey, sign } from 'node:crypto'
+import fs from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { createAddresses } from '../../src/agent/link/addresses.ts'
+import { createConnection } from '../../src/agent/link/connection.ts'
+import { startHeartbeat } from '../../src/agent/link/heartbeat.ts'
+import type { Identity } from '../../src/agent/link/identity.ts'
+import { createNodeReporter } from '../../src/agent/link/node-reporter.ts'
+import { createReports } from '../../src/agent/link/reports.ts'
+import { openStream } from '../../src/agent/link/stream.ts'
+import { type DesiredVm, issueAgentToken, reportVms } from '../../src/api/nodes/agent.ts'
+import type { NodeReport } from '../../src/api/nodes/node-report.ts'
+import { httpTransport } from '../../src/client/http.ts'
+import { timestamp } from '../../src/platform/clock.ts'
+import { silentLog } from '../../src/platform/log.ts'
+
+export interface LightNode {
+  readonly name: string
+  readonly uid: string
+  /** PKCS #8 in base64. */
+  readonly privateKey: string
+  readonly report: NodeReport
+}
+
+export interface Given {
+  readonly apiUrl: string
+  readonly nodes: readonly LightNode[]
+}
+
+export interface Said {
+  readonly open: number
+  /** Streams that were opened so far. */
+  readonly opened: number
+  readonly helloBytes: number
+  readonly reports: number
+}
+
+const callSockets = 256
+const firstHeartbeatSeconds = 10
+/** A token is renewed well before its hour ends. */
+const renewMs = 50 * 60_000
+
+const { apiUrl, nodes } = JSON.parse(await fs.readFile(process.argv[2] ?? '', 'utf8')) as Given
+const calls = httpTransport({ maxSockets: callSockets })
+const streams = httpTransport({ maxSockets: Number.POSITIVE_INFINITY })
+const totals = { opened: 0, helloBytes: 0, reports: 0 }
+const open = new Set<string>()
+
+for (const node of nodes) startNode(node)
+setInterval(() => {
+  const said: Said = { open: open.size, ...totals }
+  process.stdout.write(`${JSON.stringify(said)}\n`)
+}, 500)
+createInterface(process.stdin)
+  .on('line', () => process.exit(0))
+  .once('close', () => process.exit(0))
+
+function identityOf({ name, uid, privateKey }: LightNode): Identity {
+  const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' })
+  return {
+    name,
+    uid,
+    credentials: undefined,
+    join: async () => undefined,
+    renewKey: async () => undefined,
+    remember: async () => undefined,
+    async issueToken(client, signal) {
+      const at = timestamp(new Date())
+      const signature = sign(null, Buffer.from(`svc3-agent\n${name}\n${at}`), key).toString('base64')
+      const { token } = await client.call(issueAgentToken, { body: { name, at, signature }, signal })
+      return { token, renewAtMs: performance.now() + renewMs }
+    },
+  }
+}
+
+function startNode(node: LightNode): void {
+  const log = silentLog
+  const connection = createConnection({
+    addresses: createAddresses([apiUrl], node.name),
+    identity: identityOf(node),
+    version: node.report.version,
+    transport: (request) => (request.isStream ? streams : calls)(request),
+    log,
+  })
+  const reporter = createNodeReporter(connection)
+  const reports = createReports({
+    send: async (vms, signal) => {
+      totals.reports += vms.length
+      return (await connection.call(reportVms, { body: { vms: [...vms] } }, signal)).unknown
+    },
+    unknown: () => undefined,
+    log,
+  })
+  const reportSelf = async (signal: AbortSignal): Promise<void> => void (await reporter.report(node.report, signal))
+  const setDesired = ({ uid, namespace, name, generation, power }: DesiredVm): void =>
+    reports.send({ uid, namespace, name, generation, power: power === 'deleted' ? 'removed' : power })
+
+  const stream = openStream({
+    connection,
+    prepare: async (signal) => {
+      open.delete(node.name)
+      reporter.forget()
+      await reportSelf(signal)
+    },
+    received(message) {
+      if (message.type === 'VM') setDesired(message.vm)
+      if (message.type !== 'HELLO') return
+      open.add(node.name)
+      totals.opened++
+      for (const vm of message.vms) setDesired(vm)
+      heartbeat.every(message.heartbeatSeconds)
+      reporter.takesNotes = message.takesNotes ?? false
+      reports.repeat()
+    },
+    refused: (error) => process.stderr.write(`${node.name}: ${error.message}\n`),
+    log,
+  })
+  const heartbeat = startHeartbeat({
+    firstSeconds: firstHeartbeatSeconds,
+    look: () => stream.check(heartbeat.everyMs),
+    beat: async (signal) => {
+      if (stream.isOpen) await reportSelf(signal)
+    },
+    failed: () => undefined,
+  })
+}
