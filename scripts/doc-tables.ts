@@ -59,6 +59,9 @@ export function metricsTable(): string {
     nodes: () => ({ true: 0, false: 0 }),
     vms: () => ({}),
     certificateEnd: () => undefined,
+    oldestPendingSeconds: () => 0,
+    quotas: () => [],
+    shares: () => [],
   })
   // prom-client keeps the labels of a metric, and has no type for them.
   const metrics = registry.getMetricsAsArray() as unknown as readonly {

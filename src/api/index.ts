@@ -25,6 +25,7 @@ import * as service from './service/service.ts'
 import * as watches from './service/watches.ts'
 import * as estimates from './vms/estimates.ts'
 import * as pushJobs from './vms/push-jobs.ts'
+import * as queue from './vms/queue.ts'
 import * as quotas from './vms/quotas.ts'
 import * as terminals from './vms/terminals.ts'
 import * as vmConfigs from './vms/vm-configs.ts'
@@ -36,6 +37,7 @@ const nouns = {
   ...estimates,
   ...vmConfigs,
   ...pushJobs,
+  ...queue,
   ...quotas,
   ...images,
   ...imageCache,

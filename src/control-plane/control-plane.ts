@@ -195,7 +195,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     : { isLeading: () => true, stop: lead() }
   const isLeading = (): boolean => leading.isLeading()
   const { imagesProblem } = server
-  metrics.tellState(clusterState({ store, collections, imagesProblem, staleness, isLeading }))
+  metrics.tellState(clusterState({ store, collections, clock, imagesProblem, staleness, isLeading }))
   const ownLoops = startOwnLoops(server, imagePlace)
   const running = cleanup.move()
 

@@ -43,6 +43,8 @@ function usageOf(entry: Entry<NodeRecord>): Usage {
 export interface Room extends Candidate {
   readonly entry: Entry<NodeRecord>
   take(allocation: Allocation, reserved: readonly ReservedPort[]): void
+  /** Takes nobody else in this run. */
+  keepFor(vm: string): void
 }
 
 /** Ports are taken by address: several nodes may share one. */
@@ -101,6 +103,9 @@ export class Rooms {
         room.vms += 1
         if (mayBeMacos(allocation.os)) room.macosVms += 1
         for (const port of portsIn(allocation, reserved)) ports.add(port)
+      },
+      keepFor(vm: string) {
+        room.unfit = { cause: 'reserved', vm }
       },
     }
     return room

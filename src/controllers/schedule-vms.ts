@@ -4,13 +4,18 @@ import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { type Allocation, demandOf, place } from '../rules/placement.ts'
 import { isAboutCores, isAboutPorts, summaryOf } from '../rules/placement-reasons.ts'
+import type { Shares } from '../rules/queue/queue.ts'
+import { leastAmounts } from '../rules/queue/quota.ts'
+import { amountsOn, capacityIn } from '../rules/queue/shares.ts'
+import { Starvation, type Turn, Turns } from '../rules/queue/turns.ts'
 import type { NodeAllocation, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
-import { releaseQuota } from '../store/records/quotas.ts'
+import { quotaOf, releaseQuota } from '../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
 import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
 import type { Controller } from './controller.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
+import { OwnerUsage } from './owner-usage.ts'
 import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
 
 const sweepMs = 30_000
@@ -38,10 +43,13 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const explainedMs = new Map<string, number>()
   const portTurns = new PortTurns()
   const quotaSweep = new QuotaSweep()
+  const usage = new OwnerUsage(collections)
+  const starvation = new Starvation<ShapedTurn>()
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
 
   const note = (key: string, record: VmRecord | undefined): void => {
+    usage.note(key, record)
     if (record?.observed.power !== 'starting' && record?.observed.power !== 'pending') portTurns.forget(key)
     if (record && needsUs(record)) {
       if (!waiting.has(key) || record.place) fresh.add(key)
@@ -49,6 +57,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     } else if (waiting.delete(key)) {
       fresh.delete(key)
       explainedMs.delete(key)
+      if (starvation.forget(key)) lookAgain()
     }
   }
   /** What did not fit may fit now. */
@@ -96,18 +105,20 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     const unplaced: { vm: Pending; refusal: Refusal }[] = []
     /** What did not fit does not fit a second time in one run, whatever ports it wants besides. */
     const refused = new Map<string, Refusal>()
-    const pending = [...fresh].flatMap((key) => vms.at(key) ?? []).toSorted(byAge)
+    const pending = [...fresh].flatMap((key) => vms.at(key) ?? [])
     fresh.clear()
-    for (const vm of pending) {
-      if (vm.value.place) continue
-      const demand = demandOf(vm.value)
+    const toPlace = pending.filter(({ value }) => !value.place).map(turnOf)
+    const turns = new Turns(starvation, toPlace, { sharesOf, nowMs: clock.now().getTime() })
+    for (let turn = turns.next(); turn; turn = turns.next()) {
+      const vm = vms.at(turn.key)
+      if (!vm || vm.value.place) continue
+      const { demand, shape } = turn
       const overQuota = admission.refusal(vm.value, demand)
       if (overQuota !== undefined) {
         unplaced.push({ vm, refusal: { message: overQuota, reason: 'OverQuota' } })
         continue
       }
       const candidates = rooms.in(vm.value.namespace)
-      const shape = JSON.stringify([vm.value.namespace, { ...demand, reservedPorts: [] }])
       const known = refused.get(shape)
       const found = known === undefined ? place(demand, candidates) : undefined
       const room = found?.ok ? candidates.find(({ name }) => name === found.node) : undefined
@@ -119,7 +130,10 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         }
         // What is about ports says nothing of a VM that wants other ones.
         if (known === undefined && !isAboutPorts(reasons)) refused.set(shape, refusal)
-        unplaced.push({ vm, refusal })
+        const kept = isAboutPorts(reasons) ? undefined : turns.refused(turn, candidates)
+        if (kept !== undefined) candidates.find(({ name }) => name === kept)?.keepFor(vm.value.name)
+        const message = kept === undefined ? refusal.message : `${refusal.message}. Node ${kept} is kept free for it`
+        unplaced.push({ vm, refusal: { ...refusal, message } })
         continue
       }
       const beyondQuota = admission.take(vm.value, room, found.allocation)
@@ -127,6 +141,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         unplaced.push({ vm, refusal: { message: beyondQuota, reason: 'OverQuota' } })
         continue
       }
+      turns.placed(turn, amountsOn(room, found.allocation), room)
       room.take(found.allocation, demand.reservedPorts)
       const already = chosen.get(room)
       if (already) already.push({ vm, allocation: found.allocation })
@@ -142,6 +157,16 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       ...inTurn.map((vm) => newPorts(controller, vm, rooms)),
     ])
   }
+
+  /** What the owners of a namespace have, and what there is. */
+  const sharesOf = (namespace: string): Shares => ({
+    usage: usage.in(namespace),
+    weights: quotaOf(collections, namespace)?.value.weights ?? {},
+    total: capacityIn(
+      namespace,
+      nodes.list().map(({ value }) => value),
+    ),
+  })
 
   /** Reserves for all of them at once, then binds each. A node that changed meanwhile is tried again. */
   async function settle({ entry }: Room, all: readonly Chosen[], admission: Admission): Promise<void> {
@@ -249,8 +274,24 @@ function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: En
 const needsUs = (record: VmRecord): boolean =>
   !isDeleted(record) && (!record.place || record.conditions.some(({ type }) => type === 'PortsFree'))
 
-const byAge = (a: Pending, b: Pending): number =>
-  a.value.createdAt < b.value.createdAt ? -1 : a.value.createdAt > b.value.createdAt ? 1 : a.key < b.key ? -1 : 1
+interface ShapedTurn extends Turn {
+  /** Equal for those that fit on the same nodes. */
+  readonly shape: string
+}
+
+const turnsKnown = new WeakMap<VmRecord, ShapedTurn>()
+
+/** Made once per change of a VM: thousands may wait. */
+function turnOf({ key, value }: Pending): ShapedTurn {
+  const known = turnsKnown.get(value)
+  if (known) return known
+  const { namespace, owner, priority = 0, createdAt } = value
+  const demand = demandOf(value)
+  const shape = JSON.stringify([namespace, { ...demand, reservedPorts: [] }])
+  const turn = { key, namespace, owner, priority, createdAt, amounts: leastAmounts(demand), demand, shape }
+  turnsKnown.set(value, turn)
+  return turn
+}
 
 const reservation = ({ namespace, name, reservedPorts }: VmRecord, allocation: Allocation): NodeAllocation => {
   const { os, cpu, memoryMiB, gpus } = allocation

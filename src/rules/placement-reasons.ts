@@ -140,6 +140,12 @@ const rows: { readonly [C in Cause]: Row<C> } = {
     none: () => 'is available',
     some: ({ nodes, obstacles }) => `${nodes} cannot run VMs: ${problemsIn(obstacles)}`,
   },
+  reserved: {
+    kind: 'unavailable',
+    one: ({ vm }) => `is kept free for VM ${vm}, which has waited longer`,
+    none: () => 'is available',
+    some: (group) => be(group, `kept free for VM ${group.first.vm}`),
+  },
   tag: {
     kind: 'ineligible',
     one: ({ tag }) => `does not have tag ${tag}`,

@@ -11,6 +11,8 @@ export type Unfit =
   | { readonly cause: 'disconnected' }
   | { readonly cause: 'cordoned' }
   | { readonly cause: 'broken'; readonly problem: string }
+  /** Kept free for a VM that has waited too long. */
+  | { readonly cause: 'reserved'; readonly vm: string }
 
 /** Why a node cannot take a VM, with the numbers. */
 export type Obstacle =
@@ -185,6 +187,10 @@ const obstacleOf = (node: Candidate, demand: Demand): Obstacle | undefined =>
 
 /** Where one node was requested, the others have nothing to say. */
 const isAsked = ({ name }: { readonly name: string }, { node }: Demand): boolean => node === undefined || node === name
+
+/** Whether it is asked, and could take the VM when empty. */
+export const couldHold = (node: Capacity, demand: Demand): boolean =>
+  isAsked(node, demand) && lastingObstacle(node, demand) === undefined
 
 /**
  * Why no node could hold a VM even when empty: no waiting helps. Undefined where one could, or where there are no

@@ -24,6 +24,7 @@ import {
   type VmFilter,
   valuesOf,
 } from './model.ts'
+import { Queue } from './queue.tsx'
 import { VmState } from './state.tsx'
 import { vmTexts as words } from './texts.ts'
 
@@ -82,7 +83,16 @@ export function VmList() {
       example={commandLine(deployVm, { params, body: { name: 'demo', image: 'tiny-arm64' } })}
       list={list}
       columns={shown.length > 1 ? columnsWithNamespace : columns}
-      filters={<Filters vms={list.items} filter={filter} onChange={change} />}
+      filters={
+        <>
+          {shown
+            .filter((namespace) => list.items.some((vm) => isWaiting(vm, namespace)))
+            .map((namespace) => (
+              <Queue key={namespace} namespace={namespace} />
+            ))}
+          <Filters vms={list.items} filter={filter} onChange={change} />
+        </>
+      }
       rows={rows}
       noRows={
         <div className="empty">
@@ -95,6 +105,9 @@ export function VmList() {
     </TablePage>
   )
 }
+
+const isWaiting = (vm: Vm, namespace: string): boolean =>
+  vm.namespace === namespace && vm.powerState === 'pending' && vm.node === undefined
 
 interface FiltersProps {
   readonly vms: readonly Vm[]

@@ -305,3 +305,11 @@ export const terminalTexts = {
   command: 'Or connect from your own terminal:',
   problem: (message: string, hint: string) => (hint === '' ? message : `${message}. ${hint}`),
 } as const
+
+export const queueTexts = {
+  title: (waiting: number, namespace: string) => `${count(waiting, 'VM waits', 'VMs wait')} in ${namespace}`,
+  line: (owner: string, message: string) => `${owner}: ${message}.`,
+  expected: (wait: string) => `Expected wait: ${wait}`,
+  unknown: 'Expected wait: unknown',
+  more: (others: number) => `and ${others} more`,
+} as const

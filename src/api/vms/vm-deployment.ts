@@ -29,6 +29,13 @@ export const VmDeployment = t.Object(
     ),
     userdata: t.Optional(t.String({ maxLength: 350_000, writeOnly: true, description: 'First-boot script, base64' })),
     cold: Flag('Boot from the disk, not from the saved memory of the image'),
+    priority: t.Optional(
+      t.Integer({
+        minimum: -1_000,
+        maximum: 1_000,
+        description: 'Among your own VMs that wait: higher first. Default: 0',
+      }),
+    ),
     labels: t.Optional(Labels),
     ttl: t.Optional(t.String({ maxLength: 64, description: 'Time until the VM is deleted, such as `2h`' })),
     timeout: t.Optional(t.Number({ minimum: 0, maximum: 100_000, description: 'Minutes. Default: 10' })),

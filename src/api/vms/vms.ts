@@ -70,6 +70,7 @@ export const Vm = t.Object(
     gpuPassthrough: t.Boolean(),
     owner: t.String(),
     deployDate: Timestamp,
+    priority: t.Optional(t.Integer({ description: 'Among the VMs of its owner that wait; 0 if missing' })),
     expiresAt: t.Optional(Timestamp),
     labels: t.Record(t.String(), t.String()),
     metadataKeys: t.Array(t.String(), { description: 'Metadata keys; values are readable only in the guest' }),

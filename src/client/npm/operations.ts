@@ -530,6 +530,28 @@ export interface PushWaiting {
   nextTryAt: string
 }
 
+export interface QueuedVm {
+  /** 1: next */
+  position: number
+  name: string
+  namespace: string
+  owner: string
+  priority: number
+  cpu: number
+  /** Memory, such as `4.80Gi`; `auto` until placed */
+  memory: string
+  /** What its owner has: the lowest goes first */
+  share: number
+  /** In one word, such as `OverQuota` or `NoNodeFits` */
+  reason: string
+  /** Why it waits */
+  message: string
+  /** RFC 3339, UTC, seconds */
+  waitingSince: string
+  /** By how often VMs ended in the last hour; missing if too few did */
+  expectedWaitSeconds?: number
+}
+
 export interface Quota {
   namespace: string
   limits: QuotaLimits
@@ -763,6 +785,8 @@ export interface Vm {
   owner: string
   /** RFC 3339, UTC, seconds */
   deployDate: string
+  /** Among the VMs of its owner that wait; 0 if missing */
+  priority?: number
   /** RFC 3339, UTC, seconds */
   expiresAt?: string
   labels: Record<string, string>
@@ -916,6 +940,8 @@ export interface VmDeployment {
   userdata?: string
   /** Boot from the disk, not from the saved memory of the image */
   cold?: boolean
+  /** Among your own VMs that wait: higher first. Default: 0 */
+  priority?: number
   labels?: Record<string, string>
   /** Time until the VM is deleted, such as `2h` */
   ttl?: string
@@ -1265,6 +1291,24 @@ export interface Methods {
     },
   ): Promise<{
     jobName: string
+  }>
+  /**
+   * List the VMs that wait for a node or for the quota
+   *
+   * In the order in which they get a node: the owner with the lowest share first, then by priority among the VMs of one owner, then by age.
+   *
+   * `GET /api/v1/namespaces/{namespace}/queue`
+   */
+  listQueue(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<QueuedVm>
+    /** There are more items: pass this value */
+    continue?: string
   }>
   /**
    * Show the quota of a namespace, and what is used of it
@@ -2065,6 +2109,7 @@ export interface Watchable {
 
 /** Every list, with what it lists. */
 export interface Lists extends Watchable {
+  listQueue: QueuedVm
   listCachedImages: CachedImage
   listRemoteImages: RemoteItem
   listRemoteIsos: RemoteItem

@@ -36,7 +36,15 @@ export interface State {
   vms(): Readonly<Record<string, number>>
   /** When the certificate ends, in seconds since 1970. */
   certificateEnd(): number | undefined
+  /** Of the VM that has waited longest for a node or for the quota; 0 if none waits. */
+  oldestPendingSeconds(): number
+  /** By namespace and resource. */
+  quotas(kind: 'used' | 'limit'): readonly Labelled[]
+  /** By namespace and owner. */
+  shares(): readonly Labelled[]
 }
+
+type Labelled = readonly [labels: readonly string[], value: number]
 
 export function createMetrics(version: string): Metrics {
   const registry = new Registry()
@@ -109,13 +117,15 @@ function addState(registry: Registry, state: State): void {
     }
     new Gauge({ name, help, registers, collect })
   }
-  const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void => {
+  const byLabels = (name: string, help: string, labelNames: string[], read: () => readonly Labelled[]): void => {
     const collect = function (this: Gauge): void {
       this.reset()
-      for (const [value, count] of Object.entries(read())) this.labels(value).set(count)
+      for (const [labels, value] of read()) this.labels(...labels).set(value)
     }
-    new Gauge({ name, help, labelNames: [label], registers, collect })
+    new Gauge({ name, help, labelNames, registers, collect })
   }
+  const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void =>
+    byLabels(name, help, [label], () => Object.entries(read()).map(([value, count]) => [[value], count]))
   gauge('svc3_leading', '1 on the server that runs the controllers', () => Number(state.isLeading()))
   gauge('svc3_store_up', '1 if the store accepts writes', async () => Number(await state.isStoreWell()))
   gauge('svc3_images_up', '0 if the image registry failed when last used', () => Number(state.areImagesWell()))
@@ -128,6 +138,16 @@ function addState(registry: Registry, state: State): void {
   )
   byLabel('svc3_nodes', 'Nodes, by readiness', 'ready', () => state.nodes())
   byLabel('svc3_vms', 'VMs, by power state', 'state', () => state.vms())
+  gauge('svc3_vms_pending_oldest_seconds', 'Age of the VM that has waited longest for a node or the quota', () =>
+    state.oldestPendingSeconds(),
+  )
+  byLabels('svc3_quota_used', 'Used of quotas; memory in bytes', ['namespace', 'resource'], () => state.quotas('used'))
+  byLabels('svc3_quota_limit', 'Limits of quotas; memory in bytes', ['namespace', 'resource'], () =>
+    state.quotas('limit'),
+  )
+  byLabels('svc3_owner_share', 'Share of a namespace, divided by the weight', ['namespace', 'owner'], () =>
+    state.shares(),
+  )
 }
 
 function countOpen(report: (open: number) => void): OpenWatches {

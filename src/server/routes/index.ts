@@ -29,6 +29,7 @@ import { service } from './service/service.ts'
 import { watches } from './service/watches.ts'
 import { estimates } from './vms/estimates.ts'
 import { pushJobs } from './vms/push-jobs.ts'
+import { queue } from './vms/queue.ts'
 import { quotas } from './vms/quotas.ts'
 import { terminals } from './vms/terminals.ts'
 import { vmConfigs } from './vms/vm-configs.ts'
@@ -40,6 +41,7 @@ const nouns = [
   estimates,
   vmConfigs,
   pushJobs,
+  queue,
   quotas,
   images,
   imageCache,

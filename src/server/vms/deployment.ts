@@ -261,6 +261,7 @@ function recordOf(
     ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
     ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),
     ...(body.cold === true && { isCold: true }),
+    ...(body.priority && { priority: body.priority }),
     desired: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
     observed: { generation: 0, power: 'pending', hasRun: false },
     conditions: [],

@@ -52,6 +52,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     gpuPassthrough: shape.gpuPassthrough,
     owner: value.owner,
     deployDate: value.createdAt,
+    ...(value.priority !== undefined && { priority: value.priority }),
     ...(value.expiresAt !== undefined && { expiresAt: value.expiresAt }),
     labels: { ...value.labels },
     metadataKeys: [...value.metadataKeys],

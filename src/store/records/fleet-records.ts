@@ -68,6 +68,8 @@ export interface VmRecord {
   readonly awaitedUntil?: string
   /** Boots from its disk, though the image carries memory. */
   readonly isCold?: true
+  /** Among the VMs of its owner that wait; 0 when missing. */
+  readonly priority?: number
   /** What its node is to freeze, or has frozen and not delivered yet. */
   readonly captures?: readonly VmCapture[]
   readonly desired: VmDesired

@@ -56,6 +56,13 @@ export const command = defineCommand({
     cold: { type: 'boolean', description: 'Boot from disk instead of resuming saved memory' },
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels for the VM' },
     ttl: { type: 'string', value: 'DURATION', description: 'Delete the VM after this time, such as 2h' },
+    priority: {
+      type: 'integer',
+      value: 'N',
+      min: -1_000,
+      max: 1_000,
+      description: 'Among your own VMs that wait: higher first (default 0)',
+    },
     'on-quota': {
       type: 'choice',
       choices: ['wait', 'refuse'],
@@ -104,6 +111,7 @@ export const command = defineCommand({
       userdata: await readUserdata(context, options.userdata),
       ...(options.cold && { cold: true }),
       ttl,
+      priority: options.priority,
       timeout: options.timeout,
     }) satisfies VmDeployment
     const session = await context.connect({ attempts: 1 })

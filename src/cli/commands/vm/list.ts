@@ -15,6 +15,7 @@ export const command = defineCommand({
   options: {
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Only VMs with these labels' },
     owner: { type: 'string', value: 'OWNER', description: 'Only VMs of this user or service account; "me" is you' },
+    pending: { type: 'boolean', description: 'Only VMs that wait, by their place in the queue' },
     watch: { type: 'boolean', description: 'Follow changes until Ctrl-C' },
     ...allNamespacesOption,
     ...namespaced,
@@ -23,12 +24,15 @@ export const command = defineCommand({
   examples: [
     { line: 'svc3 vm list', does: 'List the VMs of the default namespace' },
     { line: 'svc3 vm list demo -o wide', does: 'Show one VM with its node and power state' },
+    { line: 'svc3 vm list --pending', does: 'Show who waits for what, and for about how long' },
     { line: 'svc3 vm list -A --owner me', does: 'List your VMs in all namespaces' },
     { line: 'svc3 vm list --owner me --label team=ios --watch', does: 'Follow your VMs with a label' },
   ],
   async run(context, { args: { names }, options }) {
     const isEverywhere = options['all-namespaces']
     if (options.watch && isEverywhere) throw new UsageError('--watch follows one namespace; remove --all-namespaces')
+    if (options.pending && (options.watch || options.label.length > 0))
+      throw new UsageError('--pending cannot be combined with --watch or --label')
     const owner = options.owner === undefined ? undefined : await ownerOf(context, options.owner)
     const fields = {
       // Of several names, all are fetched; of one, not thousands.
@@ -41,6 +45,11 @@ export const command = defineCommand({
     const labelSelector = options.label.join(',')
     const query = { ...(fieldSelector && { fieldSelector }), ...(labelSelector && { labelSelector }) }
     const session = await context.connect()
+    if (options.pending) {
+      const { printPending } = await import('./parts/pending.ts')
+      const isOwn = (vm: { readonly owner: string }): boolean => owner === undefined || isOwnedBy(vm.owner, owner)
+      return printPending(context, session, { isEverywhere, names, isMeant: isOwn })
+    }
     const isMeant = (vm: Vm): boolean => owner === undefined || isOwnedBy(vm.owner, owner)
     const which = [
       ...(owner === undefined ? [] : [` owned by ${owner}`]),

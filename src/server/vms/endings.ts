@@ -1,0 +1,34 @@
+// How often VMs end in a namespace, as this server has seen it in the last hour: what those who wait can expect.
+import type { Clock } from '../../platform/clock.ts'
+import type { Collections } from '../../store/records/collections.ts'
+
+const windowMs = 3_600_000
+const kept = 200
+
+export class Endings {
+  readonly #times = new Map<string, number[]>()
+  readonly #clock: Clock
+
+  constructor({ vms }: Pick<Collections, 'vms'>, clock: Clock) {
+    this.#clock = clock
+    vms.view.subscribe((changes) => {
+      for (const change of changes)
+        if (change.type === 'delete' && change.previous?.value.place) this.#add(change.previous.value.namespace)
+    })
+  }
+
+  /** Until so many more have ended; undefined where too few have, to tell. */
+  expectedSeconds(namespace: string, count: number): number | undefined {
+    const nowMs = this.#clock.now().getTime()
+    const recent = (this.#times.get(namespace) ?? []).filter((atMs) => nowMs - atMs < windowMs)
+    const [first] = recent
+    if (first === undefined || recent.length < 3) return undefined
+    // One interval less than endings; the time since the last counts, so that a standstill is seen.
+    return Math.ceil((((nowMs - first) / 1_000) * count) / (recent.length - 1))
+  }
+
+  #add(namespace: string): void {
+    const times = [...(this.#times.get(namespace) ?? []), this.#clock.now().getTime()].slice(-kept)
+    this.#times.set(namespace, times)
+  }
+}
