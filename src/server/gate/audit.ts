@@ -12,6 +12,7 @@ interface Change {
   readonly operation: Operation
   readonly principal: Principal | undefined
   readonly requestId: string
+  readonly requestKey: string | undefined
   readonly params: Readonly<Record<string, string>>
   readonly body: unknown
   readonly answer: unknown
@@ -24,7 +25,7 @@ interface AuditServices {
 }
 
 export async function recordChange({ collections, settings }: AuditServices, change: Change): Promise<void> {
-  const { operation, principal, requestId } = change
+  const { operation, principal, requestId, requestKey } = change
   if (!operation.involves) return
   const real = (name: string): string => realNamespace(name, settings.compat.namespaceAliases)
   const { involvesKind = operation.noun } = operation
@@ -41,6 +42,7 @@ export async function recordChange({ collections, settings }: AuditServices, cha
     involved: { kind, name },
     actor: displayName(caller),
     requestId,
+    ...(requestKey !== undefined && { requestKey }),
     outcome: 'Succeeded',
     audience: operation.allow === 'admin' ? 'admin' : 'dev',
   })

@@ -12,6 +12,8 @@ export interface EventRecord {
   readonly involved: { readonly kind: string; readonly name: string }
   readonly actor: string
   readonly requestId: string
+  /** Of its `Idempotency-Key`, where it had one: what is repeated is one event. */
+  readonly requestKey?: string
   readonly outcome: string
   readonly at: string
   /** Who may see it: what only administrators may do or know, only they read about. */

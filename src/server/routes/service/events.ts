@@ -15,7 +15,11 @@ interface EventServices {
 export function events({ collections, roles }: EventServices): HandlersOf<typeof api> {
   return {
     listEvents: ({ params: { namespace }, principal }) => {
-      const shown = ({ value, rev }: Entry<EventRecord>) => ({ namespace, ...value, resourceVersion: rev })
+      const shown = ({ value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
+        namespace,
+        ...event,
+        resourceVersion: rev,
+      })
       return roles.roleOf(principal, namespace) === 'admin'
         ? listing(collections.events, namespace, shown)
         : listing(collections.events, namespace, shown, ({ audience }) => audience === 'dev')

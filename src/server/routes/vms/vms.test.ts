@@ -419,6 +419,32 @@ describe('power operations', () => {
     assert.equal(record('demo')?.desired.diskGeneration, 2)
   })
 
+  it('power operations and a resize that are repeated with their key after the answer was lost are one event', async () => {
+    await node()
+    await deploy({ name: 'demo' })
+    const events = async (reason: string): Promise<number> =>
+      (await get('events')).body.items.filter((event: { reason: string }) => event.reason === reason).length
+    const { answers } = service.services.collections
+    const requests = [
+      ['ResizeVm', 'resize', { size: 3 }],
+      ['StopVm', 'exec', { command: 'stop' }],
+    ] as const
+    for (const [reason, path, body] of requests) {
+      const headers = { 'idempotency-key': reason }
+      const send = () => service.call('POST', `${inDefault}/vms/demo/${path}`, { body, headers })
+      assert.equal((await send()).status, 200)
+      // As it is when the server was killed after the event and before the answer.
+      for (const entry of answers.list()) await answers.delete(entry)
+      assert.deepEqual([(await send()).status, await events(reason)], [200, 1])
+      // And before the event.
+      for (const entry of answers.list()) await answers.delete(entry)
+      const { events: all } = service.services.collections
+      for (const entry of all.list('svc-default')) if (entry.value.reason === reason) await all.delete(entry)
+      assert.deepEqual([(await send()).status, await events(reason)], [200, 1])
+    }
+    assert.ok((await get('events')).body.items.every((event: object) => !('requestKey' in event)))
+  })
+
   it('power operations are refused for Apple silicon, whatever the state', async () => {
     await node({ report: { architecture: 'arm64' } })
     await deploy({ name: 'demo', image: 'silicon' })

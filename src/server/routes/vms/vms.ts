@@ -66,7 +66,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
   ): Promise<Entry<VmRecord>> {
     const { key, value } = existing(namespace, name)
     const wanted = await changeVm(collections, key, value.uid, (record) => {
-      if (requestKey !== undefined && record.desired.requestKey === requestKey) return undefined
+      if (isRepeated(record, requestKey)) return undefined
       assertMay(action, record)
       const next = withDesired(record, { power: powerAfter(action), action, requestKey, ...desired(record) })
       return prepare ? prepare(next) : next
@@ -74,6 +74,14 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     if (!wanted) throw notFound(kind, name, { namespace, hint: 'The VM was deleted in the meantime' })
     return settled(wanted, action)
   }
+
+  const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
+    requestKey !== undefined && desired.requestKey === requestKey
+
+  /** Of a request that is repeated: the server may have been killed after its event and before its answer. */
+  const isRecorded = ({ value }: Entry<VmRecord>, requestKey: string | undefined): boolean =>
+    isRepeated(value, requestKey) &&
+    collections.events.list(value.namespace).some(({ value: event }) => event.requestKey === requestKey)
 
   async function settled({ key, value }: Entry<VmRecord>, action: string): Promise<Entry<VmRecord>> {
     const { name, uid, desired } = value
@@ -168,21 +176,21 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
 
     async execVm({ params, body: { command }, requestKey }) {
       const isRevert = command === 'revert'
-      return shownVm(
-        await act(
-          params,
-          command,
-          requestKey,
-          ({ desired }) => (isRevert ? { diskGeneration: desired.diskGeneration + 1 } : {}),
-          (next) => (isRevert ? pinnedAnew(next, collections.images.get('', next.shape.image)?.value) : next),
-        ),
+      const before = existing(params.namespace, params.vm)
+      const entry = await act(
+        params,
+        command,
+        requestKey,
+        ({ desired }) => (isRevert ? { diskGeneration: desired.diskGeneration + 1 } : {}),
+        (next) => (isRevert ? pinnedAnew(next, collections.images.get('', next.shape.image)?.value) : next),
       )
+      return new Answer(200, shownVm(entry), isRecorded(before, requestKey))
     },
 
     async resizeVm({ params, body: { size, user, password }, requestKey }) {
-      const before = existing(params.namespace, params.vm).value
-      const isRepeated = requestKey !== undefined && before.desired.requestKey === requestKey
-      if (!isRepeated)
+      const found = existing(params.namespace, params.vm)
+      const before = found.value
+      if (!isRepeated(before, requestKey))
         checkSize(before, { size, user, password }, collections.nodes.get('', before.place?.node ?? '')?.value)
       const hasLogin = user !== undefined && password !== undefined
       /** `ahead`: another server has the password already, for this generation and no other. */
@@ -207,7 +215,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         const ahead = desired.generation + 1
         const isFar = hasLogin && (await nodeRelay.grow(place?.node ?? '', uid, { generation: ahead, user, password }))
         const entry = await resize(isFar ? ahead : undefined).catch(ifMovedOn)
-        if (entry) return resizeNote(shownVm(entry), hasLogin)
+        if (entry) return new Answer(200, resizeNote(shownVm(entry), hasLogin), isRecorded(found, requestKey))
       }
     },
 
