@@ -49,7 +49,7 @@ const percentile = (values: readonly number[], share: number): number =>
 async function seed(store: Store, count: number): Promise<LightNode[]> {
   const numbers = Array.from({ length: count }, (_, n) => n)
   const nodes: LightNode[] = []
-  await eachOf(numbers, 64, async (n) => {
+  await eachOf(numbers, 256, async (n) => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     const spki = publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
     const record = nodeRecord(n, vmsOfEach + 2, spki)
@@ -181,7 +181,7 @@ async function lostNodes(server: ServerProcess, signal: AbortSignal): Promise<()
 }
 
 async function measure(count: number): Promise<Figures> {
-  await using rig = await ServersRig.start({ members: 3, isDurable: true })
+  await using rig = await ServersRig.start({ members: 3 })
   const port = await freePort()
   const nodeArgs = ['--max-semi-space-size=16', ...(process.env.SVC3_SCALE_NODE_ARGS?.split(' ') ?? [])]
   const start = (): Promise<ServerProcess> => rig.server('one', nodeArgs, { host: '0.0.0.0', port })

@@ -68,6 +68,18 @@ describe("agent's stream", () => {
     )
   })
 
+  it('agents that lost their server with all others come back over the time that it gave them', async () => {
+    const spread = hello.replace('}', ',"spreadMs":200}')
+    const { stream, openings, opened } = rig([[spread], [new Error('refused')], [spread, 'open']], {
+      random: () => 0.5,
+    })
+    await opened(3)
+    const [first = 0, second = 0] = openings.slice(1).map((at, index) => at - (openings[index] ?? 0))
+    // Half of the spread, beside three quarters of 100 and of 200 ms.
+    assert.ok(first >= 170 && second >= 245, `${first} ${second}`)
+    await stream.stop()
+  })
+
   it("the agent's stream is opened again when it ends, fails, or makes no sense, after longer and longer waits", async () => {
     const { stream, openings, opened } = rig([[hello], [hello, new Error('cut')], ['nonsense\n'], [hello, 'open']])
     await opened(4)

@@ -43,6 +43,8 @@ const longestLineBytes = 256 * 1024 * 1024
 const defaultRenewEveryMs = 60_000
 const silentHeartbeats = 2.5
 const lastingMs = 5_000
+/** One that is cut off alone is back soon; only who finds no server there has lost it together with all others. */
+const firstSpreadMs = 1_000
 const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 100, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 
 export function openStream(options: StreamOptions): Stream {
@@ -53,6 +55,7 @@ export function openStream(options: StreamOptions): Stream {
   let heardAtMs = performance.now()
   let isOpen = false
   let refusals = 0
+  let spreadMs = 0
   let renewedAtMs = -Infinity
   let renewing: NodeJS.Timeout | undefined
 
@@ -65,7 +68,9 @@ export function openStream(options: StreamOptions): Stream {
       const message = parse(line)
       if (!message) throw new UnusableMessage('it sent an invalid message')
       act(message)
-      if (message.type === 'HELLO') heard()
+      if (message.type !== 'HELLO') continue
+      spreadMs = message.spreadMs ?? 0
+      heard()
     }
     throw ended(connection.apiUrl)
   }
@@ -119,7 +124,8 @@ export function openStream(options: StreamOptions): Stream {
         if (error instanceof ApiError && error.code === 401) refused(error, ++refusals)
         // One that lasted begins anew; one that ends again and again is tried less and less.
         if (performance.now() - openedAtMs > lastingMs) attempt = 1
-        const delayMs = boundedDelay(error, Math.min(attempt, 12), retry, random)
+        const apartMs = attempt === 1 ? Math.min(spreadMs, firstSpreadMs) : attempt === 2 ? spreadMs : 0
+        const delayMs = boundedDelay(error, Math.min(attempt, 12), retry, random) + apartMs * random()
         logOnce(address, error)
         connection.turn()
         await wait(delayMs, stopping.signal).catch(() => undefined)

@@ -80,6 +80,8 @@ export const AgentMessage = t.Union(
       heartbeatSeconds: t.Integer(),
       /** It takes `noteAgent` for a report that would say the same once more. Absent: an older server. */
       takesNotes: t.Optional(t.Boolean()),
+      /** Where all nodes lose their server at once, they come back over so long. Absent: an older server. */
+      spreadMs: t.Optional(t.Integer()),
       /** Where servers of the cluster are reached; absent where there is one. */
       servers: t.Optional(t.Array(t.String())),
       /** Absent: a server that knows no cache. */

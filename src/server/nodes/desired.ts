@@ -72,7 +72,7 @@ export function desiredFor(
   node: string,
   /** The revision that this is made from; the view's, unless a later one is known. */
   rev?: string,
-): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes'> {
+): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes' | 'spreadMs'> {
   const vms: DesiredVm[] = []
   const kept: string[] = []
   const allocations = Object.entries(services.collections.nodes.get('', node)?.value.allocations ?? {})

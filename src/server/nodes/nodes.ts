@@ -9,6 +9,7 @@ import { markNode } from '../../store/records/node-states.ts'
 import type { Store } from '../../store/store.ts'
 import type { Peers } from '../cluster/server-calls.ts'
 import { ImageUses } from '../images/uses.ts'
+import { Arrivals } from './arrivals.ts'
 import { sendCaches } from './cache.ts'
 import { type Growth, sendDesired } from './desired.ts'
 import { Fleet } from './fleet.ts'
@@ -23,6 +24,8 @@ interface FleetServices {
   /** Those that are connected to any. */
   readonly presence: Presence
   readonly nodeRelay: NodeRelay
+  /** Those that are about to connect. */
+  readonly arrivals: Arrivals
   readonly tunnels: Tunnels
   readonly growth: Growth
   /** For those who wait for a VM. */
@@ -91,6 +94,7 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
     fleet,
     presence,
     nodeRelay,
+    arrivals: new Arrivals(),
     tunnels: new Tunnels(nodeRelay),
     growth,
     waits,

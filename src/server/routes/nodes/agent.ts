@@ -18,6 +18,7 @@ import { ignoreLost, isFault } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
+import type { Arrivals } from '../../nodes/arrivals.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
 import { settledCache } from '../../nodes/cache.ts'
 import { type DesiredServices, desiredFor } from '../../nodes/desired.ts'
@@ -36,6 +37,7 @@ const kind = 'nodes'
 interface AgentServices extends DesiredServices {
   readonly content: ContentStore
   readonly nodeRelay: NodeRelay
+  readonly arrivals: Arrivals
   readonly presence: Presence
   readonly peers?: Peers | undefined
   readonly nodeKeys: NodeKeys
@@ -48,6 +50,7 @@ interface AgentServices extends DesiredServices {
 
 export function agent(services: AgentServices): HandlersOf<typeof api> {
   const {
+    arrivals,
     collections,
     content,
     fleet,
@@ -143,26 +146,31 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         throw new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
           hint: 'If the node was removed, join again with a new token; otherwise check its clock',
         })
-      const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
-      const certificate = await nodeAuthority.certify(node, expiresAt)
-      return { token, expiresAt: timestamp(expiresAt), ...(certificate && { certificate }) }
+      return arrivals.begin(name, async () => {
+        const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
+        const certificate = await nodeAuthority.certify(node, expiresAt)
+        return { token, expiresAt: timestamp(expiresAt), ...(certificate && { certificate }) }
+      })
     },
 
     async openAgentStream({ principal: { name }, signal, now }) {
       if (!collections.nodes.get('', name)?.value.report)
         throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
-      await changeNode(collections, name, (record) =>
-        record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
-      )
+      const claim = await arrivals.goOn(async () => {
+        await changeNode(collections, name, (record) =>
+          record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
+        )
+        return presence.claim(name)
+      })
       log.debug('an agent is connected', { node: name })
-      const claim = await presence.claim(name)
       const hello = () => {
         // The agent has moved to another server meanwhile, and no longer reads this.
         if (!claim.isCurrent())
           throw new ApiError('Conflict', `Node ${name} is connected to another server`, { kind, name })
         const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
         const desired = desiredFor(services, name, claim.rev)
-        return { type: 'HELLO' as const, ...desired, heartbeatSeconds, takesNotes: true, ...servers }
+        const spreadMs = Math.min(collections.nodes.view.size * spreadMsOfEach, longestSpreadMs)
+        return { type: 'HELLO' as const, ...desired, heartbeatSeconds, takesNotes: true, spreadMs, ...servers }
       }
       return fleet.open(name, hello, signal)
     },
@@ -171,13 +179,15 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       fleet.seen(name)
       nodeRelay.seen(name)
       const isOpen = presence.isOpen(name)
-      const changed = await changeNode(collections, name, (record) => {
-        const isSame = record.report !== undefined && saysTheSame(record.report, body)
-        const cache = settledCache(collections, record, body)
-        if (isSame && cache === record.cache && (record.isReady || !isOpen)) return undefined
-        const isReady = record.isReady || isOpen
-        return { ...record, report: body, isReady, lastSeenAt: timestamp(now), ...(cache && { cache }) }
-      })
+      const write = () =>
+        changeNode(collections, name, (record) => {
+          const isSame = record.report !== undefined && saysTheSame(record.report, body)
+          const cache = settledCache(collections, record, body)
+          if (isSame && cache === record.cache && (record.isReady || !isOpen)) return undefined
+          const isReady = record.isReady || isOpen
+          return { ...record, report: body, isReady, lastSeenAt: timestamp(now), ...(cache && { cache }) }
+        })
+      const changed = await (isOpen ? write() : arrivals.begin(name, write))
       if (!changed) throw notFound(kind, name, { hint: 'Join the node again' })
       const { namespace, uid } = changed.value
       return { name, namespace, ...(body.peerPort !== undefined && { peerSecrets: peerTickets.secretsFor(uid) }) }
@@ -232,6 +242,10 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
   }
 }
+
+/** What a server takes for one that comes back, roughly; and nodes are waited for longer than the longest of all. */
+const spreadMsOfEach = 1
+const longestSpreadMs = 20_000
 
 /** Enough to share the load, and few enough to try. */
 const mostPeers = 4

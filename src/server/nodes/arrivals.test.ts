@@ -1,0 +1,57 @@
+// Nodes that come all at once: so many at a time, in order, the rest with a turn that grows with those ahead of it.
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ApiError } from '../../api/errors.ts'
+import { Arrivals } from './arrivals.ts'
+
+it('so many nodes arrive at a time, in the order in which they came', async () => {
+  const arrivals = new Arrivals({ places: 2, queue: 100 })
+  const order: number[] = []
+  let now = 0
+  let most = 0
+  const arrive = (n: number): Promise<void> =>
+    arrivals.begin(`n${n}`, async () => {
+      most = Math.max(most, ++now)
+      order.push(n)
+      await sleep(1)
+      now--
+    })
+  await Promise.all(Array.from({ length: 10 }, (_, n) => arrive(n)))
+  assert.equal(most, 2)
+  assert.deepEqual(order, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+})
+
+it('a node that finds the queue full is told its turn, later for each further one, and never beyond 20 s', async () => {
+  const nowMs = 0
+  const arrivals = new Arrivals({ places: 1, queue: 1, nowMs: () => nowMs })
+  const held = Promise.withResolvers<void>()
+  const first = arrivals.begin('first', () => held.promise)
+  const second = arrivals.begin('second', async () => undefined)
+  const turns = Array.from({ length: 1_000 }, (_, n) => {
+    try {
+      void arrivals.begin(`n${n}`, async () => undefined)
+    } catch (error) {
+      assert.ok(error instanceof ApiError && error.code === 429)
+      return error.options.retryAfterSeconds ?? 0
+    }
+    throw new Error('let in')
+  })
+  assert.equal(turns[0], 1)
+  assert.deepEqual(
+    turns,
+    turns.toSorted((a, b) => a - b),
+  )
+  assert.equal(turns.at(-1), 20)
+  held.resolve()
+  await Promise.all([first, second])
+})
+
+it('one that has begun goes on however many wait, and a failure frees its place', async () => {
+  const arrivals = new Arrivals({ places: 1, queue: 0 })
+  await assert.rejects(
+    arrivals.goOn(() => Promise.reject(new Error('lost'))),
+    /lost/,
+  )
+  assert.equal(await arrivals.goOn(async () => 'in'), 'in')
+})
