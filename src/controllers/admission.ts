@@ -1,13 +1,12 @@
 // Admits VMs that have found a node to the quota of their namespace, and sweeps what no VM has any more. Namespaces without
 // limits cost nothing here: nothing is read but memory, and nothing is written.
-import type { Allocation, Candidate, Demand } from '../rules/placement.ts'
+import type { Allocation, Candidate } from '../rules/placement.ts'
 import {
   type Amounts,
   admit,
-  excesses,
   excessText,
+  firstExcess,
   isLimited,
-  leastAmounts,
   plus,
   type Totals,
   taken,
@@ -40,11 +39,11 @@ export class Admission {
   }
 
   /** Why a VM waits for the quota, by what is known before a node is chosen. */
-  refusal({ namespace, uid }: VmRecord, demand: Demand): string | undefined {
+  refusal({ namespace, uid }: VmRecord, least: Amounts): string | undefined {
     const plan = this.#planOf(namespace)
     // One that is in already takes no more than it has.
     if (!plan || plan.quota.used[uid]) return undefined
-    return reasonIn(namespace, plan, leastAmounts(demand))
+    return reasonIn(namespace, plan, least)
   }
 
   /** Counts a VM that has found a node, or says why it waits. */
@@ -92,7 +91,7 @@ export class Admission {
 }
 
 function reasonIn(namespace: string, { quota, total }: Plan, amounts: Amounts): string | undefined {
-  const [excess] = excesses(quota.limits, total, amounts)
+  const excess = firstExcess(quota.limits, total, amounts)
   return excess && excessText(namespace, excess)
 }
 

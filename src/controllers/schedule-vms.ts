@@ -45,6 +45,15 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const quotaSweep = new QuotaSweep()
   const usage = new OwnerUsage(collections)
   const starvation = new Starvation<ShapedTurn>()
+  /** Made once for each that waits: what counts of it stays, and thousands may wait. */
+  const turnsKnown = new Map<string, ShapedTurn>()
+  const knownTurn = (vm: Pending): ShapedTurn => {
+    const known = turnsKnown.get(vm.key)
+    if (known?.uid === vm.value.uid) return known
+    const turn = turnOf(vm)
+    turnsKnown.set(vm.key, turn)
+    return turn
+  }
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
 
@@ -57,6 +66,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     } else if (waiting.delete(key)) {
       fresh.delete(key)
       explainedMs.delete(key)
+      turnsKnown.delete(key)
       if (starvation.forget(key)) lookAgain()
     }
   }
@@ -107,13 +117,13 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     const refused = new Map<string, Refusal>()
     const pending = [...fresh].flatMap((key) => vms.at(key) ?? [])
     fresh.clear()
-    const toPlace = pending.filter(({ value }) => !value.place).map(turnOf)
+    const toPlace = pending.filter(({ value }) => !value.place).map(knownTurn)
     const turns = new Turns(starvation, toPlace, { sharesOf, nowMs: clock.now().getTime() })
     for (let turn = turns.next(); turn; turn = turns.next()) {
       const vm = vms.at(turn.key)
       if (!vm || vm.value.place) continue
       const { demand, shape } = turn
-      const overQuota = admission.refusal(vm.value, demand)
+      const overQuota = admission.refusal(vm.value, turn.amounts)
       if (overQuota !== undefined) {
         unplaced.push({ vm, refusal: { message: overQuota, reason: 'OverQuota' } })
         continue
@@ -132,8 +142,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         if (known === undefined && !isAboutPorts(reasons)) refused.set(shape, refusal)
         const kept = isAboutPorts(reasons) ? undefined : turns.refused(turn, candidates)
         if (kept !== undefined) candidates.find(({ name }) => name === kept)?.keepFor(vm.value.name)
-        const message = kept === undefined ? refusal.message : `${refusal.message}. Node ${kept} is kept free for it`
-        unplaced.push({ vm, refusal: { ...refusal, message } })
+        unplaced.push({ vm, refusal: kept === undefined ? refusal : withKept(refusal, kept) })
         continue
       }
       const beyondQuota = admission.take(vm.value, room, found.allocation)
@@ -274,23 +283,22 @@ function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: En
 const needsUs = (record: VmRecord): boolean =>
   !isDeleted(record) && (!record.place || record.conditions.some(({ type }) => type === 'PortsFree'))
 
+const withKept = (refusal: Refusal, node: string): Refusal => ({
+  ...refusal,
+  message: `${refusal.message}. Node ${node} is kept free for it`,
+})
+
 interface ShapedTurn extends Turn {
+  readonly uid: string
   /** Equal for those that fit on the same nodes. */
   readonly shape: string
 }
 
-const turnsKnown = new WeakMap<VmRecord, ShapedTurn>()
-
-/** Made once per change of a VM: thousands may wait. */
 function turnOf({ key, value }: Pending): ShapedTurn {
-  const known = turnsKnown.get(value)
-  if (known) return known
-  const { namespace, owner, priority = 0, createdAt } = value
+  const { uid, namespace, owner, priority = 0, createdAt } = value
   const demand = demandOf(value)
   const shape = JSON.stringify([namespace, { ...demand, reservedPorts: [] }])
-  const turn = { key, namespace, owner, priority, createdAt, amounts: leastAmounts(demand), demand, shape }
-  turnsKnown.set(value, turn)
-  return turn
+  return { key, uid, namespace, owner, priority, createdAt, amounts: leastAmounts(demand), demand, shape }
 }
 
 const reservation = ({ namespace, name, reservedPorts }: VmRecord, allocation: Allocation): NodeAllocation => {

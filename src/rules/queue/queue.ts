@@ -38,9 +38,10 @@ interface Owner<W> {
  * makes its owner wait for the others. One that is not placed costs its owner nothing.
  */
 export class Queue<W extends Waiting> {
+  /** A binary heap: the owner whose turn it is at the top. Only that one ever changes. */
   readonly #owners: Owner<W>[]
   readonly #shares: Shares
-  #current: Owner<W> | undefined
+  #isBegun = false
 
   constructor(waiting: Iterable<W>, shares: Shares) {
     this.#shares = shares
@@ -50,24 +51,48 @@ export class Queue<W extends Waiting> {
       if (own) own.push(each)
       else byOwner.set(each.owner, [each])
     }
-    this.#owners = [...byOwner].map(([name, own]) => {
-      const used = shares.usage.get(name) ?? nothing
-      return { name, own: own.sort(byTurn), at: 0, used, share: this.#shareOf(name, used) }
-    })
+    this.#owners = [...byOwner]
+      .map(([name, own]) => {
+        const used = shares.usage.get(name) ?? nothing
+        return { name, own: own.sort(byTurn), at: 0, used, share: this.#shareOf(name, used) }
+      })
+      .sort((a, b) => (isSooner(a, b) ? -1 : 1))
   }
 
   next(): W | undefined {
-    let best: Owner<W> | undefined
-    for (const owner of this.#owners) if (owner.at < owner.own.length && (!best || isSooner(owner, best))) best = owner
-    this.#current = best
-    return best?.own[best.at++]
+    if (this.#isBegun) this.#advance()
+    this.#isBegun = true
+    const [owner] = this.#owners
+    return owner?.own[owner.at]
   }
 
   placed(amounts: Amounts): void {
-    const owner = this.#current
+    const [owner] = this.#owners
     if (!owner) return
     owner.used = plus(owner.used, amounts)
     owner.share = this.#shareOf(owner.name, owner.used)
+  }
+
+  /** The one at the top had its turn: it sinks to its place, or leaves. */
+  #advance(): void {
+    const owners = this.#owners
+    const [top] = owners
+    if (top && ++top.at === top.own.length) {
+      const last = owners.pop()
+      if (last && last !== top) owners[0] = last
+    }
+    for (let at = 0; ; ) {
+      let soonest = at
+      for (const below of [2 * at + 1, 2 * at + 2]) {
+        const [a, b] = [owners[below], owners[soonest]]
+        if (a && b && isSooner(a, b)) soonest = below
+      }
+      const [upper, lower] = [owners[at], owners[soonest]]
+      if (soonest === at || !upper || !lower) return
+      owners[at] = lower
+      owners[soonest] = upper
+      at = soonest
+    }
   }
 
   #shareOf(owner: string, used: Totals): number {

@@ -55,14 +55,15 @@ export function totalOf(used: Taken): Totals {
 
 export const taken = ({ cpu, memoryMiB, macos }: Amounts): Taken[string] => [cpu, memoryMiB, macos]
 
-/** What limits does this pass; in the order in which people set them. */
-export function excesses(limits: Limits, used: Totals, { cpu, memoryMiB, macos }: Amounts): Excess[] {
-  const requested: Totals = { vms: 1, cpu, memoryMiB, macos }
-  return resources.flatMap((resource) => {
+/** The first limit that this would pass, in the order in which people set them. */
+export function firstExcess(limits: Limits, used: Totals, amounts: Amounts): Excess | undefined {
+  for (const resource of resources) {
     const limit = limits[resource]
-    const isOver = limit !== undefined && requested[resource] > 0 && used[resource] + requested[resource] > limit
-    return isOver ? [{ resource, limit, used: used[resource], requested: requested[resource] }] : []
-  })
+    if (limit === undefined) continue
+    const requested = resource === 'vms' ? 1 : amounts[resource]
+    if (requested > 0 && used[resource] + requested > limit) return { resource, limit, used: used[resource], requested }
+  }
+  return undefined
 }
 
 export const isLimited = (limits: Limits): boolean => resources.some((resource) => limits[resource] !== undefined)
@@ -85,7 +86,7 @@ export function admit(
   for (const [uid, amounts] of wanted) {
     const before = used[uid]
     const others = before ? without(total, before) : total
-    const [excess] = excesses(limits, others, amounts)
+    const excess = firstExcess(limits, others, amounts)
     if (excess) {
       refused.set(uid, excess)
       continue

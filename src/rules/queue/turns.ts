@@ -98,9 +98,7 @@ export class Turns<T extends Turn> {
     const space = this.#spaces[this.#at] as Space<T>
     const short = this.#state.short.get(turn.namespace)
     short?.delete(turn.key)
-    let looked = 0
     for (const each of short?.values() ?? []) {
-      if (++looked > watched) break
       const wasBefore = space.keys.has(each.key) ? space.refused.has(each.key) : isBefore(each, turn, space.shares)
       if (wasBefore && couldHold(node, each.demand)) inside(this.#state.passedOver, turn.namespace).set(each.key, each)
     }
@@ -111,8 +109,11 @@ export class Turns<T extends Turn> {
   refused(turn: T, nodes: readonly Candidate[]): string | undefined {
     const space = this.#spaces[this.#at] as Space<T>
     const { short, kept } = this.#state
-    inside(short, turn.namespace).set(turn.key, turn)
-    space.refused.add(turn.key)
+    const own = inside(short, turn.namespace)
+    if (own.size < watched || own.has(turn.key)) {
+      own.set(turn.key, turn)
+      space.refused.add(turn.key)
+    }
     if (turn !== space.first) return undefined
     const before = kept.get(turn.namespace)
     const node = nodeToKeep(turn.demand, nodes, before?.key === turn.key ? before.node : undefined)
