@@ -14,6 +14,7 @@ import type { Allow, Operation } from '../src/api/operation.ts'
 import { createVmConfig } from '../src/api/vms/vm-configs.ts'
 import { digestOf } from '../src/images/format/manifest.ts'
 import { putManifest } from '../src/images/pack/stored-manifests.ts'
+import { withVersion } from "../src/store/records/image-versions.ts"
 import { Remotes } from '../src/server/remotes/remotes.ts'
 import { type Answer, type CallOptions, startService, type TestService } from './support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from './support/stand-ins/node.ts'
@@ -210,6 +211,15 @@ const account = async (fresh: TestService) => {
 /** What the request of the example needs beside what it shows. */
 type Ready = { readonly token?: string; readonly body?: unknown } & Pick<Operation['example'], 'params'>
 const withTiny = (fresh: TestService) => addImage(fresh, 'tiny-arm64', 'arm64')
+/** As after a commit. */
+const withRestorable = async (fresh: TestService) => {
+  await withTiny(fresh)
+  const { images } = fresh.services.collections
+  const entry = images.get('', 'tiny-arm64') ?? assert.fail()
+  const at = '2026-11-16T09:00:00Z'
+  const versions = withVersion(entry.value, { version: 2, at })
+  await images.update(entry, { ...entry.value, version: 2, versions })
+}
 const withUpload = (kind: 'image' | 'iso', name: string) => async (fresh: TestService) => {
   const body = Buffer.from(kind === 'iso' ? aDisc : aDisk)
   const headers = { 'content-type': 'application/octet-stream' }
@@ -335,6 +345,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   findPeers: asAgent,
   describeImage: withTiny,
   protectImage: withTiny,
+  restoreImage: withRestorable,
   deleteImage: withTiny,
   downloadImage: withUpload('image', 'tiny-arm64'),
   uploadImage: asUpload,

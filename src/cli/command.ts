@@ -53,6 +53,7 @@ interface IntegerOption extends OptionText {
   readonly min: number
   readonly max: number
   readonly default?: number
+  readonly required?: true
 }
 /** A time, as whole minutes or as a duration such as `1h30m`; its value is in minutes. */
 interface MinutesOption extends OptionText {

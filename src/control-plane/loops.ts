@@ -72,6 +72,8 @@ function collectContent(server: Server, { registry }: ImagePlace): Loop {
     content: registry
       ? collectableIn(registry, () => clusterUid(collections))
       : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
+    // Where servers have a part each, one that is away may have it.
+    isGone: async (digest) => !content.isShared && (await content.size(digest)) === undefined,
     sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
   })
 }

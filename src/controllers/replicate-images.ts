@@ -1,6 +1,7 @@
 // Copies the content of every image to each server where servers share records but not disks, so that losing one loses
 // no image. Content that was requested comes first.
 import { type Loop, startLoop } from '../platform/loop.ts'
+import { keptContents } from '../store/records/image-versions.ts'
 import type { Controller } from './controller.ts'
 
 /** What this needs of the server. */
@@ -20,7 +21,9 @@ export function replicateImages({ collections: { images, isos }, log }: Controll
     everyMs,
     failed: (error) => log.error('replicate-images failed and will run again', {}, error),
     run: async (signal) => {
-      const wanted = new Set([...images.list(), ...isos.list()].flatMap(({ value }) => value.content ?? []))
+      const named = [...images.list(), ...isos.list()].flatMap(({ value }) => value.content ?? [])
+      // What is current comes first.
+      const wanted = new Set([...named, ...images.list().flatMap(({ value }) => keptContents(value))])
       here = new Set([...here].filter((digest) => wanted.has(digest)))
       for (const digest of wanted) {
         if (signal.aborted) return

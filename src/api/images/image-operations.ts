@@ -13,10 +13,12 @@ const ImageVersion = t.Object(
   {
     version: t.Integer(),
     createdAt: Timestamp,
-    checksum: t.Optional(
-      t.String({ description: 'SHA-256 of the content; older content is kept only while a VM uses it' }),
-    ),
+    checksum: t.Optional(t.String({ description: 'SHA-256 of the content' })),
     vm: t.Optional(t.String({ description: 'The VM that was saved or committed, as `namespace/name`' })),
+    restored: t.Optional(t.Integer({ description: 'The earlier version that this one is again' })),
+    restorable: t.Optional(
+      t.Boolean({ description: 'The content is kept, so that the image can be restored to it; absent if not' }),
+    ),
   },
   { title: 'ImageVersion' },
 )

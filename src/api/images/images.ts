@@ -184,6 +184,43 @@ export const describeImage = operation({
   example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
 })
 
+export const restoreImage = operation({
+  id: 'restoreImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/restore`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Restore an earlier version of an image',
+  description:
+    'What an earlier version was becomes the next version; those between stay in the list. New VMs are deployed from it, existing ' +
+    'VMs stay as they are. The content of the 5 versions before the current one is kept. For whoever may commit to the image: a protected image only for administrators.',
+  involves: 'params.image',
+  past: 'restored version {version} of image {name}',
+  body: t.Object(
+    {
+      version: t.Integer({ minimum: 1, description: 'One of `versions` that is `restorable`' }),
+      resourceVersion: ExpectedVersion,
+    },
+    { title: 'ImageRestore' },
+  ),
+  response: Image,
+  refuses: ['NotFound', 'Forbidden', 'Conflict'],
+  example: {
+    params,
+    body: { version: 1 },
+    response: {
+      ...example,
+      version: 3,
+      versions: [
+        { version: 1, createdAt: '2026-11-15T09:00:00Z', restorable: true },
+        { version: 2, createdAt: '2026-11-16T09:00:00Z', vm: 'svc-default/vm-cznfv', restorable: true },
+        { version: 3, createdAt: '2026-11-17T09:00:00Z', restored: 1 },
+      ],
+    },
+  },
+})
+
 export const protectImage = operation({
   id: 'protectImage',
   noun,
@@ -192,7 +229,8 @@ export const protectImage = operation({
   allow: 'admin',
   status: 200,
   summary: 'Protect an image',
-  description: 'Only administrators delete a protected image or commit to it. Built-in images are protected.',
+  description:
+    'Only administrators delete a protected image, commit to it or restore it. Built-in images are protected.',
   involves: 'params.image',
   past: 'changed the protection of image {name}',
   tells: ['protected'],

@@ -74,6 +74,7 @@ export const commands: CommandTable = {
         summary: 'Keep an image from being changed or deleted',
         load: () => import('./image/protect.ts'),
       },
+      restore: { summary: 'Restore an earlier version of an image', load: () => import('./image/restore.ts') },
       delete: { summary: 'Delete images', load: () => import('./image/delete.ts') },
     },
   },

@@ -173,7 +173,7 @@ const valueText = (option: Option): string => {
 
 function remark(option: Option): string {
   if (option.type === 'boolean') return ''
-  if (option.type === 'string' && option.required) return ' (required)'
+  if ('required' in option && option.required) return ' (required)'
   const shown = ('defaultText' in option ? option.defaultText : undefined) ?? option.default
   const repeat = option.type === 'string' && option.repeatable ? '; repeatable' : ''
   return shown === undefined ? repeat : ` (default ${shown})${repeat}`

@@ -112,7 +112,7 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
   if (option.type === 'string' && option.repeatable) return given ?? []
   if (given && given.length > 1 && new Set(given).size > 1) throw new UsageError(`--${name} specified twice`)
   if (last === undefined) {
-    if (option.type === 'string' && option.required) throw new UsageError(`Specify --${name} ${option.value}`)
+    if ('required' in option && option.required) throw new UsageError(`Specify --${name} ${option.value}`)
     return option.default
   }
   if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} must not be empty`)

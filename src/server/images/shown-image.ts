@@ -76,11 +76,13 @@ function lineageOf(record: ImageRecord, caller: Caller): Pick<Image, 'version' |
   const { vm: saved, ...from } = parent ?? { image: '' }
   return {
     version,
-    versions: versionsOf(record).map(({ version, at, content, vm }) => ({
+    versions: versionsOf(record).map(({ version, at, content, vm, restored, kept }) => ({
       version,
       createdAt: at,
       ...(content !== undefined && { checksum: content }),
       ...seen(vm),
+      ...(restored !== undefined && { restored }),
+      ...(kept && { restorable: true }),
     })),
     ...(parent && { parent: { ...from, ...seen(saved) } }),
     ...(capture && maySee(caller, capture.vm.namespace) && { capture: { kind: capture.kind, vm: vmName(capture.vm) } }),

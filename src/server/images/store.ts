@@ -15,11 +15,12 @@ import type { ContentStore } from '../../images/content/content.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../../rules/image-names.ts'
-import { type Caller, reasonAgainstDeletingImage } from '../../rules/ownership.ts'
+import { type Caller, mayCommitTo, reasonAgainstDeletingImage } from '../../rules/ownership.ts'
 import type { Collection } from '../../store/collection.ts'
 import { caughtUp, currentRev } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { type ImageRecord, isProtected, isReady } from '../../store/records/fleet-records.ts'
+import { isKept, type KeptImageVersion, restoredTo, versionsOf } from '../../store/records/image-versions.ts'
 import { type Entry, ignoreLost, isFault, type Store } from '../../store/store.ts'
 import { type Listing, listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
@@ -202,6 +203,37 @@ export class ImageStore {
     return this.change(this.existing(name), (record) => ({ ...record, protected: isOn, updatedAt: timestamp(now) }))
   }
 
+  /** What an earlier version was becomes the next one. VMs keep what they were deployed from. */
+  async restore(name: string, version: number, caller: Caller, now: Date): Promise<Entry<ImageRecord>> {
+    const { contents } = this.#parts
+    const entry = this.existing(name)
+    const { content } = this.#restorable(entry.value, version, caller)
+    // As long as its record keeps it, the collector does; it may have been lost otherwise, or before there were kept versions.
+    if (content !== undefined && !(await contents.hold(content)))
+      throw this.#conflict(name, `has lost content of version ${version}`, 'Choose another version, or upload it again')
+    failpoint('restore.held')
+    return this.change(entry, (record) => restoredTo(record, this.#restorable(record, version, caller), timestamp(now)))
+  }
+
+  #restorable(record: ImageRecord, version: number, caller: Caller): KeptImageVersion {
+    const { name } = record
+    if (!mayCommitTo(caller, { isProtected: isProtected(record) })) throw protectedImage(name, 'restore it')
+    if (!isReady(record))
+      throw this.#conflict(name, `is ${record.state} and cannot be restored`, 'Wait until it is Ready')
+    const versions = versionsOf(record)
+    const found = versions.find((each) => each.version === version)
+    if (found && isKept(found)) return found
+    const kept = versions.filter(isKept).map((each) => each.version)
+    const hint =
+      kept.length > 0 ? `Choose one of ${kept.join(', ')}` : 'It has no earlier version whose content is kept'
+    if (version === (record.version ?? 1)) throw this.#conflict(name, `is at version ${version} now`, hint)
+    throw this.#conflict(
+      name,
+      found ? `no longer has the content of version ${version}` : `has no version ${version}`,
+      hint,
+    )
+  }
+
   async remove(name: string, caller: Caller): Promise<Status> {
     const { collection, uses, noun } = this.#parts
     this.#assertMayRemove(this.existing(name).value, caller)
@@ -295,7 +327,7 @@ export class ImageStore {
   }
 }
 
-export const protectedImage = (name: string, what: 'delete it' | 'commit to it'): ApiError =>
+export const protectedImage = (name: string, what: 'delete it' | 'commit to it' | 'restore it'): ApiError =>
   new ApiError('Forbidden', `Forbidden: image ${name} is protected; only administrators may ${what}`, {
     kind: 'images',
     name,

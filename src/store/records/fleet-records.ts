@@ -225,7 +225,7 @@ export interface ImageRecord {
   readonly parent?: Image['parent']
 }
 
-/** One that was current once. Its content is kept only as long as something else names it. */
+/** One that is or was current. */
 export interface ImageVersion {
   readonly version: number
   readonly at: string
@@ -233,7 +233,17 @@ export interface ImageVersion {
   readonly content?: string
   /** Whose disk it is, as `namespace/name`. */
   readonly vm?: string
+  /** The earlier version that this one is again. */
+  readonly restored?: number
+  /**
+   * Of an earlier one whose content stays: what its record said of it. Without it the content is there only as long as
+   * something else names it.
+   */
+  readonly kept?: KeptVersion
 }
+
+/** What a record says of its content, and what else goes with that. */
+export type KeptVersion = Pick<ImageRecord, 'sizeBytes' | 'spaceUsedBytes' | 'recipe' | 'warning' | 'os'>
 
 export interface ImageCapture {
   readonly id: string

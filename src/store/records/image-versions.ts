@@ -1,10 +1,12 @@
 // The versions of an image and what it was made from, kept in its own record: events are forgotten, these are not. The
 // names of VMs in it end with their namespace.
 import type { Image } from '../../api/images/images.ts'
-import type { ImageRecord, ImageVersion, VmRecord } from './fleet-records.ts'
+import type { ImageRecord, ImageVersion, KeptVersion, VmRecord } from './fleet-records.ts'
 
 /** The oldest go: a record stays small however often somebody commits. */
-const keptVersions = 20
+const toldVersions = 20
+/** Of so many before the current one the content stays: each takes what differs from the others. */
+const keptVersions = 5
 
 /** Oldest first, the current one last. None while the first one is being made. */
 export function versionsOf(record: ImageRecord): readonly ImageVersion[] {
@@ -14,8 +16,51 @@ export function versionsOf(record: ImageRecord): readonly ImageVersion[] {
   return [{ version, at: version === 1 ? createdAt : updatedAt, ...(content !== undefined && { content }) }]
 }
 
-export const withVersion = (before: readonly ImageVersion[], next: ImageVersion): readonly ImageVersion[] =>
-  [...before, next].slice(-keptVersions)
+/** How the list goes on when the image becomes another version: what was current is kept, and the oldest kept one no longer. */
+export function withVersion(record: ImageRecord, next: ImageVersion): readonly ImageVersion[] {
+  const before = versionsOf(record)
+  const earlier = before.map((each, index): ImageVersion => {
+    if (index === before.length - 1) return { ...each, kept: keptOf(record) }
+    return without(each, index < before.length - keptVersions, 'kept')
+  })
+  return [...earlier, next].slice(-toldVersions)
+}
+
+const keptOf = ({ sizeBytes, spaceUsedBytes, recipe, warning, os }: ImageRecord): KeptVersion => ({
+  sizeBytes,
+  ...(spaceUsedBytes !== undefined && { spaceUsedBytes }),
+  ...(recipe !== undefined && { recipe }),
+  ...(warning !== undefined && { warning }),
+  ...(os !== undefined && { os }),
+})
+
+/** The content of the versions before this one that stays. */
+export const keptContents = ({ versions = [] }: ImageRecord): string[] =>
+  versions.flatMap(({ content, kept }) => (kept && content !== undefined ? content : []))
+
+/** The image as it was at an earlier version that is kept, as its next version: what came between stays in the list. */
+export function restoredTo(
+  record: ImageRecord,
+  { version, content, vm, kept }: KeptImageVersion,
+  at: string,
+): ImageRecord {
+  const {
+    content: _,
+    spaceUsedBytes: __,
+    recipe: ___,
+    warning: ____,
+    os: _____,
+    errorMessage: ______,
+    ...rest
+  } = record
+  const next = (record.version ?? 1) + 1
+  const made = content !== undefined && { content }
+  const told = { version: next, at, ...made, ...(vm !== undefined && { vm }), restored: version }
+  return { ...rest, ...kept, ...made, version: next, versions: withVersion(record, told), updatedAt: at }
+}
+
+export type KeptImageVersion = ImageVersion & Required<Pick<ImageVersion, 'kept'>>
+export const isKept = (version: ImageVersion): version is KeptImageVersion => version.kept !== undefined
 
 export const vmName = ({ namespace, name }: { namespace: string; name: string }): string => `${namespace}/${name}`
 

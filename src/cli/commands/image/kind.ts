@@ -56,6 +56,15 @@ export const columns: readonly Column<Image>[] = [
 const usersOf = ({ usedBy, usedElsewhere }: Image): string[] =>
   usedElsewhere === undefined ? usedBy : [...usedBy, vmsElsewhere(usedElsewhere)]
 
+/** The newest first: `2 of svc-default/build, restorable`. */
+const earlierOf = ({ version, versions = [] }: Image): string[] =>
+  versions
+    .filter((each) => each.version !== version)
+    .map(({ version, vm, restorable }) =>
+      [`${version}${vm === undefined ? '' : ` of ${vm}`}`, ...(restorable ? ['restorable'] : [])].join(', '),
+    )
+    .toReversed()
+
 /** Of ISOs, too. */
 export const fields: readonly Field<Image>[] = [
   { label: 'Name', value: (image) => image.name },
@@ -69,6 +78,7 @@ export const fields: readonly Field<Image>[] = [
   { label: 'Disk size', value: (image) => sizeCell(image.size) },
   { label: 'Storage size', value: (image) => sizeCell(image.spaceUsed) },
   { label: 'Version', value: (image) => image.version },
+  { label: 'Earlier versions', value: earlierOf },
   { label: 'Source', value: (image) => image.source },
   { label: 'Made from', value: ({ parent }) => parent?.image },
   { label: 'Owner', value: (image) => image.owner },

@@ -522,7 +522,11 @@ describe('the collector', () => {
     const run = (sinceMs: number): Promise<number> =>
       collectOnce(
         fresh.services,
-        { content: { collect: (manifests, options) => collect(content, manifests, options) }, sinceMs: () => sinceMs },
+        {
+          content: { collect: (manifests, options) => collect(content, manifests, options) },
+          isGone: async (digest) => (await content.size(digest)) === undefined,
+          sinceMs: () => sinceMs,
+        },
         new AbortController().signal,
       )
     const send = (name: string) =>

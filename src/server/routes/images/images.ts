@@ -1,4 +1,4 @@
-// Handlers of images, which belong to the cluster: create empty, copy, upload, describe, download, delete.
+// Handlers of images, which belong to the cluster: create empty, copy, upload, describe, download, restore, delete.
 import type { Architecture } from '../../../api/architecture.ts'
 import { ApiError, badRequest } from '../../../api/errors.ts'
 import type { CopyInput } from '../../../api/images/image-operations.ts'
@@ -75,6 +75,9 @@ export function images(services: KindServices & UploadServices & { readonly role
 
     protectImage: async ({ params: { image }, body: { protected: isOn }, principal, now }) =>
       store.shown(await store.protect(image, isOn, now), by(principal)),
+
+    restoreImage: async ({ params: { image }, body: { version }, principal, now }) =>
+      store.shown(await store.restore(image, version, by(principal), now), by(principal)),
 
     deleteImage: ({ params: { image }, principal }) => store.remove(image, by(principal)),
 

@@ -222,7 +222,11 @@ describe('a pull', () => {
     const collected = (nowMs: number) =>
       collectOnce(
         service.services,
-        { content: { collect: (manifests, options) => collect(content, manifests, options) }, sinceMs: () => nowMs },
+        {
+          content: { collect: (manifests, options) => collect(content, manifests, options) },
+          isGone: async (digest) => (await content.size(digest)) === undefined,
+          sinceMs: () => nowMs,
+        },
         new AbortController().signal,
       )
     await collected(Date.now() + 60_000)

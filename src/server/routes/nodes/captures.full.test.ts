@@ -401,6 +401,7 @@ describe('the collector', () => {
         service.services,
         {
           content: { collect: (manifests, options) => collect(content, manifests, options) },
+          isGone: async (digest) => (await content.size(digest)) === undefined,
           // So much later, and still under way.
           sinceMs: () => (aheadMs === 0 ? deliveries.oldestStartMs() : Date.now() + aheadMs),
         },

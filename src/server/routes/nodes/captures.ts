@@ -18,7 +18,7 @@ import type {
   VmCapture,
   VmRecord,
 } from '../../../store/records/fleet-records.ts'
-import { versionsOf, vmName, withVersion } from '../../../store/records/image-versions.ts'
+import { vmName, withVersion } from '../../../store/records/image-versions.ts'
 import { changePushJob, sent } from '../../../store/records/push-jobs.ts'
 import type { Entry } from '../../../store/store.ts'
 import { storedBytes } from '../../images/contents.ts'
@@ -184,7 +184,7 @@ function fulfilled(
   const version = nextVersion[kind](record.version ?? 1)
   const { content, updatedAt: at } = made
   const vm = record.capture && vmName(record.capture.vm)
-  const versions = withVersion(versionsOf(record), { version, at, content, ...(vm !== undefined && { vm }) })
+  const versions = withVersion(record, { version, at, content, ...(vm !== undefined && { vm }) })
   return { ...rest, ...made, version, versions, ...(description !== undefined && { description }) }
 }
 
