@@ -288,6 +288,29 @@ describe('image list', () => {
     assert.doesNotMatch(stdout, /Owner/)
   })
 
+  it('image restore needs a version and says which one it is again; image show lists what can be restored', async () => {
+    const versions = [
+      { version: 1, createdAt: '2026-11-15T09:00:00Z' },
+      { version: 2, createdAt: '2026-11-15T09:00:00Z', vm: 'svc-a/demo', restorable: true },
+      { version: 3, createdAt: '2026-11-15T09:00:00Z' },
+    ]
+    serve(service, {
+      'GET images/tiny-arm64': () => ({ ...image, version: 3, versions }),
+      'POST images/tiny-arm64/restore': answers({ ...image, version: 4 }),
+    })
+    assert.match(
+      (await svc3('image show tiny-arm64')).stdout,
+      /^Earlier versions: +2 of svc-a\/demo, restorable\n +1$/m,
+    )
+    const restored = await svc3('image restore tiny-arm64 --version 2')
+    assert.equal(restored.stdout, 'Image tiny-arm64 is at version 4, which is version 2 again.\n')
+    assert.deepEqual(asked.at(-1)?.body, { version: 2 })
+    for (const words of ['', ' --version 0', ' --version two']) {
+      const refused = await svc3(`image restore tiny-arm64${words}`)
+      assert.deepEqual([refused.exitCode, /--version/.test(refused.stderr)], [2, true], refused.stderr)
+    }
+  })
+
   it('image protect sets and removes the protection', async () => {
     serve(service, { 'POST images/tiny-arm64/protection': answers(image) })
     assert.equal((await svc3('image protect tiny-arm64')).stdout, 'Image tiny-arm64 is protected.\n')

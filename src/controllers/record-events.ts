@@ -144,6 +144,11 @@ const nodeEvent: Compare<NodeRecord> = (before, after) => {
 function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageRecord): EventDraft[] {
   const { name, state = 'Ready', errorMessage, sourceNamespace } = after
   const { pull, capture } = before
+  const again = after.version === before.version ? undefined : after.versions?.at(-1)?.restored
+  if (again !== undefined) {
+    const message = `Image ${name} is at version ${after.version}, which is version ${again} again`
+    return [{ namespace: sourceNamespace ?? defaultNamespace, kind: 'images', name, reason: 'ImageRestored', message }]
+  }
   if (before.state !== 'Updating' || state === 'Updating' || (!pull && !capture)) return []
   const what = `${kind === 'image' ? 'Image' : 'ISO'} ${name}`
   const namespace =

@@ -205,7 +205,7 @@ export const restoreImage = operation({
     { title: 'ImageRestore' },
   ),
   response: Image,
-  refuses: ['NotFound', 'Forbidden', 'Conflict'],
+  refuses: ['NotFound', 'Forbidden', 'Invalid', 'Conflict'],
   example: {
     params,
     body: { version: 1 },

@@ -228,14 +228,25 @@ export interface ImageProtection {
   resourceVersion?: string
 }
 
+export interface ImageRestore {
+  /** One of `versions` that is `restorable` */
+  version: number
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
 export interface ImageVersion {
   version: number
   /** RFC 3339, UTC, seconds */
   createdAt: string
-  /** SHA-256 of the content; older content is kept only while a VM uses it */
+  /** SHA-256 of the content */
   checksum?: string
   /** The VM that was saved or committed, as `namespace/name` */
   vm?: string
+  /** The earlier version that this one is again */
+  restored?: number
+  /** The content is kept, so that the image can be restored to it; absent if not */
+  restorable?: boolean
 }
 
 export interface Iso {
@@ -1432,7 +1443,7 @@ export interface Methods {
   /**
    * Protect an image
    *
-   * Only administrators delete a protected image or commit to it. Built-in images are protected.
+   * Only administrators delete a protected image, commit to it or restore it. Built-in images are protected.
    *
    * `POST /api/v1/namespaces/{namespace}/images/{image}/protection`
    */
@@ -1442,6 +1453,21 @@ export interface Methods {
       namespace?: string
       image: string
       body: ImageProtection
+    },
+  ): Promise<Image>
+  /**
+   * Restore an earlier version of an image
+   *
+   * What an earlier version was becomes the next version; those between stay in the list. New VMs are deployed from it, existing VMs stay as they are. The content of the 5 versions before the current one is kept. For whoever may commit to the image: a protected image only for administrators.
+   *
+   * `POST /api/v1/namespaces/{namespace}/images/{image}/restore`
+   */
+  restoreImage(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      image: string
+      body: ImageRestore
     },
   ): Promise<Image>
   /**

@@ -472,6 +472,11 @@ describe('committing to an image', () => {
       body.items.map(({ message }: { message: string }) => message),
       ['admin@example.com changed the protection of image golden (protected true)'],
     )
+    const restored = await call('team A', 'POST', 'images/golden/restore', { body: { version: 1 } })
+    assert.deepEqual(
+      [restored.status, restored.body.message],
+      [403, 'Forbidden: image golden is protected; only administrators may restore it'],
+    )
     assert.equal((await protect('admin', false)).body.protected, false)
     const missing = await call('admin', 'POST', 'images/none/protection', { body: { protected: true } })
     assert.equal(missing.status, 404)

@@ -1,4 +1,4 @@
-// Save and commit on the server's side, with a node that says what a test lets it say: names, locks, what becomes of
+// Save, commit and restore on the server's side, with a node that says what a test lets it say: names, locks, what becomes of
 // records when somebody dies in between, and that no content goes too early or stays too long.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -16,6 +16,7 @@ import { contentCheckMs, contentGraceMs } from '../../../rules/retention.ts'
 import { openMemory } from '../../../store/memory.ts'
 import type { ImageRecord, VmRecord } from '../../../store/records/fleet-records.ts'
 import type { Store } from '../../../store/store.ts'
+import { openImageContents } from '../../images/contents.ts'
 
 const here = '/api/v1/namespaces/svc-default'
 let service: TestService
@@ -385,6 +386,137 @@ describe('records that a dead server left', () => {
     assert.equal(await settleOnce(service.services), 1)
     assert.deepEqual([image('lost')?.state, vm('author')?.captures], ['Failed', undefined])
     service.clock.nowMs -= 60_000
+  })
+})
+
+describe('restore', () => {
+  const restore = (name: string, version: unknown, extra: object = {}) =>
+    post(`images/${name}/restore`, { version, ...extra })
+  const disk = async (name: string): Promise<Buffer> => {
+    const { services } = service
+    const { content } = services
+    const digest = image(name)?.content ?? assert.fail()
+    const bytes: Uint8Array[] = []
+    const range = { start: 0, end: 65_536 }
+    for await (const part of openImageContents(content).read(digest, range, AbortSignal.timeout(10_000)))
+      bytes.push(Buffer.from(part))
+    return Buffer.concat(bytes)
+  }
+  const commits: ReturnType<typeof made>[] = []
+  const commit = async (): Promise<void> => {
+    commits.push(made('arm64'))
+    assert.equal((await post('vms/turner/commit', {})).status, 202)
+    await deliver(arm, capturing('turn'), commits.at(-1))
+  }
+  /** Of the version: the first was built, the second is the first commit. */
+  const of = (version: number) => commits[version - 2] ?? assert.fail()
+  const told = (name: string) =>
+    arm.told.flatMap((message) => (message.type === 'VM' && message.vm.name === name ? [message.vm.image] : [])).at(-1)
+  const collected = () =>
+    collectOnce(
+      service.services,
+      {
+        content: { collect: (manifests, options) => collect(service.services.content, manifests, options) },
+        isGone: async (digest) => (await service.services.content.size(digest)) === undefined,
+        sinceMs: () => Date.now() + contentGraceMs + 1_000,
+      },
+      AbortSignal.timeout(120_000),
+    )
+  const restorable = () => image('turn')?.versions?.flatMap(({ version, kept }) => (kept ? version : []))
+
+  it('restore makes an earlier version the next one, byte for byte; VMs keep theirs, and the next one has it', async () => {
+    await addImage(service, 'turn', 'arm64')
+    await deploy('turner', 'turn')
+    await commit()
+    await commit()
+    assert.equal((await deploy('of-three', 'turn')).status, 201)
+    await collected()
+    const answer = await restore('turn', 2)
+    assert.equal(answer.status, 200, answer.text)
+    assert.deepEqual([answer.body.version, answer.body.checksum, answer.body.size], [4, of(2).content, '2M'])
+    assert.deepEqual(
+      answer.body.versions.map(({ version, checksum, restored, restorable }: Record<string, unknown>) => [
+        version,
+        checksum,
+        restored,
+        restorable,
+      ]),
+      [
+        [1, undefined, undefined, true],
+        [2, of(2).content, undefined, true],
+        [3, of(3).content, undefined, true],
+        [4, of(2).content, 2, undefined],
+      ],
+    )
+    assert.deepEqual(await disk('turn'), of(2).chunk)
+    assert.equal((await deploy('of-four', 'turn')).status, 201)
+    assert.deepEqual(
+      [told('of-four'), vm('of-three')?.imageContent],
+      [{ name: 'turn', content: of(2).content }, of(3).content],
+    )
+    const { items } = (await service.call('GET', `${here}/events?fieldSelector=involved.name%3Dturn`)).body
+    assert.ok(
+      items.some(({ message }: { message: string }) => message.endsWith('restored version 2 of image turn')),
+      JSON.stringify(items),
+    )
+    // What nodes build comes back as that.
+    assert.equal((await restore('turn', 1)).body.version, 5)
+    assert.deepEqual(
+      [image('turn')?.recipe, image('turn')?.content, image('turn')?.sizeBytes],
+      ['turn', undefined, 2 ** 30],
+    )
+    assert.equal((await deploy('of-five', 'turn')).status, 201)
+    assert.deepEqual(told('of-five'), { name: 'turn', recipe: 'turn' })
+    assert.equal((await restore('turn', 3)).body.checksum, of(3).content)
+    assert.deepEqual(await disk('turn'), of(3).chunk)
+  })
+
+  it('restore refuses what is current, unknown, no version, changed since, or being written, and changes nothing', async () => {
+    const before = image('turn')
+    const refusals: readonly (readonly [unknown, number, RegExp, object?])[] = [
+      [6, 409, /Image turn is at version 6 now/],
+      [99, 409, /Image turn has no version 99/],
+      [0, 422, /version must be at least 1/],
+      ['2', 400, /version/],
+      [2, 409, /[Cc]hanged/, { resourceVersion: '1' }],
+    ]
+    for (const [version, status, text, extra] of refusals) {
+      const refused = await restore('turn', version, extra)
+      assert.deepEqual([refused.status, text.test(refused.text)], [status, true], refused.text)
+    }
+    assert.equal((await restore('nowhere', 1)).status, 404)
+    assert.equal((await post('vms/turner/commit', {})).status, 202)
+    const busy = await restore('turn', 2)
+    assert.deepEqual([busy.status, busy.body.message], [409, 'Image turn is Updating and cannot be restored'])
+    assert.deepEqual(image('turn')?.versions, before?.versions)
+    commits.push(made('arm64'), made('arm64'), made('arm64'), made('arm64'))
+    await deliver(arm, capturing('turn'), commits.at(-1))
+    assert.equal(image('turn')?.version, 7)
+  })
+
+  it('restore has the content of the five versions before; older content is freed, and the version says so', async () => {
+    assert.deepEqual(restorable(), [2, 3, 4, 5, 6])
+    for (const name of ['of-three', 'of-four']) await remove(name)
+    await eventually(() => assert.deepEqual([vm('of-three'), vm('of-four')], [undefined, undefined]))
+    await commit()
+    await commit()
+    await commit()
+    assert.deepEqual(restorable(), [5, 6, 7, 8, 9])
+    await collected()
+    const has = (version: number) => service.services.content.has(of(version).content)
+    assert.deepEqual([await has(2), await has(3), await has(7)], [false, true, true], 'the sixth is the third again')
+    const gone = await restore('turn', 2)
+    assert.deepEqual(
+      [gone.status, gone.body.message, gone.body.details.hint ?? gone.body.hint],
+      [409, 'Image turn no longer has the content of version 2', 'Choose one of 5, 6, 7, 8, 9'],
+    )
+    // Lost by other ways: refused as well, and the collector goes on.
+    assert.ok(await service.services.content.deleteUnused(of(7).content, Date.now() + 60_000))
+    const lost = await restore('turn', 7)
+    assert.deepEqual([lost.status, lost.body.message], [409, 'Image turn has lost content of version 7'])
+    const stray = await service.services.content.put(randomBytes(1_000))
+    await collected()
+    assert.equal(await service.services.content.has(stray.digest), false)
   })
 })
 
