@@ -11,6 +11,7 @@ import { allOperations } from '../src/api/index.ts'
 import { issueAgentToken, joinCluster } from '../src/api/nodes/agent.ts'
 import { replaceNodeKey } from '../src/api/nodes/node-key.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
+import { createPool } from '../src/api/vms/pools.ts'
 import { createVmConfig } from '../src/api/vms/vm-configs.ts'
 import { digestOf } from '../src/images/format/manifest.ts'
 import { putManifest } from '../src/images/pack/stored-manifests.ts'
@@ -326,6 +327,10 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   createVmConfig: withImage('arm64'),
   getVmConfig: withConfig,
   deleteVmConfig: withConfig,
+  createPool: withConfig,
+  getPool: withPool,
+  updatePool: withPool,
+  deletePool: withPool,
   getImage: withTiny,
   addDemoImage: withNode,
   copyImage: withTiny,
@@ -435,6 +440,11 @@ function withRemote(kind: 'image' | 'iso', name: string) {
 async function withConfig(fresh: TestService) {
   await addImage(fresh, 'sonoma', 'arm64')
   await fresh.call('POST', `${inDefault}/vmconfigs`, { body: createVmConfig.example.body })
+}
+
+async function withPool(fresh: TestService) {
+  await withConfig(fresh)
+  await fresh.call('POST', `${inDefault}/pools`, { body: createPool.example.body })
 }
 
 describe('the example of every operation', () => {

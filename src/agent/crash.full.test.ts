@@ -27,10 +27,12 @@ const changes: Readonly<Record<Kind, readonly Partial<DesiredVm>[]>> = {
   revert: [{}, { diskGeneration: 2 }],
   resize: [{}, { diskGb: 20 }],
   capture: [{}, { captures: [{ id: 'saved', kind: 'save', withMemory: true }] }],
+  claim: [{ uid: 's', isSlot: true }, { slot: 's' }],
   delete: [{}, { power: 'deleted' }],
 }
 /** Where a step is rarer than its kind. */
 const rare: Readonly<Record<string, readonly Partial<DesiredVm>[]>> = {
+  'agent.claim.discard': [{ uid: 's', isSlot: true }, { uid: 's', power: 'stopped' }, { slot: 's' }],
   'agent.revert.suspend': [{}, { diskGeneration: 2, power: 'suspended' }],
   'agent.resize.suspend': [{}, { diskGb: 20, power: 'suspended' }],
   'agent.resize.partition': [{}, { diskGb: 20, growth: { user: 'admin', password: 'password-canary' } }],
@@ -70,6 +72,8 @@ describe('agent that is killed', { concurrency: 4 }, () => {
       children.add(child)
       const ended = once(child, 'exit')
       await server.stream()
+      // A slot that a VM takes over is in no list any more.
+      if (fatal?.slot !== undefined) server.desired.delete(fatal.slot)
       const last = server.want({ ...vm, ...fatal })
       assert.deepEqual(await ended, [null, 'SIGKILL'])
       children.delete(child)
@@ -78,9 +82,10 @@ describe('agent that is killed', { concurrency: 4 }, () => {
       server.vms.clear()
       await work(server, folder, async (driver) => {
         check(await server.fulfilled(last), last, point)
-        const handle = { version: 1, driver: 'simulated', uid: 'a', folder: path.join(folder, 'vms', 'a') } as const
+        const uid = last.slot ?? 'a'
+        const handle = { version: 1, driver: 'simulated', uid, folder: path.join(folder, 'vms', uid) } as const
         assert.equal((await driver.inspect(handle)).state, states[last.power])
-        if (last.power !== 'deleted') await server.fulfilled(server.want({ ...vm, power: 'deleted' }))
+        if (last.power !== 'deleted') await server.fulfilled(server.want({ ...last, generation: 99, power: 'deleted' }))
         assert.deepEqual(await fs.readdir(path.join(folder, 'vms')), [])
       })
     })

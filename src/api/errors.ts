@@ -149,6 +149,7 @@ const kinds: Readonly<Record<string, readonly [name: string, list?: string]>> = 
   tunnels: ['Tunnel'],
   uploads: ['Upload'],
   vmconfigs: ['VM configuration', 'vm-config list'],
+  pools: ['Pool', 'pool list'],
   vms: ['VM', 'vm list'],
 }
 

@@ -24,6 +24,7 @@ import * as legacyUsage from './service/legacy-usage.ts'
 import * as service from './service/service.ts'
 import * as watches from './service/watches.ts'
 import * as estimates from './vms/estimates.ts'
+import * as pools from './vms/pools.ts'
 import * as pushJobs from './vms/push-jobs.ts'
 import * as queue from './vms/queue.ts'
 import * as quotas from './vms/quotas.ts'
@@ -36,6 +37,7 @@ const nouns = {
   ...terminals,
   ...estimates,
   ...vmConfigs,
+  ...pools,
   ...pushJobs,
   ...queue,
   ...quotas,

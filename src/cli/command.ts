@@ -8,6 +8,7 @@ import { type Column, type Format, formats, type Rendering } from './output/outp
 export type Names =
   | 'vms'
   | 'vm-configs'
+  | 'pools'
   | 'images'
   | 'isos'
   | 'nodes'

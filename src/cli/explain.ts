@@ -15,6 +15,7 @@ export const patienceMs = 700
 const kinds: Readonly<Record<string, LiveNames>> = {
   vms: 'vms',
   vmconfigs: 'vm-configs',
+  pools: 'pools',
   images: 'images',
   isos: 'isos',
   nodes: 'nodes',

@@ -8,7 +8,8 @@ import { createRoles } from '../auth/roles.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens, type Tokens } from '../auth/tokens.ts'
-import { roomsNow } from '../controllers/rooms.ts'
+import { Rooms, roomsNow } from '../controllers/rooms.ts'
+import { WarmSlots } from '../controllers/warm-slots.ts'
 import type { ContentStore } from '../images/content/content.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
@@ -32,6 +33,7 @@ import { PartialUploads } from '../server/transfer/partial-uploads.ts'
 import { Uploads } from '../server/transfer/uploads.ts'
 import { Horizon } from '../store/horizon.ts'
 import { type Collections, viewsOf } from '../store/records/collections.ts'
+import type { VmRecord } from '../store/records/fleet-records.ts'
 import type { Store } from '../store/store.ts'
 import type { IdentityPart } from './identity.ts'
 
@@ -127,6 +129,8 @@ export async function assembleServer(input: ServerInput) {
     requestSecret: () => signingKeys.derive('requests'),
     peerTickets: createPeerTickets(() => signingKeys.derive('peers'), clock),
     roomsIn: roomsNow(collections.nodes, fleet.presence),
+    warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) =>
+      new WarmSlots(collections, new Rooms(collections.nodes.list(), fleet.presence)).take(vm),
     peers,
     staleness,
     horizon: peers && horizon,

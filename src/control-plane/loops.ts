@@ -8,6 +8,7 @@ import { expireLogins } from '../controllers/expire-logins.ts'
 import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
+import { fillPools } from '../controllers/fill-pools.ts'
 import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
@@ -29,11 +30,16 @@ export function startControllers(services: Server, place: ImagePlace): () => Pro
   const isGone = (server: string | undefined): boolean =>
     peers !== undefined && server !== undefined && !collections.servers.get('', server)
   const scheduler = scheduleVms(services, presence)
-  const unsubscribe = presence.subscribe(() => scheduler.nudge())
+  const pools = fillPools(services, presence)
+  const unsubscribe = presence.subscribe(() => {
+    scheduler.nudge()
+    pools.nudge()
+  })
   const loops = [
     // First to start: it sees what the others do.
     recordEvents(services),
     scheduler,
+    pools,
     expireVms(services),
     expirePushJobs(services),
     markNodes(services, presence),

@@ -9,6 +9,7 @@ import { leastAmounts } from '../rules/queue/quota.ts'
 import { amountsOn, capacityIn } from '../rules/queue/shares.ts'
 import { Starvation, type Turn, Turns } from '../rules/queue/turns.ts'
 import type { NodeAllocation, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
+import { slotsIn } from '../store/records/pools.ts'
 import { quotaOf, releaseQuota } from '../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
@@ -17,6 +18,7 @@ import type { Controller } from './controller.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
 import { OwnerUsage } from './owner-usage.ts'
 import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
+import { placedBy, type Taken, WarmSlots } from './warm-slots.ts'
 
 const sweepMs = 30_000
 /** New reasons are written at once, later ones at most this often. */
@@ -30,6 +32,7 @@ interface Refusal {
 }
 interface Chosen {
   readonly vm: Pending
+  readonly slot?: Taken | undefined
   readonly allocation: Allocation
 }
 
@@ -111,6 +114,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     if (fresh.size === 0) return
     const rooms = new Rooms(nodes.list(), presence)
     const admission = new Admission(collections)
+    const warm = new WarmSlots(collections, rooms)
     const chosen = new Map<Room, Chosen[]>()
     const unplaced: { vm: Pending; refusal: Refusal }[] = []
     /** What did not fit does not fit a second time in one run, whatever ports it wants besides. */
@@ -128,9 +132,10 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         unplaced.push({ vm, refusal: { message: overQuota, reason: 'OverQuota' } })
         continue
       }
+      const slot = warm.take(vm.value)
       const candidates = rooms.in(vm.value.namespace)
       const known = refused.get(shape)
-      const found = known === undefined ? place(demand, candidates) : undefined
+      const found = slot ? placedBy(slot) : known === undefined ? place(demand, candidates) : undefined
       const room = found?.ok ? candidates.find(({ name }) => name === found.node) : undefined
       if (!found?.ok || !room) {
         const reasons = found?.ok === false ? found.reasons : []
@@ -151,20 +156,21 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         continue
       }
       turns.placed(turn, amountsOn(room, found.allocation), room)
-      room.take(found.allocation, demand.reservedPorts)
+      if (!slot) room.take(found.allocation, demand.reservedPorts)
       const already = chosen.get(room)
-      if (already) already.push({ vm, allocation: found.allocation })
-      else chosen.set(room, [{ vm, allocation: found.allocation }])
+      if (already) already.push({ vm, allocation: found.allocation, slot })
+      else chosen.set(room, [{ vm, allocation: found.allocation, slot }])
     }
     const nowMs = performance.now()
     const taken = pending.filter(({ value }) => value.place)
     const inTurn = taken.filter(({ key }) => portTurns.take(key, nowMs))
     if (inTurn.length < taken.length) later()
     await Promise.all([
-      ...[...chosen].map(([room, list]) => settle(room, list, admission)),
+      ...[...chosen].map(([room, list]) => settle(room, list, admission, warm)),
       ...unplaced.map(({ vm, refusal }) => explain(vm, refusal)),
       ...inTurn.map((vm) => newPorts(controller, vm, rooms)),
     ])
+    await warm.count()
   }
 
   /** What the owners of a namespace have, and what there is. */
@@ -178,13 +184,17 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   })
 
   /** Reserves for all of them at once, then binds each. A node that changed meanwhile is tried again. */
-  async function settle({ entry }: Room, all: readonly Chosen[], admission: Admission): Promise<void> {
+  async function settle({ entry }: Room, all: readonly Chosen[], admission: Admission, warm: WarmSlots): Promise<void> {
     const refused = await admission.refused(entry.value.namespace)
     const list = refused ? all.filter(({ vm }) => !refused.has(vm.value.uid)) : all
     if (list.length < all.length) lookAgain()
     if (list.length === 0) return
-    const added = list.map(({ vm, allocation }) => [vm.value.uid, reservation(vm.value, allocation)] as const)
-    const allocations = { ...entry.value.allocations, ...Object.fromEntries(added) }
+    const added = list.map(
+      ({ vm, allocation, slot }) => [vm.value.uid, reservation(vm.value, allocation, slot)] as const,
+    )
+    const taken = new Set(list.map(({ slot }) => slot?.uid))
+    const kept = Object.entries(entry.value.allocations).filter(([uid]) => !taken.has(uid))
+    const allocations = Object.fromEntries([...kept, ...added])
     try {
       await nodes.update(entry, { ...entry.value, allocations })
     } catch (error) {
@@ -194,19 +204,21 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     }
     const { name: node, report } = entry.value
     await Promise.all(
-      list.map(async ({ vm, allocation }) => {
+      list.map(async ({ vm, allocation, slot }) => {
         const placed = await changeVm(collections, vm.key, vm.value.uid, (record) => {
           if (record.place || isDeleted(record)) return undefined
           const { ssh, vnc, screenshare, memoryMiB } = allocation
           const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
           return {
             ...record,
-            place: spot,
+            place: slot ? { ...spot, slot: slot.uid } : spot,
+            ...(slot && { warm: slot.pool }),
             conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
           }
         })
         // It was deleted meanwhile.
-        if (placed?.value.place?.node !== node) await release(collections, node, vm.value.uid)
+        if (placed?.value.place?.node === node) warm.placed(placed.value, slot)
+        else await release(collections, node, vm.value.uid)
         if (!placed) await releaseQuota(collections, vm.value.namespace, vm.value.uid)
       }),
     )
@@ -246,7 +258,8 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   async function sweep(): Promise<void> {
     await quotaSweep.run(collections)
     for (const { value: node } of nodes.list()) {
-      const isStray = ([uid, { namespace, name }]: [string, NodeAllocation]): boolean => {
+      const isStray = ([uid, { namespace, name, slot }]: [string, NodeAllocation]): boolean => {
+        if (slot) return false
         const record = vms.get(namespace, name)?.value
         return record?.uid !== uid || record.place?.node !== node.name || isFailedDeployment(record)
       }
@@ -277,7 +290,10 @@ function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: En
   if (!before) return true
   const { allocations: had, ...old } = before.value
   const { allocations: has, ...now } = after
-  return Object.keys(had).some((uid) => !has[uid]) || JSON.stringify(old) !== JSON.stringify(now)
+  // What a VM took over is not free; a slot that has come up is there to be taken.
+  const taken = new Set(Object.values(has).map(({ from }) => from))
+  if (slotsIn(after).some(([uid, { slot }]) => slot.readyAt !== had[uid]?.slot?.readyAt)) return true
+  return Object.keys(had).some((uid) => !has[uid] && !taken.has(uid)) || JSON.stringify(old) !== JSON.stringify(now)
 }
 
 const needsUs = (record: VmRecord): boolean =>
@@ -301,8 +317,21 @@ function turnOf({ key, value }: Pending): ShapedTurn {
   return { key, uid, namespace, owner, priority, createdAt, amounts: leastAmounts(demand), demand, shape }
 }
 
-const reservation = ({ namespace, name, reservedPorts }: VmRecord, allocation: Allocation): NodeAllocation => {
+const reservation = (
+  { namespace, name, reservedPorts }: VmRecord,
+  allocation: Allocation,
+  slot: Taken | undefined,
+): NodeAllocation => {
   const { os, cpu, memoryMiB, gpus } = allocation
   const ports = portsIn(allocation, reservedPorts)
-  return { namespace, name, ...(os !== undefined && { os }), cpu, memoryMiB, gpus, ports }
+  return {
+    namespace,
+    name,
+    ...(os !== undefined && { os }),
+    cpu,
+    memoryMiB,
+    gpus,
+    ports,
+    ...(slot && { from: slot.uid }),
+  }
 }

@@ -154,6 +154,14 @@ export interface StopOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+interface Warm {
+  /**
+   * Makes a running VM that waited on another address this one: name, metadata, clock and random numbers first, then its
+   * ports. Again: fine. Throws where it cannot; then the VM is to be destroyed.
+   */
+  claim(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started>
+}
+
 export interface Driver {
   readonly name: string
   /** Nothing runs: VMs need no content of images, take no port of the host, and may be lost when its power is cut. */
@@ -215,6 +223,7 @@ export interface Driver {
     /** Captures that were made and not released. */
     list(handle: Handle): Promise<readonly Capture[]>
   }
+  readonly warm?: Warm | undefined
   readonly console?: {
     /** The file that the guest's serial console is written to. */
     log(handle: Handle): string

@@ -17,7 +17,17 @@ import {
   type VmSpec,
 } from './driver.ts'
 
-type SimulatedStep = 'create' | 'start' | 'stop' | 'destroy' | 'suspend' | 'resume' | 'grow' | 'revert' | 'capture'
+type SimulatedStep =
+  | 'create'
+  | 'start'
+  | 'stop'
+  | 'destroy'
+  | 'suspend'
+  | 'resume'
+  | 'grow'
+  | 'revert'
+  | 'capture'
+  | 'claim'
 
 export interface SimulatedKnobs {
   readonly bootMs?: number
@@ -219,6 +229,22 @@ export class SimulatedDriver implements Driver {
   /** How often a VM was captured. */
   async captured({ folder }: Handle): Promise<number> {
     return (await this.#required(folder)).captured ?? 0
+  }
+
+  readonly warm = {
+    claim: ({ folder }: Handle, vm: VmSpec): Promise<Started> =>
+      this.#alone(folder, async () => {
+        const now = await this.#required(folder)
+        if (now.power !== 'running') throw new Error('the VM is not running')
+        const ports = portsOf(vm)
+        const taken = ports.filter((port) => (portsInUse.get(port) ?? folder) !== folder)
+        if (taken.length > 0) throw new PortTaken(taken.map(numberOf))
+        this.#maybeFail('claim')
+        release(now)
+        for (const port of ports) portsInUse.set(port, folder)
+        await this.#write(folder, { ...now, ports })
+        return {}
+      }),
   }
 
   readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }

@@ -86,6 +86,7 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
         version,
         os: `${os.type()} ${os.release()}`.slice(0, 256),
         ...(trouble !== undefined && { problem: trouble.slice(0, 2_048) }),
+        ...(driver.warm && { takesSlots: true }),
         images: [...images],
         ...cache,
         busyPorts: driver.isSimulation ? [] : busyPorts(await listeners(), ip, ownPorts).slice(0, 20_000),

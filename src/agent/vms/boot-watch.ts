@@ -32,8 +32,8 @@ export class BootWatch {
     return this.#booted
   }
 
-  /** `place`: of a VM that runs. The same one again changes nothing. */
-  follow(place: SshPlace | undefined): void {
+  /** `place`: of a VM that runs. The same one again changes nothing. `mostMs`: a slot is waited for by whoever asks next. */
+  follow(place: SshPlace | undefined, mostMs = this.#times.maxDelayMs): void {
     const known = this.#watching?.place
     if (place && known?.ip === place.ip && known.port === place.port) return
     this.#watching?.stop.abort()
@@ -41,13 +41,13 @@ export class BootWatch {
     this.#booted = undefined
     if (!place) return
     this.#watching = { place, stop: new AbortController() }
-    void this.#watch(place, this.#watching.stop.signal)
+    void this.#watch(place, mostMs, this.#watching.stop.signal)
   }
 
-  async #watch(place: SshPlace, signal: AbortSignal): Promise<void> {
-    const { firstDelayMs, maxDelayMs, limitMs, laterDelayMs } = this.#times
+  async #watch(place: SshPlace, mostMs: number, signal: AbortSignal): Promise<void> {
+    const { firstDelayMs, limitMs, laterDelayMs } = this.#times
     const sinceMs = performance.now()
-    for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxDelayMs)) {
+    for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, mostMs)) {
       const greets = await this.#greets(place, signal)
       if (signal.aborted) return
       const isLate = performance.now() - sinceMs >= limitMs

@@ -27,6 +27,7 @@ const texts: Readonly<Record<Kind, Text>> = {
   revert: { what: 'Could not be reverted', next: 'Try again' },
   resize: { what: 'Could not be resized', next: 'Check the free space of the node and try again' },
   capture: { what: 'Could not be saved', next: 'Try again' },
+  claim: { what: 'Could not be deployed', next: 'Deploy it again' },
   delete: { what: 'Could not be removed', next: 'The node retries automatically' },
 }
 

@@ -22,6 +22,8 @@ const every: readonly Situation[] = desires.flatMap((desired) =>
               needsRevert,
               needsGrowth,
               needsCapture: false,
+              needsClaim: false,
+              isUnclaimable: false,
               hasCredentials,
             })),
           ),
@@ -32,7 +34,14 @@ const every: readonly Situation[] = desires.flatMap((desired) =>
 )
 
 const shown = (plan: Plan): string => ('kind' in plan ? `${plan.kind}: ${plan.steps.join(' ')}` : plan.as)
-const needsNothing = { needsRevert: false, needsGrowth: false, needsCapture: false, hasCredentials: false }
+const needsNothing = {
+  needsRevert: false,
+  needsGrowth: false,
+  needsCapture: false,
+  needsClaim: false,
+  isUnclaimable: false,
+  hasCredentials: false,
+}
 const plain = { isFulfilled: false, isDeployed: true, ...needsNothing }
 const row = (desired: Desired, more: Partial<Situation> = {}): string[] =>
   actuals.map((actual) => shown(planFor({ ...plain, desired, actual, ...more })))
@@ -48,6 +57,31 @@ describe('capture in a plan', () => {
       const plan = shown(planFor({ ...situation, needsCapture: true }))
       assert.equal(plan, situation.isDeployed ? 'capture: capture' : shown(planFor(situation)))
     }
+  })
+})
+
+describe('slot of a pool that a VM takes over', () => {
+  const slot = { isDeployed: false, needsClaim: true } as const
+
+  it('a slot that runs becomes the VM; whatever else there is makes room for a deployment', () => {
+    assert.deepEqual(
+      row('running', slot),
+      actuals.map((actual) => (actual === 'running' ? 'claim: claim' : 'claim: discard')),
+    )
+  })
+
+  it('a slot that could not become the VM makes room for a deployment', () => {
+    assert.equal(
+      shown(planFor({ ...plain, ...slot, desired: 'running', actual: 'running', isUnclaimable: true })),
+      'claim: discard',
+    )
+  })
+
+  it('a VM that is deleted before it took its slot over ends like any other', () => {
+    assert.deepEqual(
+      row('deleted', slot),
+      actuals.map(() => remove),
+    )
   })
 })
 
@@ -122,7 +156,8 @@ describe('plan table', () => {
   })
 
   it('the table of plans uses every step, and every step has a point to fail at', () => {
-    const all = [...every, ...every.map((situation) => ({ ...situation, needsCapture: true }))]
+    const more = [{}, { needsCapture: true }, { needsClaim: true }]
+    const all = more.flatMap((change) => every.map((situation) => ({ ...situation, ...change })))
     const used = new Set(all.map(planFor).flatMap((plan) => [...plan.steps]))
     assert.deepEqual([...used].sort(), [...steps].sort())
     for (const step of steps)

@@ -19,6 +19,10 @@ export interface Situation {
   readonly needsGrowth: boolean
   /** Something of it is to be frozen for an image. */
   readonly needsCapture: boolean
+  /** It takes over a slot, and has not yet. */
+  readonly needsClaim: boolean
+  /** The slot could not become this VM: it makes room for one that is deployed. */
+  readonly isUnclaimable: boolean
   /** Partition and file system are to be grown in the guest, too. */
   readonly hasCredentials: boolean
 }
@@ -48,6 +52,8 @@ const resume = work('resume', 'resume')
 const suspend = work('suspend', 'suspend')
 const remove = work('delete', 'destroy')
 const capture = work('capture', 'capture')
+const claim = work('claim', 'claim')
+const discard = work('claim', 'discard')
 
 type Row = Readonly<Record<Actual, Plan>>
 
@@ -108,6 +114,7 @@ export function planFor(situation: Situation): Plan {
   // Also before its end: after a save and a deletion at once, both are done. What runs no more is a failure of the capture.
   if (situation.needsCapture && isDeployed) return capture
   if (desired === 'deleted') return fresh.deleted[actual]
+  if (situation.needsClaim) return actual === 'running' && !situation.isUnclaimable ? claim : discard
   if (!isDeployed) return isFulfilled ? done : first[desired][actual]
   if (isFulfilled) return kept[desired][actual]
   if (needsRevert) return revert(situation)

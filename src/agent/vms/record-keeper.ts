@@ -97,6 +97,15 @@ export class RecordKeeper {
       this.settle(desired, {}, false)
   }
 
+  /** What waited in a pool is this VM from now on, once the claim is carried out. */
+  handOver(vm: DesiredVm): void {
+    this.#tellable = undefined
+    if (!this.#record) return
+    const { problem: _, warning: __, wasDeployed: ___, isClaimed: ____, ...rest } = this.#record
+    this.#record = { ...rest, desired: storedOf(vm), fulfilled: 0 }
+    this.#isUnwritten = true
+  }
+
   async change(desired: DesiredVm, change: Partial<VmRecord>): Promise<void> {
     this.#record = { ...this.for(desired), ...change }
     this.#isUnwritten = true

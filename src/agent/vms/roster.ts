@@ -41,7 +41,10 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
 
   const give = (vm: DesiredVm, claim: Claim): void => {
     try {
-      const worker = workers.get(vm.uid) ?? new VmWorker(full, vm.uid, 'new')
+      const known = workers.get(vm.uid) ?? taken(vm.slot)
+      // A slot that is a VM by now: what is said of it comes too late.
+      if (!known && byFolder(vm.uid)) return
+      const worker = known ?? new VmWorker(full, vm.uid, 'new')
       workers.set(vm.uid, worker)
       worker.setDesired(vm, claim)
       const { store, node } = claim
@@ -49,6 +52,16 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
     } catch (error) {
       log.error('the server requested a VM with an invalid id', { name: vm.name, namespace: vm.namespace }, error)
     }
+  }
+
+  const byFolder = (uid: string): VmWorker | undefined => [...workers.values()].find(({ handle }) => handle.uid === uid)
+
+  /** A slot that a VM takes over; one that goes already is none. */
+  const taken = (slot: string | undefined): VmWorker | undefined => {
+    const worker = slot === undefined ? undefined : workers.get(slot)
+    if (!worker || worker.isLeaving) return undefined
+    workers.delete(worker.uid)
+    return worker
   }
 
   const passOver = (uid: string, worker: VmWorker, claim: Claim): void => {
@@ -70,7 +83,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
       const found = await context.tools.handles.list()
       for (const { uid, record } of found) {
         const worker = new VmWorker(full, uid, record)
-        workers.set(uid, worker)
+        workers.set(worker.uid, worker)
         if (typeof record === 'object' && record.origin) lastSeen.remember(record.origin)
         worker.wake()
       }
@@ -78,7 +91,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
     },
     hello({ vms, kept: spared, store }) {
       if (!Array.isArray(vms)) throw new TypeError('it has none')
-      const listed = new Set([...vms.map(({ uid }) => uid), ...(spared ?? [])])
+      const listed = new Set([...vms.flatMap(({ uid, slot = uid }) => [uid, slot]), ...(spared ?? [])])
       const newer = new Set(vms.filter((vm) => workers.get(vm.uid)?.isAheadOf(vm, store?.uid)))
       const claim = lastSeen.hear(spared && store, nodeUid(), newer.size > 0)
       current = { ...claim, isAnew: false }
@@ -87,7 +100,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
       for (const vm of vms) give(vm, { ...claim, isAnew: claim.isAnew || newer.has(vm) })
     },
     setDesired: (vm) => give(vm, current),
-    get: (uid) => workers.get(uid),
+    get: (uid) => workers.get(uid) ?? byFolder(uid),
     ports() {
       // Ports of VMs that the server does not know are reported as busy, like those of any other program.
       const known = [...workers.values()].filter(({ isSilent }) => !isSilent)

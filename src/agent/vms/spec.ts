@@ -21,7 +21,9 @@ type PortsOf = Pick<DesiredVm, 'ssh' | 'vnc' | 'screenshare' | 'reservedPorts'>
 /** `iso`: the file, where the VM has one. */
 export function specOf(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
   if (vm.gpuPassthrough) throw new Error('this node has no GPU to pass through; deploy it without gpuPassthrough')
-  const { uid, name, architecture, cpu, memoryMiB, ip, display, metadata, userdata } = vm
+  // What a slot was made with stays: its network cards, its serial number.
+  const uid = vm.slot ?? vm.uid
+  const { name, architecture, cpu, memoryMiB, ip, display, metadata, userdata } = vm
   const { gpuPassthrough: _, iso: __, systemSerial, ...machine } = machineOf(vm)
   const isLarger = vm.diskGb !== undefined && vm.diskGb > diskGbOf(image.virtualSizeBytes)
   return {

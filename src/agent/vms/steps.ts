@@ -2,7 +2,8 @@
 
 /**
  * image: the node's copy of the image. create: the disk. kill: end it at once. partition: grow partition and file system
- * in the guest. capture: freeze it for an image. Each can be done again after it was cut off.
+ * in the guest. capture: freeze it for an image. claim: a slot of a pool becomes this VM. discard: a slot that cannot. Each can
+ * be done again after it was cut off.
  */
 export const steps = [
   'image',
@@ -16,6 +17,8 @@ export const steps = [
   'grow',
   'partition',
   'capture',
+  'claim',
+  'discard',
   'destroy',
 ] as const
 export type Step = (typeof steps)[number]
@@ -33,6 +36,8 @@ export const phases: Readonly<Record<Step, string>> = {
   grow: 'growing the disk',
   partition: 'growing the file system in the guest',
   capture: 'freezing the VM for the image',
+  claim: 'handing over a warm VM',
+  discard: 'removing what cannot be handed over',
   destroy: 'removing',
 }
 
@@ -46,6 +51,7 @@ export const kinds = {
   revert: ['image', 'kill', 'create', 'revert', 'start', 'suspend'],
   resize: ['image', 'stop', 'grow', 'start', 'suspend', 'partition'],
   capture: ['capture'],
+  claim: ['claim', 'discard'],
   delete: ['destroy'],
 } as const satisfies Readonly<Record<string, readonly Step[]>>
 export type Kind = keyof typeof kinds

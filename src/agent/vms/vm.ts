@@ -49,6 +49,7 @@ export class VmWorker {
   /** A folder without a record: its VM never ran, and nobody knows what is in there. */
   #isHalfMade: boolean
   #isDiscarded = false
+  #isUnclaimable = false
   #isDirty = false
   #isEnded = false
   #failures = 0
@@ -69,6 +70,11 @@ export class VmWorker {
 
   get desired(): StoredDesired | undefined {
     return this.#desired ?? this.#keeper.record?.desired
+  }
+
+  /** The VM's, which is not the folder's where it took over a slot. */
+  get uid(): string {
+    return this.desired?.uid ?? this.handle.uid
   }
 
   get standing(): Unlisted {
@@ -95,11 +101,13 @@ export class VmWorker {
     if (this.#isDiscarded) return
     const { origin } = this.#keeper
     const isAnew = claim.isAnew || (origin !== undefined && claim.store !== undefined && origin.store !== claim.store)
-    if (!isAnew && this.#desired && desired.generation < this.#desired.generation) return
+    const isHandedOver = this.uid !== desired.uid && this.desired !== undefined
+    if (isHandedOver) this.#handOver(desired)
+    else if (!isAnew && this.#desired && desired.generation < this.#desired.generation) return
     if (isAnew) {
       this.#isAnew = true
       // What was reported of it counted other generations.
-      this.#context.reports.forget(this.handle.uid)
+      this.#context.reports.forget(desired.uid)
     }
     // They are sent once, and a newer generation may come before they were used.
     this.#credentials = desired.growth ?? this.#credentials
@@ -113,6 +121,13 @@ export class VmWorker {
     this.wake()
   }
 
+  /** It waited in a pool until now: generations begin anew, and nothing is reported of the slot any more. */
+  #handOver(desired: DesiredVm): void {
+    this.#context.reports.forget(this.uid)
+    this.#held = undefined
+    this.#keeper.handOver(desired)
+  }
+
   /** The server does not know it: it goes, without a report. */
   discard(): void {
     this.#isDiscarded = true
@@ -124,9 +139,9 @@ export class VmWorker {
 
   /** The server does not list it, and that means nothing: it runs on, untouched, for good. */
   keep(): void {
+    this.#context.reports.forget(this.uid)
     this.#desired = undefined
     this.#credentials = undefined
-    this.#context.reports.forget(this.handle.uid)
     this.#keeper.keepForGood()
     this.wake()
   }
@@ -170,7 +185,8 @@ export class VmWorker {
   #followBoot(): void {
     const desired = this.#desired
     const isUp = this.#observed.state === 'running' && !this.#isEnded && desired !== undefined
-    this.#boot?.follow(isUp ? { ip: desired.ip, port: desired.ssh } : undefined)
+    const mostMs = desired?.isSlot ? slotAskedMs : undefined
+    this.#boot?.follow(isUp ? { ip: desired.ip, port: desired.ssh } : undefined, mostMs)
   }
 
   /** Not a step of some work, but the look at it or the record of it failed. */
@@ -215,6 +231,9 @@ export class VmWorker {
       needsRevert: record.diskGeneration < desired.diskGeneration,
       needsGrowth: (desired.diskGb ?? 0) > (record.diskGb ?? Infinity),
       needsCapture,
+      // What has run is never taken for a slot that could be discarded.
+      needsClaim: desired.slot !== undefined && record.isClaimed !== true && (desired.fulfilled ?? 0) === 0,
+      isUnclaimable: this.#isUnclaimable,
       hasCredentials: this.#credentials !== undefined,
     })
     if ('kind' in plan) await this.#perform(desired, plan)
@@ -263,7 +282,7 @@ export class VmWorker {
     })
     if (this.#stopping.signal.aborted && outcome.as !== 'done') return
     // What came of it says nothing about the desired state that counts now.
-    if (this.#isAnew) return this.wake()
+    if (this.#isAnew || this.#desired?.uid !== desired.uid) return this.wake()
     // Used once; but a newer generation may have brought others meanwhile.
     const isUsed = outcome.as !== 'outdated' && this.#credentials === credentials
     if (isUsed && !this.#current.signal.aborted) this.#credentials = undefined
@@ -272,6 +291,16 @@ export class VmWorker {
 
   async #finish(desired: DesiredVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
     if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
+    if (work.kind === 'claim' && outcome.as === 'failed') {
+      const { name, namespace } = desired
+      const problem = reasonOf(outcome.error)
+      this.#context.log.warn('a warm VM could not be handed over; deploying another', { name, namespace, problem })
+      this.#isUnclaimable = true
+      return this.wake()
+    }
+    // What is desired comes next: it is not up, or not to stay up.
+    const isPrepared = work.kind === 'claim' && (work.steps[0] === 'discard' || desired.power !== 'running')
+    if (outcome.as === 'done' && isPrepared) return this.wake()
     if (outcome.as === 'done' && work.kind === 'capture') return this.#captured(desired, outcome.warning)
     if (outcome.as === 'done') {
       const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
@@ -311,9 +340,9 @@ export class VmWorker {
     if (outcome.as === 'outdated') return this.wake()
     this.#unfollow?.()
     this.#isEnded = true
-    if (this.#isDiscarded) this.#context.reports.forget(this.handle.uid)
+    if (this.#isDiscarded) this.#context.reports.forget(this.uid)
     else this.#sendReport({ power: 'removed', generation: this.#desired?.generation ?? 0 })
-    this.#context.ended(this.handle.uid)
+    this.#context.ended(this.uid)
   }
 
   async #rest(desired: DesiredVm, { as }: Rest): Promise<void> {
@@ -346,7 +375,7 @@ export class VmWorker {
       record,
       observed: this.#observed,
       portsTaken: this.#held?.ports,
-      booted: this.#boot?.booted,
+      booted: this.#boot ? this.#boot.booted : desired.isSlot && this.#observed.state === 'running' ? true : undefined,
     }
     return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
   }
@@ -355,6 +384,9 @@ export class VmWorker {
     if (this.desired && !this.isSilent) this.#context.reports.send(this.#report(extra))
   }
 }
+
+/** A slot whose guest has come up is of use at once. */
+const slotAskedMs = 500
 
 /** What a VM is when the work that was asked for has been done. */
 const results = { running: 'running', stopped: 'stopped', suspended: 'suspended', deleted: 'absent' } as const

@@ -155,6 +155,19 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
     bench.warning = await tools.captures.freeze({ handle, desired, signal, spec: () => specFor(bench) })
   },
 
+  async claim(bench) {
+    const { tools, handle, signal, keep } = bench
+    const { note } = await capable(tools.driver, 'warm', 'hand over VMs').claim(handle, await specFor(bench), signal)
+    bench.warning = note
+    // Before anybody hears of it: cut off after that, it must not be taken for a slot that failed.
+    await keep({ isClaimed: true })
+  },
+
+  async discard({ tools, handle, keep }) {
+    await removeAll(tools, handle)
+    await keep({ isClaimed: true, diskGeneration: 0, diskGb: 0 })
+  },
+
   destroy: ({ tools, handle }) => removeAll(tools, handle),
 }
 
@@ -193,7 +206,7 @@ function specOfBench({ spec }: Bench): VmSpec {
   return spec
 }
 
-type Group = 'suspension' | 'resizing' | 'reverting'
+type Group = 'suspension' | 'resizing' | 'reverting' | 'warm'
 
 function capable<G extends Group>(driver: Driver, group: G, what: string): NonNullable<Driver[G]> {
   const found = driver[group]

@@ -45,6 +45,10 @@ export const DesiredVm = t.Object(
     isoContent: t.Optional(t.String()),
     /** Boots from the disk though the image carries memory. */
     isCold: t.Optional(t.Boolean()),
+    /** It waits in a pool: no VM has it yet. */
+    isSlot: t.Optional(t.Boolean()),
+    /** The slot that this VM takes over, if it is there still. */
+    slot: t.Optional(Name),
     /** What is to be frozen of it, or was and has not come to the server yet. */
     captures: t.Optional(t.Array(DesiredCapture)),
     metadata: t.Record(t.String(), t.String()),

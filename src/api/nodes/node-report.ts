@@ -26,6 +26,8 @@ export const NodeReport = t.Object(
     os: t.String({ maxLength: 256 }),
     /** Set where the node cannot run VMs now: what is wrong and what to do. */
     problem: t.Optional(t.String({ maxLength: 2_048 })),
+    /** It can keep VMs waiting for a pool, which nobody reaches. */
+    takesSlots: t.Optional(t.Boolean()),
     /** Names of the images that it has a copy of. */
     images: t.Array(t.String({ maxLength: 512 }), { maxItems: 10_000 }),
     /** Copies of images, the pinned first, then by use. Absent: an agent that knows no cache. */

@@ -36,6 +36,7 @@ export const VmDeployment = t.Object(
         description: 'Among your own VMs that wait: higher first. Default: 0',
       }),
     ),
+    noWarm: Flag('Take no warm VM of a pool'),
     labels: t.Optional(Labels),
     ttl: t.Optional(t.String({ maxLength: 64, description: 'Time until the VM is deleted, such as `2h`' })),
     timeout: t.Optional(t.Number({ minimum: 0, maximum: 100_000, description: 'Minutes. Default: 10' })),

@@ -74,6 +74,7 @@ export const Vm = t.Object(
     expiresAt: t.Optional(Timestamp),
     labels: t.Record(t.String(), t.String()),
     metadataKeys: t.Array(t.String(), { description: 'Metadata keys; values are readable only in the guest' }),
+    warm: t.Optional(t.String({ description: 'Pool that it came from; absent if it was deployed from its image' })),
     errorMessage: t.Optional(t.String()),
     warning: t.Optional(t.String({ description: 'Warning that is not a failure' })),
     conditions: t.Array(Condition),

@@ -66,6 +66,7 @@ const kinds: Readonly<Record<string, string>> = {
   vm: 'vms',
   'vm-config': 'vm-configs',
   vmc: 'vm-configs',
+  pool: 'pools',
   node: 'nodes',
   image: 'images',
   iso: 'isos',

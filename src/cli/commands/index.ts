@@ -56,6 +56,16 @@ export const commands: CommandTable = {
       delete: { summary: 'Delete VM configurations', load: () => import('./vm-config/delete.ts') },
     },
   },
+  pool: {
+    summary: 'Keep VMs booted, so that a deploy takes one at once',
+    commands: {
+      list: { summary: 'List pools', load: () => import('./pool/list.ts') },
+      describe: { summary: 'Show a pool, and why it is not full', load: () => import('./pool/describe.ts') },
+      create: { summary: 'Create a pool of warm VMs', load: () => import('./pool/create.ts') },
+      update: { summary: 'Change, pause or resume a pool', load: () => import('./pool/update.ts') },
+      delete: { summary: 'Delete pools and their warm VMs', load: () => import('./pool/delete.ts') },
+    },
+  },
   image: {
     summary: 'Manage images, which VMs are deployed from',
     commands: {

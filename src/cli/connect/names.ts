@@ -7,6 +7,7 @@ import { listServiceAccounts } from '../../api/access/service-accounts.ts'
 import { listImages } from '../../api/images/images.ts'
 import { listIsos } from '../../api/images/isos.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
+import { listPools } from '../../api/vms/pools.ts'
 import { listPushJobs } from '../../api/vms/push-jobs.ts'
 import { listVmConfigs } from '../../api/vms/vm-configs.ts'
 import { listVms } from '../../api/vms/vms.ts'
@@ -18,6 +19,7 @@ import { openClient } from './session.ts'
 const listers = {
   vms: async ({ client, ...input }) => namesOf(await client.listAll(listVms, input)),
   'vm-configs': async ({ client, ...input }) => namesOf(await client.listAll(listVmConfigs, input)),
+  pools: async ({ client, ...input }) => namesOf(await client.listAll(listPools, input)),
   images: async ({ client, ...input }) => namesOf(await client.listAll(listImages, input)),
   isos: async ({ client, ...input }) => namesOf(await client.listAll(listIsos, input)),
   'push-jobs': async ({ client, ...input }) => namesOf(await client.listAll(listPushJobs, input)),

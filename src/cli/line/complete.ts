@@ -37,6 +37,7 @@ const byValue: Readonly<Record<string, Names>> = {
   VM: 'vms',
   IMAGE: 'images',
   CONFIG: 'vm-configs',
+  POOL: 'pools',
   ISO: 'isos',
   NODE: 'nodes',
   TAG: 'tags',
@@ -52,6 +53,7 @@ const byValue: Readonly<Record<string, Names>> = {
 const byKind: Readonly<Record<string, Names>> = {
   vm: 'vms',
   'vm-config': 'vm-configs',
+  pool: 'pools',
   image: 'images',
   iso: 'isos',
   node: 'nodes',

@@ -490,6 +490,61 @@ export interface NodeVerdict {
   reason: string
 }
 
+export interface Pool {
+  name: string
+  namespace: string
+  /** VM configuration that its VMs are made by */
+  config: string
+  minIdle: number
+  maxIdle: number
+  /** Such as `12h` */
+  maxAge: string
+  paused: boolean
+  /** Warm VMs that a deployment can take now */
+  ready: number
+  /** Warm VMs that boot */
+  starting: number
+  /** Deployments that took a warm VM */
+  hits: number
+  /** Deployments that matched and found none ready */
+  misses: number
+  /** Why it has fewer warm VMs than minIdle */
+  reason?: string
+  owner: string
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface PoolChange {
+  config?: string
+  /** Warm VMs to keep ready */
+  minIdle?: number
+  /** Warm VMs above this number are removed */
+  maxIdle?: number
+  /** Warm VMs are replaced after this time, such as `12h` */
+  maxAge?: string
+  /** Start no warm VMs; those that are there stay */
+  paused?: boolean
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface PoolInput {
+  name: string
+  /** A VM configuration */
+  config: string
+  /** Warm VMs to keep ready */
+  minIdle?: number
+  /** Warm VMs above this number are removed */
+  maxIdle?: number
+  /** Warm VMs are replaced after this time, such as `12h` */
+  maxAge?: string
+  /** Start no warm VMs; those that are there stay */
+  paused?: boolean
+}
+
 /** Name and description. Default: those of the remote */
 export interface PullInput {
   name?: string
@@ -803,6 +858,8 @@ export interface Vm {
   labels: Record<string, string>
   /** Metadata keys; values are readable only in the guest */
   metadataKeys: Array<string>
+  /** Pool that it came from; absent if it was deployed from its image */
+  warm?: string
   errorMessage?: string
   /** Warning that is not a failure */
   warning?: string
@@ -953,6 +1010,8 @@ export interface VmDeployment {
   cold?: boolean
   /** Among your own VMs that wait: higher first. Default: 0 */
   priority?: number
+  /** Take no warm VM of a pool */
+  noWarm?: boolean
   labels?: Record<string, string>
   /** Time until the VM is deleted, such as `2h` */
   ttl?: string
@@ -976,6 +1035,8 @@ export interface VmEstimate {
   spaceUsed?: string
   /** Why the registry did not answer; the rest ignores the image */
   imageProblem?: string
+  /** Pool that it would take a warm VM of */
+  warm?: string
   /** The node already has the image */
   hasImage: boolean
   /** Where it would run, or why nowhere */
@@ -1237,6 +1298,77 @@ export interface Methods {
     /** There are more items: pass this value */
     continue?: string
   }>
+  /**
+   * Create a pool of warm VMs
+   *
+   * A deployment that asks for exactly what the pool keeps takes one of its VMs, which is replaced.
+   *
+   * `POST /api/v1/namespaces/{namespace}/pools`
+   */
+  createPool(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: PoolInput
+    },
+  ): Promise<Pool>
+  /**
+   * Delete a pool and its warm VMs
+   *
+   * VMs that came from it stay.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/pools/{pool}`
+   */
+  deletePool(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      pool: string
+    },
+  ): Promise<Status>
+  /**
+   * Show a pool
+   *
+   * `GET /api/v1/namespaces/{namespace}/pools/{pool}`
+   */
+  getPool(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      pool: string
+    },
+  ): Promise<Pool>
+  /**
+   * List the pools of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/pools`
+   */
+  listPools(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Pool>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Change a pool
+   *
+   * Omitted fields stay as they are.
+   *
+   * `PUT /api/v1/namespaces/{namespace}/pools/{pool}`
+   */
+  updatePool(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      pool: string
+      body: PoolChange
+    },
+  ): Promise<Pool>
   /**
    * Cancel a push job
    *
@@ -2121,6 +2253,7 @@ export interface Methods {
 export interface Watchable {
   listVms: Vm
   listVmConfigs: VmConfig
+  listPools: Pool
   listPushJobs: PushJob
   listImages: Image
   listNodeCaches: NodeCache

@@ -9,6 +9,7 @@ import type { CaptureOptions } from './captures/capture.ts'
 import { files, runtimeFolder } from './control/run.ts'
 import { listCaptures, shownCapture } from './disks/captures.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks/disks.ts'
+import type { VmOptions } from './launch.ts'
 import { appleSiliconOnly, type MacosSettings, macosProblem } from './macos.ts'
 import { defaultNetwork, type NetworkKind, networkPlaces } from './network/network.ts'
 import { canSeal } from './network/seal.ts'
@@ -69,16 +70,22 @@ export class QemuDriver implements Driver {
   }
 
   async start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
+    return this.#vm(folder).start(vm, this.#vmOptions(), signal)
+  }
+
+  #vmOptions(): VmOptions {
     const { accelerator, macos } = this.#options
     const requireNetwork = async () => {
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
       if (problem !== undefined) throw new Error(problem)
     }
-    return this.#vm(folder).start(
-      vm,
-      { network: this.#network, requireNetwork, ...(accelerator && { accelerator }), ...(macos && { macos }) },
-      signal,
-    )
+    return { network: this.#network, requireNetwork, ...(accelerator && { accelerator }), ...(macos && { macos }) }
+  }
+
+  /** Ports of a sealed VM can be moved to another address while it runs; without a namespace they are QEMU's own. */
+  get warm(): Driver['warm'] {
+    if (this.#network !== 'sealed') return undefined
+    return { claim: ({ folder }, vm, signal) => this.#vm(folder).claim(vm, this.#vmOptions(), signal) }
   }
 
   stop({ folder }: Handle, options: StopOptions): Promise<void> {

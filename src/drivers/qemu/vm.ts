@@ -20,8 +20,9 @@ import { coldNote, type Launch, planLaunch, type VmOptions } from './launch.ts'
 import { removeSmc, writeSmc } from './macos.ts'
 import { identityOf } from './network/identity.ts'
 import { removeMetadata, writeMetadata } from './network/metadata.ts'
+import { doorsOf } from './network/network.ts'
 import { portTaken, requireFreePorts } from './network/ports.ts'
-import { endUplink, hasUplink, startUplink } from './network/uplink.ts'
+import { endUplink, hasUplink, moveDoors, startUplink } from './network/uplink.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
 
 const contactMs = 30_000
@@ -175,6 +176,27 @@ export class QemuVm {
     })
     this.#merge.begin(vm.image)
     return capture
+  }
+
+  /** What waited for a VM becomes one: its guest hears who it is, and only then its ports are opened. */
+  async claim(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
+    const started = await exclusively(this.#folder, async () => {
+      const found = await this.#found()
+      if (!found || found.run.isEnding || found.run.untold) throw new Error('the VM is not running')
+      const { note: _, ...run } = found.run
+      const doors = doorsOf(options.network, vm)
+      await writeMetadata(this.#folder, vm)
+      const { qmp } = await this.#living(run)
+      using agent = new GuestAgent(run.runtime, signal)
+      const note = await tellGuest(qmp, agent, identityOf(vm))
+      signal.throwIfAborted()
+      await moveDoors(run.runtime, run.doors, doors)
+      const claimed: Run = { ...run, doors, ...(note !== undefined && { note }) }
+      await writeRun(this.#folder, claimed)
+      return noteOf(claimed)
+    })
+    this.#notify()
+    return started
   }
 
   release(id: string): Promise<void> {

@@ -2,12 +2,13 @@
 // sent once it is written, and everything when an agent connects.
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
-import { machineOf } from '../../api/vms/vm-shape.ts'
+import { machineDefaults, machineOf } from '../../api/vms/vm-shape.ts'
 import type { Secrets } from '../../auth/secrets.ts'
 import type { Log } from '../../platform/log.ts'
 import { guestFacts } from '../../rules/guest-metadata.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import type { VmCapture, VmRecord } from '../../store/records/fleet-records.ts'
+import type { NodeAllocation, NodeRecord, NodeSlot, VmCapture, VmRecord } from '../../store/records/fleet-records.ts'
+import { type SlotAllocation, slotsIn, waitingAddress } from '../../store/records/pools.ts'
 import { isDeleted, isFailedDeployment } from '../../store/records/vms.ts'
 import { changeRev, zeroRev } from '../../store/store.ts'
 import { desiredCache } from './cache.ts'
@@ -32,7 +33,16 @@ export interface VmSecret {
 /** Follows the records; returns how to stop. */
 export function sendDesired(services: DesiredServices): () => void {
   const { collections, fleet } = services
-  return collections.vms.view.subscribe((changes) => {
+  const unsubscribe = collections.nodes.view.subscribe((changes) => {
+    for (const change of changes)
+      tellSlots(
+        services,
+        change.previous?.value,
+        change.type === 'put' ? change.entry.value : undefined,
+        changeRev(change),
+      )
+  })
+  const stop = collections.vms.view.subscribe((changes) => {
     for (const change of changes) {
       const before = change.previous?.value
       const after = change.type === 'put' ? change.entry.value : undefined
@@ -51,6 +61,90 @@ export function sendDesired(services: DesiredServices): () => void {
       if (isNew || !isTold) tell(services, after, changeRev(change))
     }
   })
+  return () => {
+    unsubscribe()
+    stop()
+  }
+}
+
+/** Slots that are new, that are to go, or that were dropped from the record with nobody to take them over. */
+function tellSlots(
+  { collections, fleet }: DesiredServices,
+  before: NodeRecord | undefined,
+  after: NodeRecord | undefined,
+  revision: string,
+): void {
+  if (!after || !fleet.isOpen(after.name)) return
+  for (const [uid, each] of slotsIn(after)) {
+    const known = before?.allocations[uid]?.slot
+    if (!known || Boolean(known.leaving) !== Boolean(each.slot.leaving))
+      fleet.sendVm(after.name, desiredSlot(after, uid, each, revision))
+  }
+  const had = Object.entries(before?.allocations ?? {}).filter(([uid]) => !after.allocations[uid])
+  if (had.length === 0) return
+  const taken = new Set(Object.values(after.allocations).map(({ from }) => from))
+  for (const [uid, { namespace, name, slot, from, ...size }] of had) {
+    const vm = collections.vms.get(namespace, name)?.value
+    const isPlaced = vm?.uid === uid && vm.place?.node === after.name
+    // Its agent has said that nothing is left of it; or a VM has it, or had it, and what becomes of that is told elsewhere.
+    const lost = slot ? (slot.leaving || taken.has(uid) ? undefined : uid) : isPlaced ? undefined : from
+    if (lost !== undefined) fleet.sendVm(after.name, deletedSlot(after, lost, { namespace, name, ...size }, revision))
+  }
+}
+
+const deletedSlot = (node: NodeRecord, uid: string, each: NodeAllocation, revision: string): DesiredVm =>
+  desiredSlot(node, uid, { ...each, slot: { ...goneSlot, leaving: { kind: 'unwanted', message: '' } } }, revision)
+
+/** What an agent hears of a slot that is in no record any more. */
+const goneSlot: NodeSlot = {
+  pool: '',
+  poolUid: '',
+  createdAt: '',
+  shape: {
+    ...machineDefaults,
+    image: '',
+    architecture: 'amd64',
+    cpu: 1,
+    memoryMiB: 0,
+    tagRequired: false,
+    scheduler: 'default',
+    vncConsole: false,
+    display: { width: 0, height: 0, dpi: 0 },
+  },
+  ssh: 1,
+  screenshare: 1,
+}
+
+function desiredSlot(node: NodeRecord, uid: string, each: SlotAllocation, revision: string): DesiredVm {
+  const { namespace, name, memoryMiB, slot } = each
+  const { shape, imageContent, imageRecipe, ssh, vnc, screenshare, leaving } = slot
+  return {
+    name,
+    namespace,
+    uid,
+    generation: leaving ? 2 : 1,
+    revision,
+    power: leaving ? 'deleted' : 'running',
+    diskGeneration: 1,
+    architecture: shape.architecture,
+    cpu: shape.cpu,
+    memoryMiB,
+    image: {
+      name: shape.image,
+      ...(imageRecipe !== undefined && { recipe: imageRecipe }),
+      ...(imageContent !== undefined && { content: imageContent }),
+    },
+    ip: waitingAddress(node.report?.ip ?? ''),
+    ssh,
+    screenshare,
+    ...(vnc !== undefined && { vnc }),
+    reservedPorts: [],
+    display: shape.display,
+    ...machineOf(shape),
+    isSlot: true,
+    metadata: {},
+    facts: guestFacts({ uid, name, node: node.name, image: shape.image, cpu: shape.cpu, memoryMiB }),
+  }
 }
 
 /** What is cancelled is to be given up now; what has come, its node knows. */
@@ -75,15 +169,22 @@ export function desiredFor(
 ): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes' | 'spreadMs'> {
   const vms: DesiredVm[] = []
   const kept: string[] = []
-  const allocations = Object.entries(services.collections.nodes.get('', node)?.value.allocations ?? {})
-  for (const [uid, { namespace, name }] of allocations) {
+  const own = services.collections.nodes.get('', node)?.value
+  for (const [uid, each] of own ? slotsIn(own) : [])
+    if (own) vms.push(desiredSlot(own, uid, each, rev ?? services.collections.vms.view.rev))
+  for (const [uid, { namespace, name, slot, from }] of Object.entries(own?.allocations ?? {})) {
+    if (slot) continue
     const entry = services.collections.vms.get(namespace, name)
     const record = entry?.value
     // A deployment that failed has left it.
-    if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) continue
+    if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) {
+      // About to be handed over, or to be dropped: which of the two is not known yet.
+      if (from !== undefined && record?.uid === uid && !record.place) kept.push(from)
+      continue
+    }
     const vm = tryDesired(services, record, entry?.rev)
     if (vm) vms.push(vm)
-    else kept.push(uid)
+    else kept.push(uid, ...(from === undefined ? [] : [from]))
   }
   const { cluster, vms: all } = services.collections
   const data = cluster.get('', 'id')?.value
@@ -155,6 +256,7 @@ function desiredOf(
     ...machineOf(shape),
     ...(record.isoContent !== undefined && { isoContent: record.isoContent }),
     ...(record.isCold && { isCold: true }),
+    ...(place.slot !== undefined && { slot: place.slot }),
     ...(record.captures && { captures: record.captures.map(desiredCapture) }),
     metadata: { ...secret.metadata },
     facts: guestFacts({ uid, name, node: place.node, image: shape.image, cpu: shape.cpu, memoryMiB: place.memoryMiB }),

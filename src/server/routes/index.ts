@@ -28,6 +28,7 @@ import { legacyUsage } from './service/legacy-usage.ts'
 import { service } from './service/service.ts'
 import { watches } from './service/watches.ts'
 import { estimates } from './vms/estimates.ts'
+import { pools } from './vms/pools.ts'
 import { pushJobs } from './vms/push-jobs.ts'
 import { queue } from './vms/queue.ts'
 import { quotas } from './vms/quotas.ts'
@@ -40,6 +41,7 @@ const nouns = [
   terminals,
   estimates,
   vmConfigs,
+  pools,
   pushJobs,
   queue,
   quotas,

@@ -193,8 +193,11 @@ function checkedShape(
 }
 
 /** Clients make configurations in the default namespace, whatever namespace they deploy into. */
-const configFor = (configs: Collections['vmConfigs'], namespace: string, name: string): VmConfigRecord | undefined =>
-  (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
+export const configFor = (
+  configs: Collections['vmConfigs'],
+  namespace: string,
+  name: string,
+): VmConfigRecord | undefined => (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
 
 function assertReady(record: ImageRecord, word: 'image' | 'iso'): void {
   if (isDeployable(record)) return
@@ -262,6 +265,7 @@ function recordOf(
     ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),
     ...(body.cold === true && { isCold: true }),
     ...(body.priority && { priority: body.priority }),
+    ...((body.noWarm === true || body.userdata) && { noWarm: true }),
     desired: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
     observed: { generation: 0, power: 'pending', hasRun: false },
     conditions: [],

@@ -56,6 +56,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     ...(value.expiresAt !== undefined && { expiresAt: value.expiresAt }),
     labels: { ...value.labels },
     metadataKeys: [...value.metadataKeys],
+    ...(value.warm !== undefined && { warm: value.warm }),
     ...(errorMessage !== undefined && { errorMessage }),
     ...(observed.warning !== undefined && { warning: observed.warning }),
     conditions: [...value.conditions],

@@ -3,7 +3,15 @@ import { Collection, type KindStore } from '../collection.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
 import { type EventRecord, foldedEvents } from './events.ts'
-import type { ImageRecord, NodeRecord, QuotaRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
+import type {
+  ImageRecord,
+  NodeRecord,
+  PoolRecord,
+  QuotaRecord,
+  VmConfigRecord,
+  VmRecord,
+  VmSecretRecord,
+} from './fleet-records.ts'
 import type { PushJobRecord } from './push-jobs.ts'
 import type {
   KnownServerRecord,
@@ -182,6 +190,7 @@ const kinds = {
   vms: kind<VmRecord>('/vms/', storedVms),
   vmSecrets: sealed<VmSecretRecord>('/vm-secrets/'),
   vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
+  pools: kind<PoolRecord>('/pools/'),
   nodes: kind<NodeRecord>('/nodes/'),
   images: kind<ImageRecord>('/images/'),
   isos: kind<ImageRecord>('/isos/'),

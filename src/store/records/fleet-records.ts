@@ -28,6 +28,8 @@ interface VmPlace {
   readonly ssh: number
   readonly vnc?: number
   readonly screenshare: number
+  /** It was handed over from a pool: the uid of the slot, under which its node keeps it. */
+  readonly slot?: string
 }
 
 /** As the agent last reported. */
@@ -70,6 +72,10 @@ export interface VmRecord {
   readonly isCold?: true
   /** Among the VMs of its owner that wait; 0 when missing. */
   readonly priority?: number
+  /** It takes no slot of a pool: it has a script for its first boot, or somebody asked for that. */
+  readonly noWarm?: true
+  /** The pool that it came from. */
+  readonly warm?: string
   /** What its node is to freeze, or has frozen and not delivered yet. */
   readonly captures?: readonly VmCapture[]
   readonly desired: VmDesired
@@ -145,6 +151,59 @@ export interface NodeAllocation {
   readonly memoryMiB: number
   readonly gpus: number
   readonly ports: readonly number[]
+  /** No VM has it: it waits in a pool for one. */
+  readonly slot?: NodeSlot
+  /** The uid of the slot that this VM took over. */
+  readonly from?: string
+}
+
+/** A VM in waiting: it boots ahead of any request, and is handed out once. */
+export interface NodeSlot extends Pick<VmRecord, 'imageContent' | 'imageRecipe'> {
+  readonly pool: string
+  readonly poolUid: string
+  readonly createdAt: string
+  readonly shape: VmShape
+  readonly ssh: number
+  readonly vnc?: number
+  readonly screenshare: number
+  /** Its guest has answered: from then on it can be taken. */
+  readonly readyAt?: string
+  /** Why it is to go. It has what it has of the node until its agent says that nothing is left. */
+  readonly leaving?: SlotEnd
+}
+
+export interface SlotEnd {
+  /** failed: by itself, which is a reason to wait before the next. */
+  readonly kind: 'failed' | 'unwanted'
+  readonly message: string
+}
+
+/** A pool of slots in a namespace. */
+export interface PoolRecord {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly owner: string
+  readonly createdAt: string
+  readonly requestKey?: string
+  /** The VM configuration that slots are made by. */
+  readonly config: string
+  readonly minIdle: number
+  readonly maxIdle: number
+  readonly maxAgeSeconds: number
+  readonly isPaused: boolean
+  /** Deployments that took a slot of it, and those that would have. */
+  readonly hits: number
+  readonly misses: number
+  /** As the controller last saw it. */
+  readonly status: PoolStatus
+}
+
+interface PoolStatus {
+  readonly ready: number
+  readonly starting: number
+  /** Why it has fewer than it should. */
+  readonly reason?: string
 }
 
 export interface NodeRecord {

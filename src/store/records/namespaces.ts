@@ -22,6 +22,7 @@ const inside = (collections: Collections): readonly Collection<unknown>[] => [
   collections.serviceAccounts as Collection<unknown>,
   collections.roleBindings as Collection<unknown>,
   collections.vmConfigs as Collection<unknown>,
+  collections.pools as Collection<unknown>,
   collections.pushJobs as Collection<unknown>,
   collections.quotas as Collection<unknown>,
 ]

@@ -54,6 +54,7 @@ export const command = defineCommand({
     },
     userdata: { type: 'string', value: 'FILE', description: 'Script for the first boot; - for standard input' },
     cold: { type: 'boolean', description: 'Boot from disk instead of resuming saved memory' },
+    'no-warm': { type: 'boolean', description: 'Take no warm VM of a pool' },
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels for the VM' },
     ttl: { type: 'string', value: 'DURATION', description: 'Delete the VM after this time, such as 2h' },
     priority: {
@@ -110,6 +111,7 @@ export const command = defineCommand({
       labels: pairsOf(options.label, { option: '--label' }),
       userdata: await readUserdata(context, options.userdata),
       ...(options.cold && { cold: true }),
+      ...(options['no-warm'] && { noWarm: true }),
       ttl,
       priority: options.priority,
       timeout: options.timeout,

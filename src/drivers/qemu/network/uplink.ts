@@ -79,6 +79,32 @@ export async function startUplink(
   else notify()
 }
 
+/** Opens the doors of a VM that runs on another address, then closes those that it had. Again: fine. */
+export async function moveDoors(runtime: string, from: Doors, to: Doors): Promise<void> {
+  const { api } = networkPlaces(runtime)
+  const open = await forwardsAt(api)
+  for (const { protocol, port } of to.ports)
+    if (!open.some((one) => one.host_addr === to.ip && one.host_port === port && one.proto === protocol))
+      await openDoor(api, to.ip, protocol, port)
+  if (from.ip === to.ip) return
+  for (const { id } of open.filter(({ host_addr }) => host_addr === from.ip))
+    await ask(api, JSON.stringify({ execute: 'remove_hostfwd', arguments: { id } }))
+}
+
+interface OpenForward {
+  readonly id: number
+  readonly proto: string
+  readonly host_addr: string
+  readonly host_port: number
+}
+
+async function forwardsAt(api: string): Promise<readonly OpenForward[]> {
+  const answer = await ask(api, JSON.stringify({ execute: 'list_hostfwd' }))
+  const { entries } = Object(JSON.parse(answer)) as { readonly entries?: readonly OpenForward[] }
+  if (!entries) throw new Error(`slirp4netns did not say which ports are open: ${answer.slice(0, 200)}`)
+  return entries
+}
+
 /** Afterwards the VM's ports are free. */
 export async function endUplink(runtime: string): Promise<void> {
   const uplink = await findUplink(runtime)

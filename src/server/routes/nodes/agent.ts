@@ -12,6 +12,7 @@ import { digestPattern } from '../../../images/format/format.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { isNodeName } from '../../../rules/names.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
+import { takeSlotReport } from '../../../store/records/pools.ts'
 import { releaseQuota } from '../../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../../../store/records/vms.ts'
 import { ignoreLost, isFault } from '../../../store/store.ts'
@@ -70,7 +71,8 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
   async function take(node: string, report: VmReport): Promise<boolean> {
     const { namespace, name, uid } = report
     const entry = collections.vms.get(namespace, name)
-    if (entry?.value.uid !== uid || entry.value.place?.node !== node) return false
+    if (entry?.value.uid !== uid || entry.value.place?.node !== node)
+      return takeSlotReport(collections, node, report, timestamp(clock.now()))
     if (report.power === 'removed') {
       if (entry.value.desired.power === 'deleted') await forgetVm(collections, entry.key, uid)
       return true

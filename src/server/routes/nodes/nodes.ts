@@ -11,6 +11,7 @@ import { hasExpired } from '../../../rules/retention.ts'
 import { nodeMemory } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
+import { slotsIn } from '../../../store/records/pools.ts'
 import { changeNode, removeVm } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
@@ -86,6 +87,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       const moved = await change(params, asked, (record) => {
         const vms = vmsOn(record)
         if (vms.length > 0 && namespace !== record.namespace) throw occupied(record, vms, 'moved')
+        if (namespace !== record.namespace) mustHaveNoSlots(record, 'moved')
         return { ...record, namespace }
       })
       try {
@@ -115,6 +117,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       await collections.nodes.change(collections.nodes.key('', name), () => {
         const vms = vmsOn(existing(namespace, name).value)
         if (vms.length > 0) throw occupied({ name, namespace }, vms, 'removed')
+        mustHaveNoSlots(existing(namespace, name).value, 'removed')
         return null
       })
       return success(`Node ${name} removed`, { kind, name })
@@ -141,7 +144,7 @@ async function pinOf({ apiUrl, certificates }: NodeServices): Promise<string | u
   return selfSigned ? publicKeyFingerprint : undefined
 }
 
-const allocationsOf = ({ allocations }: NodeRecord) => Object.entries(allocations)
+const allocationsOf = ({ allocations }: NodeRecord) => Object.entries(allocations).filter(([, { slot }]) => !slot)
 const vmsOn = (record: NodeRecord): string[] =>
   allocationsOf(record)
     .map(([, { namespace, name }]) => `${namespace}/${name}`)
@@ -206,6 +209,17 @@ const occupied = (
     name,
     hint: `Delete the VMs, or drain the node first: svc3 node drain ${name} -n ${namespace}`,
   })
+
+function mustHaveNoSlots(node: NodeRecord, what: string): void {
+  const { name, namespace } = node
+  const count = slotsIn(node).length
+  if (count === 0) return
+  throw new ApiError('Conflict', `Node ${name} cannot be ${what} while it has warm VMs of pools (${count})`, {
+    kind,
+    name,
+    hint: `Cordon the node; its warm VMs go by themselves: svc3 node cordon ${name} -n ${namespace}`,
+  })
+}
 
 function badTag(tag: string): ApiError {
   const message = `Invalid tag "${tag.slice(0, 100)}"`

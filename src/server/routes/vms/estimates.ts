@@ -2,7 +2,7 @@
 import type * as api from '../../../api/vms/estimates.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
-import { type Candidate, demandOf, place } from '../../../rules/placement.ts'
+import { type Allocation, type Candidate, demandOf, place } from '../../../rules/placement.ts'
 import { shownVerdicts, summaryOf, verdictsOn } from '../../../rules/placement-reasons.ts'
 import { diskSize, gibibytes, roughSize } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
@@ -11,12 +11,21 @@ import { Answer } from '../../http/answer.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { createEstimatedImages } from '../../remotes/estimated-images.ts'
 import type { RegistryServices } from '../../remotes/registries.ts'
+import { contentNow } from '../../vms/base-image.ts'
 import { assertPossible, exists, planVm } from '../../vms/deployment.ts'
 
 interface EstimateServices extends RegistryServices {
   readonly collections: Collections
   /** What the nodes of a namespace have free now, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]
+  /** The warm VM that it would take now. */
+  readonly warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) => WarmVm | undefined
+}
+
+interface WarmVm {
+  readonly pool: string
+  readonly node: { readonly name: string }
+  readonly allocation: Allocation
 }
 
 export function estimates(services: EstimateServices): HandlersOf<typeof api> {
@@ -54,18 +63,27 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const demand = demandOf({ ...record, ...placed })
       assertPossible(services.collections.nodes, namespace, demand, body)
       const rooms = services.roomsIn(namespace)
-      const found = place(demand, rooms)
+      const pin = contentNow(services.collections.images.get('', record.shape.image)?.value)
+      const warm = services.warmFor({ ...record, ...placed, ...pin })
+      // A warm VM has its place already.
+      const found = warm
+        ? { ok: true as const, node: warm.node.name, allocation: warm.allocation }
+        : place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape
-      const hasImage = found.ok && rooms.some((room) => room.name === found.node && room.images.includes(demand.image))
+      const hasImage =
+        warm !== undefined ||
+        (found.ok && rooms.some((room) => room.name === found.node && room.images.includes(demand.image)))
       const chosenMiB = found.ok ? found.allocation.memoryMiB : memoryMiB
       const chosen = found.ok ? found.node : undefined
       // The one it would go to first, then others that could take it.
       const rank = (each: { readonly name: string; readonly fits: boolean }): number =>
         each.name === chosen ? 0 : each.fits ? 1 : 2
       const nodes = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))
-      const where = found.ok
-        ? `Would run on ${found.node}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
-        : `Would wait for a node. ${summaryOf(found.reasons, demand, namespace)}`
+      const where = warm
+        ? `Would take a warm VM of pool ${warm.pool} on ${warm.node.name}`
+        : found.ok
+          ? `Would run on ${found.node}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
+          : `Would wait for a node. ${summaryOf(found.reasons, demand, namespace)}`
       return new Answer(
         200,
         {
@@ -75,6 +93,7 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
           image,
           architecture,
           ...shown,
+          ...(warm && { warm: warm.pool }),
           hasImage,
           message: shown.imageProblem === undefined ? where : `${where}. Image not checked: ${shown.imageProblem}`,
           nodes: nodes.slice(0, shownVerdicts),

@@ -1,0 +1,161 @@
+// Pools on the wire: VMs that are booted ahead of requests, and handed out to those that match.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { inNamespace, listOperation, operation } from '../operation.ts'
+import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
+
+export const Pool = t.Object(
+  {
+    name: t.String(),
+    namespace: t.String(),
+    config: t.String({ description: 'VM configuration that its VMs are made by' }),
+    minIdle: t.Integer(),
+    maxIdle: t.Integer(),
+    maxAge: t.String({ description: 'Such as `12h`' }),
+    paused: t.Boolean(),
+    ready: t.Integer({ description: 'Warm VMs that a deployment can take now' }),
+    starting: t.Integer({ description: 'Warm VMs that boot' }),
+    hits: t.Integer({ description: 'Deployments that took a warm VM' }),
+    misses: t.Integer({ description: 'Deployments that matched and found none ready' }),
+    reason: t.Optional(t.String({ description: 'Why it has fewer warm VMs than minIdle' })),
+    owner: t.String(),
+    createdAt: Timestamp,
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'Pool' },
+)
+export type Pool = t.Static<typeof Pool>
+
+const Idle = (description: string) => t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description }))
+const settings = {
+  minIdle: Idle('Warm VMs to keep ready'),
+  maxIdle: Idle('Warm VMs above this number are removed'),
+  maxAge: t.Optional(t.String({ maxLength: 64, description: 'Warm VMs are replaced after this time, such as `12h`' })),
+  paused: t.Optional(t.Boolean({ description: 'Start no warm VMs; those that are there stay' })),
+}
+
+export const PoolInput = t.Object(
+  {
+    name: t.String({ maxLength: 256 }),
+    config: t.String({ maxLength: 64, description: 'A VM configuration' }),
+    ...settings,
+  },
+  { title: 'PoolInput' },
+)
+export type PoolInput = t.Static<typeof PoolInput>
+
+export const PoolChange = t.Object(
+  { config: t.Optional(t.String({ maxLength: 64 })), ...settings, resourceVersion: ExpectedVersion },
+  { title: 'PoolChange' },
+)
+export type PoolChange = t.Static<typeof PoolChange>
+
+const noun = 'pools'
+const path = `${inNamespace}/pools` as const
+const params = { namespace: 'svc-default', pool: 'ios' }
+const example = {
+  name: 'ios',
+  namespace: 'svc-default',
+  config: 'ios-build',
+  minIdle: 2,
+  maxIdle: 4,
+  maxAge: '12h',
+  paused: false,
+  ready: 2,
+  starting: 0,
+  hits: 118,
+  misses: 3,
+  owner: 'ada@example.com',
+  createdAt: '2026-11-17T09:00:00Z',
+  resourceVersion: '51',
+}
+
+export const listPools = listOperation({
+  id: 'listPools',
+  noun,
+  path,
+  allow: 'dev',
+  summary: 'List the pools of a namespace',
+  item: Pool,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+export const getPool = operation({
+  id: 'getPool',
+  noun,
+  method: 'GET',
+  path: `${path}/{pool}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show a pool',
+  response: Pool,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const createPool = operation({
+  id: 'createPool',
+  noun,
+  method: 'POST',
+  path,
+  allow: 'dev',
+  status: 201,
+  summary: 'Create a pool of warm VMs',
+  description: 'A deployment that asks for exactly what the pool keeps takes one of its VMs, which is replaced.',
+  involves: 'body.name',
+  past: 'created pool {name}',
+  body: PoolInput,
+  response: Pool,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: {
+    params: { namespace: 'svc-default' },
+    body: { name: 'ios', config: 'ios-build', minIdle: 2, maxIdle: 4 },
+    response: example,
+  },
+})
+
+export const updatePool = operation({
+  id: 'updatePool',
+  noun,
+  method: 'PUT',
+  path: `${path}/{pool}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Change a pool',
+  description: 'Omitted fields stay as they are.',
+  involves: 'params.pool',
+  past: 'changed pool {name}',
+  isIdempotent: true,
+  body: PoolChange,
+  response: Pool,
+  refuses: ['NotFound', 'BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
+  example: { params, body: { minIdle: 2 }, response: example },
+})
+
+export const deletePool = operation({
+  id: 'deletePool',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{pool}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Delete a pool and its warm VMs',
+  description: 'VMs that came from it stay.',
+  involves: 'params.pool',
+  past: 'deleted pool {name}',
+  response: Status,
+  refuses: ['NotFound', 'Forbidden'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'Pool ios deleted from svc-default',
+      details: { name: 'ios', kind: 'pools' },
+      code: 200,
+    },
+  },
+})

@@ -1,0 +1,109 @@
+// Pools on a whole service, as a client sees them.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { PoolRig } from '../../test/support/rigs/pool-rig.ts'
+import { eventually } from '../../test/support/tools/eventually.ts'
+
+describe('pools of warm VMs', () => {
+  let rig: PoolRig
+  before(async () => {
+    rig = await PoolRig.start([{ cpu: 8 }])
+  })
+  after(() => rig?.[Symbol.asyncDispose]())
+
+  it('a pool boots VMs that no list shows, and a matching deployment takes one, which is replaced', async () => {
+    await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 2, maxIdle: 3 })
+    await rig.full(2)
+    assert.deepEqual((await rig.call('GET', '/vms')).items, [])
+    assert.deepEqual((await rig.call('GET', '/nodes')).items[0].vms, [])
+    const slots = rig.allocations.map(([uid]) => uid)
+    const estimate = await rig.call('POST', '/vms/estimate', { vmConfig: 'small' })
+    assert.equal(estimate.message, 'Would take a warm VM of pool warm on node-0')
+    const vm = await rig.call('POST', '/vms', { name: 'a', vmConfig: 'small', labels: { team: 'ios' }, ttl: '2h' })
+    assert.equal(vm.warm, 'warm')
+    assert.equal(vm.status, 'Running')
+    assert.equal(vm.ip, '127.0.0.1')
+    assert.deepEqual(vm.labels, { team: 'ios' })
+    const [, mine] = rig.allocations.find(([uid]) => uid === vm.uid) ?? assert.fail()
+    assert.ok(slots.includes(mine.from ?? ''))
+    await rig.full(2)
+    const { hits, misses } = await rig.pool()
+    assert.deepEqual({ hits, misses }, { hits: 1, misses: 0 })
+    await rig.call('DELETE', '/vms/a')
+    await eventually(async () => assert.deepEqual((await rig.folders()).length, 2))
+    assert.ok(!(await rig.folders()).includes(mine.from ?? ''), 'the slot is left on the disk')
+  })
+
+  it('a deployment that differs from the pool in anything, or asks for none, is deployed the ordinary way', async () => {
+    await rig.full(2)
+    const others = [
+      { cpu: 2 },
+      { noWarm: true },
+      { cold: true },
+      { reservedPorts: '9000:80' },
+      { userdata: 'ZWNobw==' },
+      { displayWidth: 800 },
+    ]
+    for (const other of others) {
+      const vm = await rig.call('POST', '/vms', { vmConfig: 'small', ...other })
+      assert.equal(vm.warm, undefined, JSON.stringify(other))
+      await rig.call('DELETE', `/vms/${vm.name}`)
+    }
+    assert.equal((await rig.pool()).hits, 1)
+  })
+
+  it('a slot gives way to a VM that waits for its place, and comes back when that is gone', async () => {
+    await rig.full(2)
+    const vm = await rig.call('POST', '/vms', { name: 'large', image: 'tiny-amd64', cpu: 8, memory: 1 })
+    assert.equal(vm.status, 'Running')
+    await eventually(async () => assert.match((await rig.pool()).reason, /cores/))
+    await rig.call('DELETE', '/vms/large')
+    await rig.full(2)
+  })
+
+  it('slots of a cordoned node go, and a node with slots is not removed', async () => {
+    await rig.full(2)
+    assert.equal(await rig.status('DELETE', '/nodes/node-0'), 409)
+    await rig.call('POST', '/nodes/node-0/cordon', {})
+    await eventually(() => assert.deepEqual(rig.allocations, []), 20_000)
+    await rig.call('POST', '/nodes/node-0/uncordon', {})
+    await rig.full(2)
+  })
+
+  it('slots that are too old are replaced', async () => {
+    await rig.full(2)
+    const before = rig.allocations.map(([uid]) => uid)
+    await rig.call('PUT', '/pools/warm', { maxAge: '1m' })
+    rig.service.clock.nowMs += 61_000
+    rig.nudge()
+    await eventually(() => {
+      const now = rig.allocations.filter(([, { slot }]) => slot?.readyAt !== undefined).map(([uid]) => uid)
+      assert.equal(now.length, 2)
+      assert.ok(!now.some((uid) => before.includes(uid)))
+    }, 20_000)
+  })
+
+  it('a pool that is deleted leaves no slot behind', async () => {
+    await rig.call('DELETE', '/pools/warm')
+    await eventually(async () => {
+      assert.deepEqual(rig.allocations, [])
+      assert.deepEqual(await rig.folders(), [])
+    }, 20_000)
+  })
+
+  it('what makes no sense is refused and changes nothing', async () => {
+    const refusals: readonly (readonly [object, number, RegExp])[] = [
+      [{ name: 'x', config: 'small', minIdle: 3, maxIdle: 2 }, 422, /minIdle is 3, but maxIdle is 2/],
+      [{ name: 'x', config: 'none' }, 404, /none not found/],
+      [{ name: 'X!', config: 'small' }, 422, /not a valid name/],
+      [{ name: 'x', config: 'small', maxAge: 'soon' }, 422, /is not a duration of at least a minute/],
+      [{ name: 'x', config: 'small', minIdle: -1 }, 422, /minIdle/],
+    ]
+    for (const [body, status, message] of refusals) {
+      const answer = await rig.ask('POST', '/pools', body)
+      assert.equal(answer.status, status, answer.text)
+      assert.match(answer.text, message)
+    }
+    assert.deepEqual((await rig.call('GET', '/pools')).items, [])
+  })
+})

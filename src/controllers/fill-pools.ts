@@ -1,0 +1,216 @@
+// Keeps the pools of warm VMs filled: marks slots that are to go, reserves new ones in the node's record, and says what is in the
+// way. The agents do the rest, as for any VM. Runs on changes; what to do is decided in rules/pools/pool-plan.ts.
+import { randomUUID } from 'node:crypto'
+import { timestamp } from '../platform/clock.ts'
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { demandOf } from '../rules/placement.ts'
+import { type Plan, type Pool, planPools, restMs, type Slot } from '../rules/pools/pool-plan.ts'
+import { slotKey } from '../rules/pools/warm-match.ts'
+import type { NodeAllocation, NodeRecord, NodeSlot, PoolRecord, VmRecord } from '../store/records/fleet-records.ts'
+import { slotsIn } from '../store/records/pools.ts'
+import { isDeleted } from '../store/records/vms.ts'
+import { type Entry, ignoreLost } from '../store/store.ts'
+import type { Controller } from './controller.ts'
+import { poolTemplate } from './pool-template.ts'
+import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
+
+const sweepMs = 30_000
+/** Of VMs that wait, so many are looked at in one run. */
+const mostWaiting = 200
+
+interface Failures {
+  readonly count: number
+  readonly untilMs: number
+  readonly problem: string
+}
+
+export function fillPools(controller: Controller, presence: Presence): Loop {
+  const { collections, clock, log } = controller
+  const { pools, nodes, vms, vmConfigs, images } = collections
+  /** By the uid of the pool. Known to the leader alone: the next one begins without. */
+  const failures = new Map<string, Failures>()
+  const counted = new Set<string>()
+  let againTimer: NodeJS.Timeout | undefined
+
+  const loop = startLoop({
+    everyMs: sweepMs,
+    failed: (error) => log.error('fill-pools failed and will run again', {}, error),
+    run: async (signal) => {
+      const rooms = new Rooms(nodes.list(), presence)
+      let againMs = Infinity
+      for (const namespace of concerned()) {
+        if (signal.aborted) return
+        againMs = Math.min(againMs, (await tend(namespace, rooms)) ?? Infinity)
+      }
+      clearTimeout(againTimer)
+      const nowMs = clock.now().getTime()
+      againTimer = againMs < nowMs + sweepMs ? setTimeout(() => loop.nudge(), againMs - nowMs + 1).unref() : undefined
+    },
+  })
+
+  /** Where there are pools, or slots of pools that are gone. */
+  function concerned(): ReadonlySet<string> {
+    const found = new Set(pools.list().map(({ value }) => value.namespace))
+    for (const { value } of nodes.list()) if (slotsIn(value).length > 0) found.add(value.namespace)
+    return found
+  }
+
+  const nudgeIfAny = (): void => {
+    if (pools.list().length > 0) loop.nudge()
+  }
+  const unsubscribes = [
+    pools.view.subscribe((changes) => {
+      // What this writes itself is no reason to look again.
+      if (changes.some((change) => change.type === 'delete' || isOther(change.previous?.value, change.entry.value)))
+        loop.nudge()
+    }),
+    nodes.view.subscribe((changes) => {
+      for (const { previous } of changes) if (previous) forget(previous.value)
+      for (const change of changes) if (change.type === 'put') countFailures(change.entry.value)
+      nudgeIfAny()
+    }),
+    vmConfigs.view.subscribe(nudgeIfAny),
+    images.view.subscribe(nudgeIfAny),
+    vms.view.subscribe((changes) => {
+      if (
+        changes.some(
+          (change) => isWaiting(change.previous?.value) || (change.type === 'put' && isWaiting(change.entry.value)),
+        )
+      )
+        nudgeIfAny()
+    }),
+  ]
+
+  /** One that failed lets its pool rest, longer with each; one that came up ends that. */
+  function countFailures(node: NodeRecord): void {
+    for (const [uid, { slot }] of slotsIn(node)) {
+      if (slot.readyAt !== undefined && slot.leaving === undefined) failures.delete(slot.poolUid)
+      if (slot.leaving?.kind !== 'failed' || counted.has(uid)) continue
+      counted.add(uid)
+      const count = (failures.get(slot.poolUid)?.count ?? 0) + 1
+      const problem = slot.leaving.message
+      failures.set(slot.poolUid, { count, untilMs: clock.now().getTime() + restMs(count), problem })
+    }
+  }
+
+  function forget(node: NodeRecord): void {
+    const now = nodes.get('', node.name)?.value
+    for (const [uid] of slotsIn(node)) if (!now?.allocations[uid]) counted.delete(uid)
+  }
+
+  async function tend(namespace: string, rooms: Rooms): Promise<number | undefined> {
+    const here = rooms.in(namespace)
+    const ownPools = pools.list(namespace)
+    const plan = planPools({
+      namespace,
+      nowMs: clock.now().getTime(),
+      pools: ownPools.map(({ value }) => poolOf(value)),
+      slots: here.flatMap(({ entry }) => slotsIn(entry.value).map(([uid, each]) => slotOf(entry.value, uid, each))),
+      nodes: here.map((room) => Object.assign(room, { takesSlots: room.entry.value.report?.takesSlots === true })),
+      waiting: vms
+        .list(namespace)
+        .filter(({ value }) => isWaiting(value))
+        .toSorted((a, b) => (a.value.createdAt < b.value.createdAt ? -1 : 1))
+        .slice(0, mostWaiting)
+        .map(({ value }) => demandOf(value)),
+    })
+    await Promise.all(here.map((room) => carryOut(room, plan)))
+    await Promise.all(ownPools.map((entry) => tell(entry, plan)))
+    return plan.againMs
+  }
+
+  const poolOf = (record: PoolRecord): Pool => {
+    const { name, uid, minIdle, maxIdle, maxAgeSeconds, isPaused } = record
+    const found = poolTemplate(collections, record)
+    const template = 'problem' in found ? found : { key: slotKey(found.shape, found.pin), demand: found.demand }
+    return { name, uid, minIdle, maxIdle, maxAgeSeconds, isPaused, template, rest: failures.get(uid) }
+  }
+
+  /** All that happens to a node in one compare-and-set, against what the plan was made from. */
+  async function carryOut({ entry }: Room, { leaves, starts }: Plan): Promise<void> {
+    const { name, allocations } = entry.value
+    const gone = leaves.filter(({ node }) => node === name)
+    const begun = starts.filter(({ node }) => node === name)
+    if (gone.length === 0 && begun.length === 0) return
+    const next: Record<string, NodeAllocation> = { ...allocations }
+    for (const { uid, message } of gone) {
+      const each = next[uid]
+      if (each?.slot) next[uid] = { ...each, slot: { ...each.slot, leaving: { kind: 'unwanted', message } } }
+    }
+    for (const { pool, allocation } of begun) {
+      const record = pools.get(entry.value.namespace, pool.name)?.value
+      const found = record?.uid === pool.uid ? poolTemplate(collections, record) : undefined
+      if (!found || 'problem' in found) continue
+      const uid = randomUUID()
+      const { os, cpu, memoryMiB, gpus, ssh, vnc, screenshare } = allocation
+      const slot: NodeSlot = {
+        pool: pool.name,
+        poolUid: pool.uid,
+        createdAt: timestamp(clock.now()),
+        shape: found.shape,
+        ...found.pin,
+        ssh,
+        screenshare,
+        ...(vnc !== undefined && { vnc }),
+      }
+      const { namespace } = entry.value
+      const size = { ...(os !== undefined && { os }), cpu, memoryMiB, gpus, ports: portsIn(allocation, []) }
+      next[uid] = { namespace, name: `warm-${uid.slice(0, 8)}`, ...size, slot }
+    }
+    try {
+      await nodes.update(entry, { ...entry.value, allocations: next })
+    } catch (error) {
+      ignoreLost(error)
+      loop.nudge()
+    }
+  }
+
+  async function tell({ key, value }: Entry<PoolRecord>, { statuses }: Plan): Promise<void> {
+    const status = statuses.get(value.uid)
+    if (!status || JSON.stringify(status) === JSON.stringify(value.status)) return
+    await pools.change(key, (record) => (record?.uid === value.uid ? { ...record, status } : undefined))
+  }
+
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      clearTimeout(againTimer)
+      for (const unsubscribe of unsubscribes) unsubscribe()
+      await loop.stop()
+    },
+  }
+}
+
+/** The scheduler has tried, and no node had room. */
+const isWaiting = (record: VmRecord | undefined): boolean =>
+  record !== undefined &&
+  !record.place &&
+  !isDeleted(record) &&
+  record.conditions.some(
+    ({ type, status, reason }) =>
+      type === 'Scheduled' && status === 'False' && (reason === 'NoNodeFits' || reason === 'NoFreeCores'),
+  )
+
+function isOther(before: PoolRecord | undefined, after: PoolRecord): boolean {
+  if (!before) return true
+  const { status: _, hits: __, misses: ___, ...was } = before
+  const { status: ____, hits: _____, misses: ______, ...is } = after
+  return JSON.stringify(was) !== JSON.stringify(is)
+}
+
+function slotOf(node: NodeRecord, uid: string, each: NodeAllocation & { readonly slot: NodeSlot }): Slot {
+  const { slot, os, cpu, memoryMiB, gpus } = each
+  return {
+    uid,
+    node: node.name,
+    poolUid: slot.poolUid,
+    key: slotKey(slot.shape, slot),
+    createdMs: Date.parse(slot.createdAt),
+    isReady: slot.readyAt !== undefined,
+    isLeaving: slot.leaving !== undefined,
+    os,
+    cpu,
+    memoryMiB,
+    gpus,
+  }
+}

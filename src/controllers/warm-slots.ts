@@ -1,0 +1,116 @@
+// The slots that VMs can take in one run of the scheduler, and what that run did to the pools.
+import type { Allocation } from '../rules/placement.ts'
+import { chooseSlot, slotKey, warmKeyOf } from '../rules/pools/warm-match.ts'
+import type { Collections } from '../store/records/collections.ts'
+import type { VmRecord } from '../store/records/fleet-records.ts'
+import { type SlotAllocation, slotsIn } from '../store/records/pools.ts'
+import { poolTemplate } from './pool-template.ts'
+import type { Room, Rooms } from './rooms.ts'
+
+/** A slot that a VM is about to take. */
+export interface Taken {
+  readonly uid: string
+  readonly pool: string
+}
+
+interface Free extends Taken {
+  readonly node: Room
+  readonly createdAt: string
+  readonly allocation: Allocation
+}
+
+/** A VM that takes a slot has its place already. */
+export const placedBy = ({ node, allocation }: Free) => ({ ok: true, node: node.name, allocation }) as const
+
+export class WarmSlots {
+  readonly #collections: Collections
+  readonly #rooms: Rooms
+  /** By namespace, then by key. */
+  readonly #free = new Map<string, Map<string, Free[]>>()
+  readonly #pools = new Map<string, ReadonlyMap<string, string>>()
+  readonly #counts = new Map<string, { hits: number; misses: number }>()
+
+  constructor(collections: Collections, rooms: Rooms) {
+    this.#collections = collections
+    this.#rooms = rooms
+  }
+
+  /** The slot for a VM, which no other gets in this run. */
+  take(vm: Omit<VmRecord, 'name' | 'uid'>): Free | undefined {
+    const { namespace, shape } = vm
+    const pools = this.#poolsOf(namespace)
+    const free = this.#freeIn(namespace)
+    if (pools.size === 0 && free.size === 0) return undefined
+    const key = warmKeyOf(vm)
+    const slots = key === undefined ? undefined : free.get(key)
+    const found = slots && chooseSlot(shape, slots)
+    if (found && slots) {
+      slots.splice(slots.indexOf(found), 1)
+      return found
+    }
+    return undefined
+  }
+
+  /** A VM was placed: with a slot, or without though it could have had one. */
+  placed(vm: VmRecord, slot: Taken | undefined): void {
+    const key = slot ? undefined : warmKeyOf(vm)
+    const pool = slot ? slot.pool : key === undefined ? undefined : this.#poolsOf(vm.namespace).get(key)
+    if (pool === undefined) return
+    const at = this.#collections.pools.key(vm.namespace, pool)
+    const count = this.#counts.get(at) ?? { hits: 0, misses: 0 }
+    this.#counts.set(at, count)
+    if (slot) count.hits += 1
+    else count.misses += 1
+  }
+
+  /** Once a run, not once a VM. */
+  async count(): Promise<void> {
+    const counts = [...this.#counts]
+    this.#counts.clear()
+    await Promise.all(
+      counts.map(([key, { hits, misses }]) =>
+        this.#collections.pools.change(
+          key,
+          (record) => record && { ...record, hits: record.hits + hits, misses: record.misses + misses },
+        ),
+      ),
+    )
+  }
+
+  /** Names of pools by the key of their slots. */
+  #poolsOf(namespace: string): ReadonlyMap<string, string> {
+    const known = this.#pools.get(namespace)
+    if (known) return known
+    const found = new Map<string, string>()
+    for (const { value } of this.#collections.pools.list(namespace)) {
+      const template = poolTemplate(this.#collections, value)
+      if (!('problem' in template)) found.set(slotKey(template.shape, template.pin), value.name)
+    }
+    this.#pools.set(namespace, found)
+    return found
+  }
+
+  #freeIn(namespace: string): Map<string, Free[]> {
+    const known = this.#free.get(namespace)
+    if (known) return known
+    const found = new Map<string, Free[]>()
+    for (const room of this.#rooms.in(namespace)) {
+      if (room.unfit) continue
+      for (const [uid, each] of slotsIn(room.entry.value)) {
+        const { slot } = each
+        if (slot.readyAt === undefined || slot.leaving) continue
+        const key = slotKey(slot.shape, slot)
+        const allocation = allocationOf(each)
+        const one = { uid, pool: slot.pool, node: room, createdAt: slot.createdAt, allocation }
+        found.set(key, [...(found.get(key) ?? []), one])
+      }
+    }
+    this.#free.set(namespace, found)
+    return found
+  }
+}
+
+function allocationOf({ os, cpu, memoryMiB, gpus, slot }: SlotAllocation): Allocation {
+  const { ssh, vnc, screenshare } = slot
+  return { ...(os !== undefined && { os }), cpu, memoryMiB, gpus, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
+}

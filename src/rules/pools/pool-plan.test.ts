@@ -1,0 +1,177 @@
+// What pools do next, by what is there.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Demand } from '../placement.ts'
+import { bootMs, type Pool, type PoolNode, planPools, restMs, type Situation, type Slot } from './pool-plan.ts'
+
+const demand: Demand = {
+  architecture: 'amd64',
+  image: 'tiny',
+  cpu: 1,
+  memoryMiB: 512,
+  gpuPassthrough: false,
+  tagRequired: false,
+  scheduler: 'default',
+  vncConsole: false,
+  reservedPorts: [],
+}
+const nowMs = 1_000_000_000
+
+function node(name: string, freeCpu: number, more: Partial<PoolNode> = {}): PoolNode {
+  const made = {
+    name,
+    isKnown: true,
+    architecture: 'amd64' as const,
+    tags: [],
+    cpu: 8,
+    memoryMiB: 65_536,
+    gpus: 0,
+    images: [],
+    freeCpu,
+    freeMemoryMiB: 60_000,
+    freeGpus: 0,
+    vms: 0,
+    macosVms: 0,
+    isPortTaken: () => false,
+    takesSlots: true,
+    take: ({ cpu }: { readonly cpu: number }) => {
+      made.freeCpu -= cpu
+    },
+    ...more,
+  }
+  return made
+}
+const pool = (more: Partial<Pool> = {}): Pool => ({
+  name: 'ios',
+  uid: 'p',
+  minIdle: 2,
+  maxIdle: 4,
+  maxAgeSeconds: 3_600,
+  isPaused: false,
+  template: { key: 'k', demand },
+  ...more,
+})
+const slot = (uid: string, more: Partial<Slot> = {}): Slot => ({
+  uid,
+  node: 'a',
+  poolUid: 'p',
+  key: 'k',
+  createdMs: nowMs - 1_000,
+  isReady: true,
+  isLeaving: false,
+  cpu: 1,
+  memoryMiB: 512,
+  gpus: 0,
+  ...more,
+})
+const plan = (more: Partial<Situation>) =>
+  planPools({
+    namespace: 'svc-default',
+    nowMs,
+    pools: [pool()],
+    slots: [],
+    nodes: [node('a', 8)],
+    waiting: [],
+    ...more,
+  })
+const left = (more: Partial<Situation>): string[] => plan(more).leaves.map(({ uid }) => uid)
+
+describe('filling a pool', () => {
+  it('a pool is filled up to its minimum, no further', () => {
+    assert.equal(plan({}).starts.length, 2)
+    assert.equal(plan({ slots: [slot('1'), slot('2', { isReady: false })] }).starts.length, 0)
+    assert.deepEqual(plan({ slots: [slot('1'), slot('2', { isReady: false })] }).statuses.get('p'), {
+      ready: 1,
+      starting: 1,
+    })
+  })
+
+  it('slots that boot on one node at once are limited', () => {
+    assert.equal(plan({ pools: [pool({ minIdle: 8, maxIdle: 8 })] }).starts.length, 4)
+    assert.equal(
+      plan({ pools: [pool({ minIdle: 8, maxIdle: 8 })], nodes: [node('a', 8), node('b', 8)] }).starts.length,
+      8,
+    )
+  })
+
+  it('a pool that cannot fill says why', () => {
+    const reason = (more: Partial<Situation>) => plan(more).statuses.get('p')?.reason ?? ''
+    assert.match(reason({ nodes: [node('a', 0)] }), /core/)
+    assert.match(reason({ nodes: [node('a', 8, { takesSlots: false })] }), /No node of svc-default can keep warm VMs/)
+    assert.match(reason({ pools: [pool({ isPaused: true })] }), /paused/)
+    assert.match(reason({ pools: [pool({ template: { problem: 'Image x is gone' } })] }), /Image x is gone/)
+    assert.match(reason({ pools: [pool({ rest: { untilMs: nowMs + 1, problem: 'no disk' } })] }), /no disk/)
+  })
+
+  it('a pool rests longer with each failure, and no longer than five minutes', () => {
+    assert.deepEqual([1, 2, 3, 20].map(restMs), [5_000, 10_000, 20_000, 300_000])
+    const rest = { untilMs: nowMs + 5_000, problem: '' }
+    assert.equal(plan({ pools: [pool({ rest })] }).againMs, nowMs + 5_000)
+  })
+})
+
+describe('slots that go', () => {
+  it('slots of a pool that is gone, and those above the maximum, go at once', () => {
+    assert.deepEqual(left({ pools: [], slots: [slot('1'), slot('2')] }), ['1', '2'])
+    const slots = [slot('old', { createdMs: nowMs - 9_000 }), slot('new'), slot('boots', { isReady: false })]
+    assert.deepEqual(left({ pools: [pool({ minIdle: 1, maxIdle: 1 })], slots }).toSorted(), ['boots', 'new'])
+  })
+
+  const useless: readonly (readonly [string, Partial<Slot>, Partial<PoolNode>])[] = [
+    ['that are too old', { createdMs: nowMs - 3_601_000 }, {}],
+    ['of another image', { key: 'other' }, {}],
+    ['of a cordoned node', {}, { unfit: { cause: 'cordoned' } }],
+  ]
+  for (const [what, change, state] of useless)
+    it(`slots ${what} are rotated, a quarter of the pool at a time`, () => {
+      const pools = [pool({ minIdle: 8, maxIdle: 8 })]
+      const slots = Array.from({ length: 8 }, (_, index) => slot(String(index), change))
+      const nodes = [node('a', 8, state)]
+      assert.equal(left({ pools, slots, nodes }).length, 2)
+      const going = slots.map((each, index) => ({ ...each, isLeaving: index < 2 }))
+      assert.equal(left({ pools, slots: going, nodes }).length, 0)
+    })
+
+  it('a slot whose guest never answers goes', () => {
+    assert.deepEqual(left({ slots: [slot('1', { isReady: false, createdMs: nowMs - bootMs - 1 })] }), ['1'])
+  })
+
+  it('slots of a node that is away are not counted, and stay', () => {
+    const away = node('a', 8, { unfit: { cause: 'disconnected' } })
+    const found = plan({ slots: [slot('1'), slot('2')], nodes: [away, node('b', 8)] })
+    assert.deepEqual(found.leaves, [])
+    assert.deepEqual(
+      found.starts.map(({ node: at }) => at),
+      ['b', 'b'],
+    )
+  })
+})
+
+describe('VMs that wait for the place of slots', () => {
+  const large: Demand = { ...demand, cpu: 3 }
+
+  it('as many slots give way as one VM needs, the newest first, and nothing starts in their place', () => {
+    const slots = [slot('1', { createdMs: 1 }), slot('2', { createdMs: 2 }), slot('3', { createdMs: 3 })]
+    const pools = [pool({ minIdle: 3, maxAgeSeconds: nowMs })]
+    const found = plan({ pools, slots, nodes: [node('a', 1)], waiting: [large] })
+    assert.deepEqual(found.leaves.map(({ uid }) => uid).toSorted(), ['2', '3'])
+    assert.deepEqual(found.starts, [])
+  })
+
+  it('what goes already is not asked for twice, and two VMs get two places', () => {
+    const going = [slot('1', { isLeaving: true }), slot('2')]
+    assert.deepEqual(left({ slots: going, nodes: [node('a', 2)], waiting: [large] }), [])
+    assert.deepEqual(left({ slots: going, nodes: [node('a', 0)], waiting: [demand, demand] }), ['2'])
+  })
+
+  it('a VM that would not fit in any case costs no slot', () => {
+    assert.deepEqual(
+      left({ slots: [slot('1'), slot('2')], nodes: [node('a', 0)], waiting: [{ ...demand, cpu: 8 }] }),
+      [],
+    )
+  })
+
+  it('a VM that waits for another node does not keep a pool from filling', () => {
+    assert.equal(plan({ waiting: [{ ...demand, tag: 'x', tagRequired: true }] }).starts.length, 2)
+  })
+})

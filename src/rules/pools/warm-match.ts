@@ -1,0 +1,73 @@
+// Which VM may take which slot of a pool: what a slot was booted with must be what the VM asks for, in every field that a
+// guest could notice. Pure.
+import type { VmShape } from '../../api/vms/vm-shape.ts'
+
+/** What a VM's disk is made from, as records pin it. */
+export interface Pin {
+  readonly imageContent?: string | undefined
+  readonly imageRecipe?: string | undefined
+}
+
+export interface WarmRequest extends Pin {
+  readonly shape: VmShape
+  readonly imageReference?: string | undefined
+  readonly reservedPorts: readonly unknown[]
+  readonly isCold?: true | undefined
+  readonly noWarm?: true | undefined
+}
+
+/** Why VMs of this shape never come from a pool; undefined where they may. */
+export function neverWarm({ iso, systemSerial, gpuPassthrough }: VmShape): string | undefined {
+  if (iso !== undefined) return 'attaches an ISO'
+  if (systemSerial !== undefined) return 'sets a serial number'
+  return gpuPassthrough ? 'passes a GPU through' : undefined
+}
+
+/** Equal for a slot and a VM that can take it. Where the VM may go is another question. */
+export function slotKey(shape: VmShape, { imageContent, imageRecipe }: Pin): string {
+  const { image, architecture, cpu, memoryMiB, vncConsole, display, netBoost, legacyIO } = shape
+  return JSON.stringify([
+    image,
+    imageContent ?? null,
+    imageRecipe ?? null,
+    architecture,
+    cpu,
+    memoryMiB,
+    vncConsole,
+    [display.width, display.height, display.dpi],
+    netBoost,
+    legacyIO,
+  ])
+}
+
+/** The key of the slots that a VM can take; undefined: it takes none. */
+export function warmKeyOf(vm: WarmRequest): string | undefined {
+  const { shape, imageContent, imageRecipe, imageReference, reservedPorts, isCold, noWarm } = vm
+  if (isCold || noWarm || reservedPorts.length > 0 || imageReference !== undefined) return undefined
+  if (neverWarm(shape) !== undefined || (imageContent ?? imageRecipe) === undefined) return undefined
+  return slotKey(shape, vm)
+}
+
+interface Where {
+  readonly name: string
+  readonly tags: readonly string[]
+}
+
+/** Whether a VM may run on a node, by name and tag; capacity it has already. */
+const mayRunOn = ({ node, tag, tagRequired }: VmShape, { name, tags }: Where): boolean =>
+  (node === undefined || node === name) && (!tagRequired || tag === undefined || tags.includes(tag))
+
+/** The best of the slots with its key: on a node with the tag that it prefers, then the one that waited longest. */
+export function chooseSlot<S extends { readonly node: Where; readonly createdAt: string }>(
+  shape: VmShape,
+  slots: readonly S[],
+): S | undefined {
+  const misses = ({ node }: S): number => (shape.tag !== undefined && !node.tags.includes(shape.tag) ? 1 : 0)
+  let best: S | undefined
+  for (const slot of slots) {
+    if (!mayRunOn(shape, slot.node)) continue
+    const order = best === undefined ? -1 : misses(slot) - misses(best) || (slot.createdAt < best.createdAt ? -1 : 1)
+    if (order < 0) best = slot
+  }
+  return best
+}

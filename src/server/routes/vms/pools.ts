@@ -1,0 +1,195 @@
+// Handlers of pools. They write what is wanted; the controller fill-pools does the rest.
+import { randomUUID } from 'node:crypto'
+import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import type * as api from '../../../api/vms/pools.ts'
+import type { Pool, PoolChange } from '../../../api/vms/pools.ts'
+import { displayName, type Principal } from '../../../auth/principal.ts'
+import type { Roles } from '../../../auth/roles.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { parseTtl } from '../../../rules/durations.ts'
+import { isImageReference } from '../../../rules/image-reference.ts'
+import { isVmConfigName } from '../../../rules/names.ts'
+import { mayDelete } from '../../../rules/ownership.ts'
+import { neverWarm } from '../../../rules/pools/warm-match.ts'
+import type { Collections } from '../../../store/records/collections.ts'
+import type { PoolRecord } from '../../../store/records/fleet-records.ts'
+import { type Entry, isFault } from '../../../store/store.ts'
+import { createInside } from '../../gate/namespace.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import { configFor } from '../../vms/deployment.ts'
+
+const kind = 'pools'
+const hint = 'Correct the fields in details.causes'
+const changeable = 'Set config, minIdle, maxIdle, maxAge or paused'
+const defaults = { minIdle: 1, maxAge: '12h' } as const
+
+interface PoolServices {
+  readonly collections: Collections
+  readonly roles: Roles
+}
+
+export function pools(services: PoolServices): HandlersOf<typeof api> {
+  const { collections, roles } = services
+  const existing = (namespace: string, name: string): Entry<PoolRecord> => {
+    const entry = collections.pools.get(namespace, name)
+    if (!entry) throw notFound(kind, name, { namespace })
+    return entry
+  }
+
+  function mustOwn(principal: Principal, { name, namespace, owner }: PoolRecord): void {
+    if (mayDelete(roles.roleOf(principal, namespace), displayName(principal), owner)) return
+    throw new ApiError('Forbidden', `Forbidden: pool ${name} belongs to ${owner}`, {
+      kind,
+      name,
+      hint: `Ask ${owner} or an administrator`,
+    })
+  }
+
+  /** Refuses a configuration whose VMs no deployment could take. */
+  function configProblems(namespace: string, config: string): Cause[] {
+    const shape = configFor(collections.vmConfigs, namespace, config)?.shape
+    if (!shape) throw notFound('vmconfigs', config, { namespace })
+    if (isImageReference(shape.image))
+      return [cause('config', `config ${config} uses an image of a registry; pull it as an image first`)]
+    const never = neverWarm(shape)
+    return never === undefined ? [] : [cause('config', `config ${config} ${never}; such VMs are never warm`)]
+  }
+
+  return {
+    listPools: ({ params }) => listing(collections.pools, params.namespace, shown),
+
+    getPool: ({ params: { namespace, pool } }) => shown(existing(namespace, pool)),
+
+    async createPool({ params: { namespace }, body, principal, now, requestKey }) {
+      const { name, config } = body
+      const minIdle = body.minIdle ?? Math.min(defaults.minIdle, body.maxIdle ?? defaults.minIdle)
+      const maxIdle = body.maxIdle ?? minIdle
+      const maxAge = body.maxAge ?? defaults.maxAge
+      const causes = [
+        ...(isVmConfigName(name)
+          ? []
+          : [
+              cause(
+                'name',
+                `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
+              ),
+            ]),
+        ...settingProblems({ minIdle, maxIdle, maxAge }),
+        ...configProblems(namespace, config),
+      ]
+      if (causes.length > 0) throw invalid(kind, causes, hint)
+      const record: PoolRecord = {
+        name,
+        namespace,
+        uid: randomUUID(),
+        owner: displayName(principal),
+        createdAt: timestamp(now),
+        ...(requestKey !== undefined && { requestKey }),
+        config,
+        minIdle,
+        maxIdle,
+        maxAgeSeconds: parseTtl(maxAge) ?? 0,
+        isPaused: body.paused ?? false,
+        hits: 0,
+        misses: 0,
+        status: { ready: 0, starting: 0 },
+      }
+      try {
+        return shown(await createInside(services, namespace, collections.pools, name, record))
+      } catch (error) {
+        const found = collections.pools.get(namespace, name)
+        if (!isFault(error, 'AlreadyExists') || !found) throw error
+        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
+        throw alreadyExists(kind, name, {
+          namespace,
+          hint: 'Choose another name, or change the pool: svc3 pool update',
+        })
+      }
+    },
+
+    async updatePool({ params: { namespace, pool: name }, body, principal }) {
+      const { key, value } = existing(namespace, name)
+      mustOwn(principal, value)
+      const { resourceVersion: _, ...change } = body
+      if (Object.keys(change).length === 0)
+        throw new ApiError('BadRequest', 'Specify at least one field to change', { kind, name, hint: changeable })
+      const problems = body.config === undefined ? [] : configProblems(namespace, body.config)
+      const changed = await collections.pools.change(key, (record) => {
+        if (record?.uid !== value.uid) return undefined
+        const next = changedPool(record, body)
+        const { maxAge = defaults.maxAge } = body
+        const causes = [...settingProblems({ ...next, maxAge }), ...problems]
+        if (causes.length > 0) throw invalid(kind, causes, hint)
+        return next
+      })
+      if (changed?.value.uid !== value.uid) throw notFound(kind, name, { namespace })
+      return shown(changed)
+    },
+
+    async deletePool({ params: { namespace, pool: name }, principal }) {
+      const entry = existing(namespace, name)
+      mustOwn(principal, entry.value)
+      await collections.pools.change(entry.key, (record) => (record?.uid === entry.value.uid ? null : undefined))
+      return success(`Pool ${name} deleted from ${namespace}`, { kind, name })
+    },
+  }
+}
+
+const changedPool = (record: PoolRecord, { config, minIdle, maxIdle, maxAge, paused }: PoolChange): PoolRecord => ({
+  ...record,
+  ...(config !== undefined && { config }),
+  ...(minIdle !== undefined && { minIdle }),
+  ...(maxIdle !== undefined && { maxIdle }),
+  ...(maxAge !== undefined && { maxAgeSeconds: parseTtl(maxAge) ?? record.maxAgeSeconds }),
+  ...(paused !== undefined && { isPaused: paused }),
+})
+
+interface Settings {
+  readonly minIdle: number
+  readonly maxIdle: number
+  readonly maxAge: string
+}
+
+const settingProblems = ({ minIdle, maxIdle, maxAge }: Settings): Cause[] => [
+  ...(minIdle > maxIdle ? [cause('minIdle', `minIdle is ${minIdle}, but maxIdle is ${maxIdle}`)] : []),
+  ...((parseTtl(maxAge) ?? 0) < shortestAgeSeconds
+    ? [cause('maxAge', `maxAge "${maxAge}" is not a duration of at least a minute; use 12h, for example`)]
+    : []),
+]
+
+const shortestAgeSeconds = 60
+
+const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+
+function shown({ value, rev }: Entry<PoolRecord>): Pool {
+  const { name, namespace, config, minIdle, maxIdle, maxAgeSeconds, isPaused, hits, misses, status } = value
+  return {
+    name,
+    namespace,
+    config,
+    minIdle,
+    maxIdle,
+    maxAge: ageText(maxAgeSeconds),
+    paused: isPaused,
+    ready: status.ready,
+    starting: status.starting,
+    hits,
+    misses,
+    ...(status.reason !== undefined && { reason: status.reason }),
+    owner: value.owner,
+    createdAt: value.createdAt,
+    resourceVersion: rev,
+  }
+}
+
+/** In the largest unit that says it exactly. */
+function ageText(seconds: number): string {
+  const [size, unit] = units.find(([each]) => seconds % each === 0) ?? [1, 's']
+  return `${seconds / size}${unit}`
+}
+const units = [
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'm'],
+] as const

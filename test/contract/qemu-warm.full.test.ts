@@ -1,0 +1,94 @@
+// A real guest that waits for a pool: nobody reaches it, and once it is claimed it is that VM before its ports open.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { sshGreets } from '../../src/agent/vms/boot-watch.ts'
+import type { BaseImage, Handle, VmSpec } from '../../src/drivers/driver.ts'
+import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
+import { waitingAddress } from '../../src/store/records/pools.ts'
+import { openGuest, testedArchitectures } from '../support/guests/guest.ts'
+import { tinyBase } from '../support/guests/tiny-base.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { freePort } from '../support/tools/free-port.ts'
+import { tracesOf } from './driver-blank-vm.ts'
+import { specify } from './driver-vm.ts'
+
+const ip = '127.0.0.1'
+const waiting = waitingAddress(ip)
+const patienceMs = 300_000
+const signal = () => AbortSignal.timeout(120_000)
+
+for (const architecture of testedArchitectures)
+  describe(`QEMU guest that waits for a pool (${architecture})`, () => {
+    const driver = new QemuDriver()
+    const handles: Handle[] = []
+    let root: string
+    let image: BaseImage
+    before(async () => {
+      root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-warm-'))
+      image = await tinyBase(architecture)
+    })
+    after(async () => {
+      for (const handle of handles) {
+        await driver.destroy(handle)
+        assert.deepEqual(await tracesOf(handle), [])
+      }
+      await driver.close()
+      await fs.rm(root, { recursive: true, force: true })
+    })
+
+    async function slot(uid: string): Promise<{ handle: Handle; vm: VmSpec; ssh: number }> {
+      const ssh = await freePort()
+      const forwards = [{ protocol: 'tcp' as const, hostPort: ssh, guestPort: 22 }]
+      const base = { uid, name: `warm-${uid}`, memoryMiB: 256, forwards, ip: waiting, metadata: {} }
+      const vm = await specify({ architecture, image: async () => image }, root, base)
+      const handle = await driver.create(vm, path.join(root, uid))
+      handles.push(handle)
+      await driver.start(handle, vm, signal())
+      await eventually(async () => assert.ok(await sshGreets({ ip: waiting, port: ssh }, signal())), patienceMs)
+      return { handle, vm, ssh }
+    }
+
+    it('two slots become two VMs: name, metadata, clock, keys and random numbers are their own, and ports open last', async () => {
+      const slots = [await slot('one'), await slot('two')]
+      const seen: string[][] = []
+      for (const { handle, vm, ssh } of slots) {
+        assert.equal(await isOpen(ip, ssh), false, 'a slot is reached on the address of its node')
+        const name = `vm-${vm.uid}`
+        const claimed = { ...vm, name, ip, metadata: { greeting: `of ${name}` } }
+        assert.ok(driver.warm)
+        assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
+        assert.equal(await isOpen(waiting, ssh), false, 'it is still reached where it waited')
+        // Again, as after a kill of the agent.
+        assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
+        using guest = await openGuest({ ip, ssh }, { user: 'root' }, patienceMs)
+        const askedMs = Date.now()
+        const said = await guest.run(
+          'date +%s; hostname; wget -qO- http://169.254.169.254/metadata/greeting; ' +
+            'cat /etc/dropbear/*_host_key | sha256sum; head -c 32 /dev/urandom | sha256sum',
+        )
+        const [time = '', ...rest] = said.split('\n')
+        assert.ok(Math.abs(Number(time) * 1_000 - askedMs) < 3_000, `${time} at ${askedMs}`)
+        assert.deepEqual(rest.slice(0, 2), [name, JSON.stringify({ value: `of ${name}` })])
+        seen.push(rest.slice(2))
+        assert.deepEqual(await driver.inspect(handle), { state: 'running' })
+      }
+      const [one = [], two = []] = seen
+      assert.notEqual(one[0], two[0], 'both have the same host keys')
+      assert.notEqual(one[1], two[1], 'both have the same random numbers')
+    })
+  })
+
+function isOpen(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect({ host, port })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
