@@ -264,7 +264,7 @@ const large = (figures: Figures): BenchRow[] => {
     limited(`${what}: a page of 500 VMs, p99`, 'ms', figures.pageMs, 50),
     limited(`${what}: \`POST\` to \`Running\`, p50`, 'ms', figures.deployMs, 100),
     limited(`${what}: server killed and started to all nodes connected`, 's', figures.restartSeconds, 60),
-    limited(`${what}: one VM read meanwhile, p99`, 'ms', figures.herdReadMs, 100),
+    limited(`${what}: one VM read during that, p99`, 'ms', figures.herdReadMs, 100),
   ]
 }
 

@@ -9,6 +9,8 @@ import type { Presence } from './rooms.ts'
 
 const everyMs = 5_000
 const patienceMs = 40_000
+/** After a start nodes are let in one after the other: each that there is may keep the last one waiting so much longer. */
+const arrivalMs = 6
 
 export function markNodes(controller: Controller, presence: Presence, patience = patienceMs): Loop {
   const { collections, clock, log } = controller
@@ -21,12 +23,13 @@ export function markNodes(controller: Controller, presence: Presence, patience =
     failed: (error) => log.error('mark-nodes failed and will run again', {}, error),
     run: async (signal) => {
       const nowMs = performance.now()
+      const firstSeenMs = startedMs + collections.nodes.view.size * arrivalMs
       for (const { value } of collections.nodes.list()) {
         if (signal.aborted) return
         const { name, isReady } = value
         if (presence.isOpen(name)) openMs.set(name, nowMs)
         if (presence.isOpen(name) && !isReady) await mark(value, true)
-        else if (isReady && nowMs - (openMs.get(name) ?? startedMs) > patience) await mark(value, false)
+        else if (isReady && nowMs - (openMs.get(name) ?? firstSeenMs) > patience) await mark(value, false)
       }
     },
   })
