@@ -109,11 +109,11 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     },
 
     async updatePool({ params: { namespace, pool: name }, body, principal }) {
-      const { key, value } = existing(namespace, name)
-      mustOwn(principal, value)
       const { resourceVersion: _, ...change } = body
       if (Object.keys(change).length === 0)
         throw new ApiError('BadRequest', 'Specify at least one field to change', { kind, name, hint: changeable })
+      const { key, value } = existing(namespace, name)
+      mustOwn(principal, value)
       const problems = body.config === undefined ? [] : configProblems(namespace, body.config)
       const changed = await collections.pools.change(key, (record) => {
         if (record?.uid !== value.uid) return undefined
