@@ -50,6 +50,29 @@ export async function eachOf<T>(items: readonly T[], atOnce: number, work: (item
   await Promise.all(workers)
 }
 
+/** Until so many VMs of the default namespace run; by the watch, as a client would. */
+export async function allRunning(
+  { apiUrl, token }: { readonly apiUrl: string; readonly token: string },
+  count: number,
+): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` }
+  const url = `${apiUrl}/api/v1/namespaces/svc-default/vms?watch=true`
+  const response = await fetch(url, { headers, signal: AbortSignal.timeout(120_000) })
+  const running = new Set<string>()
+  let rest = ''
+  for await (const chunk of response.body ?? []) {
+    rest += Buffer.from(chunk).toString()
+    const lines = rest.split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const { object } = JSON.parse(line)
+      if (object?.status === 'Running') running.add(object.name)
+    }
+    if (running.size >= count) return
+  }
+  throw new Error('the watch ended before all VMs ran')
+}
+
 export async function usageOf(pid: number): Promise<{ cpuSeconds: number; megabytes: number }> {
   const stat = (await fs.readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
   const status = await fs.readFile(`/proc/${pid}/status`, 'utf8')

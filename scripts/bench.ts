@@ -15,6 +15,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   servers: () => import('../bench/servers.ts'),
   cli: () => import('../bench/cli.ts'),
   fleet: () => import('../bench/fleet.ts'),
+  burst: () => import('../bench/burst.ts'),
   queue: () => import('../bench/queue.ts'),
   scale: () => import('../bench/scale.ts'),
   guest: () => import('../bench/guest.ts'),

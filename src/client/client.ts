@@ -187,8 +187,9 @@ export function createClient(options: ClientOptions): Client {
   return { baseUrl, call, exchange, listAll, open, upload, saw } as Client
 }
 
-/** Not `crypto.randomUUID`: browsers have that on https and localhost only. */
+/** By hand where browsers have no `crypto.randomUUID`: they have it on https and localhost only. */
 export const randomKey = (): string =>
+  crypto.randomUUID?.() ??
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** GET changes nothing; a POST carries its Idempotency-Key. Anything else is sent once. */

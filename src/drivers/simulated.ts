@@ -79,7 +79,11 @@ export class SimulatedDriver implements Driver {
   create(vm: VmSpec, folder: string): Promise<Handle> {
     return this.#alone(folder, async () => {
       this.#maybeFail('create')
-      if (!(await this.#read(folder))) await this.#write(folder, await this.#fresh(vm))
+      if (!(await this.#read(folder))) {
+        if (this.#knobs.persist !== false) await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+        // No file yet: one that never ran is made again.
+        this.#set(folder, await this.#fresh(vm))
+      }
       return { version: 1, driver: this.name, uid: vm.uid, folder }
     })
   }
@@ -292,10 +296,13 @@ export class SimulatedDriver implements Driver {
   async #write(folder: string, vm: SimulatedVm): Promise<void> {
     if (this.#knobs.persist !== false) {
       const file = path.join(folder, stateFile)
-      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
       await fs.writeFile(`${file}.tmp`, JSON.stringify(vm), { mode: 0o600 })
       await fs.rename(`${file}.tmp`, file)
     }
+    this.#set(folder, vm)
+  }
+
+  #set(folder: string, vm: SimulatedVm): void {
     this.#vms.set(folder, vm)
     this.#notify(folder)
   }

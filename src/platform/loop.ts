@@ -1,5 +1,4 @@
 // Work that repeats: runs, waits, runs again, one run at a time. A failure is reported and the next run comes later.
-import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Loop {
   /** "Look now": an early run; several nudges before it make one. Carries no input on purpose. */
@@ -18,15 +17,19 @@ interface LoopOptions {
 
 export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOptions): Loop {
   const stopping = new AbortController()
-  let waiting = new AbortController()
+  /** Ends the wait that is under way. */
+  let wake: () => void = () => undefined
   /** Triggered while a run was under way, which may have looked already. */
   let isNudged = false
 
+  /** Without an AbortController: a busy loop is nudged thousands of times a second. */
   const pause = async (): Promise<void> => {
-    waiting = new AbortController()
     if (isNudged) return
-    const signal = AbortSignal.any([stopping.signal, waiting.signal])
-    await sleep(everyMs * (0.9 + Math.random() * 0.2), undefined, { signal, ref: false }).catch(() => undefined)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    wake = resolve
+    const timer = setTimeout(resolve, everyMs * (0.9 + Math.random() * 0.2)).unref()
+    await promise
+    clearTimeout(timer)
   }
   const done = (async () => {
     if (isFirstLater) await pause()
@@ -42,10 +45,11 @@ export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOp
   return {
     nudge: () => {
       isNudged = true
-      waiting.abort()
+      wake()
     },
     stop: async () => {
       stopping.abort()
+      wake()
       await done
     },
   }

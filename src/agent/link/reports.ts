@@ -25,22 +25,25 @@ interface ReportsOptions {
 
 const batchSize = 500
 const longestText = 8_000
-const progressAfterMs = 100
+/** What is over sooner is not worth a request and a write; a burst of VMs would have several of each. */
+const progressAfterMs = 1_000
 const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 
 export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   const newest = new Map<string, VmReport>()
   const due = new Set<string>()
+  /** Progress that waits: left out when the outcome comes first. */
+  const later = new Set<string>()
   const stopping = new AbortController()
   let pausing = new AbortController()
   let sending: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  const queue = (report: VmReport): boolean => {
+  /** Whether it is news. */
+  const note = (report: VmReport): boolean => {
     const cutReport = cut(report)
-    if (isSame(newest.get(report.uid), cutReport)) return due.has(report.uid)
+    if (isSame(newest.get(report.uid), cutReport)) return false
     newest.set(report.uid, cutReport)
-    due.add(report.uid)
     return true
   }
 
@@ -87,8 +90,6 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   }
 
   const flush = (): void => {
-    clearTimeout(timer)
-    timer = undefined
     sending ??= flushAll().finally(() => {
       sending = undefined
       // What came between the last look and now.
@@ -96,19 +97,35 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
     })
   }
 
+  const flushLater = (): void => {
+    timer = undefined
+    for (const uid of later) due.add(uid)
+    later.clear()
+    if (due.size > 0) flush()
+  }
+
   return {
-    send: (report) => void (queue(report) && flush()),
+    send(report) {
+      const wasWaiting = later.delete(report.uid)
+      if (!note(report) && !wasWaiting) return
+      due.add(report.uid)
+      flush()
+    },
     sendProgress(report) {
-      if (queue(report) && !sending) timer ??= setTimeout(flush, progressAfterMs)
+      if (!note(report) || due.has(report.uid)) return
+      later.add(report.uid)
+      timer ??= setTimeout(flushLater, progressAfterMs)
     },
     repeat() {
       for (const uid of newest.keys()) due.add(uid)
+      later.clear()
       pausing.abort()
       if (due.size > 0) flush()
     },
     forget(uid) {
       newest.delete(uid)
       due.delete(uid)
+      later.delete(uid)
     },
     async stop() {
       clearTimeout(timer)

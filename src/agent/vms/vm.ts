@@ -37,7 +37,8 @@ export class VmWorker {
   readonly #found: Found['record'] | 'new'
   readonly #stopping = new AbortController()
   #current = new AbortController()
-  #pausing = new AbortController()
+  /** Only between two tries. */
+  #pausing: AbortController | undefined
   readonly #keeper: RecordKeeper
   #desired: DesiredVm | undefined
   /** The desired state comes from other data than those before: generations begin anew with it. */
@@ -149,7 +150,7 @@ export class VmWorker {
   /** Something may have changed: look. */
   wake(): void {
     this.#isDirty = true
-    this.#pausing.abort()
+    this.#pausing?.abort()
     if (!this.#isEnded && !this.#stopping.signal.aborted) this.#active ??= this.#run()
   }
 
@@ -198,6 +199,7 @@ export class VmWorker {
     this.#pausing = new AbortController()
     const signal = AbortSignal.any([this.#stopping.signal, this.#pausing.signal])
     await wait(backOff(Math.min(this.#failures, 10), again, Math.random), signal).catch(() => undefined)
+    this.#pausing = undefined
     this.#isDirty = true
   }
 

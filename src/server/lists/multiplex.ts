@@ -152,8 +152,12 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
       void fail(-1, error)
     }
   })
-  services.staleness?.lost.addEventListener('abort', () => socket.destroy(), { once: true, signal: closed.signal })
+  // Removed by hand: with the option `signal` Node keeps listeners, and all that they know, for as long as it runs.
+  const lost = services.staleness?.lost
+  const end = (): void => void socket.destroy()
+  lost?.addEventListener('abort', end)
   socket.once('close', () => {
+    lost?.removeEventListener('abort', end)
     clearInterval(recheck)
     closed.abort()
   })

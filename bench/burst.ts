@@ -1,0 +1,87 @@
+// Bursts of VMs on simulated nodes: how fast they are asked for, all run, and are deleted. Beside VM configurations, created
+// through the same server: records that are as durable, and that nothing has to be done for.
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import http from 'node:http'
+import { type DevServer, makeFolder, startDev } from '../test/support/processes/dev-server.ts'
+import { allRunning, eachOf, sized } from './measure.ts'
+import { type BenchRow, compared } from './row.ts'
+
+const clients = 32
+const count = sized(2_000, 20)
+const numbers = Array.from({ length: count }, (_, index) => index)
+const namespace = '/api/v1/namespaces/svc-default'
+const shape = { image: 'tiny-amd64', cpu: 1, memory: 0.5 }
+
+type Send = (method: string, path: string, body?: unknown) => Promise<void>
+
+/** Node's own client costs as much as the server; this one leaves the machine to what is measured. */
+function senderTo({ apiUrl, token }: DevServer): Send & Disposable {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: clients })
+  const send: Send = async (method, path, body) => {
+    const text = body === undefined ? '' : JSON.stringify(body)
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      'content-length': Buffer.byteLength(text),
+    }
+    const request = http.request(apiUrl + namespace + path, { method, headers, agent })
+    request.end(text)
+    const [answer] = (await once(request, 'response')) as [http.IncomingMessage]
+    answer.resume()
+    await once(answer, 'end')
+    if ((answer.statusCode ?? 500) >= 300) throw new Error(`${method} ${path} was refused: ${answer.statusCode}`)
+  }
+  return Object.assign(send, { [Symbol.dispose]: () => agent.destroy() })
+}
+
+type Phase = 'configs' | 'posts' | 'running' | 'deletes'
+
+/** Ends each of them in turn, for whoever measures. */
+export async function* burst(server: DevServer, round: number): AsyncGenerator<Phase> {
+  using send = senderTo(server)
+  const each = (work: (index: number) => Promise<void>): Promise<void> => eachOf(numbers, clients, work)
+  await each((index) => send('POST', '/vmconfigs', { name: `c-${round}-${index}`, ...shape }))
+  yield 'configs'
+  await each((index) => send('POST', '/vms?wait=false', { name: `v-${round}-${index}`, ...shape }))
+  yield 'posts'
+  await allRunning(server, count)
+  yield 'running'
+  await each((index) => send('DELETE', `/vms/v-${round}-${index}`))
+  yield 'deletes'
+}
+
+/** So many a second. */
+async function rates(server: DevServer, round: number): Promise<Readonly<Record<Phase, number>>> {
+  const ms: Record<Phase, number> = { configs: 0, posts: 0, running: 0, deletes: 0 }
+  let startMs = performance.now()
+  for await (const phase of burst(server, round)) {
+    ms[phase] = performance.now() - startMs
+    startMs = performance.now()
+  }
+  const rate = (tookMs: number): number => (count * 1_000) / tookMs
+  const { configs, posts, running, deletes } = ms
+  return { configs: rate(configs), posts: rate(posts), running: rate(posts + running), deletes: rate(deletes) }
+}
+
+export async function bench(): Promise<BenchRow[]> {
+  const folder = await makeFolder()
+  try {
+    const args = ['--driver', 'simulated', '--nodes', `amd64=${sized(200, 2)}`]
+    await using server = await startDev(folder, { args })
+    const rounds: Readonly<Record<Phase, number>>[] = []
+    for (let round = 0; round < sized(4, 2); round++) rounds.push(await rates(server, round))
+    // The first one warms up.
+    const figures = (of: Phase): number[] => rounds.slice(1).map((round) => round[of])
+    const reference = 'VM configurations created through the same server'
+    const row = (what: string, of: Phase): BenchRow =>
+      compared({ what, reference, unit: '/s', atLeast: 0.5 }, figures(of), figures('configs'))
+    return [
+      row(`\`POST\` of VMs while they are placed and started, ${clients} clients`, 'posts'),
+      row('2,000 VMs on 200 simulated nodes, first `POST` to all `Running`', 'running'),
+      row(`\`DELETE\` of VMs, ${clients} clients`, 'deletes'),
+    ]
+  } finally {
+    await fs.rm(folder, { recursive: true, force: true })
+  }
+}
