@@ -26,7 +26,8 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
   for (let look = 1; ; look++) {
     const found = await calls.find(key, undefined, looking).catch(giveUp)
     if (found && layout.isWrittenBy(op, found)) return found.modRevision
-    if (found && found.createRevision <= before) throw alreadyExists(key)
+    // What was there all along refuses it now; a try that is still under way may be carried out once that is deleted.
+    if (found && found.createRevision <= before) throw failure.settled ? alreadyExists(key) : failure
     // Created by us, and changed by somebody since?
     const first = found && (await calls.find(key, found.createRevision, looking).catch(giveUp))
     if (first && layout.isWrittenBy(op, first)) return first.modRevision
