@@ -211,7 +211,6 @@ export class ImageStore {
     // As long as its record keeps it, the collector does; it may have been lost otherwise, or before there were kept versions.
     if (content !== undefined && !(await contents.hold(content)))
       throw this.#conflict(name, `has lost content of version ${version}`, 'Choose another version, or upload it again')
-    failpoint('restore.held')
     return this.change(entry, (record) => restoredTo(record, this.#restorable(record, version, caller), timestamp(now)))
   }
 

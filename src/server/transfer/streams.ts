@@ -69,7 +69,12 @@ export async function stream(
     source instanceof Readable ? source : Readable.from(source, { objectMode: false, highWaterMark: 65_536 })
   // Not a listener on each of them: adding one looks at all that are there, which is as many as there are streams.
   const ended = AbortSignal.any([closed.signal, stopping, ...(staleness ? [staleness.lost] : [])])
-  ended.addEventListener('abort', () => bytes.destroy(), { once: true })
+  const end = (): void => {
+    // The source first: it waits for news, and what waits cannot be destroyed.
+    closed.abort()
+    bytes.destroy()
+  }
+  ended.addEventListener('abort', end, { once: true })
   bytes.once('close', () => {
     closed.abort()
     clearInterval(recheck)

@@ -41,7 +41,9 @@ const ways: readonly Way[] = [
   async ({ process: child }, random) => {
     const when = random.integer(1, mostCalls)
     const inject = `inject=${changing}:signal=SIGKILL:when=${when}`
-    const words = ['-f', '-qq', '-o', '/dev/null', '-e', `trace=${changing}`, '-e', inject, '-p', String(child.pid)]
+    // Each of its threads, and not by -f: that would follow what it starts, and kill a qemu-img instead.
+    const threads = fs.readdirSync(`/proc/${child.pid}/task`).flatMap((thread) => ['-p', thread])
+    const words = ['-qq', '-o', '/dev/null', '-e', `trace=${changing}`, '-e', inject, ...threads]
     const tracer = spawn('strace', words, { stdio: 'ignore' })
     await Promise.race([ended(child), sleep(patienceMs)])
     tracer.kill('SIGKILL')
