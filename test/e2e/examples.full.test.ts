@@ -53,6 +53,8 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 iso download ventura.iso': { as: { 'ventura.iso': 'installer.iso' } },
   'svc3 vm-config create ios-build -i sonoma -c 4 -m 8 --tag ios': {},
   'svc3 vm-config list -o wide': {},
+  'svc3 pool create ios --config ios-build --min-idle 2 --max-idle 4': {},
+  'svc3 pool describe ios': {},
   'svc3 vm deploy demo -i tiny-amd64': { given: ['vm deploy mine -i tiny-amd64 --label team=ios'] },
   'svc3 vm deploy ci --generate-name --config ios-build --ttl 2h': {},
   'svc3 vm list --owner me --label team=ios --watch': { until: /mine/, exit: 130 },
@@ -80,6 +82,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm save demo demo-tools -d "With tools" --wait': saved,
   'svc3 vm commit demo -d Tools --wait': { as: { demo: 'apple' } },
   'svc3 vm commit demo -d "With tools" --wait': { as: { demo: 'apple' } },
+  'svc3 image restore sonoma --version 2': { as: { sonoma: 'sonoma-ci', '2': '1' } },
   'svc3 vm commit demo': { as: { demo: 'apple' } },
   // Nobody is there to take it, so that nothing leaves this machine.
   'svc3 vm push demo ghcr.io/acme/ios/sonoma:1.2': {
