@@ -134,11 +134,11 @@ export async function startEtcd({
         return answer
       }),
     )
+  const listed = async () =>
+    ((await ask('/v3/cluster/member/list', {})) as { members: { ID: string; name?: string; peerURLs?: string[] }[] })
+      .members
   const idOf = async (n: number): Promise<string> => {
-    const { members: known } = (await ask('/v3/cluster/member/list', {})) as {
-      members: { ID: string; name?: string }[]
-    }
-    const found = known.find(({ name }) => name === names[n])
+    const found = (await listed()).find(({ name }) => name === names[n])
     if (!found) throw new Error(`etcd has no member ${names[n]}`)
     return found.ID
   }
@@ -149,8 +149,17 @@ export async function startEtcd({
   const replace: EtcdCluster['replace'] = async (n) => {
     const ID = await eventually(() => idOf(n), 30_000)
     await members[n]?.kill()
-    await eventually(() => ask('/v3/cluster/member/remove', { ID }), 30_000)
-    await eventually(() => ask('/v3/cluster/member/add', { peerURLs: [peerUrl(n)] }), 30_000)
+    // Each until it is seen: an answer may be lost though it was carried out, and a second one is refused then.
+    const isListed = async (of: (member: Awaited<ReturnType<typeof listed>>[number]) => boolean): Promise<boolean> =>
+      (await listed()).some(of)
+    const isThere = () => isListed((member) => member.ID === ID)
+    const isBack = () => isListed((member) => member.ID !== ID && member.peerURLs?.includes(peerUrl(n)) === true)
+    await eventually(async () => {
+      if (await isThere()) await ask('/v3/cluster/member/remove', { ID })
+    }, 60_000)
+    await eventually(async () => {
+      if (!(await isBack())) await ask('/v3/cluster/member/add', { peerURLs: [peerUrl(n)] })
+    }, 60_000)
     await members[n]?.startAnew()
   }
   try {
