@@ -16,7 +16,7 @@ const ownerText = ({ owner, weight, share, used, waiting }: QuotaOwner): string 
     `${owner}: ${(share * 100).toFixed(1)} %`,
     ...(weight === 1 ? [] : [`weight ${weight}`]),
     `${used.vms} ${used.vms === 1 ? 'VM' : 'VMs'}`,
-    `${used.cpu} cores`,
+    `${used.cpu} ${used.cpu === 1 ? 'core' : 'cores'}`,
     memorySize(used.memory * 1_024),
     ...(waiting === 0 ? [] : [`${waiting} waiting`]),
   ].join(', ')

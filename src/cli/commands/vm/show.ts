@@ -35,6 +35,7 @@ const fields: readonly Field<Vm>[] = [
   { label: 'GPU', value: (vm) => (vm.gpuPassthrough ? 'passed through' : undefined) },
   { label: 'Architecture', value: (vm) => vm.architecture },
   { label: 'Owner', value: (vm) => vm.owner },
+  { label: 'Warm from pool', value: (vm) => vm.warm },
   { label: 'Requested', value: (vm) => (vm.status === 'Pending' ? { time: vm.deployDate } : undefined) },
   { label: 'Deployed', value: (vm) => (vm.status === 'Pending' ? undefined : { time: vm.deployDate }) },
   { label: 'Deleted at', value: (vm) => vm.expiresAt },
