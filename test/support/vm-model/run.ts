@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { type Random, seeded } from '../history/random.ts'
 import { eventually } from '../tools/eventually.ts'
+import { contentsOf } from '../tools/image-contents.ts'
 import { killSomehow } from './kills.ts'
 import { type Act, type ActName, after, type Disk, isTaken, type State } from './model.ts'
 import { type Answer, assertImage, assertSame, type World, writeTo } from './world.ts'
@@ -442,7 +443,11 @@ class Runner {
       for (const image of Object.keys(slot.state.saved)) await this.#perform(slot, { name: 'delete image', image })
     }
     await this.#check()
-    await this.#world.hasOnly(await Promise.all(this.#slots.map(({ image }) => this.#isReady(image))))
+    const contents = this.#slots.map(async ({ image }) => {
+      await this.#isReady(image)
+      return contentsOf((await this.#ask('GET', `/images/${image}`)).body)
+    })
+    await this.#world.hasOnly((await Promise.all(contents)).flat())
   }
 }
 
