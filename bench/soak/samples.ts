@@ -1,6 +1,6 @@
 // What a server process holds, looked at once a minute: its heap after a collection, its memory, and what it has open.
+import { once } from 'node:events'
 import fs from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerProcess } from '../../test/support/processes/servers.ts'
 import { usageOf } from '../measure.ts'
 
@@ -13,11 +13,14 @@ export interface Sample {
   readonly watches: number
 }
 
-/** The server runs with --expose-gc, and collects at any line that it gets. */
+/** The server runs with --expose-gc, collects at any line that it gets, and says what is left: a second later it would have more. */
 export async function sampleOf(server: ServerProcess, minute: number): Promise<Sample> {
   const pid = server.child.pid ?? 0
-  server.child.stdin?.write('collect\n')
-  await sleep(1_000)
+  const { stdin, stdout } = server.child
+  if (!stdin || !stdout) throw new Error('the server has no pipes')
+  const left = once(stdout, 'data')
+  stdin.write('collect\n')
+  const [line] = (await left) as [Buffer]
   const text = await metricsOf(server)
   /** What is counted by kind is not there while there is none. */
   const metric = (name: string): number =>
@@ -29,7 +32,7 @@ export async function sampleOf(server: ServerProcess, minute: number): Promise<S
     )
   return {
     minute,
-    heapMegabytes: metric('nodejs_heap_size_used_bytes') / 1_000_000,
+    heapMegabytes: Number(line.toString()) / 1_000_000,
     residentMegabytes: (await usageOf(pid)).megabytes,
     files: (await fs.readdir(`/proc/${pid}/fd`)).length,
     timers: metric('nodejs_active_resources{type="Timeout"}'),

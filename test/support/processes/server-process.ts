@@ -18,7 +18,10 @@ const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.
 const { token: joinToken } = await plane.nodeKeys.issueJoinToken('svc-default', 3_600)
 process.stdout.write(`${JSON.stringify({ apiUrl: plane.localUrl, token, joinToken })}\n`)
 process.once('SIGTERM', () => void plane.stop().then(() => process.exit(0)))
-// Whoever started this is gone when its end of the pipe is. With --expose-gc a line collects, so that the heap can be judged.
+// Whoever started this is gone when its end of the pipe is. With --expose-gc a line collects, and what is left then is printed.
 createInterface(process.stdin)
-  .on('line', () => globalThis.gc?.())
+  .on('line', () => {
+    globalThis.gc?.()
+    process.stdout.write(`${process.memoryUsage().heapUsed}\n`)
+  })
   .once('close', () => process.exit(0))
