@@ -158,7 +158,9 @@ async function run(folder: string, names: readonly string[], storeAddress: strin
       call('POST', `${vmsPath}?onQuota=refuse`, { image: 'empty', name: `again-${id}`, cpu: 1, memory: 1 }),
     ),
   )
-  assert.deepEqual(new Set(again.map(({ status }) => status)), new Set([201]))
+  // 409: one whose answer was lost, and that was there when it was asked for again.
+  const refused = again.filter(({ status }) => status !== 201 && status !== 409)
+  assert.deepEqual(refused, [], JSON.stringify(refused))
   const more = await call('POST', `${vmsPath}?onQuota=refuse`, { image: 'empty', name: 'more', cpu: 1, memory: 1 })
   assert.equal(more.status, 403, JSON.stringify(more.body))
 }

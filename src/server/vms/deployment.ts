@@ -98,7 +98,11 @@ export async function createVm(
     const name = nameFor(body, requestKey, attempt)
     const planned = { ...record, ...pinned, name, uid: randomUUID() }
     try {
-      if (request.isRefusedOverQuota) await takeQuota(services.collections, planned)
+      if (request.isRefusedOverQuota) {
+        // A request that is repeated is told that its VM is there, and not that this one has the quota.
+        if (services.collections.vms.get(namespace, name)) throw taken(name)
+        await takeQuota(services.collections, planned)
+      }
       const entry = await write(services, planned, secret)
       await assertStill(services, entry).catch(asWritten)
       await written(entry)
@@ -117,6 +121,8 @@ export async function createVm(
 }
 
 const isRefusal = (error: unknown): boolean => error instanceof ApiError || isFault(error, 'AlreadyExists')
+
+const taken = (name: string): StoreError => new StoreError('AlreadyExists', `VM ${name} exists`)
 
 /** Refuses at once what would wait forever: no node could hold it even when empty. */
 export function assertPossible(

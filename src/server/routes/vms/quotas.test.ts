@@ -82,7 +82,7 @@ describe('the quota of a namespace', () => {
     assert.equal(status, 403)
     assert.match(body.message, /Quota of svc-default reached: 1 of 1 cores in use; 1 requested/)
     assert.equal(vm('two'), undefined)
-    assert.equal((await deploy('one', '?onQuota=refuse')).status, 403)
+    assert.equal((await deploy('one', '?onQuota=refuse')).status, 409)
     await set({ cpu: 2 })
     assert.equal((await deploy('one', '?onQuota=refuse')).status, 409)
     assert.deepEqual(Object.values(used() ?? {}), [[1, 1_638, 0]])
