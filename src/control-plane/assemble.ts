@@ -8,7 +8,7 @@ import { createRoles } from '../auth/roles.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens, type Tokens } from '../auth/tokens.ts'
-import { Rooms, roomsNow } from '../controllers/rooms.ts'
+import { followRooms, type Rooms } from '../controllers/rooms.ts'
 import { WarmSlots } from '../controllers/warm-slots.ts'
 import type { ContentStore } from '../images/content/content.ts'
 import type { Clock } from '../platform/clock.ts'
@@ -93,6 +93,8 @@ export async function assembleServer(input: ServerInput) {
     peers?.calls.close()
   })
   const fleet = cleanup.use(createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }))
+  const followed = followRooms(collections.nodes, fleet.presence)
+  cleanup.defer(() => followed.stop())
   const horizon = new Horizon(store, viewsOf(collections))
   const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
   cleanup.defer(async () => void (await staleness?.stop()))
@@ -128,9 +130,8 @@ export async function assembleServer(input: ServerInput) {
     nodeAuthority: new NodeAuthority({ collections, secrets, clock, log }),
     requestSecret: () => signingKeys.derive('requests'),
     peerTickets: createPeerTickets(() => signingKeys.derive('peers'), clock),
-    roomsIn: roomsNow(collections.nodes, fleet.presence),
-    warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) =>
-      new WarmSlots(collections, new Rooms(collections.nodes.list(), fleet.presence)).take(vm),
+    roomsIn: (namespace: string) => roomsNow().in(namespace),
+    warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) => new WarmSlots(collections, roomsNow()).take(vm),
     peers,
     staleness,
     horizon: peers && horizon,
@@ -160,6 +161,12 @@ export async function assembleServer(input: ServerInput) {
     abort: () => ending.abort(),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   })
+
+  /** What nodes have free. */
+  function roomsNow(): Rooms {
+    followed.rooms.look()
+    return followed.rooms
+  }
 
   function keyNotOpened(name: string, error: unknown): void {
     log.error('a signing key cannot be decrypted. Check that the master key is complete', { name }, error)

@@ -36,7 +36,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     everyMs: sweepMs,
     failed: (error) => log.error('fill-pools failed and will run again', {}, error),
     run: async (signal) => {
-      const rooms = new Rooms(nodes.list(), presence)
+      const rooms = new Rooms(nodes, presence)
       let againMs = Infinity
       for (const namespace of concerned()) {
         if (signal.aborted) return

@@ -45,7 +45,7 @@ export async function newPorts(
   const demand = { vncConsole: value.shape.vncConsole, reservedPorts }
   const ports = allocatePorts(demand, (port) => taken.has(port) || used.has(port))
   if (!ports) return
-  for (const port of portsIn(ports, [])) used.add(port)
+  rooms.takePorts(place.node, portsIn(ports, []))
   await changeNode(collections, place.node, (record) => {
     const mine = record.allocations[uid]
     const next = mine && { ...mine, ports: portsIn(ports, reservedPorts) }

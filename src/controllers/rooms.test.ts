@@ -1,61 +1,221 @@
-// What nodes have left: ports are taken by address, and looking that up costs what there are nodes, not their square.
+// The free capacity of nodes, followed one by one.
 import assert from 'node:assert/strict'
-import { it } from 'node:test'
-import type { NodeRecord } from '../store/records/fleet-records.ts'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { type Demand, place } from '../rules/placement.ts'
+import { capacityIn } from '../rules/queue/shares.ts'
+import type { NodeAllocation, NodeRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
 import { Rooms } from './rooms.ts'
 
-const report = {
-  architecture: 'amd64',
-  cpu: 8,
-  memoryMiB: 16_384,
-  gpus: 0,
-  diskFreeGb: 1,
-  driver: 'simulated',
-} as const
-const rest = { driverVersion: '1', version: '1', os: 'Linux', images: [], busyPorts: [22] }
+const names = ['a', 'b', 'c', 'd']
+const namespaces = ['one', 'two']
+const addresses = ['10.0.0.1', '10.0.0.2']
+const ports = [22, 5_900, 8_822, 9_000, 9_001, 9_002]
 
-const node = (name: string, ip: string, port: number): Entry<NodeRecord> => ({
+const allocation = (port: number): NodeAllocation => ({
+  namespace: 'x',
+  name: `vm-${port}`,
+  cpu: 1,
+  memoryMiB: 512,
+  gpus: 0,
+  ports: [port],
+})
+
+interface Some {
+  readonly name: string
+  readonly namespace: string
+  readonly ip: string
+  readonly ports: readonly number[]
+  readonly isCordoned: boolean
+}
+
+const entry = ({ name, namespace, ip, ports: taken, isCordoned }: Some): Entry<NodeRecord> => ({
   key: `/nodes/${name}`,
   rev: '1',
   value: {
     name,
-    namespace: 'svc-default',
+    namespace,
     uid: name,
     createdAt: '2026-11-17T00:00:00Z',
     publicKey: '',
     tags: [],
-    isCordoned: false,
+    isCordoned,
     isReady: true,
-    report: { ...report, ...rest, ip },
-    allocations: { a: { namespace: 'svc-default', name: 'a', cpu: 1, memoryMiB: 1, gpus: 0, ports: [port] } },
+    report: {
+      architecture: 'amd64',
+      cpu: 4,
+      memoryMiB: 16_384,
+      gpus: 0,
+      diskFreeGb: 1,
+      driver: 'simulated',
+      driverVersion: '1',
+      version: '1',
+      os: 'Linux',
+      images: [],
+      busyPorts: [22],
+      maxMacosVms: 2,
+      ip,
+    },
+    allocations: Object.fromEntries(taken.map((port) => [`uid-${port}`, allocation(port)])),
   },
 })
 
-it('nodes of one address share its ports, and nodes of another one do not', () => {
-  const nodes = [node('a', '10.0.0.1', 8_001), node('b', '10.0.0.1', 8_002), node('c', '10.0.0.2', 8_003)]
-  const [a, b, c] = new Rooms(nodes, { isOpen: () => true }).in('svc-default')
-  assert.deepEqual(
-    [8_001, 8_002, 8_003, 22].map((port) => [a, b, c].map((room) => room?.isPortTaken(port))),
-    [
-      [true, true, false],
-      [true, true, false],
-      [false, false, true],
-      [true, true, true],
-    ],
-  )
+/** Records and agents as a service has them. */
+class Fleet {
+  readonly nodes = new Map<string, Entry<NodeRecord>>()
+  readonly away = new Set<string>()
+  get(_: '', name: string): Entry<NodeRecord> | undefined {
+    return this.nodes.get(name)
+  }
+  list(): Entry<NodeRecord>[] {
+    return names.flatMap((name) => this.nodes.get(name) ?? [])
+  }
+  isOpen(name: string): boolean {
+    return !this.away.has(name)
+  }
+  put(some: Some): void {
+    this.nodes.set(some.name, entry(some))
+  }
+}
+
+const demand: Demand = {
+  architecture: 'amd64',
+  image: 'sonoma',
+  cpu: 1,
+  memoryMiB: 512,
+  gpuPassthrough: false,
+  tagRequired: false,
+  scheduler: 'default',
+  vncConsole: false,
+  reservedPorts: [],
+}
+const reserved = { ...demand, reservedPorts: [{ nodePort: 9_000, vmPort: 80, protocol: 'tcp' as const }] }
+const demands = [demand, { ...demand, cpu: 3 }, { ...demand, node: 'b' }, reserved]
+
+/** Where VMs would go, and all else that others see. */
+const seen = (rooms: Rooms): unknown => ({
+  rooms: namespaces.map((namespace) =>
+    rooms
+      .in(namespace)
+      .map((room) => [room.name, room.freeCpu, room.vms, room.unfit, ports.map((port) => room.isPortTaken(port))]),
+  ),
+  capacity: namespaces.map((namespace) => rooms.capacityIn(namespace)),
+  ports: addresses.map((ip) => ports.filter((port) => rooms.portsOf(ip).has(port))),
+  placed: namespaces.map((namespace) =>
+    demands.map((each) => {
+      const found = rooms.place(each, namespace, JSON.stringify({ ...each, reservedPorts: [] }))
+      return found.ok ? { node: found.node.name, allocation: found.allocation } : found.reasons
+    }),
+  ),
 })
 
-it('a node is looked at a few times, however many others there are', () => {
-  let looks = 0
-  const counted = (entry: Entry<NodeRecord>): Entry<NodeRecord> => ({
-    ...entry,
-    get value() {
-      looks++
-      return entry.value
-    },
+const some = fc.record({
+  name: fc.constantFrom(...names),
+  namespace: fc.constantFrom(...namespaces),
+  ip: fc.constantFrom(...addresses),
+  ports: fc.uniqueArray(fc.constantFrom(...ports), { maxLength: 4 }),
+  isCordoned: fc.boolean(),
+})
+const act = fc.oneof(
+  fc.record({ kind: fc.constant('put' as const), node: some }),
+  fc.record({ kind: fc.constantFrom('delete' as const, 'away' as const, 'back' as const), node: some }),
+  fc.record({ kind: fc.constantFrom('take' as const, 'keep' as const, 'ports' as const), node: some }),
+)
+
+describe('rooms', () => {
+  it('rooms that follow the nodes one by one are those that are made of all of them at once', () => {
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 30 }), (acts) => {
+        const fleet = new Fleet()
+        const rooms = new Rooms(fleet, fleet)
+        for (const { kind, node } of acts) {
+          const { name } = node
+          if (kind === 'put') fleet.put(node)
+          else if (kind === 'delete') fleet.nodes.delete(name)
+          else if (kind === 'away') fleet.away.add(name)
+          else if (kind === 'back') fleet.away.delete(name)
+          // What is taken is forgotten with the next look.
+          else if (kind === 'keep') rooms.keepFor(name, 'x')
+          else if (kind === 'ports') rooms.takePorts(name, [9_002])
+          else rooms.named(name)?.take({ cpu: 1, memoryMiB: 1, gpus: 0, ssh: 9_001, screenshare: 9_002 }, [])
+          if (kind === 'put' || kind === 'delete') rooms.changed(name)
+          if (kind === 'away' || kind === 'back') rooms.presenceChanged()
+          rooms.look()
+          assert.deepEqual(seen(rooms), seen(new Rooms(fleet, fleet)))
+        }
+      }),
+    )
   })
-  const nodes = Array.from({ length: 500 }, (_, n) => counted(node(`n${n}`, `10.0.${n >> 8}.${n & 255}`, 8_001)))
-  assert.equal(new Rooms(nodes, { isOpen: () => true }).in('svc-default').length, 500)
-  assert.ok(looks <= 500 * 20, `${looks} looks at 500 nodes`)
+
+  it('rooms place a VM where a look at all nodes places it, after each that they have taken', () => {
+    fc.assert(
+      fc.property(
+        fc.array(some, { maxLength: 8 }),
+        fc.array(fc.constantFrom(...demands), { maxLength: 20 }),
+        (nodes, asked) => {
+          const fleet = new Fleet()
+          for (const node of nodes) fleet.put({ ...node, namespace: 'one' })
+          const rooms = new Rooms(fleet, fleet)
+          for (const each of asked) {
+            const expected = place(each, rooms.in('one'))
+            const found = rooms.place(each, 'one', JSON.stringify({ ...each, reservedPorts: [] }))
+            assert.deepEqual(found, expected)
+            if (found.ok) found.node.take(found.allocation, each.reservedPorts)
+          }
+        },
+      ),
+    )
+  })
+
+  it('a VM goes to no node whose agent left a moment ago', () => {
+    const fleet = new Fleet()
+    for (const name of ['a', 'b']) fleet.put({ name, namespace: 'one', ip: '10.0.0.1', ports: [], isCordoned: false })
+    const rooms = new Rooms(fleet, fleet)
+    const where = (): unknown => {
+      const found = rooms.place(demand, 'one', 'shape')
+      return found.ok ? found.node.name : found.reasons.map(({ obstacle }) => obstacle.cause)
+    }
+    assert.equal(where(), 'a')
+    fleet.away.add('a')
+    assert.equal(where(), 'b')
+    fleet.away.add('b')
+    assert.deepEqual(where(), ['disconnected', 'disconnected'])
+  })
+
+  it('rooms know what the nodes of a namespace have together', () => {
+    const fleet = new Fleet()
+    const rooms = new Rooms(fleet, fleet)
+    for (const [at, name] of names.entries()) {
+      fleet.put({ name, namespace: namespaces[at % 2] ?? '', ip: '10.0.0.1', ports: [], isCordoned: false })
+      rooms.changed(name)
+    }
+    rooms.look()
+    const records = fleet.list().map(({ value }) => value)
+    for (const namespace of namespaces) assert.deepEqual(rooms.capacityIn(namespace), capacityIn(namespace, records))
+  })
+
+  it('a VM that is placed costs looks at a few nodes, however many there are', () => {
+    let looks = 0
+    const all = Array.from({ length: 2_000 }, (_, at) =>
+      entry({ name: `n${at}`, namespace: 'one', ip: `10.0.${at >> 8}.${at & 255}`, ports: [], isCordoned: false }),
+    )
+    const byName = new Map(all.map((each) => [each.value.name, each]))
+    const nodes = { list: () => all, get: (_: '', name: string) => byName.get(name) }
+    const isOpen = (): boolean => {
+      looks++
+      return true
+    }
+    const rooms = new Rooms(nodes, { isOpen })
+    const first = rooms.place(demand, 'one', 'shape')
+    assert.ok(first.ok)
+    looks = 0
+    for (let count = 0; count < 100; count++) {
+      const found = rooms.place(demand, 'one', 'shape')
+      assert.ok(found.ok)
+      found.node.take(found.allocation, [])
+      rooms.look()
+    }
+    assert.ok(looks <= 100 * 5, `${looks} looks for 100 VMs`)
+  })
 })

@@ -1,88 +1,266 @@
-// The free capacity of nodes, for placement. A run of the scheduler subtracts each placement before it decides the
-// next.
-import { type Allocation, type Candidate, capacityOf, mayBeMacos, type Unfit } from '../rules/placement.ts'
+// The free capacity of nodes, for placement. Follows the nodes one by one, so that a run of the scheduler costs what changed, and
+// subtracts each placement before the next is decided.
+import {
+  type Allocation,
+  allocate,
+  type Candidate,
+  capacityOf,
+  type Demand,
+  mayBeMacos,
+  type Placement,
+  place,
+  type Unfit,
+} from '../rules/placement.ts'
 import type { ReservedPort } from '../rules/ports.ts'
+import type { Amounts } from '../rules/queue/quota.ts'
+import { Ranking } from '../rules/ranking.ts'
 import type { NodeRecord } from '../store/records/fleet-records.ts'
-import type { Entry } from '../store/store.ts'
+import { slotsIn } from '../store/records/pools.ts'
+import type { Change, Entry } from '../store/store.ts'
 
 /** Which agents have their stream open: a node without one gets nothing. */
 export interface Presence {
   isOpen(node: string): boolean
+  /** Called when a stream opened or ended: of this node, or of any. */
+  subscribe(listener: (node?: string) => void): () => void
 }
 
-interface Usage {
-  readonly cpu: number
-  readonly memoryMiB: number
-  readonly gpus: number
-  readonly vms: number
-  readonly macosVms: number
-  readonly ports: readonly number[]
+interface Nodes {
+  get(scope: '', name: string): Entry<NodeRecord> | undefined
+  list(): readonly Entry<NodeRecord>[]
 }
 
-const usages = new WeakMap<Entry<NodeRecord>, Usage>()
-
-/** Counted once per change of a node. */
-function usageOf(entry: Entry<NodeRecord>): Usage {
-  const known = usages.get(entry)
-  if (known) return known
-  const all = Object.values(entry.value.allocations)
-  const sum = (pick: (each: (typeof all)[number]) => number): number =>
-    all.reduce((total, each) => total + pick(each), 0)
-  const usage = {
-    cpu: sum(({ cpu }) => cpu),
-    memoryMiB: sum(({ memoryMiB }) => memoryMiB),
-    gpus: sum(({ gpus }) => gpus),
-    vms: all.length,
-    macosVms: sum(({ os }) => (mayBeMacos(os) ? 1 : 0)),
-    ports: [...all.flatMap(({ ports }) => ports), ...(entry.value.report?.busyPorts ?? [])],
-  }
-  usages.set(entry, usage)
-  return usage
-}
+/** So many kinds of VMs are remembered: each has a few bytes for each node. */
+const mostRankings = 32
 
 export interface Room extends Candidate {
   readonly entry: Entry<NodeRecord>
   take(allocation: Allocation, reserved: readonly ReservedPort[]): void
-  /** Takes nobody else in this run. */
-  keepFor(vm: string): void
+}
+
+/** A port may be counted more than once: nodes that share an address may report the same one as busy. */
+class AddressPorts {
+  readonly #counts = new Map<number, number>()
+
+  has(port: number): boolean {
+    return this.#counts.has(port)
+  }
+
+  add(port: number): void {
+    this.#counts.set(port, (this.#counts.get(port) ?? 0) + 1)
+  }
+
+  drop(port: number): void {
+    const left = (this.#counts.get(port) ?? 0) - 1
+    if (left > 0) this.#counts.set(port, left)
+    else this.#counts.delete(port)
+  }
+}
+
+interface Held {
+  readonly room: Room & { unfit: Unfit | undefined }
+  readonly address: AddressPorts
+  readonly ports: number[]
+  /** Its place in the list of its namespace. */
+  at: number
+}
+
+/** The nodes of one namespace. */
+interface Space {
+  /** In the order of their keys; undefined: to be made. */
+  list: Room[] | undefined
+  readonly names: Set<string>
+  readonly withSlots: Set<string>
+  readonly rankings: Map<string, Ranking<Room>>
+  total: Amounts
 }
 
 /** Ports are taken by address: several nodes may share one. */
 export class Rooms {
-  readonly #nodes: readonly Entry<NodeRecord>[]
-  readonly #presence: Presence
-  readonly #ports = new Map<string, Set<number>>()
-  readonly #rooms = new Map<string, readonly Room[]>()
-  #byAddress: Map<string, Entry<NodeRecord>[]> | undefined
+  readonly #nodes: Nodes
+  readonly #presence: Pick<Presence, 'isOpen'>
+  readonly #held = new Map<string, Held>()
+  readonly #addresses = new Map<string, AddressPorts>()
+  readonly #spaces = new Map<string, Space>()
+  /** Names of nodes that are not what their records say: these changed, or something was taken of them here. */
+  readonly #stale = new Set<string>()
 
-  constructor(nodes: readonly Entry<NodeRecord>[], presence: Presence) {
+  constructor(nodes: Nodes, presence: Pick<Presence, 'isOpen'>) {
     this.#nodes = nodes
     this.#presence = presence
+    for (const entry of nodes.list()) this.#set(entry.value.name, entry)
+  }
+
+  /** The record of a node changed, or its agent came or went. */
+  changed(node: string): void {
+    this.#stale.add(node)
+  }
+
+  /** Of any node: those that are here as they are not any more. */
+  presenceChanged(): void {
+    for (const [name, { room }] of this.#held) if (this.#isOtherwise(room)) this.#stale.add(name)
+  }
+
+  /** All as their records say now, without what was taken here since the last look. */
+  look(): void {
+    for (const name of this.#stale) this.#set(name, this.#nodes.get('', name))
+    this.#stale.clear()
+  }
+
+  named(node: string): Room | undefined {
+    return this.#held.get(node)?.room
   }
 
   in(namespace: string): readonly Room[] {
-    const known = this.#rooms.get(namespace)
-    if (known) return known
-    const rooms = this.#nodes.filter(({ value }) => value.namespace === namespace).map((entry) => this.#room(entry))
-    this.#rooms.set(namespace, rooms)
-    return rooms
+    const space = this.#spaces.get(namespace)
+    return space ? (space.list ?? this.#listOf(space)) : []
+  }
+
+  /** Those that have slots of pools. */
+  *withSlots(namespace: string): Iterable<Room> {
+    for (const name of this.#spaces.get(namespace)?.withSlots ?? []) yield (this.#held.get(name) as Held).room
+  }
+
+  /** All that the nodes of a namespace have. */
+  capacityIn(namespace: string): Amounts {
+    return this.#spaces.get(namespace)?.total ?? { cpu: 0, memoryMiB: 0, macos: 0 }
+  }
+
+  /** Where a VM goes: as `place` says of all of them. `shape` is equal for demands that are, reserved ports aside. */
+  place(demand: Demand, namespace: string, shape: string): Placement<Room> {
+    const { node, reservedPorts } = demand
+    const rooms = this.in(namespace)
+    if (node !== undefined) return place(demand, this.#asked(node, namespace))
+    const ranking = reservedPorts.length === 0 ? this.#rankingOf(demand, namespace, shape) : undefined
+    for (let room = ranking?.best(); room; room = ranking?.best()) {
+      const allocation = this.#isOtherwise(room) ? undefined : allocate(room, demand)
+      if (allocation) return { ok: true, node: room, allocation }
+      // No port is left there.
+      if (!this.#isOtherwise(room)) break
+      this.#withdraw(room.name, { cause: 'disconnected' })
+    }
+    return place(demand, rooms)
+  }
+
+  /** Takes nobody else until the next look. */
+  keepFor(node: string, vm: string): void {
+    this.#withdraw(node, { cause: 'reserved', vm })
   }
 
   /** The ports of an address that are not available. */
-  portsOf(ip: string): Set<number> {
-    const known = this.#ports.get(ip)
-    if (known) return known
-    const ports = new Set<number>()
-    this.#byAddress ??= Map.groupBy(this.#nodes, ({ value }) => value.report?.ip ?? '')
-    for (const entry of this.#byAddress.get(ip) ?? []) for (const port of usageOf(entry).ports) ports.add(port)
-    this.#ports.set(ip, ports)
-    return ports
+  portsOf(ip: string): { has(port: number): boolean } {
+    return this.#address(ip)
   }
 
-  #room(entry: Entry<NodeRecord>): Room {
-    const { report } = entry.value
-    const usage = usageOf(entry)
-    const ports = this.portsOf(report?.ip ?? '')
+  /** Until the next look. */
+  takePorts(node: string, ports: readonly number[]): void {
+    const held = this.#held.get(node)
+    if (!held) return
+    this.#stale.add(node)
+    for (const port of ports) {
+      held.address.add(port)
+      held.ports.push(port)
+    }
+  }
+
+  #asked(node: string, namespace: string): readonly Room[] {
+    const room = this.named(node)
+    return room?.entry.value.namespace === namespace ? [room] : []
+  }
+
+  /** An agent comes and goes without a change of the record. */
+  #isOtherwise({ name, entry, unfit }: Room): boolean {
+    return entry.value.report !== undefined && this.#presence.isOpen(name) === (unfit?.cause === 'disconnected')
+  }
+
+  #withdraw(node: string, unfit: Unfit): void {
+    const held = this.#held.get(node)
+    if (!held) return
+    held.room.unfit = unfit
+    this.#stale.add(node)
+    this.#replaced(node, this.#spaces.get(held.room.entry.value.namespace))
+  }
+
+  #set(name: string, entry: Entry<NodeRecord> | undefined): void {
+    const before = this.#held.get(name)
+    const was = before && this.#space(before.room.entry.value.namespace)
+    const is = entry && this.#space(entry.value.namespace)
+    if (before && was) {
+      for (const port of before.ports) before.address.drop(port)
+      was.total = sum(was.total, before.room.entry.value, -1)
+      was.withSlots.delete(name)
+    }
+    if (entry && is) {
+      const after = this.#hold(entry, was === is ? before?.at : undefined)
+      this.#held.set(name, after)
+      is.total = sum(is.total, entry.value, 1)
+      if (slotsIn(entry.value).length > 0) is.withSlots.add(name)
+    } else this.#held.delete(name)
+    if (was === is) this.#replaced(name, is)
+    else {
+      was?.names.delete(name)
+      is?.names.add(name)
+      for (const space of [was, is]) if (space) this.#forgetList(space)
+    }
+  }
+
+  /** The list is the same but for one. */
+  #replaced(name: string, space: Space | undefined): void {
+    const held = this.#held.get(name)
+    if (!held || !space?.list) return
+    space.list[held.at] = held.room
+    for (const ranking of space.rankings.values()) ranking.changed(held.at)
+  }
+
+  #forgetList(space: Space): void {
+    space.list = undefined
+    space.rankings.clear()
+  }
+
+  #listOf(space: Space): readonly Room[] {
+    const all = [...space.names].map((name) => this.#held.get(name) as Held)
+    all.sort(({ room: { entry: a } }, { room: { entry: b } }) => (a.key < b.key ? -1 : 1))
+    for (const [at, held] of all.entries()) held.at = at
+    space.list = all.map(({ room }) => room)
+    return space.list
+  }
+
+  #rankingOf(demand: Demand, namespace: string, shape: string): Ranking<Room> {
+    const { rankings } = this.#space(namespace)
+    const ranking = rankings.get(shape) ?? new Ranking(demand, this.in(namespace))
+    // The one that was used longest ago goes first.
+    rankings.delete(shape)
+    rankings.set(shape, ranking)
+    const [oldest] = rankings.size > mostRankings ? rankings.keys() : []
+    if (oldest !== undefined) rankings.delete(oldest)
+    return ranking
+  }
+
+  #space(namespace: string): Space {
+    const known = this.#spaces.get(namespace)
+    if (known) return known
+    const total = { cpu: 0, memoryMiB: 0, macos: 0 }
+    const made = { list: undefined, names: new Set<string>(), withSlots: new Set<string>(), rankings: new Map(), total }
+    this.#spaces.set(namespace, made)
+    return made
+  }
+
+  #address(ip: string): AddressPorts {
+    const known = this.#addresses.get(ip)
+    if (known) return known
+    const made = new AddressPorts()
+    this.#addresses.set(ip, made)
+    return made
+  }
+
+  #hold(entry: Entry<NodeRecord>, at = -1): Held {
+    const { report, name, allocations } = entry.value
+    const address = this.#address(report?.ip ?? '')
+    const taken = (more: readonly number[]): void => {
+      this.takePorts(name, more)
+      this.#replaced(name, this.#spaces.get(entry.value.namespace))
+    }
+    const ports: number[] = [...(report?.busyPorts ?? [])]
     const room = {
       ...capacityOf(entry.value),
       entry,
@@ -90,25 +268,31 @@ export class Rooms {
       images: report?.images ?? [],
       maxVms: report?.maxVms,
       maxMacosVms: report?.maxMacosVms,
-      freeCpu: (report?.cpu ?? 0) - usage.cpu,
-      freeMemoryMiB: (report?.memoryMiB ?? 0) - usage.memoryMiB,
-      freeGpus: (report?.gpus ?? 0) - usage.gpus,
-      vms: usage.vms,
-      macosVms: usage.macosVms,
-      isPortTaken: (port: number) => ports.has(port),
+      freeCpu: report?.cpu ?? 0,
+      freeMemoryMiB: report?.memoryMiB ?? 0,
+      freeGpus: report?.gpus ?? 0,
+      vms: 0,
+      macosVms: 0,
+      isPortTaken: (port: number) => address.has(port),
       take(allocation: Allocation, reserved: readonly ReservedPort[]) {
-        room.freeCpu -= allocation.cpu
-        room.freeMemoryMiB -= allocation.memoryMiB
-        room.freeGpus -= allocation.gpus
-        room.vms += 1
-        if (mayBeMacos(allocation.os)) room.macosVms += 1
-        for (const port of portsIn(allocation, reserved)) ports.add(port)
-      },
-      keepFor(vm: string) {
-        room.unfit = { cause: 'reserved', vm }
+        count(allocation)
+        taken(portsIn(allocation, reserved))
       },
     }
-    return room
+    const count = ({ cpu, memoryMiB, gpus, os }: Pick<Allocation, 'cpu' | 'memoryMiB' | 'gpus' | 'os'>): void => {
+      room.freeCpu -= cpu
+      room.freeMemoryMiB -= memoryMiB
+      room.freeGpus -= gpus
+      room.vms += 1
+      if (mayBeMacos(os)) room.macosVms += 1
+    }
+    for (const uid in allocations) {
+      const each = allocations[uid] as NodeRecord['allocations'][string]
+      count(each)
+      ports.push(...each.ports)
+    }
+    for (const port of ports) address.add(port)
+    return { room, address, ports, at }
   }
 
   #unfit({ name, report, isCordoned }: NodeRecord): Unfit | undefined {
@@ -118,13 +302,35 @@ export class Rooms {
   }
 }
 
+const sum = ({ cpu, memoryMiB, macos }: Amounts, { report }: NodeRecord, factor: 1 | -1): Amounts => ({
+  cpu: cpu + factor * (report?.cpu ?? 0),
+  memoryMiB: memoryMiB + factor * (report?.memoryMiB ?? 0),
+  macos: macos + factor * (report?.maxMacosVms ?? 0),
+})
+
 export const portsIn = (
   { ssh, vnc, screenshare }: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare'>,
   reserved: readonly ReservedPort[],
 ): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]
 
-/** The free capacity of a namespace's nodes now, read-only. */
-export const roomsNow =
-  (nodes: { list(): readonly Entry<NodeRecord>[] }, presence: Presence) =>
-  (namespace: string): readonly Candidate[] =>
-    new Rooms(nodes.list(), presence).in(namespace)
+interface FollowedNodes extends Nodes {
+  readonly view: { subscribe(listener: (changes: readonly Change<NodeRecord>[]) => void): () => void }
+}
+
+/** Rooms that know which nodes changed: to be looked at before they are used. */
+export function followRooms(nodes: FollowedNodes, presence: Presence): { readonly rooms: Rooms; stop(): void } {
+  const rooms = new Rooms(nodes, presence)
+  const unsubscribes = [
+    nodes.view.subscribe((changes) => {
+      for (const change of changes)
+        rooms.changed(change.type === 'put' ? change.entry.value.name : change.previous.value.name)
+    }),
+    presence.subscribe((node) => (node === undefined ? rooms.presenceChanged() : rooms.changed(node))),
+  ]
+  return {
+    rooms,
+    stop: () => {
+      for (const unsubscribe of unsubscribes) unsubscribe()
+    },
+  }
+}

@@ -1,12 +1,13 @@
 // Places pending VMs. Capacity is first reserved in the node's record by compare-and-set, then the VM is bound: no
 // overcommit, and the next sweep frees what a crash leaves reserved. Runs on changes, without polling.
 import { timestamp } from '../platform/clock.ts'
+import { createSlices } from '../platform/event-loop.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { type Allocation, demandOf, place } from '../rules/placement.ts'
+import { type Allocation, demandOf } from '../rules/placement.ts'
 import { isAboutCores, isAboutPorts, summaryOf } from '../rules/placement-reasons.ts'
 import type { Shares } from '../rules/queue/queue.ts'
 import { leastAmounts } from '../rules/queue/quota.ts'
-import { amountsOn, capacityIn } from '../rules/queue/shares.ts'
+import { amountsOn } from '../rules/queue/shares.ts'
 import { Starvation, type Turn, Turns } from '../rules/queue/turns.ts'
 import type { NodeAllocation, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
 import { slotsIn } from '../store/records/pools.ts'
@@ -17,7 +18,7 @@ import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
 import type { Controller } from './controller.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
 import { OwnerUsage } from './owner-usage.ts'
-import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
+import { followRooms, type Presence, portsIn, type Room } from './rooms.ts'
 import { placedBy, type Taken, WarmSlots } from './warm-slots.ts'
 
 const sweepMs = 30_000
@@ -43,11 +44,14 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const waiting = new Set<string>()
   /** Those of them to be tried: new ones, or all after nodes may have got more capacity. */
   const fresh = new Set<string>()
+  let shouldTryAll = false
   const explainedMs = new Map<string, number>()
   const portTurns = new PortTurns()
   const quotaSweep = new QuotaSweep()
   const usage = new OwnerUsage(collections)
   const starvation = new Starvation<ShapedTurn>()
+  const followed = followRooms(nodes, presence)
+  const { rooms } = followed
   /** Made once for each that waits: what counts of it stays, and thousands may wait. */
   const turnsKnown = new Map<string, ShapedTurn>()
   const knownTurn = (vm: Pending): ShapedTurn => {
@@ -75,8 +79,9 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   }
   /** What did not fit may fit now. */
   const lookAgain = (): void => {
-    for (const key of waiting) fresh.add(key)
-    if (fresh.size > 0) loop.nudge()
+    if (waiting.size === 0) return
+    shouldTryAll = true
+    loop.nudge()
   }
   for (const { key, value } of vms.list()) note(key, value)
 
@@ -87,7 +92,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       if (performance.now() - sweptMs >= sweepMs * 0.9) {
         sweptMs = performance.now()
         await sweep()
-        for (const key of waiting) fresh.add(key)
+        shouldTryAll = true
       }
       if (!signal.aborted) await schedule()
     },
@@ -101,6 +106,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       if (fresh.size > 0) loop.nudge()
     }),
     nodes.view.subscribe((changes) => {
+      if (waiting.size === 0) return
       const hasRoom = changes.some((change) => change.type === 'delete' || mayHaveMore(change.previous, change.entry))
       if (hasRoom) lookAgain()
     }),
@@ -111,8 +117,10 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   ]
 
   async function schedule(): Promise<void> {
+    if (shouldTryAll) for (const key of waiting) fresh.add(key)
+    shouldTryAll = false
     if (fresh.size === 0) return
-    const rooms = new Rooms(nodes.list(), presence)
+    rooms.look()
     const admission = new Admission(collections)
     const warm = new WarmSlots(collections, rooms)
     const chosen = new Map<Room, Chosen[]>()
@@ -123,7 +131,9 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     fresh.clear()
     const toPlace = pending.filter(({ value }) => !value.place).map(knownTurn)
     const turns = new Turns(starvation, toPlace, { sharesOf, nowMs: clock.now().getTime() })
+    const others = createSlices()
     for (let turn = turns.next(); turn; turn = turns.next()) {
+      await others()
       const vm = vms.at(turn.key)
       if (!vm || vm.value.place) continue
       const { demand, shape } = turn
@@ -135,10 +145,9 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       const slot = warm.take(vm.value)
       const candidates = rooms.in(vm.value.namespace)
       const known = refused.get(shape)
-      const found = slot ? placedBy(slot) : known === undefined ? place(demand, candidates) : undefined
-      const room = found?.ok ? candidates.find(({ name }) => name === found.node) : undefined
-      if (!found?.ok || !room) {
-        const reasons = found?.ok === false ? found.reasons : []
+      const found = slot ? placedBy(slot) : known === undefined ? rooms.place(demand, turn.namespace, shape) : undefined
+      if (!found?.ok) {
+        const reasons = found?.reasons ?? []
         const refusal = known ?? {
           message: summaryOf(reasons, demand, vm.value.namespace),
           reason: isAboutCores(reasons) ? 'NoFreeCores' : 'NoNodeFits',
@@ -146,20 +155,21 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         // What is about ports says nothing of a VM that wants other ones.
         if (known === undefined && !isAboutPorts(reasons)) refused.set(shape, refusal)
         const kept = isAboutPorts(reasons) ? undefined : turns.refused(turn, candidates)
-        if (kept !== undefined) candidates.find(({ name }) => name === kept)?.keepFor(vm.value.name)
+        if (kept !== undefined) rooms.keepFor(kept, vm.value.name)
         unplaced.push({ vm, refusal: kept === undefined ? refusal : withKept(refusal, kept) })
         continue
       }
-      const beyondQuota = admission.take(vm.value, room, found.allocation)
+      const { node: room, allocation } = found
+      const beyondQuota = admission.take(vm.value, room, allocation)
       if (beyondQuota !== undefined) {
         unplaced.push({ vm, refusal: { message: beyondQuota, reason: 'OverQuota' } })
         continue
       }
-      turns.placed(turn, amountsOn(room, found.allocation), room)
-      if (!slot) room.take(found.allocation, demand.reservedPorts)
+      turns.placed(turn, amountsOn(room, allocation), room)
+      if (!slot) room.take(allocation, demand.reservedPorts)
       const already = chosen.get(room)
-      if (already) already.push({ vm, allocation: found.allocation, slot })
-      else chosen.set(room, [{ vm, allocation: found.allocation, slot }])
+      if (already) already.push({ vm, allocation, slot })
+      else chosen.set(room, [{ vm, allocation, slot }])
     }
     const nowMs = performance.now()
     const taken = pending.filter(({ value }) => value.place)
@@ -177,10 +187,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const sharesOf = (namespace: string): Shares => ({
     usage: usage.in(namespace),
     weights: quotaOf(collections, namespace)?.value.weights ?? {},
-    total: capacityIn(
-      namespace,
-      nodes.list().map(({ value }) => value),
-    ),
+    total: rooms.capacityIn(namespace),
   })
 
   /** Reserves for all of them at once, then binds each. A node that changed meanwhile is tried again. */
@@ -256,8 +263,11 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
 
   /** Cleans up after a crash: reservations of VMs that do not exist, and VMs to be deleted that are on no node. */
   async function sweep(): Promise<void> {
+    const others = createSlices()
     await quotaSweep.run(collections)
+    rooms.presenceChanged()
     for (const { value: node } of nodes.list()) {
+      await others()
       const isStray = ([uid, { namespace, name, slot }]: [string, NodeAllocation]): boolean => {
         if (slot) return false
         const record = vms.get(namespace, name)?.value
@@ -270,6 +280,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       }))
     }
     for (const { key, value } of vms.list()) {
+      await others()
       const isOnNoNode = !value.place || !nodes.get('', value.place.node)
       if (isDeleted(value) && isOnNoNode) await forgetVm(collections, key, value.uid)
     }
@@ -281,6 +292,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       clearTimeout(laterTimer)
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
+      followed.stop()
     },
   }
 }
@@ -290,10 +302,12 @@ function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: En
   if (!before) return true
   const { allocations: had, ...old } = before.value
   const { allocations: has, ...now } = after
+  const gone = Object.keys(had).filter((uid) => !has[uid])
   // What a VM took over is not free; a slot that has come up is there to be taken.
-  const taken = new Set(Object.values(has).map(({ from }) => from))
+  const taken = gone.length > 0 ? new Set(Object.values(has).map(({ from }) => from)) : undefined
+  if (gone.some((uid) => !taken?.has(uid))) return true
   if (slotsIn(after).some(([uid, { slot }]) => slot.readyAt !== had[uid]?.slot?.readyAt)) return true
-  return Object.keys(had).some((uid) => !has[uid] && !taken.has(uid)) || JSON.stringify(old) !== JSON.stringify(now)
+  return JSON.stringify(old) !== JSON.stringify(now)
 }
 
 const needsUs = (record: VmRecord): boolean =>

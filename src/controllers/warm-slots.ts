@@ -20,7 +20,7 @@ interface Free extends Taken {
 }
 
 /** A VM that takes a slot has its place already. */
-export const placedBy = ({ node, allocation }: Free) => ({ ok: true, node: node.name, allocation }) as const
+export const placedBy = ({ node, allocation }: Free) => ({ ok: true, node, allocation }) as const
 
 export class WarmSlots {
   readonly #collections: Collections
@@ -94,7 +94,7 @@ export class WarmSlots {
     const known = this.#free.get(namespace)
     if (known) return known
     const found = new Map<string, Free[]>()
-    for (const room of this.#rooms.in(namespace)) {
+    for (const room of this.#rooms.withSlots(namespace)) {
       if (room.unfit) continue
       for (const [uid, each] of slotsIn(room.entry.value)) {
         const { slot } = each

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { watchEventLoop } from './event-loop.ts'
+import { createSlices, watchEventLoop } from './event-loop.ts'
 
 const hold = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
@@ -23,6 +23,22 @@ it('an event loop is no longer watched once the watch has ended', async () => {
   hold(1_200)
   await sleep(1_200)
   assert.deepEqual(told, [])
+})
+
+it('long work makes way for others once it has held the event loop for a slice, and not before', async () => {
+  let now = 0
+  const others = createSlices(() => now)
+  now = 14
+  assert.equal(others(), undefined)
+  now = 15
+  let isServed = false
+  setImmediate(() => {
+    isServed = true
+  })
+  await others()
+  assert.ok(isServed)
+  // The next slice begins.
+  assert.equal(others(), undefined)
 })
 
 /** The watch alone keeps no process alive. */

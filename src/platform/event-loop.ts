@@ -1,4 +1,5 @@
-// Notices when something held the event loop: as long as it is held, nobody is answered and no heartbeat is sent.
+// Notices when something held the event loop: as long as it is held, nobody is answered and no heartbeat is sent. And lets long
+// work make way for others.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /** Longer than anything may take at once, and shorter than a heartbeat. */
@@ -19,5 +20,21 @@ export function watchEventLoop(held: (heldMs: number) => void): Disposable {
       clearInterval(look)
       delays.disable()
     },
+  }
+}
+
+const sliceMs = 15
+
+/** For long work: to be awaited between two pieces of it. Undefined until it has gone on for so long that others come first. */
+export function createSlices(nowMs: () => number = () => performance.now()): () => Promise<void> | undefined {
+  let startMs = nowMs()
+  return () => {
+    if (nowMs() - startMs < sliceMs) return undefined
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        startMs = nowMs()
+        resolve()
+      }),
+    )
   }
 }

@@ -36,7 +36,7 @@ const demand: Demand = {
 const chosen = (asked: Partial<Demand>, nodes: readonly Candidate[]): string => {
   const found = place({ ...demand, ...asked }, nodes)
   return found.ok
-    ? found.node
+    ? found.node.name
     : found.reasons.map(({ node: name, obstacle }) => `${name} ${reasonOf(obstacle)}`).join('; ')
 }
 
@@ -137,7 +137,7 @@ describe('placement', () => {
         const fits = nodes.filter(({ freeCpu, vms }) => freeCpu >= cpu && vms < 2)
         const found = place({ ...demand, cpu, memoryMiB: 1 }, nodes)
         assert.equal(found.ok, fits.length > 0)
-        if (found.ok) assert.ok(fits.some(({ name }) => name === found.node))
+        if (found.ok) assert.ok(fits.includes(found.node))
         else assert.equal(found.reasons.length, nodes.length)
       }),
     )

@@ -106,8 +106,8 @@ export interface Allocation {
   readonly screenshare: number
 }
 
-type Placement =
-  | { readonly ok: true; readonly node: string; readonly allocation: Allocation }
+export type Placement<Node> =
+  | { readonly ok: true; readonly node: Node; readonly allocation: Allocation }
   | { readonly ok: false; readonly reasons: readonly NodeReason[] }
 
 const memoryFor = (node: Pick<Capacity, 'cpu' | 'memoryMiB'>, demand: Pick<Demand, 'cpu' | 'memoryMiB'>): number =>
@@ -208,28 +208,30 @@ export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly N
   return reasons.length > 0 ? reasons : undefined
 }
 
-/** Smaller is better, compared from the left: the tag that is preferred, the image that is there, then room. */
-function rankOf(node: Candidate, { tag, image, scheduler, cpu }: Demand): readonly number[] {
-  const left = (node.freeCpu - cpu) / node.cpu
-  return [
-    tag !== undefined && !node.tags.includes(tag) ? 1 : 0,
-    node.images.includes(image) ? 0 : 1,
-    scheduler === 'most-allocated' ? left : -left,
-    scheduler === 'most-allocated' ? -node.vms : node.vms,
-  ]
-}
+/** Smaller is better, compared from the first: the tag that is preferred, the image that is there, then room. */
+const ranks: readonly ((node: Candidate, demand: Demand) => number)[] = [
+  ({ tags }, { tag }) => (tag !== undefined && !tags.includes(tag) ? 1 : 0),
+  ({ images }, { image }) => (images.includes(image) ? 0 : 1),
+  ({ freeCpu, cpu: total }, { scheduler, cpu }) =>
+    scheduler === 'most-allocated' ? (freeCpu - cpu) / total : -((freeCpu - cpu) / total),
+  ({ vms }, { scheduler }) => (scheduler === 'most-allocated' ? -vms : vms),
+]
 
-function isBetter(a: readonly number[], b: readonly number[]): boolean {
-  for (const [index, value] of a.entries()) {
-    const other = b[index] as number
-    if (value !== other) return value < other
+export function isBetter(node: Candidate, other: Candidate, demand: Demand): boolean {
+  for (const rank of ranks) {
+    const [one, another] = [rank(node, demand), rank(other, demand)]
+    if (one !== another) return one < another
   }
   return false
 }
 
-export function place(demand: Demand, nodes: readonly Candidate[]): Placement {
+/** Whether it is asked, and could take the VM now, ports aside. */
+export const isFit = (node: Candidate, demand: Demand): boolean =>
+  isAsked(node, demand) && obstacleOf(node, demand) === undefined
+
+export function place<Node extends Candidate>(demand: Demand, nodes: Iterable<Node>): Placement<Node> {
   const reasons: NodeReason[] = []
-  let best: { node: Candidate; rank: readonly number[]; allocation: Allocation } | undefined
+  let best: { readonly node: Node; readonly allocation: Allocation } | undefined
   for (const node of nodes) {
     if (!isAsked(node, demand)) continue
     const obstacle = obstacleOf(node, demand)
@@ -237,13 +239,12 @@ export function place(demand: Demand, nodes: readonly Candidate[]): Placement {
       reasons.push({ node: node.name, obstacle })
       continue
     }
-    const rank = rankOf(node, demand)
-    if (best && !isBetter(rank, best.rank)) continue
+    if (best && !isBetter(node, best.node, demand)) continue
     const allocation = allocate(node, demand)
-    if (allocation) best = { node, rank, allocation }
+    if (allocation) best = { node, allocation }
     else reasons.push({ node: node.name, obstacle: { cause: 'ports' } })
   }
-  return best ? { ok: true, node: best.node.name, allocation: best.allocation } : { ok: false, reasons }
+  return best ? { ok: true, ...best } : { ok: false, reasons }
 }
 
 /** Ports that were reserved are kept free for the same VM. */
@@ -264,7 +265,7 @@ export function allocatePorts(
   return { ssh, screenshare, ...(vnc !== undefined && { vnc }) }
 }
 
-function allocate(node: Candidate, demand: Demand): Allocation | undefined {
+export function allocate(node: Candidate, demand: Demand): Allocation | undefined {
   const ports = allocatePorts(demand, (port) => node.isPortTaken(port))
   if (!ports) return undefined
   const { os, cpu, gpuPassthrough } = demand

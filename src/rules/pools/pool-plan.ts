@@ -145,9 +145,10 @@ export function planPools(situation: Situation): Plan {
         const chosen = place(template.demand, calm)
         // Those under way call for a look when they are up.
         if (!chosen.ok) return undefined
-        nodes.find(({ name }) => name === chosen.node)?.take(chosen.allocation, [])
-        booting.set(chosen.node, (booting.get(chosen.node) ?? 0) + 1)
-        starts.push({ pool, node: chosen.node, allocation: chosen.allocation })
+        const { node, allocation } = chosen
+        node.take(allocation, [])
+        booting.set(node.name, (booting.get(node.name) ?? 0) + 1)
+        starts.push({ pool, node: node.name, allocation })
         starting += 1
       }
       return undefined

@@ -106,7 +106,7 @@ class Cluster {
     const placed: Running[] = []
     for (let turn = turns.next(); turn; turn = turns.next()) {
       const found = place(turn.demand, nodes)
-      const node = found.ok ? nodes.find(({ name }) => name === found.node) : undefined
+      const node = found.ok ? found.node : undefined
       if (!node) {
         const kept = turns.refused(turn, nodes)
         for (const each of nodes) if (each.name === kept) each.unfit = { cause: 'reserved', vm: turn.key }

@@ -15,11 +15,13 @@ export interface Presence {
   isOpen(node: string): boolean
   /** The other server that has its stream; undefined when it is here, or nowhere. */
   holderOf(node: string): ServerRecord | undefined
-  /** Called when a stream opened or ended somewhere. */
-  subscribe(listener: () => void): () => void
+  /** Called when a stream opened or ended somewhere: of this node, or of any. */
+  subscribe(listener: PresenceListener): () => void
   /** Before a stream opens here: claims the node for this server. */
   claim(node: string): Promise<Claim>
 }
+
+type PresenceListener = (node?: string) => void
 
 interface Claim {
   /** The state sent to the node includes everything up to this revision; undefined: whatever the views have. */
@@ -58,7 +60,7 @@ export class SharedPresence implements Presence {
   readonly #open = new Map<string, string>()
   /** By node: the one that is about to open here. */
   readonly #claims = new Map<string, { readonly session: string; readonly atMs: number }>()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<PresenceListener>()
   #looking: Promise<void> = Promise.resolve()
   #next: { rev: Rev; readonly done: Promise<void> } | undefined
   readonly #unsubscribes: readonly (() => void)[]
@@ -66,22 +68,24 @@ export class SharedPresence implements Presence {
   constructor(options: SharedPresenceOptions) {
     const { collections, fleet, servers } = options
     this.#options = options
-    const announce = (): void => {
-      for (const listener of this.#listeners) listener()
+    const announce = (node?: string): void => {
+      for (const listener of this.#listeners) listener(node)
     }
     this.#unsubscribes = [
       fleet.subscribe((node, isOpen) => {
         if (isOpen) this.#opened(node)
         else this.#ended(node)
-        announce()
+        announce(node)
       }),
       collections.presence.view.subscribe((changes) => {
         // A stream of the same node that opened elsewhere: whatever this one looks like, nobody reads it.
-        for (const change of changes)
-          if (change.type === 'put' && this.#isLost(change.entry.value)) fleet.drop(change.entry.value.node)
-        announce()
+        for (const change of changes) {
+          const { node } = change.type === 'put' ? change.entry.value : change.previous.value
+          if (change.type === 'put' && this.#isLost(change.entry.value)) fleet.drop(node)
+          announce(node)
+        }
       }),
-      servers.subscribe(announce),
+      servers.subscribe(() => announce()),
     ]
   }
 
@@ -95,7 +99,7 @@ export class SharedPresence implements Presence {
     return record === undefined || record.server === servers.id ? undefined : servers.find(record.server, record.run)
   }
 
-  subscribe(listener: () => void): () => void {
+  subscribe(listener: PresenceListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }

@@ -135,9 +135,15 @@ export function assertPossible(
   if (never) throw impossible(never, demand, namespace, { isDefaultCpu: !cpu && !vmConfig })
 }
 
-function* nodesIn(nodes: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
-  for (const { value } of nodes.list()) if (value.namespace === namespace) yield value
+/** A few at a time: mostly the first one will do. */
+function* nodesIn({ view }: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
+  for (let page = view.range('', { limit: nodesPerLook }), last = page.at(-1); last; last = page.at(-1)) {
+    for (const { value } of page) if (value.namespace === namespace) yield value
+    page = view.range('', { after: last.key, limit: nodesPerLook })
+  }
 }
+
+const nodesPerLook = 32
 
 /** Its record exists: an error about a store that does not answer must not look as if nothing was created. */
 const asWritten = (error: unknown): never => {

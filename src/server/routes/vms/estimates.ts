@@ -24,7 +24,7 @@ interface EstimateServices extends RegistryServices {
 
 interface WarmVm {
   readonly pool: string
-  readonly node: { readonly name: string }
+  readonly node: Candidate
   readonly allocation: Allocation
 }
 
@@ -66,15 +66,11 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const pin = contentNow(services.collections.images.get('', record.shape.image)?.value)
       const warm = services.warmFor({ ...record, ...placed, ...pin })
       // A warm VM has its place already.
-      const found = warm
-        ? { ok: true as const, node: warm.node.name, allocation: warm.allocation }
-        : place(demand, rooms)
+      const found = warm ? { ok: true as const, node: warm.node, allocation: warm.allocation } : place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape
-      const hasImage =
-        warm !== undefined ||
-        (found.ok && rooms.some((room) => room.name === found.node && room.images.includes(demand.image)))
+      const hasImage = warm !== undefined || (found.ok && found.node.images.includes(demand.image))
       const chosenMiB = found.ok ? found.allocation.memoryMiB : memoryMiB
-      const chosen = found.ok ? found.node : undefined
+      const chosen = found.ok ? found.node.name : undefined
       // The one it would go to first, then others that could take it.
       const rank = (each: { readonly name: string; readonly fits: boolean }): number =>
         each.name === chosen ? 0 : each.fits ? 1 : 2
@@ -82,12 +78,12 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const where = warm
         ? `Would take a warm VM of pool ${warm.pool} on ${warm.node.name}`
         : found.ok
-          ? `Would run on ${found.node}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
+          ? `Would run on ${chosen}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
           : `Would wait for a node. ${summaryOf(found.reasons, demand, namespace)}`
       return new Answer(
         200,
         {
-          ...(found.ok && { node: found.node }),
+          ...(chosen !== undefined && { node: chosen }),
           cpu,
           memory: chosenMiB === 0 ? 'auto' : gibibytes(chosenMiB),
           image,
