@@ -83,6 +83,52 @@ describe('pools of warm VMs', () => {
     }, 20_000)
   })
 
+  it('a pool that is rotated replaces all its slots, a few at a time', async () => {
+    await rig.call('PUT', '/pools/warm', { maxAge: '12h' })
+    await rig.full(2)
+    const before = rig.allocations.map(([uid]) => uid)
+    const { removed } = await rig.call('POST', '/pools/warm/rotate')
+    const had = removed.Rotated ?? 0
+    await eventually(() => {
+      const now = rig.allocations.filter(([, { slot }]) => slot?.readyAt !== undefined).map(([uid]) => uid)
+      assert.equal(now.length, 2)
+      assert.ok(!now.some((uid) => before.includes(uid)))
+    }, 20_000)
+    await eventually(async () => assert.equal((await rig.pool()).removed.Rotated, had + 2))
+  })
+
+  it('a pool that is drained has no slots until it is resumed', async () => {
+    await rig.full(2)
+    assert.equal((await rig.call('POST', '/pools/warm/drain')).paused, true)
+    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    const { ready, reason, removed } = await rig.pool()
+    assert.deepEqual(
+      { ready, reason, drained: removed.Drained },
+      { ready: 0, reason: 'The pool is drained', drained: 2 },
+    )
+    await rig.call('PUT', '/pools/warm', { maxIdle: 4 })
+    assert.match((await rig.pool()).reason, /drained/)
+    await rig.call('PUT', '/pools/warm', { paused: false })
+    await rig.full(2)
+  })
+
+  it('a schedule says how many slots there are, until its next entry fires', async () => {
+    const minute = new Date(rig.service.clock.nowMs).getUTCMinutes()
+    const at = (minutes: number) => `${(minute + minutes) % 60} * * * *`
+    const schedule = [
+      { cron: at(0), minIdle: 1 },
+      { cron: at(2), timeZone: 'UTC', minIdle: 3 },
+    ]
+    await rig.call('PUT', '/pools/warm', { schedule, maxIdle: 3 })
+    await eventually(async () => assert.equal((await rig.pool()).minIdleNow, 1))
+    assert.equal((await rig.pool()).schedule[0].timeZone, 'UTC')
+    rig.service.clock.nowMs += 120_000
+    rig.nudge()
+    await rig.full(3)
+    await rig.call('PUT', '/pools/warm', { schedule: [] })
+    assert.equal((await rig.pool()).minIdleNow, 2)
+  })
+
   it('a pool that is deleted leaves no slot behind', async () => {
     await rig.call('DELETE', '/pools/warm')
     await eventually(async () => {
@@ -98,6 +144,18 @@ describe('pools of warm VMs', () => {
       [{ name: 'X!', config: 'small' }, 422, /not a valid name/],
       [{ name: 'x', config: 'small', maxAge: 'soon' }, 422, /is not a duration of at least a minute/],
       [{ name: 'x', config: 'small', minIdle: -1 }, 422, /minIdle/],
+      [{ name: 'x', config: 'small', schedule: [{ cron: '0 0 30 2 *', minIdle: 1 }] }, 422, /never fires/],
+      [
+        { name: 'x', config: 'small', schedule: [{ cron: '0 0 * * *', timeZone: 'Mars/Olympus', minIdle: 1 }] },
+        422,
+        /Unknown time zone/,
+      ],
+      [
+        { name: 'x', config: 'small', maxIdle: 2, schedule: [{ cron: '0 0 * * *', minIdle: 3 }] },
+        422,
+        /is 3, but maxIdle is 2/,
+      ],
+      [{ name: 'x', config: 'small', schedule: [{ cron: 'soon', minIdle: 3 }] }, 422, /use five fields/],
     ]
     for (const [body, status, message] of refusals) {
       const answer = await rig.ask('POST', '/pools', body)
@@ -105,5 +163,6 @@ describe('pools of warm VMs', () => {
       assert.match(answer.text, message)
     }
     assert.deepEqual((await rig.call('GET', '/pools')).items, [])
+    for (const verb of ['rotate', 'drain']) assert.equal(await rig.status('POST', `/pools/none/${verb}`), 404)
   })
 })

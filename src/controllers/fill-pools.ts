@@ -1,10 +1,12 @@
 // Keeps the pools of warm VMs filled: marks slots that are to go, reserves new ones in the node's record, and says what is in the
 // way. The agents do the rest, as for any VM. Runs on changes; what to do is decided in rules/pools/pool-plan.ts.
 import { randomUUID } from 'node:crypto'
+import { type SlotEndReason, slotFailures } from '../api/vms/pools.ts'
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { demandOf } from '../rules/placement.ts'
 import { type Plan, type Pool, planPools, restMs, type Slot } from '../rules/pools/pool-plan.ts'
+import { scheduledIdle } from '../rules/pools/schedule.ts'
 import { slotKey } from '../rules/pools/warm-match.ts'
 import type { NodeAllocation, NodeRecord, NodeSlot, PoolRecord, VmRecord } from '../store/records/fleet-records.ts'
 import { slotsIn } from '../store/records/pools.ts'
@@ -29,7 +31,8 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   const { pools, nodes, vms, vmConfigs, images } = collections
   /** By the uid of the pool. Known to the leader alone: the next one begins without. */
   const failures = new Map<string, Failures>()
-  const counted = new Set<string>()
+  /** Slots that go, by the uid of the pool, until its record has them. */
+  const removed = new Map<string, Partial<Record<SlotEndReason, number>>>()
   let againTimer: NodeJS.Timeout | undefined
 
   const loop = startLoop({
@@ -61,12 +64,12 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   const unsubscribes = [
     pools.view.subscribe((changes) => {
       // What this writes itself is no reason to look again.
+      for (const { type, previous } of changes) if (type === 'delete' && previous) removed.delete(previous.value.uid)
       if (changes.some((change) => change.type === 'delete' || isOther(change.previous?.value, change.entry.value)))
         loop.nudge()
     }),
     nodes.view.subscribe((changes) => {
-      for (const { previous } of changes) if (previous) forget(previous.value)
-      for (const change of changes) if (change.type === 'put') countFailures(change.entry.value)
+      for (const change of changes) if (change.type === 'put') countEnds(change.previous?.value, change.entry.value)
       nudgeIfAny()
     }),
     vmConfigs.view.subscribe(nudgeIfAny),
@@ -82,20 +85,18 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   ]
 
   /** One that failed lets its pool rest, longer with each; one that came up ends that. */
-  function countFailures(node: NodeRecord): void {
+  function countEnds(before: NodeRecord | undefined, node: NodeRecord): void {
     for (const [uid, { slot }] of slotsIn(node)) {
-      if (slot.readyAt !== undefined && slot.leaving === undefined) failures.delete(slot.poolUid)
-      if (slot.leaving?.kind !== 'failed' || counted.has(uid)) continue
-      counted.add(uid)
-      const count = (failures.get(slot.poolUid)?.count ?? 0) + 1
-      const problem = slot.leaving.message
-      failures.set(slot.poolUid, { count, untilMs: clock.now().getTime() + restMs(count), problem })
+      const { poolUid, leaving } = slot
+      if (slot.readyAt !== undefined && leaving === undefined) failures.delete(poolUid)
+      const was = before?.allocations[uid]?.slot
+      if (!leaving || !was || was.leaving) continue
+      const counts = removed.get(poolUid) ?? {}
+      removed.set(poolUid, { ...counts, [leaving.reason]: (counts[leaving.reason] ?? 0) + 1 })
+      if (!isFailure(leaving.reason)) continue
+      const count = (failures.get(poolUid)?.count ?? 0) + 1
+      failures.set(poolUid, { count, untilMs: clock.now().getTime() + restMs(count), problem: leaving.message })
     }
-  }
-
-  function forget(node: NodeRecord): void {
-    const now = nodes.get('', node.name)?.value
-    for (const [uid] of slotsIn(node)) if (!now?.allocations[uid]) counted.delete(uid)
   }
 
   async function tend(namespace: string, rooms: Rooms): Promise<number | undefined> {
@@ -120,10 +121,13 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   }
 
   const poolOf = (record: PoolRecord): Pool => {
-    const { name, uid, minIdle, maxIdle, maxAgeSeconds, isPaused } = record
+    const { name, uid, maxIdle, maxAgeSeconds, isPaused, isDrained = false, rotation = 0 } = record
+    const scheduled = scheduledIdle(record.schedule ?? [], clock.now().getTime())
+    const idle = { minIdle: scheduled?.minIdle ?? record.minIdle, minIdleUntilMs: scheduled?.untilMs }
     const found = poolTemplate(collections, record)
     const template = 'problem' in found ? found : { key: slotKey(found.shape, found.pin), demand: found.demand }
-    return { name, uid, minIdle, maxIdle, maxAgeSeconds, isPaused, template, rest: failures.get(uid) }
+    const rest = failures.get(uid)
+    return { name, uid, ...idle, maxIdle, maxAgeSeconds, isPaused, isDrained, rotation, template, rest }
   }
 
   /** All that happens to a node in one compare-and-set, against what the plan was made from. */
@@ -133,9 +137,9 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     const begun = starts.filter(({ node }) => node === name)
     if (gone.length === 0 && begun.length === 0) return
     const next: Record<string, NodeAllocation> = { ...allocations }
-    for (const { uid, message } of gone) {
+    for (const { uid, end } of gone) {
       const each = next[uid]
-      if (each?.slot) next[uid] = { ...each, slot: { ...each.slot, leaving: { kind: 'unwanted', message } } }
+      if (each?.slot) next[uid] = { ...each, slot: { ...each.slot, leaving: end } }
     }
     for (const { pool, allocation } of begun) {
       const record = pools.get(entry.value.namespace, pool.name)?.value
@@ -147,6 +151,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
         pool: pool.name,
         poolUid: pool.uid,
         createdAt: timestamp(clock.now()),
+        ...(pool.rotation > 0 && { rotation: pool.rotation }),
         shape: found.shape,
         ...found.pin,
         ssh,
@@ -166,9 +171,14 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   }
 
   async function tell({ key, value }: Entry<PoolRecord>, { statuses }: Plan): Promise<void> {
-    const status = statuses.get(value.uid)
-    if (!status || JSON.stringify(status) === JSON.stringify(value.status)) return
-    await pools.change(key, (record) => (record?.uid === value.uid ? { ...record, status } : undefined))
+    const { uid } = value
+    const status = statuses.get(uid) ?? value.status
+    const more = removed.get(uid)
+    if (!more && JSON.stringify(status) === JSON.stringify(value.status)) return
+    removed.delete(uid)
+    await pools.change(key, (record) =>
+      record?.uid === uid ? { ...record, status, ...(more && { removed: sum(record.removed, more) }) } : undefined,
+    )
   }
 
   return {
@@ -193,9 +203,15 @@ const isWaiting = (record: VmRecord | undefined): boolean =>
 
 function isOther(before: PoolRecord | undefined, after: PoolRecord): boolean {
   if (!before) return true
-  const { status: _, hits: __, misses: ___, ...was } = before
-  const { status: ____, hits: _____, misses: ______, ...is } = after
-  return JSON.stringify(was) !== JSON.stringify(is)
+  const wanted = ({ status: _, hits: __, misses: ___, removed: ____, ...record }: PoolRecord) => JSON.stringify(record)
+  return wanted(before) !== wanted(after)
+}
+
+const isFailure = (reason: SlotEndReason): boolean => slotFailures.some((each) => each === reason)
+
+function sum(before: PoolRecord['removed'] = {}, more: NonNullable<PoolRecord['removed']>) {
+  const keys = Object.keys({ ...before, ...more }) as SlotEndReason[]
+  return Object.fromEntries(keys.map((key) => [key, (before[key] ?? 0) + (more[key] ?? 0)]))
 }
 
 function slotOf(node: NodeRecord, uid: string, each: NodeAllocation & { readonly slot: NodeSlot }): Slot {
@@ -205,6 +221,7 @@ function slotOf(node: NodeRecord, uid: string, each: NodeAllocation & { readonly
     node: node.name,
     poolUid: slot.poolUid,
     key: slotKey(slot.shape, slot),
+    rotation: slot.rotation ?? 0,
     createdMs: Date.parse(slot.createdAt),
     isReady: slot.readyAt !== undefined,
     isLeaving: slot.leaving !== undefined,

@@ -1,6 +1,6 @@
 // Nodes on the wire: the hosts that VMs run on. A node belongs to one namespace.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { base, inNamespace, listOperation, operation } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
 
@@ -199,15 +199,7 @@ export const deleteNode = operation({
   refuses: ['NotFound', 'Conflict'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'node "mini-arm-13" removed',
-      details: { name: 'mini-arm-13', kind: 'nodes' },
-      code: 200,
-    },
+    response: success('node "mini-arm-13" removed', { kind: 'nodes', name: 'mini-arm-13' }),
   },
 })
 

@@ -1,8 +1,30 @@
 // Pools on the wire: VMs that are booted ahead of requests, and handed out to those that match.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
+
+/** How slots fail, which is a reason to wait before the next. */
+export const slotFailures = ['PortInUse', 'StartFailed', 'GuestEnded', 'NoAnswer'] as const
+/** Why slots go without having been handed out. */
+const slotEnds = [
+  ...slotFailures,
+  'Evicted',
+  'TooMany',
+  'TooOld',
+  'Changed',
+  'Cordoned',
+  'Rotated',
+  'Drained',
+  'PoolDeleted',
+] as const
+export type SlotEndReason = (typeof slotEnds)[number]
+
+const ScheduleEntry = t.Object({
+  cron: t.String({ maxLength: 128, description: 'Minute, hour, day, month and weekday, such as `0 8 * * mon-fri`' }),
+  timeZone: t.String({ maxLength: 64, description: 'IANA name, such as `Europe/Berlin`' }),
+  minIdle: t.Integer({ minimum: 0, maximum: 1_000, description: 'minIdle from then on, until another entry fires' }),
+})
 
 export const Pool = t.Object(
   {
@@ -12,12 +34,17 @@ export const Pool = t.Object(
     minIdle: t.Integer(),
     maxIdle: t.Integer(),
     maxAge: t.String({ description: 'Such as `12h`' }),
+    schedule: t.Array(ScheduleEntry),
+    minIdleNow: t.Integer({ description: 'minIdle, or what the schedule says now' }),
     paused: t.Boolean(),
     ready: t.Integer({ description: 'Warm VMs that a deployment can take now' }),
     starting: t.Integer({ description: 'Warm VMs that boot' }),
     hits: t.Integer({ description: 'Deployments that took a warm VM' }),
     misses: t.Integer({ description: 'Deployments that matched and found none ready' }),
-    reason: t.Optional(t.String({ description: 'Why it has fewer warm VMs than minIdle' })),
+    removed: t.Partial(t.Record(t.Enum(slotEnds), t.Integer()), {
+      description: 'Warm VMs that were removed before a deployment took them, by reason',
+    }),
+    reason: t.Optional(t.String({ description: 'Why it has fewer warm VMs than minIdleNow' })),
     owner: t.String(),
     createdAt: Timestamp,
     resourceVersion: ResourceVersion,
@@ -32,6 +59,12 @@ const settings = {
   maxIdle: Idle('Warm VMs above this number are removed'),
   maxAge: t.Optional(t.String({ maxLength: 64, description: 'Warm VMs are replaced after this time, such as `12h`' })),
   paused: t.Optional(t.Boolean({ description: 'Start no warm VMs; those that are there stay' })),
+  schedule: t.Optional(
+    t.Array(t.Object({ ...ScheduleEntry.properties, timeZone: t.Optional(ScheduleEntry.properties.timeZone) }), {
+      maxItems: 20,
+      description: 'Changes minIdle at certain times; `timeZone` defaults to `UTC`. Empty: none',
+    }),
+  ),
 }
 
 export const PoolInput = t.Object(
@@ -60,11 +93,14 @@ const example = {
   minIdle: 2,
   maxIdle: 4,
   maxAge: '12h',
+  schedule: [{ cron: '0 7 * * mon-fri', timeZone: 'Europe/Berlin', minIdle: 4 }],
+  minIdleNow: 4,
   paused: false,
-  ready: 2,
+  ready: 4,
   starting: 0,
   hits: 118,
   misses: 3,
+  removed: { TooOld: 12 },
   owner: 'ada@example.com',
   createdAt: '2026-11-17T09:00:00Z',
   resourceVersion: '51',
@@ -133,6 +169,39 @@ export const updatePool = operation({
   example: { params, body: { minIdle: 2 }, response: example },
 })
 
+export const rotatePool = operation({
+  id: 'rotatePool',
+  noun,
+  method: 'POST',
+  path: `${path}/{pool}/rotate`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Replace the warm VMs of a pool',
+  description: 'A quarter of the pool at a time. Those that are not replaced yet are still handed out.',
+  involves: 'params.pool',
+  past: 'rotated pool {name}',
+  response: Pool,
+  refuses: ['NotFound', 'Forbidden'],
+  example: { params, response: example },
+})
+
+export const drainPool = operation({
+  id: 'drainPool',
+  noun,
+  method: 'POST',
+  path: `${path}/{pool}/drain`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Pause a pool and remove its warm VMs',
+  description: 'They are removed at once. Set `paused` to false to fill the pool again.',
+  involves: 'params.pool',
+  past: 'drained pool {name}',
+  isIdempotent: true,
+  response: Pool,
+  refuses: ['NotFound', 'Forbidden'],
+  example: { params, response: { ...example, paused: true, ready: 0 } },
+})
+
 export const deletePool = operation({
   id: 'deletePool',
   noun,
@@ -148,14 +217,6 @@ export const deletePool = operation({
   refuses: ['NotFound', 'Forbidden'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'Pool ios deleted from svc-default',
-      details: { name: 'ios', kind: 'pools' },
-      code: 200,
-    },
+    response: success('Pool ios deleted from svc-default', { kind: 'pools', name: 'ios' }),
   },
 })

@@ -1,6 +1,6 @@
 // Push jobs on the wire: the state of a VM on its way to an OCI registry. They stay readable for an hour after their end.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { ExpectedVersion, pushFormats, ResourceVersion, Timestamp } from '../records.ts'
 
@@ -149,14 +149,6 @@ export const cancelPushJob = operation({
   refuses: ['NotFound', 'Conflict'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'Push job vm-push-4k2vx canceled',
-      code: 200,
-      details: { name: 'vm-push-4k2vx', kind: 'pushjobs' },
-    },
+    response: success('Push job vm-push-4k2vx canceled', { kind: 'pushjobs', name: 'vm-push-4k2vx' }),
   },
 })

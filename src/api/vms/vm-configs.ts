@@ -1,6 +1,6 @@
 // VM configurations on the wire: named sets of deployment values.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { Architecture, ResourceVersion, Timestamp } from '../records.ts'
 import { machineDefaults, machineFields, vmShapeFields } from './vm-shape.ts'
@@ -126,14 +126,6 @@ export const deleteVmConfig = operation({
   refuses: ['NotFound', 'Forbidden'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'VM configuration ios-build deleted from svc-default',
-      details: { name: 'ios-build', kind: 'vmconfigs' },
-      code: 200,
-    },
+    response: success('VM configuration ios-build deleted from svc-default', { kind: 'vmconfigs', name: 'ios-build' }),
   },
 })

@@ -1,7 +1,7 @@
 // Virtual machines on the wire: deploy, look, power, resize, save, delete. Shapes as public clients send and read them.
 import * as t from 'typebox'
 import { architectures } from '../architecture.ts'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { Description, Name } from '../images/image-operations.ts'
 import { Image } from '../images/images.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
@@ -202,15 +202,7 @@ export const deleteVm = operation({
   refuses: ['NotFound', 'Forbidden', 'Timeout'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'VM vm-cznfv deleted from svc-default',
-      details: { name: 'vm-cznfv', kind: 'vms' },
-      code: 200,
-    },
+    response: success('VM vm-cznfv deleted from svc-default', { kind: 'vms', name: 'vm-cznfv' }),
   },
 })
 

@@ -63,6 +63,8 @@ export const commands: CommandTable = {
       describe: { summary: 'Show a pool, and why it is not full', load: () => import('./pool/describe.ts') },
       create: { summary: 'Create a pool of warm VMs', load: () => import('./pool/create.ts') },
       update: { summary: 'Change, pause or resume a pool', load: () => import('./pool/update.ts') },
+      rotate: { summary: 'Replace the warm VMs of a pool', load: () => import('./pool/rotate.ts') },
+      drain: { summary: 'Pause a pool and remove its warm VMs', load: () => import('./pool/drain.ts') },
       delete: { summary: 'Delete pools and their warm VMs', load: () => import('./pool/delete.ts') },
     },
   },

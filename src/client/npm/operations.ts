@@ -499,6 +499,16 @@ export interface Pool {
   maxIdle: number
   /** Such as `12h` */
   maxAge: string
+  schedule: Array<{
+    /** Minute, hour, day, month and weekday, such as `0 8 * * mon-fri` */
+    cron: string
+    /** IANA name, such as `Europe/Berlin` */
+    timeZone: string
+    /** minIdle from then on, until another entry fires */
+    minIdle: number
+  }>
+  /** minIdle, or what the schedule says now */
+  minIdleNow: number
   paused: boolean
   /** Warm VMs that a deployment can take now */
   ready: number
@@ -508,7 +518,22 @@ export interface Pool {
   hits: number
   /** Deployments that matched and found none ready */
   misses: number
-  /** Why it has fewer warm VMs than minIdle */
+  /** Warm VMs that were removed before a deployment took them, by reason */
+  removed: {
+    PortInUse?: number
+    StartFailed?: number
+    GuestEnded?: number
+    NoAnswer?: number
+    Evicted?: number
+    TooMany?: number
+    TooOld?: number
+    Changed?: number
+    Cordoned?: number
+    Rotated?: number
+    Drained?: number
+    PoolDeleted?: number
+  }
+  /** Why it has fewer warm VMs than minIdleNow */
   reason?: string
   owner: string
   /** RFC 3339, UTC, seconds */
@@ -527,6 +552,15 @@ export interface PoolChange {
   maxAge?: string
   /** Start no warm VMs; those that are there stay */
   paused?: boolean
+  /** Changes minIdle at certain times; `timeZone` defaults to `UTC`. Empty: none */
+  schedule?: Array<{
+    /** Minute, hour, day, month and weekday, such as `0 8 * * mon-fri` */
+    cron: string
+    /** IANA name, such as `Europe/Berlin` */
+    timeZone?: string
+    /** minIdle from then on, until another entry fires */
+    minIdle: number
+  }>
   /** Change only if the record still has this resourceVersion */
   resourceVersion?: string
 }
@@ -543,6 +577,15 @@ export interface PoolInput {
   maxAge?: string
   /** Start no warm VMs; those that are there stay */
   paused?: boolean
+  /** Changes minIdle at certain times; `timeZone` defaults to `UTC`. Empty: none */
+  schedule?: Array<{
+    /** Minute, hour, day, month and weekday, such as `0 8 * * mon-fri` */
+    cron: string
+    /** IANA name, such as `Europe/Berlin` */
+    timeZone?: string
+    /** minIdle from then on, until another entry fires */
+    minIdle: number
+  }>
 }
 
 /** Name and description. Default: those of the remote */
@@ -1327,6 +1370,20 @@ export interface Methods {
     },
   ): Promise<Status>
   /**
+   * Pause a pool and remove its warm VMs
+   *
+   * They are removed at once. Set `paused` to false to fill the pool again.
+   *
+   * `POST /api/v1/namespaces/{namespace}/pools/{pool}/drain`
+   */
+  drainPool(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      pool: string
+    },
+  ): Promise<Pool>
+  /**
    * Show a pool
    *
    * `GET /api/v1/namespaces/{namespace}/pools/{pool}`
@@ -1354,6 +1411,20 @@ export interface Methods {
     /** There are more items: pass this value */
     continue?: string
   }>
+  /**
+   * Replace the warm VMs of a pool
+   *
+   * A quarter of the pool at a time. Those that are not replaced yet are still handed out.
+   *
+   * `POST /api/v1/namespaces/{namespace}/pools/{pool}/rotate`
+   */
+  rotatePool(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      pool: string
+    },
+  ): Promise<Pool>
   /**
    * Change a pool
    *

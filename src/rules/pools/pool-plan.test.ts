@@ -48,6 +48,8 @@ const pool = (more: Partial<Pool> = {}): Pool => ({
   maxIdle: 4,
   maxAgeSeconds: 3_600,
   isPaused: false,
+  isDrained: false,
+  rotation: 0,
   template: { key: 'k', demand },
   ...more,
 })
@@ -56,6 +58,7 @@ const slot = (uid: string, more: Partial<Slot> = {}): Slot => ({
   node: 'a',
   poolUid: 'p',
   key: 'k',
+  rotation: 0,
   createdMs: nowMs - 1_000,
   isReady: true,
   isLeaving: false,
@@ -120,6 +123,7 @@ describe('slots that go', () => {
   const useless: readonly (readonly [string, Partial<Slot>, Partial<PoolNode>])[] = [
     ['that are too old', { createdMs: nowMs - 3_601_000 }, {}],
     ['of another image', { key: 'other' }, {}],
+    ['of before a rotation', { rotation: -1 }, {}],
     ['of a cordoned node', {}, { unfit: { cause: 'cordoned' } }],
   ]
   for (const [what, change, state] of useless)
@@ -131,6 +135,32 @@ describe('slots that go', () => {
       const going = slots.map((each, index) => ({ ...each, isLeaving: index < 2 }))
       assert.equal(left({ pools, slots: going, nodes }).length, 0)
     })
+
+  it('slots of before a rotation count as ready until they go, those of another image do not', () => {
+    const ready = (change: Partial<Slot>) =>
+      plan({
+        pools: [pool({ minIdle: 8, maxIdle: 8 })],
+        slots: ['1', '2', '3'].map((uid) => slot(uid, change)),
+      }).statuses.get('p')?.ready
+    assert.equal(ready({ rotation: -1 }), 1)
+    assert.equal(ready({ key: 'other' }), 0)
+  })
+
+  it('all slots of a pool that is drained go at once, and none starts', () => {
+    const found = plan({ pools: [pool({ isDrained: true, isPaused: true })], slots: [slot('1'), slot('2')] })
+    assert.deepEqual(
+      found.leaves.map(({ end }) => end.reason),
+      ['Drained', 'Drained'],
+    )
+    assert.deepEqual(found.starts, [])
+    assert.deepEqual(found.statuses.get('p'), { ready: 0, starting: 0, reason: 'The pool is drained' })
+  })
+
+  it('a pool is looked at again when its schedule says another number', () => {
+    const found = plan({ pools: [pool({ minIdle: 0, minIdleUntilMs: nowMs + 700 })] })
+    assert.equal(found.againMs, nowMs + 700)
+    assert.deepEqual(found.statuses.get('p'), { ready: 0, starting: 0, minIdle: 0 })
+  })
 
   it('a slot whose guest never answers goes', () => {
     assert.deepEqual(left({ slots: [slot('1', { isReady: false, createdMs: nowMs - bootMs - 1 })] }), ['1'])

@@ -1,16 +1,22 @@
 // What the pools of a namespace do next: which slots go, which are started and where, and what a pool says of itself. Load comes
 // first: a VM that waits gets the place of idle slots, and no slot starts where such a VM could run. Pure: the controller brings
 // what is there, and writes what comes out.
+import type { SlotEndReason } from '../../api/vms/pools.ts'
 import { type Allocation, type Candidate, type Demand, mayBeMacos, place } from '../placement.ts'
 import { summaryOf } from '../placement-reasons.ts'
 
 export interface Pool {
   readonly name: string
   readonly uid: string
+  /** By its schedule, if it has one. */
   readonly minIdle: number
+  /** When its schedule says something else. */
+  readonly minIdleUntilMs?: number | undefined
   readonly maxIdle: number
   readonly maxAgeSeconds: number
   readonly isPaused: boolean
+  readonly isDrained: boolean
+  readonly rotation: number
   /** What its slots are; or why there can be none now. */
   readonly template: { readonly key: string; readonly demand: Demand } | { readonly problem: string }
   /** Slots of it failed: no other is started before then. */
@@ -22,6 +28,7 @@ export interface Slot {
   readonly node: string
   readonly poolUid: string
   readonly key: string
+  readonly rotation: number
   readonly createdMs: number
   readonly isReady: boolean
   readonly isLeaving: boolean
@@ -50,15 +57,24 @@ export interface Situation {
 interface Status {
   readonly ready: number
   readonly starting: number
+  /** By its schedule. */
+  readonly minIdle?: number
   readonly reason?: string
 }
 
+interface End {
+  readonly reason: SlotEndReason
+  readonly message: string
+}
+
+const end = (reason: SlotEndReason, message: string): End => ({ reason, message })
+
 export interface Plan {
-  readonly leaves: readonly { readonly uid: string; readonly node: string; readonly message: string }[]
+  readonly leaves: readonly { readonly uid: string; readonly node: string; readonly end: End }[]
   readonly starts: readonly { readonly pool: Pool; readonly node: string; readonly allocation: Allocation }[]
   /** By the uid of the pool. */
   readonly statuses: ReadonlyMap<string, Status>
-  /** When to look again though nothing has changed: a slot is too old then, or a pool has rested. */
+  /** When to look again though nothing has changed: a slot is too old then, a pool has rested, or its schedule says another number. */
   readonly againMs: number | undefined
 }
 
@@ -69,12 +85,13 @@ export const bootMs = 20 * 60_000
 
 export function planPools(situation: Situation): Plan {
   const { pools, slots, nodes, nowMs } = situation
-  const leaving = new Map<string, string>()
+  const leaving = new Map<string, End>()
   const staying = (poolUid: string): Slot[] =>
     slots.filter((slot) => slot.poolUid === poolUid && !slot.isLeaving && !leaving.has(slot.uid))
 
   const known = new Set(pools.map(({ uid }) => uid))
-  for (const slot of slots) if (!known.has(slot.poolUid)) leaving.set(slot.uid, 'Its pool was deleted')
+  for (const slot of slots)
+    if (!known.has(slot.poolUid)) leaving.set(slot.uid, end('PoolDeleted', 'Its pool was deleted'))
   for (const pool of pools) rotate(pool)
   const wanted = giveWay(situation, leaving)
 
@@ -82,20 +99,21 @@ export function planPools(situation: Situation): Plan {
   const statuses = new Map<string, Status>()
   for (const pool of pools) statuses.set(pool.uid, fill(pool))
   const leaves = slots.flatMap(({ uid, node, isLeaving }) => {
-    const message = leaving.get(uid)
-    return message === undefined || isLeaving ? [] : [{ uid, node, message }]
+    const why = leaving.get(uid)
+    return why === undefined || isLeaving ? [] : [{ uid, node, end: why }]
   })
   return { leaves, starts, statuses, againMs: nextLook(situation) }
 
   /** What is of no use goes, a quarter of the pool at a time, so that there are always some; what is too much, at once. */
   function rotate(pool: Pool): void {
+    if (pool.isDrained) for (const { uid } of staying(pool.uid)) leaving.set(uid, end('Drained', 'The pool is drained'))
     const inWork = slots.filter(
       ({ uid, poolUid, isLeaving, isReady }) => poolUid === pool.uid && !leaving.has(uid) && (isLeaving || !isReady),
     )
     let budget = Math.max(1, Math.floor(pool.minIdle / 4)) - inWork.length
     for (const slot of staying(pool.uid).toSorted((a, b) => a.createdMs - b.createdMs)) {
       const isLate = !slot.isReady && nowMs - slot.createdMs > bootMs
-      const useless = isLate ? 'Its guest did not answer' : uselessness(pool, slot)
+      const useless = isLate ? end('NoAnswer', 'Its guest did not answer') : uselessness(pool, slot)
       if (useless === undefined || (!isLate && budget <= 0)) continue
       budget -= 1
       leaving.set(slot.uid, useless)
@@ -105,26 +123,42 @@ export function planPools(situation: Situation): Plan {
     const worth = (slot: Slot): number => (uselessness(pool, slot) === undefined ? 2 : 0) + Number(slot.isReady)
     const order = left.toSorted((a, b) => worth(a) - worth(b) || b.createdMs - a.createdMs)
     for (const { uid } of order.slice(0, Math.max(0, left.length - pool.maxIdle)))
-      leaving.set(uid, 'The pool has more than it should')
+      leaving.set(uid, end('TooMany', 'The pool has more than it should'))
   }
 
-  function uselessness({ template, maxAgeSeconds }: Pool, slot: Slot): string | undefined {
-    if (nowMs - slot.createdMs > maxAgeSeconds * 1_000) return 'It is older than the pool allows'
-    if ('problem' in template || template.key !== slot.key) return 'The image or the configuration has changed'
+  function uselessness({ template, maxAgeSeconds, rotation }: Pool, slot: Slot): End | undefined {
+    if (nowMs - slot.createdMs > maxAgeSeconds * 1_000) return end('TooOld', 'It is older than the pool allows')
+    if ('problem' in template || template.key !== slot.key)
+      return end('Changed', 'The image or the configuration has changed')
+    if (slot.rotation < rotation) return end('Rotated', 'The pool is rotated')
     const node = nodes.find(({ name }) => name === slot.node)
-    return node?.unfit?.cause === 'cordoned' ? `Node ${slot.node} is cordoned` : undefined
+    return node?.unfit?.cause === 'cordoned' ? end('Cordoned', `Node ${slot.node} is cordoned`) : undefined
+  }
+
+  /** Of those that are to be replaced, too, most can still be handed out. */
+  function canBeTaken({ template, uid }: Pool, slot: Slot): boolean {
+    if (slot.poolUid !== uid || !slot.isReady || 'problem' in template || template.key !== slot.key) return false
+    const node = nodes.find(({ name }) => name === slot.node)
+    return node !== undefined && node.unfit === undefined
   }
 
   function fill(pool: Pool): Status {
     const usable = staying(pool.uid).filter((slot) => isUsable(pool, slot))
-    const ready = usable.filter(({ isReady }) => isReady).length
-    let starting = usable.length - ready
+    const ready = staying(pool.uid).filter((slot) => canBeTaken(pool, slot)).length
+    let starting = usable.filter(({ isReady }) => !isReady).length
     const missing = Math.min(pool.minIdle - usable.length, pool.maxIdle - staying(pool.uid).filter(isThere).length)
     const reason = missing <= 0 ? undefined : start()
-    return { ready, starting, ...(reason !== undefined && { reason }) }
+    const { minIdle, minIdleUntilMs } = pool
+    return {
+      ready,
+      starting,
+      ...(minIdleUntilMs !== undefined && { minIdle }),
+      ...(reason !== undefined && { reason }),
+    }
 
     function start(): string | undefined {
       const { template, rest } = pool
+      if (pool.isDrained) return 'The pool is drained'
       if (pool.isPaused) return 'The pool is paused'
       if ('problem' in template) return template.problem
       if (rest && nowMs < rest.untilMs) return `The last slot failed; the next follows soon. ${rest.problem}`
@@ -167,7 +201,7 @@ export function planPools(situation: Situation): Plan {
 }
 
 /** Idle slots make room for VMs that wait. Returns nodes that such a VM wants: nothing else is to come there. */
-function giveWay({ slots, nodes, waiting }: Situation, leaving: Map<string, string>): ReadonlySet<string> {
+function giveWay({ slots, nodes, waiting }: Situation, leaving: Map<string, End>): ReadonlySet<string> {
   const wanted = new Set<string>()
   /** What goes, and for whom there is room then already. */
   const promised = new Map<string, Freed>()
@@ -189,7 +223,7 @@ function giveWay({ slots, nodes, waiting }: Situation, leaving: Map<string, stri
     }
     if (!best) continue
     wanted.add(best.node)
-    for (const { uid } of best.victims) leaving.set(uid, 'A VM needs its place')
+    for (const { uid } of best.victims) leaving.set(uid, end('Evicted', 'A VM needs its place'))
     const before = promised.get(best.node) ?? nothing
     const { cpu, memoryMiB, gpus, os } = best.allocation
     promised.set(best.node, {
@@ -231,6 +265,7 @@ function nextLook({ pools, slots, nowMs }: Situation): number | undefined {
       isLeaving ? [] : [createdMs + Math.min(ages.get(poolUid) ?? Infinity, isReady ? Infinity : bootMs)],
     ),
     ...pools.flatMap(({ rest }) => (rest ? [rest.untilMs] : [])),
+    ...pools.flatMap(({ minIdleUntilMs }) => minIdleUntilMs ?? []),
   ].filter((atMs) => atMs > nowMs && atMs < Infinity)
   return times.length === 0 ? undefined : Math.min(...times)
 }

@@ -93,7 +93,7 @@ function tellSlots(
 }
 
 const deletedSlot = (node: NodeRecord, uid: string, each: NodeAllocation, revision: string): DesiredVm =>
-  desiredSlot(node, uid, { ...each, slot: { ...goneSlot, leaving: { kind: 'unwanted', message: '' } } }, revision)
+  desiredSlot(node, uid, { ...each, slot: { ...goneSlot, leaving: { reason: 'PoolDeleted', message: '' } } }, revision)
 
 /** What an agent hears of a slot that is in no record any more. */
 const goneSlot: NodeSlot = {

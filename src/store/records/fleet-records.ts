@@ -5,6 +5,7 @@ import type { Architecture } from '../../api/architecture.ts'
 import type { Image } from '../../api/images/images.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
+import type { Pool, SlotEndReason } from '../../api/vms/pools.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
 
@@ -170,11 +171,12 @@ export interface NodeSlot extends Pick<VmRecord, 'imageContent' | 'imageRecipe'>
   readonly readyAt?: string
   /** Why it is to go. It has what it has of the node until its agent says that nothing is left. */
   readonly leaving?: SlotEnd
+  /** That of the pool when it was made. */
+  readonly rotation?: number
 }
 
 export interface SlotEnd {
-  /** failed: by itself, which is a reason to wait before the next. */
-  readonly kind: 'failed' | 'unwanted'
+  readonly reason: SlotEndReason
   readonly message: string
 }
 
@@ -192,6 +194,13 @@ export interface PoolRecord {
   readonly maxIdle: number
   readonly maxAgeSeconds: number
   readonly isPaused: boolean
+  /** It is paused, and has no slots, until it is resumed. */
+  readonly isDrained?: true
+  /** Counts requests to replace all slots: those of an earlier rotation go. */
+  readonly rotation?: number
+  readonly schedule?: Pool['schedule']
+  /** Slots that went without having been handed out. */
+  readonly removed?: Readonly<Pool['removed']>
   /** Deployments that took a slot of it, and those that would have. */
   readonly hits: number
   readonly misses: number
@@ -202,6 +211,8 @@ export interface PoolRecord {
 interface PoolStatus {
   readonly ready: number
   readonly starting: number
+  /** What its schedule says. */
+  readonly minIdle?: number
   /** Why it has fewer than it should. */
   readonly reason?: string
 }

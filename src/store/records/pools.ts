@@ -56,9 +56,9 @@ function reported(slot: NodeSlot, report: VmReport, now: string): NodeSlot {
 }
 
 function endOf({ power, problem, portsTaken, generation }: VmReport): SlotEnd | undefined {
-  if (portsTaken?.length) return { kind: 'failed', message: `Port ${portsTaken.join(', ')} is in use on its node` }
-  if (problem !== undefined) return { kind: 'failed', message: problem }
+  if (portsTaken?.length) return { reason: 'PortInUse', message: `Port ${portsTaken.join(', ')} is in use on its node` }
+  if (problem !== undefined) return { reason: 'StartFailed', message: problem }
   // It was up, and is not any more.
   const isDown = generation > 0 && (power === 'stopped' || power === 'failed' || power === 'suspended')
-  return isDown ? { kind: 'failed', message: 'Its guest ended' } : undefined
+  return isDown ? { reason: 'GuestEnded', message: 'Its guest ended' } : undefined
 }

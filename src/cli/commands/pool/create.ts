@@ -22,6 +22,10 @@ export const command = defineCommand({
       line: 'svc3 pool create ios --config ios-build --min-idle 2 --max-idle 4',
       does: 'Keep two VMs ready for builds',
     },
+    {
+      line: 'svc3 pool create ios --config ios-build --schedule "0 7 * * mon-fri Europe/Berlin=4" --schedule "0 19 * * * Europe/Berlin=0"',
+      does: 'Keep four ready on working days, none at night',
+    },
   ],
   async run(context, { args: { name }, options }) {
     if (!isVmConfigName(name))

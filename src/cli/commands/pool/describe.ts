@@ -12,11 +12,23 @@ const fields: readonly Field<Pool>[] = [
   { label: 'Starting', value: (pool) => pool.starting },
   { label: 'Reason', value: (pool) => pool.reason },
   { label: 'Minimum idle', value: (pool) => pool.minIdle },
+  {
+    label: 'Schedule',
+    value: ({ schedule }) => schedule.map(({ cron, timeZone, minIdle }) => `${cron} ${timeZone}=${minIdle}`).join(', '),
+  },
+  { label: 'Minimum idle now', value: (pool) => (pool.schedule.length > 0 ? pool.minIdleNow : undefined) },
   { label: 'Maximum idle', value: (pool) => pool.maxIdle },
   { label: 'Maximum age', value: (pool) => pool.maxAge },
   { label: 'Paused', value: (pool) => (pool.paused ? 'yes' : 'no') },
   { label: 'Hits', value: (pool) => pool.hits },
   { label: 'Misses', value: (pool) => pool.misses },
+  {
+    label: 'Removed',
+    value: ({ removed }) =>
+      Object.entries(removed)
+        .map(([reason, count]) => `${reason} ${count}`)
+        .join(', '),
+  },
   { label: 'Owner', value: (pool) => pool.owner },
   { label: 'Created', value: (pool) => ({ time: pool.createdAt }) },
 ]

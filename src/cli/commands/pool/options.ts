@@ -1,4 +1,5 @@
 // The settings of a pool on the command line, the same to create and to change one.
+import type { PoolInput } from '../../../api/vms/pools.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { UsageError } from '../../line/usage.ts'
 
@@ -6,23 +7,46 @@ export const poolOptions = {
   'min-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Warm VMs to keep ready' },
   'max-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Remove warm VMs above this number' },
   'max-age': { type: 'string', value: 'DURATION', description: 'Replace warm VMs after this time, such as 12h' },
+  schedule: {
+    type: 'string',
+    value: 'CRON[ ZONE]=N',
+    repeatable: true,
+    description: 'Keep N ready from then on, such as "0 7 * * mon-fri Europe/Berlin=4" (zone: UTC)',
+  },
 } as const
 
 interface Given {
   readonly 'min-idle'?: number | undefined
   readonly 'max-idle'?: number | undefined
   readonly 'max-age'?: string | undefined
+  readonly schedule: readonly string[]
 }
 
-export function settingsOf(options: Given): { minIdle?: number; maxIdle?: number; maxAge?: string } {
+export function settingsOf(options: Given): Pick<PoolInput, 'minIdle' | 'maxIdle' | 'maxAge' | 'schedule'> {
   const { 'min-idle': minIdle, 'max-idle': maxIdle, 'max-age': maxAge } = options
   if (minIdle !== undefined && maxIdle !== undefined && minIdle > maxIdle)
     throw new UsageError(`--min-idle ${minIdle} is more than --max-idle ${maxIdle}`, 'Raise --max-idle')
   if (maxAge !== undefined && !parseDuration(maxAge))
     throw new UsageError(`Invalid --max-age "${maxAge}"`, 'Specify a duration, for example 12h or 30m')
+  const schedule = options.schedule.map(entryOf)
   return {
     ...(minIdle !== undefined && { minIdle }),
     ...(maxIdle !== undefined && { maxIdle }),
     ...(maxAge !== undefined && { maxAge }),
+    ...(schedule.length > 0 && { schedule }),
   }
+}
+
+/** The service knows expressions and zones. */
+function entryOf(text: string): NonNullable<PoolInput['schedule']>[number] {
+  const at = text.lastIndexOf('=')
+  const words = text.slice(0, Math.max(0, at)).trim().split(/\s+/)
+  const count = text.slice(at + 1).trim()
+  if (at < 0 || !/^\d{1,4}$/.test(count) || words.length < 5 || words.length > 6)
+    throw new UsageError(
+      `Invalid --schedule "${text}"`,
+      'Specify minute, hour, day, month, weekday, a time zone and a number: "0 7 * * mon-fri Europe/Berlin=4"',
+    )
+  const [timeZone] = words.slice(5)
+  return { cron: words.slice(0, 5).join(' '), ...(timeZone !== undefined && { timeZone }), minIdle: Number(count) }
 }

@@ -2,26 +2,27 @@
 import { randomUUID } from 'node:crypto'
 import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/pools.ts'
-import type { Pool, PoolChange } from '../../../api/vms/pools.ts'
+import type { Pool, PoolChange, PoolInput } from '../../../api/vms/pools.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseTtl } from '../../../rules/durations.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { isVmConfigName } from '../../../rules/names.ts'
-import { mayDelete } from '../../../rules/ownership.ts'
+import { scheduleProblems } from '../../../rules/pools/schedule.ts'
 import { neverWarm } from '../../../rules/pools/warm-match.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { PoolRecord } from '../../../store/records/fleet-records.ts'
 import { type Entry, isFault } from '../../../store/store.ts'
 import { createInside } from '../../gate/namespace.ts'
+import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { configFor } from '../../vms/deployment.ts'
 
 const kind = 'pools'
 const hint = 'Correct the fields in details.causes'
-const changeable = 'Set config, minIdle, maxIdle, maxAge or paused'
+const changeable = 'Set config, minIdle, maxIdle, maxAge, schedule or paused'
 const defaults = { minIdle: 1, maxAge: '12h' } as const
 
 interface PoolServices {
@@ -37,13 +38,24 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     return entry
   }
 
-  function mustOwn(principal: Principal, { name, namespace, owner }: PoolRecord): void {
-    if (mayDelete(roles.roleOf(principal, namespace), displayName(principal), owner)) return
-    throw new ApiError('Forbidden', `Forbidden: pool ${name} belongs to ${owner}`, {
-      kind,
-      name,
-      hint: `Ask ${owner} or an administrator`,
-    })
+  /** Of those that may change it. */
+  function own(principal: Principal, namespace: string, name: string): Entry<PoolRecord> {
+    const entry = existing(namespace, name)
+    mustOwn(principal, roles.roleOf(principal, namespace), { ...entry.value, kind, noun: 'pool' })
+    return entry
+  }
+
+  async function changeOwn(
+    principal: Principal,
+    { namespace, pool: name }: { readonly namespace: string; readonly pool: string },
+    next: (record: PoolRecord) => PoolRecord,
+  ): Promise<Pool> {
+    const { key, value } = own(principal, namespace, name)
+    const changed = await collections.pools.change(key, (record) =>
+      record?.uid === value.uid ? next(record) : undefined,
+    )
+    if (changed?.value.uid !== value.uid) throw notFound(kind, name, { namespace })
+    return shown(changed)
   }
 
   /** Refuses a configuration whose VMs no deployment could take. */
@@ -64,7 +76,8 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     async createPool({ params: { namespace }, body, principal, now, requestKey }) {
       const { name, config } = body
       const minIdle = body.minIdle ?? Math.min(defaults.minIdle, body.maxIdle ?? defaults.minIdle)
-      const maxIdle = body.maxIdle ?? minIdle
+      const schedule = scheduleOf(body.schedule)
+      const maxIdle = body.maxIdle ?? Math.max(minIdle, ...schedule.map((entry) => entry.minIdle))
       const maxAge = body.maxAge ?? defaults.maxAge
       const causes = [
         ...(isVmConfigName(name)
@@ -75,7 +88,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
                 `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
               ),
             ]),
-        ...settingProblems({ minIdle, maxIdle, maxAge }),
+        ...settingProblems({ minIdle, maxIdle, maxAge, schedule }),
         ...configProblems(namespace, config),
       ]
       if (causes.length > 0) throw invalid(kind, causes, hint)
@@ -91,6 +104,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         maxIdle,
         maxAgeSeconds: parseTtl(maxAge) ?? 0,
         isPaused: body.paused ?? false,
+        ...(schedule.length > 0 && { schedule }),
         hits: 0,
         misses: 0,
         status: { ready: 0, starting: 0 },
@@ -108,54 +122,66 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
       }
     },
 
-    async updatePool({ params: { namespace, pool: name }, body, principal }) {
+    async updatePool({ params, body, principal }) {
+      const { namespace, pool: name } = params
       const { resourceVersion: _, ...change } = body
       if (Object.keys(change).length === 0)
         throw new ApiError('BadRequest', 'Specify at least one field to change', { kind, name, hint: changeable })
-      const { key, value } = existing(namespace, name)
-      mustOwn(principal, value)
+      own(principal, namespace, name)
       const problems = body.config === undefined ? [] : configProblems(namespace, body.config)
-      const changed = await collections.pools.change(key, (record) => {
-        if (record?.uid !== value.uid) return undefined
+      return changeOwn(principal, params, (record) => {
         const next = changedPool(record, body)
         const { maxAge = defaults.maxAge } = body
         const causes = [...settingProblems({ ...next, maxAge }), ...problems]
         if (causes.length > 0) throw invalid(kind, causes, hint)
         return next
       })
-      if (changed?.value.uid !== value.uid) throw notFound(kind, name, { namespace })
-      return shown(changed)
     },
 
+    rotatePool: ({ params, principal }) =>
+      changeOwn(principal, params, (record) => ({ ...record, rotation: (record.rotation ?? 0) + 1 })),
+
+    drainPool: ({ params, principal }) =>
+      changeOwn(principal, params, (record) => ({ ...record, isPaused: true, isDrained: true })),
+
     async deletePool({ params: { namespace, pool: name }, principal }) {
-      const entry = existing(namespace, name)
-      mustOwn(principal, entry.value)
+      const entry = own(principal, namespace, name)
       await collections.pools.change(entry.key, (record) => (record?.uid === entry.value.uid ? null : undefined))
       return success(`Pool ${name} deleted from ${namespace}`, { kind, name })
     },
   }
 }
 
-const changedPool = (record: PoolRecord, { config, minIdle, maxIdle, maxAge, paused }: PoolChange): PoolRecord => ({
-  ...record,
-  ...(config !== undefined && { config }),
-  ...(minIdle !== undefined && { minIdle }),
-  ...(maxIdle !== undefined && { maxIdle }),
-  ...(maxAge !== undefined && { maxAgeSeconds: parseTtl(maxAge) ?? record.maxAgeSeconds }),
-  ...(paused !== undefined && { isPaused: paused }),
-})
+function changedPool({ isDrained, ...record }: PoolRecord, change: PoolChange): PoolRecord {
+  const { config, minIdle, maxIdle, maxAge, paused, schedule } = change
+  return {
+    ...record,
+    ...(isDrained && paused !== false && { isDrained }),
+    ...(config !== undefined && { config }),
+    ...(minIdle !== undefined && { minIdle }),
+    ...(maxIdle !== undefined && { maxIdle }),
+    ...(maxAge !== undefined && { maxAgeSeconds: parseTtl(maxAge) ?? record.maxAgeSeconds }),
+    ...(paused !== undefined && { isPaused: paused }),
+    ...(schedule && { schedule: scheduleOf(schedule) }),
+  }
+}
+
+const scheduleOf = (schedule: PoolInput['schedule'] = []): Pool['schedule'] =>
+  schedule.map(({ timeZone = 'UTC', ...entry }) => ({ ...entry, timeZone }))
 
 interface Settings {
   readonly minIdle: number
   readonly maxIdle: number
   readonly maxAge: string
+  readonly schedule?: Pool['schedule']
 }
 
-const settingProblems = ({ minIdle, maxIdle, maxAge }: Settings): Cause[] => [
+const settingProblems = ({ minIdle, maxIdle, maxAge, schedule = [] }: Settings): Cause[] => [
   ...(minIdle > maxIdle ? [cause('minIdle', `minIdle is ${minIdle}, but maxIdle is ${maxIdle}`)] : []),
   ...((parseTtl(maxAge) ?? 0) < shortestAgeSeconds
     ? [cause('maxAge', `maxAge "${maxAge}" is not a duration of at least a minute; use 12h, for example`)]
     : []),
+  ...scheduleProblems(schedule, maxIdle).map(({ field, message }) => cause(field, message)),
 ]
 
 const shortestAgeSeconds = 60
@@ -164,6 +190,7 @@ const cause = (field: string, message: string): Cause => ({ field, reason: 'Fiel
 
 function shown({ value, rev }: Entry<PoolRecord>): Pool {
   const { name, namespace, config, minIdle, maxIdle, maxAgeSeconds, isPaused, hits, misses, status } = value
+  const { schedule = [], removed = {} } = value
   return {
     name,
     namespace,
@@ -171,11 +198,14 @@ function shown({ value, rev }: Entry<PoolRecord>): Pool {
     minIdle,
     maxIdle,
     maxAge: ageText(maxAgeSeconds),
+    schedule: [...schedule],
+    minIdleNow: schedule.length === 0 ? minIdle : (status.minIdle ?? minIdle),
     paused: isPaused,
     ready: status.ready,
     starting: status.starting,
     hits,
     misses,
+    removed: { ...removed },
     ...(status.reason !== undefined && { reason: status.reason }),
     owner: value.owner,
     createdAt: value.createdAt,

@@ -1,16 +1,16 @@
 // Handlers of VM configurations: named sets of deployment values, validated when they are created.
-import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig } from '../../../api/vms/vm-configs.ts'
 import { machineOf } from '../../../api/vms/vm-shape.ts'
 import { displayName } from '../../../auth/principal.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
-import { mayDelete } from '../../../rules/ownership.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../../../store/store.ts'
 import { createInside } from '../../gate/namespace.ts'
+import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { findImage } from '../../vms/deployment.ts'
@@ -65,13 +65,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
 
     async deleteVmConfig({ params: { namespace, vmconfig: name }, principal }) {
       const entry = existing(namespace, name)
-      const { owner } = entry.value
-      if (!mayDelete(roles.roleOf(principal, namespace), displayName(principal), owner))
-        throw new ApiError('Forbidden', `Forbidden: VM configuration ${name} belongs to ${owner}`, {
-          kind,
-          name,
-          hint: `Ask ${owner} or an administrator`,
-        })
+      mustOwn(principal, roles.roleOf(principal, namespace), { ...entry.value, kind, noun: 'VM configuration' })
       await collections.vmConfigs.delete(entry).catch(ignoreLost)
       return success(`VM configuration ${name} deleted from ${namespace}`, { kind, name })
     },

@@ -1,17 +1,17 @@
 // Handlers of VMs: write the desired state, then wait until the record has reached it. Agents do the work.
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
-import { displayName, type Principal } from '../../../auth/principal.ts'
+import { displayName } from '../../../auth/principal.ts'
 import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseTtl } from '../../../rules/durations.ts'
-import { mayDelete } from '../../../rules/ownership.ts'
 import { type Candidate, demandOf } from '../../../rules/placement.ts'
 import { shownVerdicts, verdictsOn } from '../../../rules/placement-reasons.ts'
 import { powerAfter, type VmAction } from '../../../rules/vm-actions.ts'
 import type { VmCapture, VmDesired, VmRecord } from '../../../store/records/fleet-records.ts'
 import { changeVm, forgetVm, isDeleted, removeVm, withDesired } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
+import { mustOwn } from '../../gate/ownership.ts'
 import { Answer } from '../../http/answer.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { listing } from '../../lists/listing.ts'
@@ -168,7 +168,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     async deleteVm({ params: { namespace, vm }, query, principal }) {
       const entry = existing(namespace, vm)
       const isAdmin = roles.roleOf(principal, namespace) === 'admin'
-      mustOwn(principal, isAdmin, entry.value)
+      mustOwn(principal, isAdmin ? 'admin' : 'dev', { ...entry.value, kind, noun: 'VM' })
       if (query?.force === true && !isAdmin) throw forceIsForAdmins(vm)
       await gone(entry, query?.force === true)
       return success(`VM ${vm} deleted from ${namespace}`, { kind, name: vm })
@@ -240,7 +240,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       if (seconds === undefined) throw badTtl(ttl)
       const { key, value } = existing(namespace, vm)
       // An earlier end is an end.
-      mustOwn(principal, roles.roleOf(principal, namespace) === 'admin', value)
+      mustOwn(principal, roles.roleOf(principal, namespace), { ...value, kind, noun: 'VM' })
       const changed = await changeVm(collections, key, value.uid, (record) => {
         const { expiresAt: _, ...rest } = record
         return seconds === 0 ? rest : { ...rest, expiresAt: timestamp(new Date(now.getTime() + seconds * 1_000)) }
@@ -266,15 +266,6 @@ const waitsForCaptures = (vm: VmRecord, destinations: readonly string[]): ApiErr
     name: vm.name,
     hint: `Follow it with svc3 image list -n ${vm.namespace} or svc3 vm get-push-status -n ${vm.namespace}. An administrator can abandon the save: ${forceLine(vm)}`,
   })
-
-function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {
-  if (mayDelete(isAdmin ? 'admin' : 'dev', displayName(principal), owner)) return
-  throw new ApiError('Forbidden', `Forbidden: VM ${name} belongs to ${owner}`, {
-    kind,
-    name,
-    hint: `Ask ${owner} or an administrator`,
-  })
-}
 
 const forceIsForAdmins = (name: string): ApiError =>
   new ApiError('Forbidden', 'Forbidden: only administrators can use --force', {

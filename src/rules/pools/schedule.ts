@@ -1,0 +1,51 @@
+// The schedule of a pool: the entry that fired last says how many warm VMs to keep, until another one fires. Pure, so every
+// server and every leader says the same, and nothing is lost with one that was away when an entry fired.
+import { isTimeZone, lastFiring, nextFiring, parseCron } from './cron.ts'
+
+interface ScheduleEntry {
+  readonly cron: string
+  readonly timeZone: string
+  readonly minIdle: number
+}
+
+interface Problem {
+  readonly field: string
+  readonly message: string
+}
+
+export function scheduleProblems(schedule: readonly ScheduleEntry[], maxIdle: number): Problem[] {
+  return schedule.flatMap(({ cron, timeZone, minIdle }, index) => {
+    const parsed = parseCron(cron)
+    const at = `schedule[${index}]`
+    return [
+      ...('problem' in parsed
+        ? [{ field: `${at}.cron`, message: `cron "${cron}" is not valid: ${parsed.problem}` }]
+        : []),
+      ...(isTimeZone(timeZone)
+        ? []
+        : [{ field: `${at}.timeZone`, message: `Unknown time zone "${timeZone}"; use a name such as Europe/Berlin` }]),
+      ...(minIdle > maxIdle
+        ? [{ field: `${at}.minIdle`, message: `minIdle of "${cron}" is ${minIdle}, but maxIdle is ${maxIdle}` }]
+        : []),
+    ]
+  })
+}
+
+/** What it says now, and until when; undefined where there is no schedule. Of entries that fire together, the last one counts. */
+export function scheduledIdle(
+  schedule: readonly ScheduleEntry[],
+  nowMs: number,
+): { readonly minIdle: number; readonly untilMs: number } | undefined {
+  const entries = schedule.flatMap((entry) => {
+    const cron = parseCron(entry.cron)
+    return 'problem' in cron ? [] : [{ ...entry, cron }]
+  })
+  let latest: { readonly minIdle: number; readonly firedMs: number } | undefined
+  for (const { cron, timeZone, minIdle } of entries) {
+    const firedMs = lastFiring(cron, timeZone, nowMs)
+    if (!latest || firedMs >= latest.firedMs) latest = { minIdle, firedMs }
+  }
+  if (!latest) return undefined
+  const untilMs = Math.min(...entries.map(({ cron, timeZone }) => nextFiring(cron, timeZone, nowMs)))
+  return { minIdle: latest.minIdle, untilMs }
+}
