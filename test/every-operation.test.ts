@@ -326,6 +326,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   finishCapture: withCapture,
   createVmConfig: withImage('arm64'),
   getVmConfig: withConfig,
+  updateVmConfig: withConfig,
   deleteVmConfig: withConfig,
   createPool: withConfig,
   getPool: withPool,

@@ -75,6 +75,7 @@ const usages: Partial<Record<OperationId, string>> = {
   createJoinToken: 'node join-token [--duration {duration}] [--reusable if reusable]',
   listVmConfigs: 'vm-config list -o wide',
   createVmConfig: `vm-config create {name} ${shape}`,
+  updateVmConfig: `vm-config update {vmconfig} ${shape}`,
   deleteVmConfig: 'vm-config delete {vmconfig}',
   listRegistryCredentials: 'regcred list',
   addRegistryCredential: `regcred add {server} [-u {username}] [--allow-insecure if allowInsecure] [--replace if replace] ${passwordFile}`,

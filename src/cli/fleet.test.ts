@@ -381,7 +381,29 @@ describe('vm-config', () => {
     assert.deepEqual(asked[0]?.body, { ...wanted, vncConsole: false })
   })
 
+  it('vm-config update keeps what is not named, resets what is asked, and writes only over what it read', async () => {
+    const tagged = { ...config, tag: 'ios', tagRequired: true, memory: 8, vncConsole: false }
+    serve(service, { 'GET vmconfigs/ios-build': answers(tagged), 'PUT vmconfigs/ios-build': answers(config) })
+    const { stdout, stderr } = await svc3(
+      'vm-config update ios-build -i sequoia -c 6 --reset tag,tag-required --reset disable-vnc',
+    )
+    assert.equal(stdout, 'VM configuration ios-build changed in svc-default.\n', stderr)
+    assert.deepEqual(asked.at(-1)?.body, {
+      ...machineDefaults,
+      image: 'sequoia',
+      cpu: 6,
+      memory: 8,
+      scheduler: 'default',
+      displayWidth: 1920,
+      displayHeight: 1080,
+      displayDPI: 96,
+      resourceVersion: '40',
+    })
+  })
+
   const slips = {
+    'vm-config update ios-build': /Nothing to change/,
+    'vm-config update ios-build --reset colour': /Invalid --reset "colour"/,
     'vm-config create ios-build': /Specify --image IMAGE/,
     'vm-config create Ios -i x': /Invalid name "Ios"/,
     [`vm-config create ${'a'.repeat(51)} -i x`]: /Invalid name/,

@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
-import { Architecture, ResourceVersion, Timestamp } from '../records.ts'
+import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 import { machineDefaults, machineFields, vmShapeFields } from './vm-shape.ts'
 
 const { iso, ...machine } = machineFields
@@ -34,16 +34,17 @@ export const VmConfig = t.Object(
 )
 export type VmConfig = t.Static<typeof VmConfig>
 
-export const VmConfigInput = t.Object(
-  {
-    name: t.String({ maxLength: 256 }),
-    image: t.String({ maxLength: 512 }),
-    type: t.Optional(t.String({ maxLength: 16, description: 'Default: the type of the image' })),
-    ...vmShapeFields,
-  },
-  { title: 'VmConfigInput' },
-)
+const values = {
+  image: t.String({ maxLength: 512 }),
+  type: t.Optional(t.String({ maxLength: 16, description: 'Default: the type of the image' })),
+  ...vmShapeFields,
+}
+
+export const VmConfigInput = t.Object({ name: t.String({ maxLength: 256 }), ...values }, { title: 'VmConfigInput' })
 export type VmConfigInput = t.Static<typeof VmConfigInput>
+
+export const VmConfigUpdate = t.Object({ ...values, resourceVersion: ExpectedVersion }, { title: 'VmConfigUpdate' })
+export type VmConfigUpdate = t.Static<typeof VmConfigUpdate>
 
 const noun = 'vm-configs'
 const path = `${inNamespace}/vmconfigs` as const
@@ -109,6 +110,24 @@ export const createVmConfig = operation({
     body: { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 },
     response: example,
   },
+})
+
+export const updateVmConfig = operation({
+  id: 'updateVmConfig',
+  noun,
+  method: 'PUT',
+  path: `${path}/{vmconfig}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Replace the values of a VM configuration',
+  description: 'Omitted fields get their defaults. VMs deployed from it stay as they are.',
+  involves: 'params.vmconfig',
+  past: 'changed VM configuration {name}',
+  isIdempotent: true,
+  body: VmConfigUpdate,
+  response: VmConfig,
+  refuses: ['NotFound', 'Invalid', 'Conflict', 'Forbidden'],
+  example: { params, body: { image: 'sonoma', cpu: 4, memory: 8 }, response: example },
 })
 
 export const deleteVmConfig = operation({

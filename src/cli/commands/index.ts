@@ -53,6 +53,7 @@ export const commands: CommandTable = {
       list: { summary: 'List VM configurations', load: () => import('./vm-config/list.ts') },
       show: { summary: 'Show everything about a VM configuration', load: () => import('./vm-config/show.ts') },
       create: { summary: 'Create a VM configuration', load: () => import('./vm-config/create.ts') },
+      update: { summary: 'Change a VM configuration', load: () => import('./vm-config/update.ts') },
       delete: { summary: 'Delete VM configurations', load: () => import('./vm-config/delete.ts') },
     },
   },

@@ -996,6 +996,46 @@ export interface VmConfigInput {
   displayDpi?: number
 }
 
+export interface VmConfigUpdate {
+  image: string
+  /** Default: the type of the image */
+  type?: string
+  /** Number of CPU cores. Default: 3 */
+  cpu?: number
+  /** Memory in GiB, one decimal. 0: in proportion to the cores */
+  memory?: number
+  /** Run only on this node */
+  node?: string
+  /** Prefer nodes with this tag */
+  tag?: string
+  /** Use only nodes with the tag */
+  tagRequired?: boolean
+  /** `default` balances, `most-allocated` fills nodes one by one */
+  scheduler?: string
+  /** Screen over VNC. Default: true */
+  vncConsole?: boolean
+  /** Intel: fast network devices. Default: true */
+  netBoost?: boolean
+  /** Intel: legacy disk devices */
+  legacyIO?: boolean
+  /** Intel: GPU of the node, without VNC; always on for arm64 */
+  gpuPassthrough?: boolean
+  /** Intel: ISO to attach */
+  iso?: string
+  /** Intel: serial number. `random`: a new one, also on Macs */
+  systemSerial?: string
+  /** Default: 1920 */
+  displayWidth?: number
+  /** Default: 1080 */
+  displayHeight?: number
+  /** Default: 96 */
+  displayDPI?: number
+  /** Same as displayDPI */
+  displayDpi?: number
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
 export interface VmDeployment {
   /** An image, or for arm64 an OCI reference */
   image?: string
@@ -1341,6 +1381,21 @@ export interface Methods {
     /** There are more items: pass this value */
     continue?: string
   }>
+  /**
+   * Replace the values of a VM configuration
+   *
+   * Omitted fields get their defaults. VMs deployed from it stay as they are.
+   *
+   * `PUT /api/v1/namespaces/{namespace}/vmconfigs/{vmconfig}`
+   */
+  updateVmConfig(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vmconfig: string
+      body: VmConfigUpdate
+    },
+  ): Promise<VmConfig>
   /**
    * Create a pool of warm VMs
    *

@@ -14,6 +14,10 @@ before(async () => {
   scheduler = startScheduler(service)
   await addImage(service, 'intel', 'amd64')
   await startNode(service, {})
+  const config = { image: 'intel', name: 'ios' }
+  assert.equal((await service.call('POST', `${space}/vmconfigs`, { body: config })).status, 201)
+  const pool = { config: 'ios', name: 'warm', minIdle: 0, maxIdle: 1 }
+  assert.equal((await service.call('POST', `${space}/pools`, { body: pool })).status, 201)
   const vm = { image: 'intel', name: 'demo' }
   assert.equal((await service.call('POST', `${space}/vms`, { body: vm })).status, 201)
 })
@@ -23,7 +27,9 @@ after(async () => {
 })
 
 describe('a change with a resourceVersion that is not current', () => {
-  const changes: readonly (readonly [string, object])[] = [
+  const changes: readonly (readonly [string, object, method?: string])[] = [
+    ['vmconfigs/ios', { image: 'intel', cpu: 4 }, 'PUT'],
+    ['pools/warm', { paused: true }, 'PUT'],
     ['nodes/node-1/tag', { tag: 'x' }],
     ['nodes/node-1/untag', { tag: 'x' }],
     ['nodes/node-1/namespace', { namespace: 'svc-default' }],
@@ -39,15 +45,17 @@ describe('a change with a resourceVersion that is not current', () => {
     ['vms/demo/push', { imageReference: 'ghcr.io/a/b:c' }],
     ['rolebindings/svc-dev/subjects/add', { users: ['ana@example.com'] }],
   ]
-  for (const [path, body] of changes)
+  for (const [path, body, method = 'POST'] of changes)
     it(`a change with a resourceVersion that is not current is refused: ${path}`, async () => {
-      const answer = await service.call('POST', `${space}/${path}`, { body: { ...body, resourceVersion: '1' } })
+      const answer = await service.call(method, `${space}/${path}`, { body: { ...body, resourceVersion: '1' } })
       assert.deepEqual([answer.status, answer.body.reason], [409, 'Conflict'], answer.text)
     })
 
   it('a change with a resourceVersion that is not current: changed nothing', async () => {
     const { body: vm } = await service.call('GET', `${space}/vms/demo`)
     assert.deepEqual([vm.powerState, vm.operation, vm.expiresAt], ['running', undefined, undefined])
+    assert.equal((await service.call('GET', `${space}/vmconfigs/ios`)).body.cpu, 3)
+    assert.equal((await service.call('GET', `${space}/pools/warm`)).body.paused, false)
     assert.equal((await service.call('GET', `${space}/images/saved`)).status, 404)
     assert.deepEqual((await service.call('GET', subjects)).body.items, [])
   })

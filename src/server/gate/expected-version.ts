@@ -18,6 +18,11 @@ type Find = (services: VersionServices, params: Params) => Entry<unknown> | unde
 /** Last name in a path → its kind, and where its records are. */
 const records: Readonly<Record<string, readonly [string, Find]>> = {
   vm: ['vms', ({ collections }, { namespace = '', vm = '' }) => collections.vms.get(namespace, vm)],
+  vmconfig: [
+    'vmconfigs',
+    ({ collections }, { namespace = '', vmconfig = '' }) => collections.vmConfigs.get(namespace, vmconfig),
+  ],
+  pool: ['pools', ({ collections }, { namespace = '', pool = '' }) => collections.pools.get(namespace, pool)],
   image: ['images', ({ collections }, { image = '' }) => collections.images.get('', image)],
   iso: ['isos', ({ collections }, { iso = '' }) => collections.isos.get('', iso)],
   name: [
@@ -42,7 +47,9 @@ export function versionGuard(operation: Operation, services: VersionServices): G
   const param = paramNames(operation.path).at(-1) ?? ''
   const record = records[param]
   const { properties = {} } = (operation.body ?? {}) as { properties?: object }
-  if (!record || !('resourceVersion' in properties)) return unguarded
+  // What is created inside a namespace is compared by its handler.
+  if (!('resourceVersion' in properties) || param === 'namespace') return unguarded
+  if (!record) throw new Error(`${operation.id} takes a resourceVersion, but there is no record for {${param}}`)
   const [kind, find] = record
   return (params, body, work) => {
     const { resourceVersion: rev } = (body ?? {}) as { resourceVersion?: string }

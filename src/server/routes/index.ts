@@ -94,4 +94,5 @@ export const checks: { readonly [Id in OperationId]?: (body: Record<string, unkn
   deployVm: checkDeployment,
   estimateVm: checkDeployment,
   createVmConfig: checkConfig,
+  updateVmConfig: checkConfig,
 }

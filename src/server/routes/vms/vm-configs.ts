@@ -1,8 +1,8 @@
-// Handlers of VM configurations: named sets of deployment values, validated when they are created.
+// Handlers of VM configurations: named sets of deployment values, validated when they are written.
 import { alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
-import type { VmConfig } from '../../../api/vms/vm-configs.ts'
-import { machineOf } from '../../../api/vms/vm-shape.ts'
+import type { VmConfig, VmConfigUpdate } from '../../../api/vms/vm-configs.ts'
+import { machineOf, type VmShape } from '../../../api/vms/vm-shape.ts'
 import { displayName } from '../../../auth/principal.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
@@ -18,6 +18,7 @@ import { configNameProblems } from '../../vms/deployment-problems.ts'
 import { shapeOf, shapeProblems } from '../../vms/shape.ts'
 
 const kind = 'vmconfigs'
+const noun = 'VM configuration'
 
 interface VmConfigServices {
   readonly collections: Collections
@@ -32,6 +33,16 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
     return entry
   }
 
+  function checkedShape(body: VmConfigUpdate, problems: readonly Cause[] = []): VmShape {
+    const image = findImage(collections.images, body.image)
+    const shape = shapeOf(body, image)
+    const causes = [...shapeProblems(shape), ...problems]
+    if (body.type && body.type !== image.architecture)
+      causes.push(problem('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
+    if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields named in details.causes')
+    return shape
+  }
+
   return {
     listVmConfigs: ({ params }) => listing(collections.vmConfigs, params.namespace, shown),
 
@@ -39,12 +50,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
 
     async createVmConfig({ params: { namespace }, body, principal, now, requestKey }) {
       const { name } = body
-      const image = findImage(collections.images, body.image)
-      const shape = shapeOf(body, image)
-      const causes: Cause[] = [...shapeProblems(shape), ...configNameProblems(name)]
-      if (body.type && body.type !== image.architecture)
-        causes.push(problem('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
-      if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields named in details.causes')
+      const shape = checkedShape(body, configNameProblems(name))
       const record: VmConfigRecord = {
         name,
         namespace,
@@ -63,9 +69,18 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
       }
     },
 
+    async updateVmConfig({ params: { namespace, vmconfig: name }, body, principal }) {
+      const { key, value } = existing(namespace, name)
+      mustOwn(principal, roles.roleOf(principal, namespace), { ...value, kind, noun })
+      const shape = checkedShape(body)
+      const changed = await collections.vmConfigs.change(key, (record) => record && { ...record, shape })
+      if (!changed) throw notFound(kind, name, { namespace })
+      return shown(changed)
+    },
+
     async deleteVmConfig({ params: { namespace, vmconfig: name }, principal }) {
       const entry = existing(namespace, name)
-      mustOwn(principal, roles.roleOf(principal, namespace), { ...entry.value, kind, noun: 'VM configuration' })
+      mustOwn(principal, roles.roleOf(principal, namespace), { ...entry.value, kind, noun })
       await collections.vmConfigs.delete(entry).catch(ignoreLost)
       return success(`VM configuration ${name} deleted from ${namespace}`, { kind, name })
     },

@@ -1,0 +1,41 @@
+// VM configurations over HTTP: replaced as a whole, by whom it may be, and only with values that a VM can have.
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import { addImage } from '../../../../test/support/stand-ins/node.ts'
+
+const configs = '/api/v1/namespaces/svc-default/vmconfigs'
+let service: TestService
+
+before(async () => {
+  service = await startService()
+  await addImage(service, 'intel', 'amd64')
+  await addImage(service, 'sonoma', 'arm64')
+})
+after(() => service[Symbol.asyncDispose]())
+
+it('an update of a VM configuration replaces its values, and keeps owner and time of creation', async () => {
+  const body = { name: 'build', image: 'intel', cpu: 6, memory: 8, tag: 'ios', tagRequired: true }
+  const made = (await service.call('POST', configs, { body })).body
+  const answer = await service.call('PUT', `${configs}/build`, { body: { image: 'sonoma', cpu: 4 } })
+  assert.equal(answer.status, 200, answer.text)
+  const { image, type, cpu, memory, tag, tagRequired, owner, createdAt } = answer.body
+  assert.deepEqual([image, type, cpu, memory, tag, tagRequired], ['sonoma', 'arm64', 4, 0, undefined, false])
+  assert.deepEqual([owner, createdAt], [made.owner, made.createdAt])
+  assert.deepEqual((await service.call('GET', `${configs}/build`)).body, answer.body)
+})
+
+const refused: Readonly<Record<string, readonly [status: number, name: string, body: object]>> = {
+  'a configuration that is not there': [404, 'other', { image: 'intel' }],
+  'an image that is not there': [404, 'kept', { image: 'nothing' }],
+  'no image': [400, 'kept', { cpu: 2 }],
+  'an ISO on arm64': [422, 'kept', { image: 'sonoma', iso: 'disc.iso' }],
+}
+for (const [what, [status, name, body]] of Object.entries(refused))
+  it(`an update of a VM configuration is refused and changes nothing: ${what}`, async () => {
+    await service.call('POST', configs, { body: { name: 'kept', image: 'intel', cpu: 6 } })
+    const before = (await service.call('GET', `${configs}/kept`)).body
+    const answer = await service.call('PUT', `${configs}/${name}`, { body })
+    assert.equal(answer.status, status, answer.text)
+    assert.deepEqual((await service.call('GET', `${configs}/kept`)).body, before)
+  })
