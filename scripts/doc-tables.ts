@@ -62,6 +62,8 @@ export function metricsTable(): string {
     oldestPendingSeconds: () => 0,
     quotas: () => [],
     shares: () => [],
+    pools: () => [],
+    poolCounts: () => [],
   })
   // prom-client keeps the labels of a metric, and has no type for them.
   const metrics = registry.getMetricsAsArray() as unknown as readonly {

@@ -1,7 +1,7 @@
 // Keeps the pools of warm VMs filled: marks slots that are to go, reserves new ones in the node's record, and says what is in the
 // way. The agents do the rest, as for any VM. Runs on changes; what to do is decided in rules/pools/pool-plan.ts.
 import { randomUUID } from 'node:crypto'
-import { type SlotEndReason, slotFailures } from '../api/vms/pools.ts'
+import { isSlotFailure, type SlotEndReason } from '../api/vms/pools.ts'
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { demandOf } from '../rules/placement.ts'
@@ -93,7 +93,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
       if (!leaving || !was || was.leaving) continue
       const counts = removed.get(poolUid) ?? {}
       removed.set(poolUid, { ...counts, [leaving.reason]: (counts[leaving.reason] ?? 0) + 1 })
-      if (!isFailure(leaving.reason)) continue
+      if (!isSlotFailure(leaving.reason)) continue
       const count = (failures.get(poolUid)?.count ?? 0) + 1
       failures.set(poolUid, { count, untilMs: clock.now().getTime() + restMs(count), problem: leaving.message })
     }
@@ -206,8 +206,6 @@ function isOther(before: PoolRecord | undefined, after: PoolRecord): boolean {
   const wanted = ({ status: _, hits: __, misses: ___, removed: ____, ...record }: PoolRecord) => JSON.stringify(record)
   return wanted(before) !== wanted(after)
 }
-
-const isFailure = (reason: SlotEndReason): boolean => slotFailures.some((each) => each === reason)
 
 function sum(before: PoolRecord['removed'] = {}, more: NonNullable<PoolRecord['removed']>) {
   const keys = Object.keys({ ...before, ...more }) as SlotEndReason[]

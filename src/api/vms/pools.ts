@@ -5,7 +5,7 @@ import { inNamespace, listOperation, operation } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
 /** How slots fail, which is a reason to wait before the next. */
-export const slotFailures = ['PortInUse', 'StartFailed', 'GuestEnded', 'NoAnswer'] as const
+const slotFailures = ['PortInUse', 'StartFailed', 'GuestEnded', 'NoAnswer'] as const
 /** Why slots go without having been handed out. */
 const slotEnds = [
   ...slotFailures,
@@ -19,6 +19,8 @@ const slotEnds = [
   'PoolDeleted',
 ] as const
 export type SlotEndReason = (typeof slotEnds)[number]
+
+export const isSlotFailure = (reason: string): boolean => slotFailures.some((each) => each === reason)
 
 const ScheduleEntry = t.Object({
   cron: t.String({ maxLength: 128, description: 'Minute, hour, day, month and weekday, such as `0 8 * * mon-fri`' }),

@@ -1,16 +1,17 @@
 // The state of this server and its service as metrics: from memory, except for the store's own health.
-
+import { isSlotFailure } from '../../api/vms/pools.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { resources, totalOf } from '../../rules/queue/quota.ts'
 import { capacityIn, shareOf, usageByOwner } from '../../rules/queue/shares.ts'
 import { Horizon } from '../../store/horizon.ts'
 import { type Collections, viewsOf } from '../../store/records/collections.ts'
-import type { VmRecord } from '../../store/records/fleet-records.ts'
+import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import { slotsIn } from '../../store/records/pools.ts'
 import { quotaOf } from '../../store/records/quotas.ts'
 import { holdsQuota, isDeleted } from '../../store/records/vms.ts'
 import type { Store } from '../../store/store.ts'
 import { factsOf } from '../tls/certificate-check.ts'
-import type { State } from './metrics.ts'
+import type { PoolGauge, State } from './metrics.ts'
 
 interface Observed {
   readonly store: Store
@@ -24,7 +25,7 @@ interface Observed {
 }
 
 export function clusterState({ store, collections, clock, isLeading, staleness, imagesProblem }: Observed): State {
-  const { nodes, vms, certificates, quotas } = collections
+  const { nodes, vms, certificates, quotas, pools } = collections
   const horizon = new Horizon(store, viewsOf(collections))
   return {
     isLeading,
@@ -74,7 +75,39 @@ export function clusterState({ store, collections, clock, isLeading, staleness, 
         return [...usage].map(([owner, used]) => [[namespace, owner], shareOf(used, total, weights[owner])] as const)
       })
     },
+    pools: (kind) => {
+      const unready =
+        kind === 'oldest_unready_seconds' ? oldestUnready(nodes.list().map(({ value }) => value)) : undefined
+      const nowMs = clock.now().getTime()
+      return pools.list().map(({ value: { namespace, name, uid, isPaused, minIdle, status } }) => {
+        const sinceMs = unready?.get(uid) ?? nowMs
+        const values: Readonly<Record<PoolGauge, number>> = {
+          min_idle: isPaused ? 0 : (status.minIdle ?? minIdle),
+          ready: status.ready,
+          starting: status.starting,
+          oldest_unready_seconds: Math.max(0, (nowMs - sinceMs) / 1_000),
+        }
+        return [[namespace, name], values[kind]]
+      })
+    },
+    poolCounts: (kind) =>
+      pools.list().flatMap(({ value: { namespace, name, hits, misses, removed = {} } }) => {
+        const ends = Object.entries(removed).filter(([reason]) => isSlotFailure(reason) === (kind === 'failures'))
+        const counts = kind === 'claims' ? Object.entries({ hit: hits, miss: misses }) : ends
+        return counts.map(([label, count]) => [[namespace, name, label], count] as const)
+      }),
   }
+}
+
+/** When the warm VM of each pool began to boot that has done so longest, by the uid of the pool. */
+function oldestUnready(nodes: readonly NodeRecord[]): ReadonlyMap<string, number> {
+  const oldest = new Map<string, number>()
+  for (const node of nodes)
+    for (const [, { slot }] of slotsIn(node)) {
+      if (slot.readyAt !== undefined || slot.leaving) continue
+      oldest.set(slot.poolUid, Math.min(oldest.get(slot.poolUid) ?? Infinity, Date.parse(slot.createdAt)))
+    }
+  return oldest
 }
 
 const isWaiting = (vm: VmRecord): boolean => !vm.place && !isDeleted(vm) && holdsQuota(vm)

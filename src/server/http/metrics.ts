@@ -42,7 +42,26 @@ export interface State {
   quotas(kind: 'used' | 'limit'): readonly Labelled[]
   /** By namespace and owner. */
   shares(): readonly Labelled[]
+  /** By namespace and name. */
+  pools(kind: PoolGauge): readonly Labelled[]
+  /** By namespace, name, and result or reason. */
+  poolCounts(kind: PoolCounter): readonly Labelled[]
 }
+
+const poolGauges = {
+  min_idle: 'Warm VMs that a pool is to keep ready now; 0 while it is paused',
+  ready: 'Warm VMs that a deployment can take',
+  starting: 'Warm VMs that boot',
+  oldest_unready_seconds: 'Age of the warm VM that has booted longest',
+} as const
+export type PoolGauge = keyof typeof poolGauges
+
+const poolCounters = {
+  claims: ['result', 'Deployments that matched a pool: hit took a warm VM, miss found none'],
+  removed: ['reason', 'Warm VMs removed unused, by reason: Evicted made room for a VM'],
+  failures: ['reason', 'Warm VMs that failed, by reason'],
+} as const
+type PoolCounter = keyof typeof poolCounters
 
 type Labelled = readonly [labels: readonly string[], value: number]
 
@@ -148,6 +167,17 @@ function addState(registry: Registry, state: State): void {
   byLabels('svc3_owner_share', 'Share of a namespace, divided by the weight', ['namespace', 'owner'], () =>
     state.shares(),
   )
+  for (const [kind, help] of Object.entries(poolGauges) as [PoolGauge, string][])
+    byLabels(`svc3_pool_${kind}`, help, ['namespace', 'pool'], () => state.pools(kind))
+  for (const kind of Object.keys(poolCounters) as PoolCounter[]) {
+    const [label, help] = poolCounters[kind]
+    // Counted in the records of pools, by whichever server led.
+    const collect = function (this: Counter): void {
+      this.reset()
+      for (const [labels, value] of state.poolCounts(kind)) this.labels(...labels).inc(value)
+    }
+    new Counter({ name: `svc3_pool_${kind}_total`, help, labelNames: ['namespace', 'pool', label], registers, collect })
+  }
 }
 
 function countOpen(report: (open: number) => void): OpenWatches {
