@@ -22,6 +22,7 @@ const everybody = [
   ['/pushes', nav.pushes],
   ['/nodes', nav.nodes],
   ['/configurations', nav.configs],
+  ['/pools', nav.pools],
   ['/events', nav.events],
   ['/charts', nav.charts],
 ] as const

@@ -26,6 +26,7 @@ export const texts = {
     pushes: 'Push jobs',
     nodes: 'Nodes',
     configs: 'Configurations',
+    pools: 'Pools',
     events: 'Events',
     charts: 'Charts',
     administration: 'Administration',

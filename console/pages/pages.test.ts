@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import type { Image } from '../../src/api/images/images.ts'
 import { operations } from '../../src/api/index.ts'
 import type { Node } from '../../src/api/nodes/nodes.ts'
+import type { Pool } from '../../src/api/vms/pools.ts'
 import type { PushJob } from '../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../src/api/vms/vms.ts'
 import { longSize } from '../../src/rules/sizes.ts'
@@ -14,6 +15,7 @@ import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/
 import { imageTexts } from './images/texts.ts'
 import { capacityOf, joinLine } from './nodes/model.ts'
 import { imagePath, vmPath } from './paths.ts'
+import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
 import { replacementFor } from './service/legacy-advice.ts'
 import { formatFor, latestOf, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
@@ -37,6 +39,31 @@ import {
 const vm: Vm = { ...(operations.getVm.example.response as unknown as Vm), architecture: 'amd64' }
 const image = operations.getImage.example.response as unknown as Image
 const node = operations.listNodes.example.response.items[0] as unknown as Node
+
+describe('pools', () => {
+  const pool = operations.getPool.example.response as unknown as Pool
+  it('a pool is full, filling, short or paused', () => {
+    const word = (part: Partial<Pool>): string => stateOf({ ...pool, minIdleNow: 2, ...part }).word
+    assert.equal(word({ ready: 2 }), 'Full')
+    assert.equal(word({ ready: 1, starting: 1 }), 'Filling')
+    assert.equal(word({ ready: 1, starting: 0 }), 'Not full')
+    assert.equal(word({ ready: 2, paused: true }), 'Paused')
+    assert.equal(hitPercent({ ...pool, hits: 0, misses: 0 }), undefined)
+    assert.equal(hitPercent({ ...pool, hits: 3, misses: 1 }), 75)
+  })
+
+  it('the form of a pool sends what differs, and nothing that is no schedule', () => {
+    const before = formOf(pool)
+    assert.deepEqual(settingsOf(before, before), {})
+    assert.deepEqual(settingsOf({ ...before, minIdle: '0', schedule: '' }, before), { minIdle: 0, schedule: [] })
+    const schedule = `${before.schedule}\n\n 0 19 * * *=0 `
+    assert.deepEqual(settingsOf({ ...before, schedule }, before), {
+      schedule: [...pool.schedule, { cron: '0 19 * * *', minIdle: 0 }],
+    })
+    assert.equal(badLine({ ...before, schedule }), undefined)
+    assert.equal(badLine({ ...before, schedule: 'at night' }), 'at night')
+  })
+})
 
 describe('VMs', () => {
   it('VMs are found by search words and filters, all of which have to match', () => {

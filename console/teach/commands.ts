@@ -2,6 +2,7 @@
 import type { OperationId } from '../../src/api/index.ts'
 import type { Operation } from '../../src/api/operation.ts'
 import { defaultNamespace } from '../../src/rules/names.ts'
+import { scheduleLine } from '../../src/rules/pools/schedule-line.ts'
 
 /** What an operation is called with, as far as it can be shown. */
 export interface Input {
@@ -17,6 +18,7 @@ const shape =
   ' [--scheduler {scheduler}] [--iso {iso}] [--system-serial {systemSerial}] [--gpu if gpuPassthrough]' +
   ' [--disable-vnc if not vncConsole] [--disable-net-boost if not netBoost] [--legacy-io if legacyIO]' +
   ' [--display-width {displayWidth}] [--display-height {displayHeight}] [--display-dpi {displayDPI}]'
+const poolSettings = '[--min-idle {minIdle!}] [--max-idle {maxIdle!}] [--max-age {maxAge}] [--schedule {schedule}]'
 const subjects = '[-u {users}] [-s {serviceaccounts}]'
 const nodeSelection = '[--nodes {nodes}] [--tags {tags}] [--all if all]'
 /** A password is never an argument of a command: others would see it in the list of processes. */
@@ -24,7 +26,7 @@ const passwordFile = '--password-stdin < password.txt'
 
 /**
  * Commands as manuals write them, with fields of the request: `{vm}` is its value, `[-d {description}]` is left out without
- * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false).
+ * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false or an empty list). `{n!}` may be 0.
  */
 const usages: Partial<Record<OperationId, string>> = {
   listVms: 'vm list --watch',
@@ -77,6 +79,13 @@ const usages: Partial<Record<OperationId, string>> = {
   createVmConfig: `vm-config create {name} ${shape}`,
   updateVmConfig: `vm-config update {vmconfig} ${shape}`,
   deleteVmConfig: 'vm-config delete {vmconfig}',
+  listPools: 'pool list -o wide',
+  getPool: 'pool describe {pool}',
+  createPool: `pool create {name} --config {config} ${poolSettings}`,
+  updatePool: `pool update {pool} [--config {config}] ${poolSettings} [--no-schedule if not schedule] [--pause if paused] [--resume if not paused]`,
+  rotatePool: 'pool rotate {pool}',
+  drainPool: 'pool drain {pool}',
+  deletePool: 'pool delete {pool}',
   listRegistryCredentials: 'regcred list',
   addRegistryCredential: `regcred add {server} [-u {username}] [--allow-insecure if allowInsecure] [--replace if replace] ${passwordFile}`,
   removeRegistryCredential: 'regcred remove {server}',
@@ -108,7 +117,10 @@ const isSet = (value: unknown): boolean => value !== undefined && value !== '' &
 /** Values of a field as arguments: a list is one, joined by commas; a map is one for each pair. */
 function argumentsOf(value: unknown): string[] {
   if (!isSet(value) || value === null) return []
-  if (Array.isArray(value)) return value.length === 0 ? [] : [value.map(argumentOf).join(',')]
+  if (Array.isArray(value)) {
+    if (value.some((each) => each.cron !== undefined)) return value.map(scheduleLine)
+    return value.length === 0 ? [] : [value.map(argumentOf).join(',')]
+  }
   return typeof value === 'object' ? Object.entries(value).map(([key, each]) => `${key}=${each}`) : [String(value)]
 }
 
@@ -121,16 +133,19 @@ function fill(word: string, fields: Fields): string[] {
   const [, name, isKept] = /^\{(\w+)(!?)\}$/.exec(word) ?? []
   if (name === undefined) return [word]
   const found = argumentsOf(fields[name])
-  return found.length === 0 && isKept ? [''] : found
+  return found.length === 0 && isKept ? [String(fields[name] ?? '')] : found
 }
 
 function fillOptional(part: string, fields: Fields): string[] {
   const [words = '', condition] = part.split(' if ')
   if (condition !== undefined) {
     const [field = '', negated] = condition.split(' ').toReversed()
-    return (negated ? fields[field] === false : isSet(fields[field])) ? words.split(' ') : []
+    const value = fields[field]
+    const isNot = value === false || (Array.isArray(value) && value.length === 0)
+    return (negated ? isNot : isSet(value)) ? words.split(' ') : []
   }
   const [option = '', value = ''] = words.split(' ')
+  if (fields[value.slice(1, -2)] === undefined && value.endsWith('!}')) return []
   return fill(value, fields).flatMap((each) => [option, each])
 }
 

@@ -51,6 +51,15 @@ describe('show as command', () => {
     assert.deepEqual(options.label, ['team=a b'])
   })
 
+  it('"show as command" of a pool has its schedule, a minimum of 0, and says when the schedule is removed', () => {
+    const params = { namespace: 'svc-default', pool: 'ios' }
+    const schedule = [{ cron: '0 19 * * *', timeZone: 'UTC', minIdle: 0 }]
+    const line = (body: object): string => commandLine(operations.updatePool, { params, body })
+    assert.equal(line({ minIdle: 0, schedule }), "svc3 pool update ios --min-idle 0 --schedule '0 19 * * * UTC=0'")
+    assert.equal(line({ schedule: [], paused: false }), 'svc3 pool update ios --no-schedule --resume')
+    assert.equal(line({ paused: true }), 'svc3 pool update ios --pause')
+  })
+
   it('"show as command" quotes for the shell and leaves out the default namespace', () => {
     const input: Input = {
       params: { namespace: 'svc-default', vm: 'demo' },

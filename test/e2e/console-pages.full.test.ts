@@ -51,6 +51,8 @@ before(async () => {
   await call('POST', `${ns}/vms?wait=false`, { name: 'huge', image: 'tiny-arm64', cpu: 12 })
   await call('POST', `${ns}/images/tiny-amd64/copy`, { name: 'copied', description: markup })
   await call('POST', `${ns}/vmconfigs`, { name: 'ios-build', image: 'tiny-arm64', cpu: 2 })
+  const schedule = [{ cron: '0 0 * * *', timeZone: 'Europe/Berlin', minIdle: 1 }]
+  await call('POST', `${ns}/pools`, { name: 'warm', config: 'ios-build', maxIdle: 2, schedule, paused: true })
   await call('POST', `${ns}/serviceaccounts/jenkins`)
   await call('POST', `${ns}/secrets/registrycredentials/add`, {
     server: 'https://ghcr.io',
@@ -78,6 +80,8 @@ const pages = [
   ['/nodes/svc-default/sim-amd64-1', 'sim-amd64-1'],
   ['/nodes?join', 'Nodes'],
   ['/configurations', 'Configurations'],
+  ['/pools', 'Pools'],
+  ['/pools/svc-default/warm', 'warm'],
   ['/events', 'Events'],
   ['/charts', 'Charts'],
   ['/credentials', 'Registry credentials'],
@@ -157,7 +161,7 @@ async function holdSessionLook(page: Page): Promise<() => Promise<void>> {
 
 describe('the console', () => {
   // In parts, so that none of them is near its limit on a machine that has other things to do.
-  for (const [part, some] of [pages.slice(0, 7), pages.slice(7, 14), pages.slice(14)].entries()) {
+  for (const [part, some] of [pages.slice(0, 7), pages.slice(7, 15), pages.slice(15)].entries()) {
     it(`the console has nothing for axe to find, light, dark and on a phone (${part + 1})`, {
       timeout: 170_000,
     }, async () => {
@@ -303,6 +307,67 @@ describe('the console', () => {
     await page.getByRole('heading', { name: 'VMs', level: 1 }).waitFor()
     assert.equal((await server.call('GET', `${ns}/vms/doomed`)).status, 404)
     assert.equal(deletions.length, 1)
+  })
+
+  it('the console creates, changes, pauses, rotates, drains and deletes a pool', { timeout: 150_000 }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    const dialog = page.getByRole('dialog')
+    const pool = async () => (await server.call('GET', `${ns}/pools/night`)).body
+    await go(page, server, '/pools')
+    await page.getByRole('button', { name: 'Create pool' }).first().click()
+    await dialog.getByLabel('Name', { exact: true }).fill('night')
+    await dialog.getByLabel('Configuration').fill('ios-build')
+    await dialog.getByLabel('Minimum idle').fill('3')
+    await dialog.getByLabel('Maximum idle').fill('2')
+    await dialog.getByRole('button', { name: 'Create pool' }).click()
+    await dialog.getByText('minIdle is 3, but maxIdle is 2').first().waitFor()
+    await dialog.getByLabel('Minimum idle').fill('1')
+    await dialog.getByLabel('Schedule').fill('0 0 30 2 *=1')
+    await dialog.getByRole('button', { name: 'Create pool' }).click()
+    await dialog
+      .getByText(/never fires/)
+      .first()
+      .waitFor()
+    await dialog.getByLabel('Schedule').fill('')
+    await assertAccessible(page, 'the form of a pool')
+    await dialog.getByRole('button', { name: 'Create pool' }).click()
+    await page
+      .getByRole('row', { name: /^night/ })
+      .getByText('Full', { exact: true })
+      .waitFor()
+    await page.getByRole('link', { name: 'night' }).click()
+    await page.getByRole('heading', { name: 'night', level: 1 }).waitFor()
+    await choose(page, 'Actions', 'Change')
+    await dialog.getByLabel('Schedule').fill('0 0 * * * Europe/Berlin=2')
+    await dialog.getByRole('button', { name: 'Show as command' }).click()
+    await dialog.getByText("svc3 pool update night --schedule '0 0 * * * Europe/Berlin=2'").waitFor()
+    await dialog.getByRole('button', { name: 'Change', exact: true }).click()
+    await page.locator('dd', { hasText: '0 0 * * * Europe/Berlin=2' }).waitFor()
+    await eventually(async () => assert.equal((await pool()).ready, 2), 20_000)
+    await choose(page, 'Actions', 'Rotate')
+    await dialog.getByRole('button', { name: 'Rotate', exact: true }).click()
+    await page.getByText('Removed unused').waitFor()
+    await page.getByText('Rotated', { exact: true }).waitFor()
+    await choose(page, 'Actions', 'Drain')
+    await dialog.getByRole('button', { name: 'Drain', exact: true }).click()
+    await page.getByText('Paused', { exact: true }).waitFor()
+    await page.getByText('The pool is drained').waitFor()
+    await page
+      .getByText(/drained pool night/)
+      .first()
+      .waitFor()
+    await choose(page, 'Actions', 'Resume')
+    await dialog.getByRole('button', { name: 'Resume', exact: true }).click()
+    await page.getByText('Full', { exact: true }).waitFor()
+    await choose(page, 'Actions', 'Pause')
+    await dialog.getByRole('button', { name: 'Pause', exact: true }).click()
+    await page.getByText('Paused', { exact: true }).waitFor()
+    await choose(page, 'Actions', 'Delete')
+    await dialog.getByLabel('Type night to confirm').fill('night')
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('heading', { name: 'Pools', level: 1 }).waitFor()
+    assert.equal((await server.call('GET', `${ns}/pools/night`)).status, 404)
   })
 
   it('the console stores credentials, and shows refusals where they belong', { timeout: 150_000 }, async () => {

@@ -112,7 +112,7 @@ describe('the schedule of a pool', () => {
     const bad = [...schedule, { cron: '0 0 30 2 *', timeZone: 'Mars/Olympus', minIdle: 9 }]
     assert.deepEqual(
       scheduleProblems(bad, 4).map(({ field }) => field),
-      ['schedule[2].cron', 'schedule[2].timeZone', 'schedule[2].minIdle'],
+      ['schedule.2.cron', 'schedule.2.timeZone', 'schedule.2.minIdle'],
     )
     assert.deepEqual(scheduleProblems(schedule, 4), [])
   })

@@ -16,7 +16,7 @@ interface Problem {
 export function scheduleProblems(schedule: readonly ScheduleEntry[], maxIdle: number): Problem[] {
   return schedule.flatMap(({ cron, timeZone, minIdle }, index) => {
     const parsed = parseCron(cron)
-    const at = `schedule[${index}]`
+    const at = `schedule.${index}`
     return [
       ...('problem' in parsed
         ? [{ field: `${at}.cron`, message: `cron "${cron}" is not valid: ${parsed.problem}` }]

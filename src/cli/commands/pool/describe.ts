@@ -1,5 +1,6 @@
 // svc3 pool describe
 import { getPool, type Pool } from '../../../api/vms/pools.ts'
+import { scheduleLine } from '../../../rules/pools/schedule-line.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import type { Field } from '../../output/record.ts'
 import { printRecord } from '../../print-record.ts'
@@ -14,7 +15,7 @@ const fields: readonly Field<Pool>[] = [
   { label: 'Minimum idle', value: (pool) => pool.minIdle },
   {
     label: 'Schedule',
-    value: ({ schedule }) => schedule.map(({ cron, timeZone, minIdle }) => `${cron} ${timeZone}=${minIdle}`).join(', '),
+    value: ({ schedule }) => schedule.map(scheduleLine).join(', '),
   },
   { label: 'Minimum idle now', value: (pool) => (pool.schedule.length > 0 ? pool.minIdleNow : undefined) },
   { label: 'Maximum idle', value: (pool) => pool.maxIdle },

@@ -1,6 +1,7 @@
 // The settings of a pool on the command line, the same to create and to change one.
 import type { PoolInput } from '../../../api/vms/pools.ts'
 import { parseDuration } from '../../../rules/durations.ts'
+import { parseScheduleLine } from '../../../rules/pools/schedule-line.ts'
 import { UsageError } from '../../line/usage.ts'
 
 export const poolOptions = {
@@ -37,16 +38,11 @@ export function settingsOf(options: Given): Pick<PoolInput, 'minIdle' | 'maxIdle
   }
 }
 
-/** The service knows expressions and zones. */
 function entryOf(text: string): NonNullable<PoolInput['schedule']>[number] {
-  const at = text.lastIndexOf('=')
-  const words = text.slice(0, Math.max(0, at)).trim().split(/\s+/)
-  const count = text.slice(at + 1).trim()
-  if (at < 0 || !/^\d{1,4}$/.test(count) || words.length < 5 || words.length > 6)
-    throw new UsageError(
-      `Invalid --schedule "${text}"`,
-      'Specify minute, hour, day, month, weekday, a time zone and a number: "0 7 * * mon-fri Europe/Berlin=4"',
-    )
-  const [timeZone] = words.slice(5)
-  return { cron: words.slice(0, 5).join(' '), ...(timeZone !== undefined && { timeZone }), minIdle: Number(count) }
+  const entry = parseScheduleLine(text)
+  if (entry) return entry
+  throw new UsageError(
+    `Invalid --schedule "${text}"`,
+    'Specify minute, hour, day, month, weekday, a time zone and a number: "0 7 * * mon-fri Europe/Berlin=4"',
+  )
 }

@@ -1,0 +1,47 @@
+// Pools: what each has ready, and how often it was there when it was needed.
+import { createPool, listPools, type Pool } from '../../../src/api/vms/pools.ts'
+import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { commandLine } from '../../teach/commands.ts'
+import { texts } from '../../texts.ts'
+import { State } from '../../ui/state.tsx'
+import { actionsColumn, type Column, TablePage } from '../../ui/table.tsx'
+import { NameLink } from '../links.tsx'
+import { poolPath } from '../paths.ts'
+import { Create, PoolMenu } from './actions.tsx'
+import { stateOf } from './model.ts'
+import { poolActions, poolTexts as words } from './texts.ts'
+
+const columns: readonly Column<Pool>[] = [
+  {
+    title: texts.common.name,
+    by: ({ name }) => name,
+    cell: (pool) => <NameLink name={pool.name} path={poolPath(pool)} />,
+  },
+  { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'lesser wide' },
+  { title: words.columns.config, by: ({ config }) => config, look: 'wide' },
+  { title: texts.common.state, by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },
+  { title: words.columns.ready, by: ({ ready }) => ready, look: 'number' },
+  { title: words.columns.starting, by: ({ starting }) => starting, look: 'number wide' },
+  { title: words.columns.wanted, by: ({ minIdleNow }) => minIdleNow, look: 'number' },
+  { title: words.columns.hits, by: ({ hits }) => hits, look: 'number wide' },
+  { title: words.columns.misses, by: ({ misses }) => misses, look: 'number wide' },
+  actionsColumn((pool) => <PoolMenu pool={pool} size="small" />),
+]
+
+export function PoolList() {
+  const { shown, main } = useNamespaces()
+  const params = { namespace: main }
+  const body = { name: 'ios', config: 'ios-build', minIdle: 2, maxIdle: 4 }
+  return (
+    <TablePage
+      words={words}
+      operation={listPools}
+      input={{ params }}
+      create={{ label: poolActions.create.label, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
+      example={commandLine(createPool, { params, body })}
+      list={useLive(listPools, shown)}
+      columns={columns}
+    />
+  )
+}

@@ -1,0 +1,56 @@
+// What pages of pools work out: how a pool is, and the settings that a form holds.
+import type { Pool } from '../../../src/api/vms/pools.ts'
+import { parseScheduleLine, scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
+import { poolTexts as words } from './texts.ts'
+
+export function stateOf({ paused, ready, starting, minIdleNow }: Pool) {
+  if (paused) return { tone: 'idle', word: words.states.paused } as const
+  if (ready >= minIdleNow) return { tone: 'good', word: words.states.full } as const
+  if (starting > 0) return { tone: 'busy', word: words.states.filling } as const
+  return { tone: 'warn', word: words.states.short } as const
+}
+
+/** Of the deployments that matched. */
+export const hitPercent = ({ hits, misses }: Pool): number | undefined =>
+  hits + misses === 0 ? undefined : Math.round((100 * hits) / (hits + misses))
+
+/** As a type and not an interface: forms take records of texts. */
+export type PoolForm = {
+  readonly config: string
+  readonly minIdle: string
+  readonly maxIdle: string
+  readonly maxAge: string
+  readonly schedule: string
+}
+
+export const emptyPool: PoolForm = { config: '', minIdle: '', maxIdle: '', maxAge: '', schedule: '' }
+
+export const formOf = ({ config, minIdle, maxIdle, maxAge, schedule }: Pool): PoolForm => ({
+  config,
+  minIdle: String(minIdle),
+  maxIdle: String(maxIdle),
+  maxAge,
+  schedule: schedule.map(scheduleLine).join('\n'),
+})
+
+const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+
+export const badLine = ({ schedule }: PoolForm): string | undefined =>
+  linesOf(schedule).find((line) => !parseScheduleLine(line))
+
+/** Only what differs from what was there; an empty field is left to the service. */
+export function settingsOf(form: PoolForm, before: PoolForm): Record<string, unknown> {
+  const { config, minIdle, maxIdle, maxAge, schedule } = form
+  const isNew = (field: keyof PoolForm): boolean => form[field] !== before[field]
+  return {
+    ...(isNew('config') && config !== '' && { config }),
+    ...(isNew('minIdle') && minIdle !== '' && { minIdle: Number(minIdle) }),
+    ...(isNew('maxIdle') && maxIdle !== '' && { maxIdle: Number(maxIdle) }),
+    ...(isNew('maxAge') && maxAge !== '' && { maxAge }),
+    ...(isNew('schedule') && { schedule: linesOf(schedule).flatMap((line) => parseScheduleLine(line) ?? []) }),
+  }
+}
