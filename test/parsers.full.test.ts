@@ -12,6 +12,7 @@ import WebSocket from 'ws'
 import { linesOf } from '../src/agent/link/lines.ts'
 import { readTicket } from '../src/agent/link/peer-tls.ts'
 import { parseSizes, parseSystem } from '../src/agent/vms/grow.ts'
+import { ApiError } from '../src/api/errors.ts'
 import { parseNodeKey } from '../src/auth/node-keys.ts'
 import { parseJson } from '../src/client/answer.ts'
 import { readBootPath } from '../src/images/boot-path.ts'
@@ -35,6 +36,8 @@ import { parseRegistryServer } from '../src/rules/registry-server.ts'
 import { parseRetryAfter } from '../src/rules/retry.ts'
 import { parseFieldSelector, parseLabelSelector } from '../src/rules/selectors.ts'
 import { parseDiskSize } from '../src/rules/sizes.ts'
+import { parseAccept } from '../src/server/kubernetes/accept.ts'
+import { decodeProtobuf } from '../src/server/kubernetes/protobuf.ts'
 import { parseIndex as parseRemoteIndex } from '../src/server/remotes/folder.ts'
 import { checkPair } from '../src/server/tls/certificate-check.ts'
 import { parseRange } from '../src/server/transfer/downloads.ts'
@@ -209,6 +212,27 @@ const parsers: Readonly<Record<string, Row>> = {
   },
   parseNodeKey: { mostBytes: body, examples: ['MCowBQYDK2VwAyEA'], parse: parseNodeKey },
   readTicket: { mostBytes: header, examples: ['svc3-ticket a AAAA='], parse: readTicket },
+  parseAccept: {
+    mostBytes: header,
+    examples: ['application/json;as=Table;v=v1;g=meta.k8s.io,application/json', '*/*;q=0.5'],
+    parse: parseAccept,
+  },
+  decodeProtobuf: {
+    mostBytes: body,
+    examples: ['k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace\x12\x05\x0a\x03\x0a\x01a'],
+    grows: [
+      repeated('\x12\x00', 'k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace'),
+      repeated('\x0a\x00', 'k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace'),
+    ],
+    parse: (text) => {
+      try {
+        return decodeProtobuf(Buffer.from(text, 'latin1'))
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        return error.reason
+      }
+    },
+  },
   parseRange: {
     mostBytes: header,
     examples: ['bytes=0-1', 'bytes= 5-', 'bytes=0-1,2-3'],

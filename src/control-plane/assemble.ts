@@ -28,6 +28,7 @@ import { createFleetServices } from '../server/nodes/nodes.ts'
 import { createPeerTickets } from '../server/nodes/peer-tickets.ts'
 import { openPartialFolder } from '../server/remotes/image-pulls.ts'
 import { Remotes } from '../server/remotes/remotes.ts'
+import { createOperations } from '../server/routes/index.ts'
 import { Certificates } from '../server/tls/certificates.ts'
 import { PartialUploads } from '../server/transfer/partial-uploads.ts'
 import { Uploads } from '../server/transfer/uploads.ts'
@@ -77,7 +78,7 @@ export async function assembleServer(input: ServerInput) {
   await using cleanup = new AsyncDisposableStack()
   await ensureDefaultNamespace({ collections, clock })
   const signingKeys = cleanup.use(await loadSigningKeys(collections.signingKeys, secrets, clock, keyNotOpened))
-  const address = { apiUrl: '' }
+  const address: { apiUrl: string; kubernetesUrl: string | undefined } = { apiUrl: '', kubernetesUrl: undefined }
   const apiUrl = (): string => address.apiUrl
   const identity = await input.identity(apiUrl)
   const { isCurrent } = createAccounts(collections, identity.isCurrentUser)
@@ -119,6 +120,7 @@ export async function assembleServer(input: ServerInput) {
     plainHttp: input.plainHttp,
     imagesProblem: input.imagesProblem,
     apiUrl,
+    kubernetesUrl: () => address.kubernetesUrl,
     ...identity,
     ...fleet,
     tokens,
@@ -147,13 +149,15 @@ export async function assembleServer(input: ServerInput) {
     stopping: stopping.signal,
     ending: ending.signal,
   }
-  const app = createApp(services)
+  const operations = createOperations(services)
+  const app = createApp(services, operations)
   cleanup.defer(() => app.close())
   const running = cleanup.move()
   return Object.assign(services, {
     app,
+    operations,
     signingKeys,
-    /** Where clients reach the API; set once it listens. */
+    /** Where clients reach the API and the port for clients of Kubernetes; set once they listen. */
     address,
     /** Withdraws readiness and ends streams. */
     stop: () => stopping.abort(),

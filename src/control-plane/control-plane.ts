@@ -19,6 +19,7 @@ import { clusterState } from '../server/http/cluster-state.ts'
 import { cutOff, untilNoticed } from '../server/http/drain.ts'
 import { createMetrics } from '../server/http/metrics.ts'
 import { forgetUploads } from '../server/images/store.ts'
+import { createKubernetesApp } from '../server/kubernetes/app.ts'
 import type { Certificates } from '../server/tls/certificates.ts'
 import { ownNames } from '../server/tls/own-names.ts'
 import { measured } from '../store/measured.ts'
@@ -58,15 +59,28 @@ export interface ControlPlaneOptions {
    * networks are allowed, unless the settings say otherwise.
    */
   readonly isDev?: boolean | undefined
+  /** The port for clients of Kubernetes; undefined: there is none. */
+  readonly kubernetes?: KubernetesPlace | undefined
   readonly clock?: Clock
   /** How long load balancers take to notice, unless the settings set it. */
   readonly noticeSeconds?: number | undefined
+}
+
+export interface KubernetesPlace {
+  readonly host: string
+  readonly port: number
+  /** Nobody asked for this very port: if it is taken, another one will do. */
+  readonly isAnyPort?: boolean | undefined
+  /** Where clients reach it, when that is not where it listens. */
+  readonly url?: string | undefined
 }
 
 export interface ControlPlane {
   readonly apiUrl: string
   /** As `apiUrl`, for programs on this machine. */
   readonly localUrl: string
+  /** Where clients of Kubernetes reach it; undefined when that port is not open. */
+  readonly kubernetesUrl: string | undefined
   /** Where browsers find the console; undefined when it is switched off. */
   readonly consoleUrl: string | undefined
   readonly certificates: Certificates
@@ -140,7 +154,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     version,
     dataFolder,
     consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
-    names: ownNames(host, publicUrl),
+    names: namesOf(options),
     plainHttp,
     ownContent,
     contentAmong: (peers) => (peers && !registry ? sharedContent(ownContent, peers, log) : ownContent),
@@ -178,6 +192,11 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const localUrl = apiAddress(await app.listen({ host, port: options.port }), plainHttp)
   const apiUrl = publicUrl ?? localUrl
   server.address.apiUrl = apiUrl
+  const kubernetes = options.kubernetes && createKubernetesApp(server)
+  if (kubernetes && options.kubernetes) {
+    cleanup.defer(() => kubernetes.close())
+    server.address.kubernetesUrl = await listenForKubernetes(kubernetes, options.kubernetes, publicUrl)
+  }
   const internalUrl = internalAddress(options.internalUrl, host, localUrl)
   await peers?.servers.start({ internalUrl, apiUrl }, () => settlePresence(server))
   staleness?.start()
@@ -202,6 +221,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   return {
     apiUrl,
     localUrl,
+    kubernetesUrl: server.address.kubernetesUrl,
     consoleUrl: settings.console.enabled ? `${apiUrl}${settings.console.pathPrefix}/console/` : undefined,
     certificates: server.certificates,
     log,
@@ -227,6 +247,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop()), noticed])
       const patience = requestSeconds ?? drainSeconds[isShared(storeAddress) ? 'shared' : 'alone']
       using _late = cutOff(app, server.abort, patience * 1_000)
+      using _alsoLate = kubernetes && cutOff(kubernetes, server.abort, patience * 1_000)
       await running.disposeAsync()
     },
   }
@@ -255,6 +276,28 @@ function announced(rotation: Rotation, log: Log): Rotation {
   for (const { key, problem } of rotation.refused)
     log.error('a sealed record cannot be decrypted', { name: key, problem })
   return rotation
+}
+
+/** For a self-signed certificate: every name that this server is called by. */
+const namesOf = ({ host, publicUrl, kubernetes }: ControlPlaneOptions): readonly string[] => [
+  ...new Set([...ownNames(host, publicUrl), ...(kubernetes ? ownNames(kubernetes.host, kubernetes.url) : [])]),
+]
+
+/** Returns where clients reach it: at the host of the API, unless it is told otherwise. */
+async function listenForKubernetes(
+  app: ReturnType<typeof createKubernetesApp>,
+  { host, port, isAnyPort = false, url }: KubernetesPlace,
+  publicUrl: string | undefined,
+): Promise<string> {
+  const listen = (wanted: number): Promise<string> => app.listen({ host, port: wanted })
+  const address = await listen(port).catch((error: NodeJS.ErrnoException) => {
+    if (!isAnyPort || error.code !== 'EADDRINUSE') throw error
+    return listen(0)
+  })
+  if (url !== undefined) return url
+  const local = new URL(apiAddress(address, false))
+  if (publicUrl !== undefined) local.hostname = new URL(publicUrl).hostname
+  return local.origin
 }
 
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)

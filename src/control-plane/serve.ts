@@ -22,7 +22,7 @@ const leanHeap = '--heap-growing-percent=40'
 interface ServeOptions
   extends Pick<
     ControlPlaneOptions,
-    'plainHttp' | 'publicUrl' | 'isDev' | 'storeAddress' | 'noticeSeconds' | 'internalUrl' | 'images'
+    'plainHttp' | 'publicUrl' | 'isDev' | 'storeAddress' | 'noticeSeconds' | 'internalUrl' | 'images' | 'kubernetes'
   > {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }

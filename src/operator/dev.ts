@@ -10,7 +10,7 @@ import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { isLoopback } from '../client/transport.ts'
 import { administrator, type Connection, readConnection } from '../control-plane/connection.ts'
-import type { ControlPlane } from '../control-plane/control-plane.ts'
+import type { ControlPlane, KubernetesPlace } from '../control-plane/control-plane.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
 import type { DevOptions } from './dev-nodes.ts'
 import { imageQuota, imagesOf, imagesOption, type ListenAddress, parseListen } from './options.ts'
@@ -20,6 +20,7 @@ import { parseSimulation, simulateOption } from './simulate.ts'
 const devDrivers = ['qemu', 'simulated'] as const satisfies readonly DevOptions['driver'][]
 
 const maxNodes = 1_000
+const kubernetesDefault = '127.0.0.1:6443'
 
 export const command = defineCommand({
   description: 'Runs server and nodes in one process. Press Ctrl-C to stop; data is kept.',
@@ -37,6 +38,12 @@ export const command = defineCommand({
       value: 'DIR',
       defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
       description: 'Data folder',
+    },
+    'kubernetes-listen': {
+      type: 'string',
+      value: 'HOST:PORT',
+      defaultText: `${kubernetesDefault}, or any free port`,
+      description: 'Loopback address of the Kubernetes API (none: close it)',
     },
     driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'Driver that runs VMs' },
     nodes: {
@@ -66,6 +73,7 @@ export const command = defineCommand({
   async run({ host }, { options }) {
     const dev = devOptions(host, options)
     const { dataDir, listen, images } = dev
+    const kubernetes = kubernetesPlace(options['kubernetes-listen'], listen)
     // Whether another one runs, its lock decides: until then nothing is said that may not come true.
     const { pid } = (await readConnection(dataDir)) ?? {}
     if (pid === undefined || !isAlive(pid)) host.stdout.write(startingLine(dev))
@@ -77,6 +85,7 @@ export const command = defineCommand({
       dataDir,
       listen,
       images,
+      kubernetes,
       plainHttp: true,
       isDev: true,
       note: adminNote(),
@@ -109,6 +118,7 @@ interface Given {
   readonly 'image-quota': string | undefined
   readonly images: string | undefined
   readonly simulate: string | undefined
+  readonly 'kubernetes-listen'?: string | undefined
 }
 
 /** The options, validated. */
@@ -123,13 +133,21 @@ export const devOptions = (host: Host, options: Given): DevOptions => ({
 })
 
 /** It serves plain HTTP: its login page and its tokens must not leave this machine. */
-function localListen(text: string): ListenAddress {
-  const listen = parseListen(text)
+function localListen(text: string, option = '--listen'): ListenAddress {
+  const listen = parseListen(text, option)
   if (isLoopback(listen.host)) return listen
   throw new UsageError(
-    `Invalid --listen "${text}": svc3 dev uses plain HTTP and listens on loopback addresses only`,
+    `Invalid ${option} "${text}": svc3 dev uses plain HTTP and listens on loopback addresses only`,
     'Use svc3 server, which serves HTTPS, for other machines',
   )
+}
+
+/** A second `svc3 dev`, or a Kubernetes of this machine, may have the port: then any other, which cluster-info names. */
+export function kubernetesPlace(text: string | undefined, { port }: ListenAddress): KubernetesPlace | undefined {
+  if (text === 'none') return undefined
+  if (text !== undefined) return localListen(text, '--kubernetes-listen')
+  const place = parseListen(kubernetesDefault)
+  return port === 0 ? { ...place, port: 0 } : { ...place, isAnyPort: true }
 }
 
 function parseNodes(text: string): DevOptions['nodes'] {

@@ -95,13 +95,13 @@ export interface ListenAddress {
   readonly port: number
 }
 
-export function parseListen(text: string): ListenAddress {
+export function parseListen(text: string, option = '--listen'): ListenAddress {
   const match = /^(?:\[(?<ipv6>[0-9a-fA-F:.]+)\]|(?<host>[A-Za-z0-9.-]+)):(?<port>\d{1,5})$/.exec(text)
   const { ipv6, host = ipv6, port } = match?.groups ?? {}
   if (host === undefined || port === undefined || Number(port) > 65_535) {
     throw new UsageError(
-      `Invalid --listen "${text}": use HOST:PORT`,
-      'For example --listen 127.0.0.1:8080 or --listen [::1]:8080',
+      `Invalid ${option} "${text}": use HOST:PORT`,
+      `For example ${option} 127.0.0.1:8080 or ${option} [::1]:8080`,
     )
   }
   return { host, port: Number(port) }

@@ -49,6 +49,7 @@ describe('options', () => {
       storeAddress: undefined,
       internalUrl: undefined,
       images: undefined,
+      kubernetes: undefined,
     }
     assert.deepEqual(await server('server'), plain)
     assert.deepEqual(await server('server --quiet', { env: { SVC3_DATA: '/d' } }), { ...plain, dataDir: '/d' })
@@ -61,6 +62,7 @@ describe('options', () => {
       storeAddress: undefined,
       internalUrl: undefined,
       images: undefined,
+      kubernetes: undefined,
     }
     assert.deepEqual(await server(line), expected)
     const storeAddress = 'etcd://a:1,b:2/here?ca=/ca.pem'
@@ -69,6 +71,9 @@ describe('options', () => {
     const images = 'oci://registry.example.com/svc3/images'
     assert.deepEqual(await server(`server --images ${images}/`), { ...plain, images })
     assert.deepEqual(await server('server', { env: { SVC3_IMAGES: images } }), { ...plain, images })
+    const kubernetes = { host: '0.0.0.0', port: 6443, url: undefined }
+    assert.deepEqual(await server('server --kubernetes-listen 0.0.0.0:6443'), { ...plain, kubernetes })
+    await assert.rejects(() => server('server --kubernetes-url https://k.example.com'), /requires --kubernetes-listen/)
     const publicUrl = 'http://svc3.example.com'
     assert.deepEqual(await server(line.replace('https:', 'http:')), { ...expected, publicUrl })
   })

@@ -5,7 +5,7 @@ import { defineCommand } from '../cli/command.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { isLoopback } from '../client/transport.ts'
-import type { ControlPlane } from '../control-plane/control-plane.ts'
+import type { ControlPlane, KubernetesPlace } from '../control-plane/control-plane.ts'
 import { quoted } from '../rules/shell-word.ts'
 import { imagesOf, imagesOption, type ListenAddress, parseListen, storeOf } from './options.ts'
 
@@ -23,6 +23,8 @@ export interface ServerOptions {
   readonly internalUrl: string | undefined
   /** The registry that the images are in; without it, where the settings say, or the data folder. */
   readonly images: string | undefined
+  /** The port for kubectl and its like. */
+  readonly kubernetes: KubernetesPlace | undefined
 }
 
 /** Several times as long as load balancers usually take to ask again. */
@@ -66,6 +68,18 @@ export const command = defineCommand({
       defaultText: 'the address it listens on',
       description: 'Address for other servers on the same store',
     },
+    'kubernetes-listen': {
+      type: 'string',
+      value: 'HOST:PORT',
+      defaultText: 'none: the port is closed',
+      description: 'Also serve the Kubernetes API, for kubectl and Packer (TLS 1.3)',
+    },
+    'kubernetes-url': {
+      type: 'string',
+      value: 'URL',
+      defaultText: 'the host of --url and the port it listens on',
+      description: 'Public address of the Kubernetes API',
+    },
     'plain-http': { type: 'boolean', description: 'Also serve plain HTTP (loopback addresses only)' },
   },
   examples: [
@@ -73,6 +87,10 @@ export const command = defineCommand({
     {
       line: 'svc3 server --listen 127.0.0.1:8080 --plain-http --data ./data --url https://svc3.example.com',
       does: 'Run behind a TLS proxy on this machine',
+    },
+    {
+      line: 'svc3 server --kubernetes-listen 0.0.0.0:6443 --url https://svc3.example.com:8443',
+      does: 'Also serve kubectl and Packer, on port 6443',
     },
     {
       line: 'svc3 server --store "etcd://a:2379,b:2379,c:2379/svc3?ca=/etc/svc3/ca.pem" --url https://svc3.example.com',
@@ -96,6 +114,7 @@ export const command = defineCommand({
           plainHttp ? '' : await certificateLine(plane),
           addressLine(plane),
           plane.consoleUrl === undefined ? '' : `Console: ${plane.consoleUrl}\n`,
+          plane.kubernetesUrl === undefined ? '' : `Kubernetes API: ${plane.kubernetesUrl}\n`,
           firstUser(plane, dataDir, host.typedAs),
         ].join(''),
     })
@@ -110,6 +129,8 @@ interface Given {
   readonly url: string | undefined
   readonly 'internal-url': string | undefined
   readonly 'plain-http': boolean
+  readonly 'kubernetes-listen': string | undefined
+  readonly 'kubernetes-url': string | undefined
 }
 
 /** The options, validated. */
@@ -130,7 +151,15 @@ export function serverOptions(host: Host, options: Given): ServerOptions {
     storeAddress: storeOf(host, options.store),
     internalUrl: internalUrlOf(options['internal-url']),
     images: imagesOf(host, options.images),
+    kubernetes: kubernetesPlace(options['kubernetes-listen'], options['kubernetes-url']),
   }
+}
+
+function kubernetesPlace(listen: string | undefined, text: string | undefined): KubernetesPlace | undefined {
+  const url = checkedUrl(text, false, '--kubernetes-url')
+  if (listen !== undefined) return { ...parseListen(listen, '--kubernetes-listen'), url }
+  if (url === undefined) return undefined
+  throw new UsageError('--kubernetes-url requires --kubernetes-listen', 'Add --kubernetes-listen HOST:PORT')
 }
 
 function internalUrlOf(text: string | undefined): string | undefined {

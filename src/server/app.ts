@@ -1,5 +1,4 @@
 // The HTTP service: one Fastify route for each operation of the table, and the hooks that all routes share.
-import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
@@ -19,6 +18,7 @@ import { type ObserveServices, observeRequests } from './http/observe.ts'
 import { parseBodies } from './http/parse-body.ts'
 import { plainUrl } from './http/plain-url.ts'
 import { refusalOf, soundFields } from './http/refusals.ts'
+import { serviceOptions } from './http/service-options.ts'
 import { serveSwagger } from './http/swagger.ts'
 import { countTraffic } from './http/traffic.ts'
 import { serveLegacyPage } from './legacy/page.ts'
@@ -52,37 +52,18 @@ type AppServices = HandlerServices &
     readonly plainHttp: boolean
   }
 
-export function createApp(services: AppServices): FastifyInstance {
+export function createApp(services: AppServices, operations = createOperations(services)): FastifyInstance {
   const { limits } = services.settings
   const refuse = (refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
     isLegacyPath(request.raw.url ?? '')
       ? refuseStray(services, refusal, request, reply)
       : sendRefusal(refusal, request, reply)
   const app = fastify({
-    logger: false,
+    ...serviceOptions(services),
     serverFactory: listenerFactory(services),
-    trustProxy: services.settings.trustedProxies.length > 0 ? services.settings.trustedProxies : false,
-    bodyLimit: limits.bodyBytes,
-    // Bodies are watched by request-timeout.ts, which lets uploads take their time.
-    requestTimeout: 0,
-    connectionTimeout: 0,
-    keepAliveTimeout: 75_000,
-    http: {
-      headersTimeout: limits.headersSeconds * 1_000,
-      connectionsCheckingInterval: Math.min(2_000, limits.headersSeconds * 200),
-      maxHeaderSize: 16_384,
-      // Detects peers that vanished, and ends their watches.
-      keepAlive: true,
-      keepAliveInitialDelay: 30_000,
-    },
-    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
-    forceCloseConnections: 'idle',
-    return503OnClosing: false,
-    genReqId: requestIds(),
     rewriteUrl: ({ url = '' }) => plainUrl(withoutPrefix(url, services.settings.console.pathPrefix)),
     frameworkErrors: (error, request, reply) =>
       refuse(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
-    clientErrorHandler: (error, socket) => refuseUnreadable(error, socket, services),
   })
   // Two of each of ten thousand nodes, and room for everybody else; the unit allows a process 65,536 files.
   app.server.maxConnections = 50_000
@@ -116,7 +97,6 @@ export function createApp(services: AppServices): FastifyInstance {
     return refuse(spent ?? unknownPath(request, reply), request, reply)
   })
 
-  const operations = createOperations(services)
   const routeServices = { ...services, operations, idempotency: new Idempotency(services) }
   const forms = allOperations.filter(({ consumes, isUpload }) => consumes && !isUpload)
   const uploads = allOperations.filter(({ isUpload }) => isUpload)
@@ -143,18 +123,6 @@ const withoutPrefix = (url: string, prefix: string): string =>
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
-/** The caller's own request id when it is a plain one, otherwise ours. */
-function requestIds(): (request: { headers: Record<string, string | string[] | undefined> }) => string {
-  const start = randomBytes(6).toString('hex')
-  let count = 0
-  return ({ headers }) => {
-    const given = headers['x-request-id']
-    if (typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given)) return given
-    count += 1
-    return `${start}-${count.toString(36)}`
-  }
-}
-
 function sendRefusal(refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { retryAfterSeconds } = refusal.options
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
@@ -178,41 +146,4 @@ function unknownPath({ method, url }: FastifyRequest, reply: FastifyReply): ApiE
   if (methods.length === 0) return new ApiError('NotFound', 'Path not found', { hint })
   reply.header('allow', methods.join(', '))
   return new ApiError('MethodNotAllowed', `${method} is not allowed here; use ${methods.join(', ')}`, { hint })
-}
-
-/** What Node refuses before there is a request: code → the status line, what happened, what to do. */
-const unreadable: Readonly<Record<string, readonly [string, string, string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [
-    '408 Request Timeout',
-    'The request took too long to arrive',
-    'Check the connection and try again',
-  ],
-  HPE_HEADER_OVERFLOW: [
-    '431 Request Header Fields Too Large',
-    'The headers are too large',
-    'Send at most 16 KiB of headers',
-  ],
-}
-const notHttp = [
-  '400 Bad Request',
-  'The request is not valid HTTP',
-  'Use HTTP/1.1; check http:// or https:// in the address',
-] as const
-
-/** It still gets a Status before the connection ends. */
-function refuseUnreadable(
-  error: NodeJS.ErrnoException,
-  socket: { writable: boolean; end(text: string): unknown; destroy(): unknown },
-  { log, metrics }: ObserveServices,
-): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-  const [line, message, hint] = unreadable[error.code ?? ''] ?? notHttp
-  const code = Number(line.slice(0, 3))
-  const requestId = randomBytes(6).toString('hex')
-  metrics.request('unknown', 'unreadable', code, 0)
-  log.warn('a request could not be read', { requestId, status: code, code: error.code ?? '' })
-  const body = JSON.stringify({ ...new ApiError('BadRequest', message, { hint }).toStatus(requestId), code })
-  socket.end(
-    `HTTP/1.1 ${line}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  )
 }

@@ -1,6 +1,7 @@
 // One kind of record: typed reads from memory, typed writes to the store. A writer sees its own writes, because every
 // write waits until the view has applied it; and one that lost sees what won, so that a retry helps.
 import { assertExpected } from './expectation.ts'
+import { assertReal } from './rehearsal.ts'
 import { compareRevs, type Entry, isFault, type Json, type Rev, type Store, StoreError } from './store.ts'
 import type { View } from './view.ts'
 
@@ -57,6 +58,7 @@ export class Collection<T> {
   }
 
   async #create(key: string, value: T): Promise<Entry<T>> {
+    assertReal(key, value, this.at(key) !== undefined)
     try {
       const created = await this.#store.create(key, value as Json)
       if (!this.#has(created.rev)) await this.#reached(created.rev)
@@ -68,6 +70,7 @@ export class Collection<T> {
 
   async update(entry: Entry<T>, value: T): Promise<Entry<T>> {
     const made = assertExpected(entry.key, entry.rev)
+    assertReal(entry.key, value)
     try {
       const updated = await this.#store.update(entry.key, value as Json, entry.rev)
       made()
@@ -79,6 +82,7 @@ export class Collection<T> {
   }
 
   async delete(entry: Entry<T>): Promise<Rev> {
+    assertReal(entry.key, undefined)
     try {
       const rev = await this.#store.delete(entry.key, entry.rev)
       if (!this.#has(rev)) await this.#reached(rev)

@@ -72,7 +72,7 @@ describe('svc3 server', () => {
     assert.equal(info.status, 200)
     const { apiEndpoint, certData } = JSON.parse(info.text)
     assert.equal(apiEndpoint, server.apiUrl)
-    const leaf = new X509Certificate(Buffer.from(certData, 'base64'))
+    const leaf = new X509Certificate(certData)
     assert.equal(leaf.fingerprint256, info.fingerprint)
     assert.equal(leaf.checkIP('127.0.0.1'), '127.0.0.1')
     const shown = `SHA-256 fingerprint of its public key:\n  ${info.keyFingerprint}\n`

@@ -4,9 +4,9 @@ import { base, operation } from '../operation.ts'
 
 const ClusterInfo = t.Object(
   {
-    apiEndpoint: t.String({ description: 'Address of the API' }),
-    apiDomain: t.String(),
-    certData: t.String({ description: 'Certificate of the API in base64, empty without TLS' }),
+    apiEndpoint: t.String({ description: 'Address of the Kubernetes API; of this API where that port is closed' }),
+    apiDomain: t.String({ description: 'Host of apiEndpoint' }),
+    certData: t.String({ description: 'Certificate to trust there, as PEM; empty without TLS' }),
     appClientId: t.String({ description: 'Client ID at the identity provider' }),
     baseOauthEndpoint: t.String({ description: 'Address of the identity provider' }),
     gpuPassthroughEnabled: t.Boolean(),

@@ -66,10 +66,11 @@ export interface Charts {
 }
 
 export interface ClusterInfo {
-  /** Address of the API */
+  /** Address of the Kubernetes API; of this API where that port is closed */
   apiEndpoint: string
+  /** Host of apiEndpoint */
   apiDomain: string
-  /** Certificate of the API in base64, empty without TLS */
+  /** Certificate to trust there, as PEM; empty without TLS */
   certData: string
   /** Client ID at the identity provider */
   appClientId: string

@@ -15,6 +15,8 @@ interface ListenerOptions {
   readonly log: Log
   /** How long a connection may say nothing, or take for its handshake. */
   readonly openingMs?: number
+  /** The oldest TLS that is spoken; Node's own limit when it is left out. */
+  readonly minVersion?: 'TLSv1.3'
 }
 
 /** The record that opens every TLS connection; no HTTP request begins with it. */
@@ -155,7 +157,7 @@ class SecureSide {
     this.#options = options
     const unsubscribe = options.certificates.subscribe((served) => {
       this.#latest = served
-      this.#server?.setSecureContext(contextOf(served))
+      this.#server?.setSecureContext({ ...contextOf(served), ...this.#versions })
     })
     plain.once('close', unsubscribe)
   }
@@ -194,6 +196,11 @@ class SecureSide {
     this.closeIdle()
   }
 
+  get #versions(): { minVersion?: 'TLSv1.3' } {
+    const { minVersion } = this.#options
+    return minVersion === undefined ? {} : { minVersion }
+  }
+
   async #open(): Promise<https.Server> {
     const stored = await this.#options.certificates.current()
     // Several connections may have waited.
@@ -203,7 +210,13 @@ class SecureSide {
 
   #create(served: Served): https.Server {
     const handshakeTimeout = this.#options.openingMs ?? defaultOpeningMs
-    const options = { ...this.#limits.http, ...contextOf(served), handshakeTimeout, shouldUpgradeCallback }
+    const options = {
+      ...this.#limits.http,
+      ...contextOf(served),
+      ...this.#versions,
+      handshakeTimeout,
+      shouldUpgradeCallback,
+    }
     const server = limited(https.createServer(options, this.#handler), this.#limits)
     letGoOn(server)
     server.on('secureConnection', (socket) => this.#opening.delete(nameOf(socket)))

@@ -14,7 +14,8 @@ import type { Listing } from './listing.ts'
 import type { Lists } from './lists.ts'
 
 interface WatchRequest {
-  readonly lists: Lists
+  /** What renders and selects: items of the REST API, or objects of another wire. */
+  readonly lists: Pick<Lists, 'test' | 'shows' | 'item'>
   readonly listing: Listing<unknown>
   readonly query: ListQuery
   readonly spell: Spell

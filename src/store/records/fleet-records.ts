@@ -85,6 +85,8 @@ export interface VmRecord {
   readonly conditions: readonly Condition[]
   /** Why it is being deleted, when nobody asked for it. */
   readonly failure?: string
+  /** Since when it is being deleted. */
+  readonly deletedAt?: string
 }
 
 /** A VM as it is in one moment, on its way into an image or to a registry. */

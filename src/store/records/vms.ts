@@ -1,6 +1,7 @@
 // The life of a VM's record, for handlers and controllers alike: its desired state, its end, what a node gets back.
 // Everything is a compare-and-set, retried when it loses; cut off anywhere, the next sweep goes on.
 
+import { systemClock, timestamp } from '../../platform/clock.ts'
 import { type Entry, ignoreLost } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
@@ -46,7 +47,11 @@ export async function removeVm(fleet: Fleet, entry: Entry<VmRecord>, failure?: s
   const marked = await changeVm(fleet, key, value.uid, (record) =>
     isDeleted(record)
       ? undefined
-      : { ...withDesired(record, { power: 'deleted', action: 'delete' }), ...(failure && { failure }) },
+      : {
+          ...withDesired(record, { power: 'deleted', action: 'delete' }),
+          deletedAt: timestamp(systemClock.now()),
+          ...(failure && { failure }),
+        },
   )
   if (marked && (!marked.value.place || isFailedDeployment(value))) await forgetVm(fleet, key, value.uid)
 }

@@ -89,7 +89,7 @@ describe('a good certificate', () => {
     await using secure = await startService({ plainHttp: false })
     await secure.call('POST', uploadPath, await formOf(good))
     const { certData } = (await secure.call('GET', '/api/v1/cluster-info', { token: null })).body
-    assert.equal(Buffer.from(certData, 'base64').toString().trim(), good.cert.trim())
+    assert.equal(certData.trim(), good.cert.trim())
   })
 
   it('a good certificate has a key that is in no answer, no log line and not in clear in the store', async () => {

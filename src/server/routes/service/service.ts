@@ -28,15 +28,15 @@ interface SelfServices {
   /** Plain HTTP is served, too: the API is then known by its plain address. */
   readonly plainHttp: boolean
   readonly apiUrl: () => string
+  /** Undefined where the port for clients of Kubernetes is not open. */
+  readonly kubernetesUrl: () => string | undefined
 }
 
 export function service(services: SelfServices): HandlersOf<typeof api> {
   const document = openApiDocument(services.version)
   return {
     getClusterInfo: async () => ({
-      apiEndpoint: services.apiUrl(),
-      apiDomain: URL.canParse(services.apiUrl()) ? new URL(services.apiUrl()).hostname : '',
-      certData: services.plainHttp ? '' : await certificateOf(services),
+      ...(await endpointOf(services)),
       appClientId: services.identity.clientId,
       baseOauthEndpoint: services.identity.issuer,
       gpuPassthroughEnabled: false,
@@ -71,5 +71,20 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
   }
 }
 
-const certificateOf = async ({ certificates }: SelfServices): Promise<string> =>
-  Buffer.from((await certificates.current()).certificate).toString('base64')
+/** Where clients of the original service turn to: its Kubernetes API, or else ours. */
+async function endpointOf(services: SelfServices) {
+  const kubernetesUrl = services.kubernetesUrl()
+  const apiEndpoint = kubernetesUrl ?? services.apiUrl()
+  const isPlain = kubernetesUrl === undefined && services.plainHttp
+  return {
+    apiEndpoint,
+    apiDomain: URL.canParse(apiEndpoint) ? new URL(apiEndpoint).hostname.replace(/^\[|\]$/g, '') : '',
+    certData: isPlain ? '' : anchorFirst((await services.certificates.current()).certificate),
+  }
+}
+
+/** Some clients read the first certificate and take it for the one to trust. */
+function anchorFirst(pem: string): string {
+  const all = pem.split(/(?<=-----END CERTIFICATE-----)\s*/).filter((each) => each.includes('BEGIN'))
+  return `${all.toReversed().join('\n')}\n`
+}

@@ -1,0 +1,233 @@
+// The port for clients of Kubernetes: HTTPS with TLS 1.3, the tokens, limits and permissions of the REST API, and a route
+// for every verb.
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import { realNamespace } from '../../rules/names.ts'
+import { refuseWhenStale } from '../cluster/staleness-guard.ts'
+import { bearer, unauthorized } from '../gate/authenticate.ts'
+import { readOwnWrites } from '../gate/read-own-writes.ts'
+import { spellingOf } from '../gate/spelling.ts'
+import { closeConnections } from '../http/drain.ts'
+import { listenerFactory } from '../http/listener.ts'
+import { observeRequests } from '../http/observe.ts'
+import { parseBodies } from '../http/parse-body.ts'
+import { plainUrl } from '../http/plain-url.ts'
+import { refusalOf } from '../http/refusals.ts'
+import { serviceOptions } from '../http/service-options.ts'
+import { countTraffic } from '../http/traffic.ts'
+import { limitBodies } from '../transfer/request-timeout.ts'
+import { coreVersions, groupBody, groupList, resourceList } from './discovery.ts'
+import { kindAt, kinds } from './kinds/index.ts'
+import { type Fields, fieldsOf } from './kinds/kind.ts'
+import { openApiDocuments, openApiIndex } from './openapi.ts'
+import { decodeProtobuf, protobufType } from './protobuf.ts'
+import { reviews } from './reviews.ts'
+import type { KubernetesServices } from './services.ts'
+import { type About, statusOf } from './status.ts'
+import { serveVerb } from './verbs.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the request is about, for a refusal. */
+    about: About
+  }
+}
+
+const json = 'application/json'
+
+/** What anybody may read, without a token. */
+const open = new Set(['/version', '/version/', '/healthz', '/livez', '/readyz'])
+
+export function createKubernetesApp(services: KubernetesServices): FastifyInstance {
+  const { settings, limits, tokens } = services
+  const app = fastify({
+    ...serviceOptions(services),
+    serverFactory: listenerFactory({ ...services, plainHttp: false, minVersion: 'TLSv1.3' }),
+    rewriteUrl: ({ url = '' }) => plainUrl(url),
+    frameworkErrors: (error, request, reply) =>
+      sendRefusal(services, refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
+  })
+  app.server.maxConnections = 50_000
+  const stopCounting = countTraffic(app.server, services.history.moved)
+  app.addHook('onClose', async () => stopCounting())
+  app.decorateRequest('principal', undefined)
+  app.decorateRequest('namespace', '')
+  app.decorateRequest('about')
+  app.addHook('onRequest', (request, reply, done) => {
+    request.about = {}
+    reply.header('x-request-id', request.id)
+    done()
+  })
+  parseBodies(app)
+  app.addContentTypeParser<Buffer>(protobufType, { parseAs: 'buffer' }, (_request, bytes, done) => {
+    try {
+      done(null, decodeProtobuf(bytes))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  limitBodies(app, {
+    requestSeconds: settings.limits.requestSeconds,
+    silenceSeconds: settings.limits.uploadSilenceSeconds,
+  })
+  observeRequests(app, services)
+  closeConnections(app, services.stopping)
+  if (services.staleness) refuseWhenStale(app, services.staleness)
+  if (services.horizon) readOwnWrites(app, services.horizon)
+  app.addHook('onRequest', (request, _reply, done) => {
+    const token = bearer(request)
+    const judge = (principal: FastifyRequest['principal']): ApiError | undefined => {
+      request.principal = principal
+      const spent = limits.charge(request, principal)
+      if (spent || open.has(request.url.split('?', 1)[0] ?? '')) return spent
+      const isPerson = principal?.kind === 'user' || principal?.kind === 'serviceaccount'
+      return isPerson ? undefined : unauthorized()
+    }
+    if (token === undefined) return done(judge(undefined))
+    tokens.verify(token).then(
+      (principal) => done(judge(principal)),
+      (error: Error) => done(error),
+    )
+  })
+  app.setErrorHandler((error, request, reply) => {
+    const refusal = refusalOf(error)
+    if (refusal.code >= 500)
+      services.log.error(
+        'a request failed',
+        { requestId: request.id, route: request.routeOptions.url ?? '', status: refusal.code },
+        refusal.options.cause ?? refusal,
+      )
+    return sendRefusal(services, refusal, request, reply)
+  })
+  app.setNotFoundHandler((request, reply) => sendRefusal(services, noSuchPath(), request, reply))
+  serveAbout(app, services)
+  serveKinds(app, services)
+  return app
+}
+
+const noSuchPath = (): ApiError => new ApiError('NotFound', 'The server could not find the requested resource')
+
+function sendRefusal(
+  services: KubernetesServices,
+  refusal: ApiError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const { retryAfterSeconds } = refusal.options
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
+  if (refusal.code === 401) reply.header('www-authenticate', 'Bearer realm="svc3"')
+  const status = statusOf(refusal, request.about ?? {}, request.id)
+  return reply
+    .code(status.code)
+    .type(json)
+    .send(spelled(services, request)(JSON.stringify(status)))
+}
+
+/** Answers spell a namespace as their request does, or else as it was created. */
+const spelled = (services: KubernetesServices, { params }: FastifyRequest) =>
+  spellingOf(services, [(params as { namespace?: unknown } | undefined)?.namespace])
+
+function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
+  const catalogue = { kinds, reviews }
+  const documents = openApiDocuments(kinds, services.version)
+  const index = JSON.stringify(openApiIndex(documents))
+  const version = versionInfo(services.version)
+  const address = (): string => {
+    const url = services.kubernetesUrl()
+    return url === undefined ? '' : new URL(url).host
+  }
+  const found = (body: object | undefined): object => {
+    if (body) return body
+    throw noSuchPath()
+  }
+  for (const url of ['/version', '/version/']) app.get(url, () => version)
+  for (const url of ['/healthz', '/livez', '/readyz'])
+    app.get(url, (_request, reply) => {
+      if (services.stopping.aborted) return reply.code(503).type('text/plain').send('stopping')
+      return reply.type('text/plain').send('ok')
+    })
+  app.get('/api', (request, reply) => {
+    const { type, body } = coreVersions(catalogue, request.headers.accept, address())
+    return reply.type(type).send(JSON.stringify(body))
+  })
+  app.get('/apis', (request, reply) => {
+    const { type, body } = groupList(catalogue, request.headers.accept)
+    return reply.type(type).send(JSON.stringify(body))
+  })
+  app.get<{ Params: { version: string } }>('/api/:version', ({ params }) =>
+    found(resourceList(catalogue, '', params.version)),
+  )
+  app.get<{ Params: { group: string } }>('/apis/:group', ({ params }) => found(groupBody(catalogue, params.group)))
+  app.get<{ Params: { group: string; version: string } }>('/apis/:group/:version', ({ params }) =>
+    found(resourceList(catalogue, params.group, params.version)),
+  )
+  app.get('/openapi/v3', (_request, reply) => reply.type(json).send(index))
+  app.get<{ Params: { '*': string } }>('/openapi/v3/*', ({ params }, reply) => {
+    const text = documents.get(params['*'])
+    if (text === undefined) throw noSuchPath()
+    return reply.type(json).send(text)
+  })
+  // Old clients insist on it, and are content with an empty one: the server validates fields itself.
+  app.get('/openapi/v2', (_request, reply) =>
+    reply.type('application/com.github.proto-openapi.spec.v2.v1.0+protobuf').send(Buffer.alloc(0)),
+  )
+  for (const { group, version: of, plural, kind, review } of reviews)
+    app.post(`/apis/${group}/${of}/${plural}`, (request, reply) => {
+      const body = fieldsOf(request.body) as Fields
+      if (!request.principal) throw unauthorized()
+      const spec = fieldsOf(body.spec)
+      const status = review({ ...services, kinds }, request.principal, spec)
+      const answer = { kind, apiVersion: `${group}/${of}`, metadata: { creationTimestamp: null }, spec, status }
+      return reply.code(201).type(json).send(JSON.stringify(answer))
+    })
+}
+
+/** As much like Kubernetes as clients compare: an old one would be warned of a skew that means nothing here. */
+function versionInfo(version: string): Fields {
+  return {
+    major: '1',
+    minor: '33',
+    gitVersion: `v1.33.0+svc3-${version}`,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: '',
+    compiler: '',
+    platform: `${process.platform}/${process.arch}`,
+  }
+}
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+function serveKinds(app: FastifyInstance, services: KubernetesServices): void {
+  const aliases = services.settings.compat.namespaceAliases
+  const handler = (request: FastifyRequest, reply: FastifyReply): unknown => {
+    const {
+      group = '',
+      version = '',
+      namespace,
+      plural = '',
+      name,
+      sub,
+    } = request.params as Partial<Record<string, string>>
+    const kind = kindAt(group, version, plural)
+    if (!kind || (kind.scope === 'cluster' && namespace !== undefined)) throw noSuchPath()
+    request.about = { kind, name }
+    if (namespace !== undefined) request.namespace = realNamespace(namespace, aliases)
+    const place = namespace === undefined ? undefined : request.namespace
+    return serveVerb(services, { kind, namespace: place, name, sub, spell: spelled(services, request) }, request, reply)
+  }
+  for (const root of ['/api/:version', '/apis/:group/:version'])
+    for (const place of ['', '/namespaces/:namespace'])
+      for (const rest of ['/:plural', '/:plural/:name', '/:plural/:name/:sub'])
+        app.route({ method: [...methods], url: `${root}${place}${rest}`, handler })
+  // A namespace is an object, too: its path is not that of a kind below it.
+  app.route({
+    method: [...methods],
+    url: '/api/:version/namespaces/:name',
+    handler: (request, reply) => {
+      request.params = { ...(request.params as object), plural: 'namespaces' }
+      return handler(request, reply)
+    },
+  })
+}

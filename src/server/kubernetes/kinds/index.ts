@@ -1,0 +1,23 @@
+// The table of kinds.
+import { imageKind, isoKind } from './images.ts'
+import type { Kind } from './kind.ts'
+import { orkaNodeKind } from './nodes.ts'
+import { remoteImageKind, remoteIsoKind } from './remotes.ts'
+import { vmConfigKind } from './vm-configs.ts'
+import { vmKind } from './vms.ts'
+
+export const kinds: readonly Kind[] = [
+  vmKind,
+  vmConfigKind,
+  imageKind,
+  isoKind,
+  orkaNodeKind,
+  remoteImageKind,
+  remoteIsoKind,
+]
+
+/** Kind by group, version and plural. */
+const byPath = new Map(kinds.map((kind) => [`${kind.group}/${kind.version}/${kind.plural}`, kind]))
+
+export const kindAt = (group: string, version: string, plural: string): Kind | undefined =>
+  byPath.get(`${group}/${version}/${plural}`)

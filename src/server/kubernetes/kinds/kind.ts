@@ -1,0 +1,165 @@
+// What a row of the table of kinds has: names, columns, schema, how a record becomes an object, and which operations
+// carry out what is asked of one. Pure: nothing here reads or writes.
+import { createHash } from 'node:crypto'
+import type * as t from 'typebox'
+import type { Operation } from '../../../api/operation.ts'
+import type { ListOperation } from '../../operations/invoke.ts'
+
+export type Texts = Readonly<Record<string, string>>
+export type Fields = Readonly<Record<string, unknown>>
+
+interface ObjectMeta {
+  readonly name: string
+  readonly generateName?: string
+  readonly namespace?: string
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly generation?: number
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  readonly labels: Texts
+  readonly annotations: Texts
+}
+
+/** As it crosses the wire; `spec`, `status` and what else a kind has stand beside `metadata`. */
+export interface KubeObject extends Fields {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: ObjectMeta
+}
+
+/** What a record shows of itself, before its place and its version are added. */
+export interface Shown {
+  readonly name: string
+  /** Absent where the kind is in no namespace, or in all of them. */
+  readonly namespace?: string | undefined
+  /** Absent: made from kind, name and time of creation. */
+  readonly uid?: string | undefined
+  readonly createdAt: string
+  readonly deletedAt?: string | undefined
+  readonly generation?: number | undefined
+  readonly labels?: Texts | undefined
+  readonly annotations?: Readonly<Record<string, string | undefined>> | undefined
+  /** `spec`, `status`, or what else the kind has at its top. */
+  readonly body: Fields
+}
+
+export interface Column {
+  readonly name: string
+  readonly type: 'string' | 'integer' | 'date' | 'number' | 'boolean'
+  readonly description: string
+  readonly isWide?: boolean
+  cell(object: KubeObject): unknown
+}
+
+/** An operation of the table, as an object asks for it. */
+export interface Planned {
+  readonly operation: Operation
+  /** Where that is not the namespace of the path. */
+  readonly namespace?: string | undefined
+  readonly params?: Texts
+  readonly query?: Fields
+  readonly body?: Fields
+}
+
+/** What a request says about an object that it writes. */
+export interface Written extends Fields {
+  readonly metadata: ObjectMeta
+}
+
+interface Creation {
+  /** Those that an object may stand for: the first one is asked about by `kubectl auth can-i create`. */
+  readonly operations: readonly Operation[]
+  plan(object: Written): Planned
+}
+
+interface Removal {
+  readonly operation: Operation
+  plan(object: KubeObject): Planned
+}
+
+export interface Kind {
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+  readonly plural: string
+  readonly singular: string
+  readonly shortNames?: readonly string[]
+  readonly description: string
+  /** namespace: in one. shared: the same ones in every namespace. cluster: in none. */
+  readonly scope: 'namespace' | 'shared' | 'cluster'
+  /** What get, list and watch are: a stored list, or one that is made for each answer and has no watch. */
+  readonly list: ListOperation | (Operation & { readonly madeOf: t.TSchema })
+  /** `item`: as the operation answers it. `record`: what is stored. */
+  show(item: never, record: never): Shown
+  /** Schemas of `spec`, `status`, or what else it has beside `metadata`. */
+  readonly schema: Readonly<Record<string, t.TSchema>>
+  readonly hasStatus?: true
+  /** Fields that a selector may name, besides metadata.name and metadata.namespace. */
+  readonly selectable?: readonly string[]
+  readonly columns: readonly Column[]
+  readonly create?: Creation
+  readonly remove?: Removal
+  /** Fields of refusals of its operations → where they are in an object; others are in `spec`. */
+  readonly places?: Texts
+}
+
+export const apiVersionOf = ({ group, version }: Pick<Kind, 'group' | 'version'>): string =>
+  group === '' ? version : `${group}/${version}`
+
+/** `virtualmachineinstances.orka.macstadium.com`, as Kubernetes names a kind in messages. */
+export const resourceName = ({ plural, group }: Pick<Kind, 'plural' | 'group'>): string =>
+  group === '' ? plural : `${plural}.${group}`
+
+export const verbsOf = (kind: Kind): string[] => [
+  ...(kind.create ? ['create'] : []),
+  ...(kind.remove ? ['delete', 'deletecollection'] : []),
+  'get',
+  'list',
+  ...(isMade(kind) ? [] : ['watch']),
+]
+
+/** Made for each answer: there is nothing to watch. */
+export const isMade = ({ list }: Kind): boolean => list.madeOf !== undefined
+
+/** Without those that were not said. */
+export const given = <T extends object>(fields: T): { [Name in keyof T]: Exclude<T[Name], undefined> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never
+
+export const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+
+/** The object of a record, at a version and in a namespace. */
+export function objectOf(
+  kind: Kind,
+  shown: Shown,
+  { namespace, rev }: { namespace?: string | undefined; rev: string },
+) {
+  const { name, createdAt, deletedAt, generation, labels = {}, annotations = {}, body } = shown
+  const place = shown.namespace ?? namespace
+  const object: KubeObject = {
+    apiVersion: apiVersionOf(kind),
+    kind: kind.kind,
+    metadata: {
+      name,
+      ...(kind.scope !== 'cluster' && place !== undefined && { namespace: place }),
+      uid: shown.uid ?? madeUid(kind, shown.namespace ?? '', name, createdAt),
+      resourceVersion: rev,
+      generation: generation ?? 1,
+      creationTimestamp: createdAt,
+      ...(deletedAt !== undefined && { deletionTimestamp: deletedAt, deletionGracePeriodSeconds: 0 }),
+      labels,
+      annotations: given(annotations) as Texts,
+    },
+    ...body,
+  }
+  return object
+}
+
+/** The same as long as the record is: one of the same name made later has another time of creation. */
+function madeUid({ group, plural }: Kind, namespace: string, name: string, createdAt: string): string {
+  const hex = createHash('sha256')
+    .update(JSON.stringify([group, plural, namespace, name, createdAt]))
+    .digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}

@@ -1,0 +1,96 @@
+// Fields that VirtualMachineInstance and VirtualMachineConfig share, and how they become those of the REST API.
+import * as t from 'typebox'
+import type { VmShape } from '../../../api/vms/vm-shape.ts'
+import { type Column, type Fields, given, type KubeObject } from './kind.ts'
+import { annotation, creatorAnnotation, textOf } from './orka.ts'
+
+const text = (description: string, maxLength = 256) => t.Optional(t.String({ maxLength, description }))
+const flag = (description: string) => t.Optional(t.Boolean({ description }))
+
+export const shapeSchema = {
+  image: text('Image of the VM, or a reference to one in a registry', 512),
+  cpu: t.Optional(t.Integer({ minimum: 0, maximum: 1_024, description: 'Number of CPU cores. Default: 3' })),
+  memory: t.Optional(
+    t.Number({ minimum: 0, maximum: 65_536, description: 'Memory in GiB. Default: in proportion to the cores' }),
+  ),
+  nodeName: text('Run only on this node'),
+  iso: text('ISO to attach (Intel)'),
+  systemSerial: text('Serial number (Intel)', 64),
+  tag: text('Prefer nodes with this tag'),
+  tagRequired: flag('Use only nodes with the tag'),
+  vncConsole: flag('Screen over VNC. Default: true'),
+  scheduler: text('default balances, most-allocated fills nodes one by one', 64),
+  netBoost: flag('Fast network devices (Intel). Default: true'),
+  legacyIO: flag('Legacy disk devices (Intel)'),
+  gpuPassthrough: flag('GPU of the node (Intel)'),
+  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1920' })),
+  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1080' })),
+  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 96' })),
+}
+
+/** As the record has it. */
+export const shownShape = (shape: VmShape): Fields =>
+  given({
+    image: shape.image,
+    cpu: shape.cpu,
+    memory: shape.memoryMiB === 0 ? undefined : Number((shape.memoryMiB / 1_024).toFixed(2)),
+    nodeName: shape.node,
+    iso: shape.iso,
+    systemSerial: shape.systemSerial,
+    tag: shape.tag,
+    tagRequired: shape.tagRequired,
+    vncConsole: shape.vncConsole,
+    scheduler: shape.scheduler,
+    netBoost: shape.netBoost,
+    legacyIO: shape.legacyIO,
+    gpuPassthrough: shape.gpuPassthrough,
+    displayWidth: shape.display.width,
+    displayHeight: shape.display.height,
+    displayDPI: shape.display.dpi,
+  })
+
+/** What clients of the original always send empty counts as not said. */
+export function askedShape(spec: Fields): Fields {
+  const { scheduler } = spec
+  return given({
+    image: textOf(spec.image),
+    cpu: spec.cpu,
+    memory: spec.memory,
+    node: textOf(spec.nodeName),
+    iso: textOf(spec.iso),
+    systemSerial: textOf(spec.systemSerial),
+    tag: textOf(spec.tag),
+    tagRequired: spec.tagRequired,
+    vncConsole: spec.vncConsole,
+    scheduler: scheduler === 'default-scheduler' ? 'default' : textOf(scheduler),
+    netBoost: spec.netBoost,
+    legacyIO: spec.legacyIO,
+    gpuPassthrough: spec.gpuPassthrough,
+    displayWidth: spec.displayWidth,
+    displayHeight: spec.displayHeight,
+    displayDPI: spec.displayDPI,
+  })
+}
+
+/** Fields of refusals → where they are in an object. */
+export const shapePlaces = { node: 'spec.nodeName', name: 'metadata.name', labels: 'metadata.labels' }
+
+type Cell = readonly [name: string, type: Column['type'], path: string, isWide?: boolean]
+
+/** A column of a field in the spec or the status. */
+export const column = ([name, type, path, isWide = false]: Cell): Column => ({
+  name,
+  type,
+  description: path,
+  isWide,
+  cell: (object: KubeObject) =>
+    path.split('.').reduce<unknown>((value, step) => (value as Fields | undefined)?.[step], object),
+})
+
+export const ownerColumn: Column = {
+  name: 'Owner',
+  type: 'string',
+  description: 'Who created it',
+  isWide: true,
+  cell: (object) => annotation(object, creatorAnnotation),
+}

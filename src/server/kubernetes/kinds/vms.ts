@@ -1,0 +1,179 @@
+// VirtualMachineInstance: a VM. Creating one deploys it and does not wait; what the original's kind has no field for
+// stands in conditions and annotations.
+import * as t from 'typebox'
+import { deleteVm, deployVm, listVms, type Vm } from '../../../api/vms/vms.ts'
+import type { VmRecord } from '../../../store/records/fleet-records.ts'
+import { isDeleted } from '../../../store/records/vms.ts'
+import { type Fields, fieldsOf, given, type Kind, type Shown, type Written } from './kind.ts'
+import { archLabel, configLabel, creatorAnnotation, label, orka, own, specOf, textOf, withoutMade } from './orka.ts'
+import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
+
+const Condition = t.Object({
+  type: t.String({ description: 'Ready, or a condition of the REST API such as Scheduled' }),
+  status: t.String({ description: 'True or False' }),
+  reason: t.String(),
+  message: t.String(),
+  lastTransitionTime: t.String({ format: 'date-time' }),
+})
+
+const schema = {
+  spec: t.Object(
+    {
+      ...shapeSchema,
+      reservedPorts: t.Optional(t.String({ maxLength: 2_048, description: 'Ports as NODE:VM,NODE:VM' })),
+      customVMMetadata: t.Optional(
+        t.Record(t.String(), t.String(), {
+          description: 'Metadata for the guest. Sealed: it is not shown again',
+        }),
+      ),
+    },
+    { description: 'What to deploy. Cannot be changed' },
+  ),
+  status: t.Object(
+    {
+      phase: t.String({ description: 'Pending, Running or Failed' }),
+      memory: t.String({ description: 'Memory, such as 4.80Gi; empty until placed' }),
+      nodeName: t.String(),
+      hostIP: t.String({ description: 'Address of the node, where the ports are reachable' }),
+      ip: t.String(),
+      sshPort: t.Optional(t.Integer()),
+      vncPort: t.Optional(t.Integer()),
+      screenSharePort: t.Optional(t.Integer()),
+      portWarnings: t.String(),
+      startTime: t.Integer({ description: 'When it was deployed, in seconds since 1970' }),
+      errorMessage: t.String(),
+      conditions: t.Array(Condition),
+    },
+    { description: 'What became of it' },
+  ),
+}
+
+function show(vm: Vm, record: VmRecord): Shown {
+  const { ssh, ip = '' } = vm
+  // Clients take the port of a VM that runs for granted.
+  const phase = vm.status === 'Running' && ssh === undefined ? 'Pending' : vm.status
+  const isReady = phase === 'Running' && vm.powerState === 'running'
+  return {
+    name: vm.name,
+    namespace: vm.namespace,
+    uid: vm.uid,
+    createdAt: vm.deployDate,
+    deletedAt: isDeleted(record) ? (record.deletedAt ?? vm.deployDate) : undefined,
+    labels: { ...vm.labels, [archLabel]: vm.architecture },
+    annotations: {
+      [creatorAnnotation]: vm.owner,
+      [own('power-state')]: vm.powerState,
+      [own('expires-at')]: vm.expiresAt,
+      [own('priority')]: vm.priority === undefined ? undefined : String(vm.priority),
+      [own('disk-gb')]: vm.diskGb === undefined ? undefined : String(vm.diskGb),
+      [own('operation')]: vm.operation && `${vm.operation.kind}: ${vm.operation.phase}`,
+      [own('warning')]: vm.warning,
+      [own('pool')]: vm.warm,
+      [own('metadata-keys')]: vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(','),
+    },
+    body: {
+      spec: { ...shownShape(record.shape), ...reserved(vm) },
+      status: {
+        phase,
+        memory: vm.memory === 'auto' ? '' : vm.memory,
+        nodeName: vm.node ?? '',
+        hostIP: ip,
+        ip,
+        ...given({ sshPort: ssh, vncPort: vm.vnc, screenSharePort: vm.screenshare }),
+        portWarnings: vm.portWarnings ?? '',
+        startTime: Math.floor(Date.parse(vm.deployDate) / 1_000),
+        errorMessage: vm.errorMessage ?? '',
+        conditions: [
+          {
+            type: 'Ready',
+            status: isReady ? 'True' : 'False',
+            reason: isReady ? 'Running' : phase === 'Running' ? vm.powerState : phase,
+            message: vm.errorMessage ?? '',
+            lastTransitionTime: vm.conditions.at(-1)?.at ?? vm.deployDate,
+          },
+          ...vm.conditions.map(({ at, ...condition }) => ({ ...condition, lastTransitionTime: at })),
+        ],
+      },
+    },
+  }
+}
+
+const reserved = ({ reservedPorts }: Vm): Fields =>
+  reservedPorts.length === 0
+    ? {}
+    : {
+        reservedPorts: reservedPorts
+          .map(({ nodePort, vmPort, protocol }) => `${nodePort}:${vmPort}${protocol === 'udp' ? '/udp' : ''}`)
+          .join(','),
+      }
+
+function plan({ metadata, ...object }: Written) {
+  const spec = specOf(object)
+  const { labels, annotations } = metadata
+  const priority = annotations[own('priority')]
+  return {
+    operation: deployVm,
+    query: { wait: false },
+    body: given({
+      name: metadata.name,
+      vmConfig: textOf(labels[configLabel]),
+      ...askedShape(spec),
+      reservedPorts: textOf(spec.reservedPorts),
+      customVMMetadata: spec.customVMMetadata === undefined ? undefined : fieldsOf(spec.customVMMetadata),
+      labels: withoutMade(labels),
+      ttl: textOf(annotations[own('ttl')]),
+      // What is no number is refused by the schema of the operation.
+      priority: priority === undefined ? undefined : Number.isNaN(Number(priority)) ? priority : Number(priority),
+    }),
+  }
+}
+
+export const vmKind: Kind = {
+  ...orka,
+  kind: 'VirtualMachineInstance',
+  plural: 'virtualmachineinstances',
+  singular: 'virtualmachineinstance',
+  shortNames: ['vm', 'vms'],
+  description: 'A VM. Creating one deploys it; deleting it deletes the VM and its disk',
+  scope: 'namespace',
+  list: listVms,
+  show,
+  schema,
+  hasStatus: true,
+  selectable: ['status.phase', 'status.nodeName', 'spec.image'],
+  columns: [
+    column(['IP', 'string', 'status.ip']),
+    column(['SSH', 'integer', 'status.sshPort']),
+    column(['VNC', 'integer', 'status.vncPort']),
+    column(['Screenshare', 'integer', 'status.screenSharePort']),
+    column(['Status', 'string', 'status.phase']),
+    column(['Image', 'string', 'spec.image', true]),
+    column(['CPU', 'integer', 'spec.cpu', true]),
+    column(['Memory', 'string', 'status.memory', true]),
+    column(['Node', 'string', 'status.nodeName', true]),
+    {
+      name: 'Architecture',
+      type: 'string',
+      description: 'arm64 or amd64',
+      isWide: true,
+      cell: (object) => label(object, archLabel),
+    },
+    column(['Reserved-Ports', 'string', 'spec.reservedPorts', true]),
+    column(['GPU-Passthrough', 'boolean', 'spec.gpuPassthrough', true]),
+    ownerColumn,
+    column(['Deploy-Date', 'date', 'metadata.creationTimestamp', true]),
+    column(['Display-Width', 'integer', 'spec.displayWidth', true]),
+    column(['Display-Height', 'integer', 'spec.displayHeight', true]),
+    column(['Display-DPI', 'integer', 'spec.displayDPI', true]),
+  ],
+  create: { operations: [deployVm], plan },
+  remove: {
+    operation: deleteVm,
+    plan: ({ metadata }) => ({ operation: deleteVm, params: { vm: metadata.name }, query: {} }),
+  },
+  places: {
+    ...shapePlaces,
+    ttl: `metadata.annotations.${own('ttl')}`,
+    priority: `metadata.annotations.${own('priority')}`,
+  },
+}

@@ -1,0 +1,168 @@
+// Request bodies in protobuf, which typed clients send for kinds of Kubernetes itself. Only the messages below are
+// known; answers are JSON, which those clients take. Every byte is looked at once per level, and levels are few.
+import { ApiError } from '../../api/errors.ts'
+
+type Type = 'text' | 'int' | Message
+interface Field {
+  readonly name: string
+  readonly type: Type
+  readonly form?: 'list' | 'map'
+}
+/** Number of a field → what it is. Others are skipped. */
+interface Message {
+  readonly [number: number]: Field
+}
+
+const text = (name: string): Field => ({ name, type: 'text' })
+const texts = (name: string): Field => ({ name, type: 'text', form: 'list' })
+const int = (name: string): Field => ({ name, type: 'int' })
+const message = (name: string, type: Message): Field => ({ name, type })
+const map = (name: string): Field => ({ name, type: { 1: text('key'), 2: text('value') }, form: 'map' })
+
+const metadata = message('metadata', {
+  1: text('name'),
+  2: text('generateName'),
+  3: text('namespace'),
+  5: text('uid'),
+  6: text('resourceVersion'),
+  11: map('labels'),
+  12: map('annotations'),
+  14: texts('finalizers'),
+})
+
+const resourceAttributes: Message = {
+  1: text('namespace'),
+  2: text('verb'),
+  3: text('group'),
+  4: text('version'),
+  5: text('resource'),
+  6: text('subresource'),
+  7: text('name'),
+}
+
+/** By kind. */
+const messages: Readonly<Record<string, Message>> = {
+  DeleteOptions: {
+    1: int('gracePeriodSeconds'),
+    2: message('preconditions', { 1: text('uid'), 2: text('resourceVersion') }),
+    4: text('propagationPolicy'),
+    5: texts('dryRun'),
+  },
+  SelfSubjectReview: { 1: metadata },
+  SelfSubjectAccessReview: {
+    1: metadata,
+    2: message('spec', {
+      1: message('resourceAttributes', resourceAttributes),
+      2: message('nonResourceAttributes', { 1: text('path'), 2: text('verb') }),
+    }),
+  },
+  SelfSubjectRulesReview: { 1: metadata, 2: message('spec', { 1: text('namespace') }) },
+  TokenRequest: { 1: metadata, 2: message('spec', { 1: texts('audiences'), 4: int('expirationSeconds') }) },
+  Namespace: { 1: metadata },
+  ServiceAccount: { 1: metadata },
+  RoleBinding: {
+    1: metadata,
+    2: {
+      name: 'subjects',
+      type: { 1: text('kind'), 2: text('apiGroup'), 3: text('name'), 4: text('namespace') },
+      form: 'list',
+    },
+    3: message('roleRef', { 1: text('apiGroup'), 2: text('kind'), 3: text('name') }),
+  },
+}
+
+export const protobufType = 'application/vnd.kubernetes.protobuf'
+const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00])
+const envelope: Message = { 1: message('typeMeta', { 1: text('apiVersion'), 2: text('kind') }) }
+const rawField = 2
+
+/** The object in an envelope, as its JSON would be. */
+export function decodeProtobuf(bytes: Buffer): Readonly<Record<string, unknown>> {
+  if (bytes.length === 0) return {}
+  if (!bytes.subarray(0, magic.length).equals(magic)) throw unreadable('it does not begin as one')
+  const inner = bytes.subarray(magic.length)
+  const { typeMeta = {} } = decode(inner, envelope) as { typeMeta?: { apiVersion?: string; kind?: string } }
+  const { apiVersion = '', kind = '' } = typeMeta
+  const known = Object.hasOwn(messages, kind) ? messages[kind] : undefined
+  if (!known)
+    throw new ApiError('UnsupportedMediaType', `This server reads no ${kind.slice(0, 63) || 'object'} in protobuf`, {
+      hint: 'Send Content-Type: application/json',
+    })
+  let raw: Buffer = Buffer.alloc(0)
+  eachField(inner, (number, value) => {
+    if (number === rawField && value instanceof Buffer) raw = value
+  })
+  return { apiVersion, kind, ...decode(raw, known) }
+}
+
+function decode(bytes: Buffer, known: Message): Record<string, unknown> {
+  const found = new Map<string, unknown[]>()
+  eachField(bytes, (number, value) => {
+    const field = known[number]
+    if (!field) return
+    const values = found.get(field.name) ?? []
+    values.push(read(value, field.type))
+    found.set(field.name, values)
+  })
+  const named = Object.values(known).filter(({ name }) => found.has(name))
+  return Object.fromEntries(named.map(({ name, form }) => [name, formed(found.get(name) ?? [], form)]))
+}
+
+/** Of several values where one is meant, the last one counts. */
+function formed(values: readonly unknown[], form: Field['form']): unknown {
+  if (form === 'list') return values
+  if (form !== 'map') return values.at(-1)
+  return Object.fromEntries(
+    (values as readonly { key?: string; value?: string }[]).map(({ key = '', value = '' }) => [key, value]),
+  )
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+function read(value: Buffer | number, type: Type): unknown {
+  if (type === 'int') {
+    if (typeof value !== 'number') throw unreadable('a number has another type')
+    return value
+  }
+  if (typeof value === 'number') throw unreadable('a text has another type')
+  if (type !== 'text') return decode(value, type)
+  try {
+    return decoder.decode(value)
+  } catch {
+    throw unreadable('a text is not UTF-8')
+  }
+}
+
+/** Wire types: 0 a number, 1 and 5 of a fixed size, 2 bytes with their length before them. */
+function eachField(bytes: Buffer, take: (number: number, value: Buffer | number) => void): void {
+  let at = 0
+  const number = (): number => {
+    let value = 0
+    for (let shift = 0; shift < 10; shift++) {
+      const byte = bytes[at++]
+      if (byte === undefined) throw unreadable('it ends too early')
+      value += (byte & 0x7f) * 2 ** (7 * shift)
+      if (byte < 0x80) return value
+    }
+    throw unreadable('a number is too long')
+  }
+  const part = (length: number): Buffer => {
+    if (length > bytes.length - at) throw unreadable('a length goes beyond its end')
+    at += length
+    return bytes.subarray(at - length, at)
+  }
+  while (at < bytes.length) {
+    const tag = number()
+    const [field, wire] = [Math.floor(tag / 8), tag % 8]
+    if (wire === 0) take(field, number())
+    else if (wire === 2) take(field, part(number()))
+    else if (wire === 1) part(8)
+    else if (wire === 5) part(4)
+    else throw unreadable('a field has an unknown type')
+  }
+}
+
+const unreadable = (why: string): ApiError =>
+  new ApiError('BadRequest', `The request body cannot be read as protobuf: ${why}`, {
+    hint: 'Send JSON with Content-Type: application/json',
+  })

@@ -1,0 +1,74 @@
+// Query parameters as clients of Kubernetes write them.
+import type { FastifyRequest } from 'fastify'
+import { badRequest } from '../../api/errors.ts'
+
+export interface Query {
+  readonly isWatch: boolean
+  readonly limit: number | undefined
+  readonly continue: string | undefined
+  readonly labelSelector: string | undefined
+  readonly fieldSelector: string | undefined
+  /** Undefined where none is given, or 0: any will do. */
+  readonly resourceVersion: string | undefined
+  readonly resourceVersionMatch: string | undefined
+  readonly allowsBookmarks: boolean
+  readonly sendInitialEvents: boolean | undefined
+  readonly timeoutSeconds: number | undefined
+  readonly includeObject: 'None' | 'Metadata' | 'Object'
+  readonly isDryRun: boolean
+  readonly fieldValidation: 'Ignore' | 'Warn' | 'Strict'
+  readonly fieldManager: string | undefined
+  readonly isForced: boolean
+}
+
+export function readQuery(request: FastifyRequest): Query {
+  const all = (request.query ?? {}) as Readonly<Record<string, string | readonly string[] | undefined>>
+  const text = (name: string): string | undefined => {
+    const value = all[name]
+    const one = typeof value === 'string' ? value : value?.[0]
+    return one === '' ? undefined : one
+  }
+  const version = text('resourceVersion')
+  return {
+    isWatch: flag(text('watch'), 'watch') ?? false,
+    limit: whole(text('limit'), 'limit'),
+    continue: text('continue'),
+    labelSelector: text('labelSelector'),
+    fieldSelector: text('fieldSelector'),
+    resourceVersion: version === '0' ? undefined : version,
+    resourceVersionMatch: oneOf(text('resourceVersionMatch'), 'resourceVersionMatch', ['Exact', 'NotOlderThan']),
+    allowsBookmarks: flag(text('allowWatchBookmarks'), 'allowWatchBookmarks') ?? false,
+    sendInitialEvents: flag(text('sendInitialEvents'), 'sendInitialEvents'),
+    timeoutSeconds: whole(text('timeoutSeconds'), 'timeoutSeconds'),
+    includeObject: oneOf(text('includeObject'), 'includeObject', ['None', 'Metadata', 'Object']) ?? 'Metadata',
+    isDryRun: oneOf(text('dryRun'), 'dryRun', ['All']) === 'All',
+    fieldValidation: oneOf(text('fieldValidation'), 'fieldValidation', ['Ignore', 'Warn', 'Strict']) ?? 'Warn',
+    fieldManager: text('fieldManager'),
+    isForced: flag(text('force'), 'force') ?? false,
+  }
+}
+
+const flags: Readonly<Record<string, boolean>> = { true: true, '1': true, false: false, '0': false }
+
+function flag(text: string | undefined, field: string): boolean | undefined {
+  if (text === undefined) return undefined
+  if (Object.hasOwn(flags, text)) return flags[text]
+  throw wrong(field, 'must be true or false')
+}
+
+/** 0 stands for no limit. */
+function whole(text: string | undefined, field: string): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,9}$/.test(text)) throw wrong(field, 'must be a whole number')
+  return Number(text) || undefined
+}
+
+function oneOf<const T extends string>(text: string | undefined, field: string, known: readonly T[]): T | undefined {
+  if (text === undefined) return undefined
+  const found = known.find((each) => each === text)
+  if (found === undefined) throw wrong(field, `must be one of ${known.join(', ')}`)
+  return found
+}
+
+const wrong = (field: string, must: string) =>
+  badRequest([{ field, reason: 'FieldValueInvalid', message: `${field} ${must}` }])

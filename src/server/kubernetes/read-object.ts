@@ -1,0 +1,177 @@
+// An object that a client sends: the right kind, metadata of the right shape, a spec that fits its schema, and which
+// of its fields the schema does not know.
+import { randomBytes } from 'node:crypto'
+import * as t from 'typebox'
+import { ApiError, badRequest, type Cause, invalid } from '../../api/errors.ts'
+import { nameSuffix, realNamespace } from '../../rules/names.ts'
+import type { Settings } from '../config/settings.ts'
+import { refusalOf } from '../http/refusals.ts'
+import { bodyValidator, type Validator } from '../http/validate.ts'
+import { apiVersionOf, type Fields, fieldsOf, type Kind, type Texts, type Written } from './kinds/kind.ts'
+import type { Query } from './query.ts'
+import { wrongKind } from './status.ts'
+
+interface Place {
+  readonly kind: Kind
+  /** By its real name; undefined for kinds in none. */
+  readonly namespace: string | undefined
+  readonly aliases: Settings['compat']['namespaceAliases']
+  readonly fieldValidation: Query['fieldValidation']
+}
+
+interface Read {
+  readonly object: Written
+  /** Unknown fields, for a `Warning` header. */
+  readonly warnings: readonly string[]
+}
+
+export function readObject(body: unknown, { kind, namespace, aliases, fieldValidation }: Place): Read {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new ApiError('BadRequest', 'The request body is no object', {
+      hint: 'Send an object with apiVersion and kind',
+    })
+  const fields = withoutNulls(body as Fields)
+  checkKind(kind, fields)
+  const metadata = fieldsOf(fields.metadata)
+  const place = metadata.namespace
+  if (
+    typeof place === 'string' &&
+    place !== '' &&
+    namespace !== undefined &&
+    realNamespace(place, aliases) !== namespace
+  )
+    throw new ApiError(
+      'BadRequest',
+      `The namespace of the object (${place}) does not match the namespace of the request`,
+    )
+  const object: Written = {
+    ...fields,
+    metadata: {
+      ...metadata,
+      name: nameIn(metadata),
+      labels: textsIn(metadata.labels, 'metadata.labels'),
+      annotations: textsIn(metadata.annotations, 'metadata.annotations'),
+    },
+  }
+  checkLabels(kind, object.metadata.labels)
+  const unknown = fieldValidation === 'Ignore' ? [] : unknownFields(fields, shapeOf(kind), '')
+  if (unknown.length > 0 && fieldValidation === 'Strict')
+    throw new ApiError(
+      'BadRequest',
+      `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${unknown.map((field) => `unknown field "${field}"`).join(', ')}`,
+    )
+  checkSpec(kind, fields)
+  return { object, warnings: unknown.map((field) => `unknown field "${field}"`) }
+}
+
+function checkKind(kind: Kind, { apiVersion, kind: name }: Fields): void {
+  const isRight =
+    (apiVersion === undefined || apiVersion === apiVersionOf(kind)) && (name === undefined || name === kind.kind)
+  if (!isRight) throw wrongKind(kind, `${String(apiVersion ?? '')} ${String(name ?? '')}`.trim().slice(0, 200))
+}
+
+/** A field that is null is a field left out. */
+const withoutNulls = (fields: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(fields)
+      .filter(([, value]) => value !== null)
+      .map(([name, value]) => [
+        name,
+        typeof value === 'object' && !Array.isArray(value) ? withoutNulls(value as Fields) : value,
+      ]),
+  )
+
+function nameIn({ name, generateName }: Fields): string {
+  if (typeof name === 'string' && name !== '') return name
+  if (typeof generateName === 'string' && generateName !== '') return ''
+  const message = 'Specify metadata.name or metadata.generateName'
+  throw invalid('', [{ field: 'metadata.name', reason: 'FieldValueRequired', message }])
+}
+
+/** The prefix and five characters, as Kubernetes makes one. */
+export const generatedName = (prefix: string): string => `${prefix.slice(0, 58)}${nameSuffix(randomBytes(5))}`
+
+function textsIn(value: unknown, field: string): Texts {
+  if (value === undefined) return {}
+  const isMap = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (isMap && Object.values(value).every((each) => typeof each === 'string')) return value as Texts
+  throw badRequest([{ field, reason: 'FieldValueInvalid', message: `${field} must be a map of strings` }])
+}
+
+const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/
+
+/** As Kubernetes has them: what a selector cannot name is no label. */
+function checkLabels(kind: Kind, labels: Texts): void {
+  const causes = Object.entries(labels)
+    .filter(([, value]) => !labelValue.test(value))
+    .map(
+      ([name]): Cause => ({
+        field: 'metadata.labels',
+        reason: 'FieldValueInvalid',
+        message: `metadata.labels: the value of ${JSON.stringify(name.slice(0, 63))} must be at most 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends`,
+      }),
+    )
+  if (causes.length > 0) throw invalid(kind.plural, causes.slice(0, 16))
+}
+
+const validators = new WeakMap<Kind, Validator>()
+
+function checkSpec(kind: Kind, fields: Fields): void {
+  const { status: _, ...schema } = kind.schema
+  const validate = validators.get(kind) ?? bodyValidator(t.Object(optional(schema)))
+  validators.set(kind, validate)
+  if (validate(fields)) return
+  const wrong = Object.assign(new Error('the object is not valid'), {
+    validation: validate.errors,
+    validationContext: 'body',
+  })
+  const { causes, message } = refusalOf(wrong)
+  throw new ApiError('Invalid', message, { causes })
+}
+
+const optional = (schema: Readonly<Record<string, t.TSchema>>): Record<string, t.TSchema> =>
+  Object.fromEntries(Object.entries(schema).map(([name, each]) => [name, t.Optional(each)]))
+
+interface Shape {
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly items?: Shape
+}
+
+const any: Shape = {}
+const metadataFields =
+  'name generateName namespace labels annotations finalizers ownerReferences managedFields uid resourceVersion generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds selfLink'
+
+const shapeOf = (kind: Kind): Shape => ({
+  properties: {
+    apiVersion: any,
+    kind: any,
+    metadata: { properties: Object.fromEntries(metadataFields.split(' ').map((name) => [name, any])) },
+    // What a client says of the status is not read.
+    status: any,
+    ...(Object.fromEntries(Object.entries(kind.schema).filter(([name]) => name !== 'status')) as Readonly<
+      Record<string, Shape>
+    >),
+  },
+})
+
+const mostNamed = 20
+
+/** `spec.cpus`: fields that the schema does not name. */
+function unknownFields(value: unknown, shape: Shape, path: string): string[] {
+  const found: string[] = []
+  const look = (each: unknown, { properties, items }: Shape, at: string): void => {
+    if (found.length >= mostNamed || typeof each !== 'object' || each === null) return
+    if (Array.isArray(each)) {
+      if (items) for (const [index, part] of each.entries()) look(part, items, `${at}[${index}]`)
+      return
+    }
+    if (!properties) return
+    for (const [name, part] of Object.entries(each)) {
+      const inside = at === '' ? name : `${at}.${name}`
+      if (Object.hasOwn(properties, name)) look(part, properties[name] as Shape, inside)
+      else found.push(inside.slice(0, 200))
+    }
+  }
+  look(value, shape, path)
+  return found
+}

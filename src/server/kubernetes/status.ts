@@ -1,0 +1,80 @@
+// Refusals as Kubernetes says them: a Status with the kind in `details`, and fields where they are in an object.
+import { ApiError, type Cause } from '../../api/errors.ts'
+import { apiVersionOf, type Kind, resourceName } from './kinds/kind.ts'
+
+/** What a refusal is about. */
+export interface About {
+  readonly kind?: Kind | undefined
+  readonly name?: string | undefined
+  /** An object was sent: what it names and is not there is a fault of the object. */
+  readonly isWrite?: boolean
+}
+
+/** What Kubernetes has no reason for, in the words that its clients know. */
+const reasons: Readonly<Record<string, string>> = { Gone: 'Gone', RangeNotSatisfiable: 'BadRequest' }
+
+export function statusOf(refusal: ApiError, about: About, requestId: string) {
+  const said = asKubernetes(refusal, about)
+  const { kind } = about
+  const { causes, retryAfterSeconds, hint } = said.options
+  const name = about.name ?? said.options.name
+  const details = {
+    ...(name && { name }),
+    ...(kind && { ...(kind.group !== '' && { group: kind.group }), kind: kind.plural }),
+    ...(causes && { causes: causes.map((cause) => placed(cause, kind)) }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  }
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: hint === undefined ? said.message : `${said.message}. ${hint}`,
+    reason: reasons[said.reason] ?? said.reason,
+    ...(Object.keys(details).length > 0 && { details }),
+    code: said.code,
+    requestId,
+  }
+}
+
+/** The words that clients match where the record itself is meant. */
+function asKubernetes(refusal: ApiError, { kind, name = '', isWrite }: About): ApiError {
+  if (!kind) return refusal
+  const { reason, options } = refusal
+  const isOfItself = options.name === undefined || options.name === name || options.kind === undefined
+  if (reason === 'NotFound' && isWrite && options.kind !== 'namespaces' && !isOfItself)
+    return new ApiError('Invalid', `${kind.kind} "${name}" is invalid: ${refusal.message}`, {
+      ...options,
+      causes: [{ field: 'spec', reason: 'FieldValueNotFound', message: refusal.message }],
+    })
+  if (reason === 'AlreadyExists' && isOfItself)
+    return new ApiError('AlreadyExists', `${resourceName(kind)} "${name}" already exists`, withoutHint(options))
+  if (reason === 'Invalid' && isWrite)
+    return new ApiError('Invalid', `${kind.kind} "${name}" is invalid: ${refusal.message}`, options)
+  return refusal
+}
+
+const withoutHint = ({ hint: _, ...options }: ApiError['options']) => options
+
+export const objectNotFound = (kind: Kind, name: string): ApiError =>
+  new ApiError('NotFound', `${resourceName(kind)} "${name.slice(0, 253)}" not found`, { kind: kind.plural, name })
+
+/** `node` of a REST body is `spec.nodeName` of an object. */
+function placed(cause: Cause, kind: Kind | undefined): Cause {
+  const { field } = cause
+  if (!kind || /^(?:metadata|spec|status|apiVersion|kind)\b/.test(field)) return cause
+  return { ...cause, field: kind.places?.[field] ?? `spec.${field}` }
+}
+
+export const conflict = (kind: Kind, name: string): ApiError =>
+  new ApiError(
+    'Conflict',
+    `Operation cannot be fulfilled on ${resourceName(kind)} "${name}": the object has been modified; apply your changes to the latest version and try again`,
+    { kind: kind.plural, name },
+  )
+
+export const wrongKind = (kind: Kind, asked: string): ApiError =>
+  new ApiError(
+    'BadRequest',
+    `The object is ${asked || 'without apiVersion and kind'}; this path takes ${apiVersionOf(kind)} ${kind.kind}`,
+  )
