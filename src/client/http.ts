@@ -14,6 +14,8 @@ interface HttpTransportOptions {
   readonly trust?: Trust | undefined
 }
 
+const keepAliveMs = 15_000
+
 export function httpTransport(options: HttpTransportOptions = {}): Transport {
   const agents = new Map<string, Agent>()
 
@@ -23,7 +25,8 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
     const key = `${protocol} ${fresh}`
     const known = agents.get(key)
     if (known) return known
-    const made = new (moduleFor(protocol).Agent)({ keepAlive: !fresh, maxSockets: options.maxSockets ?? 16 })
+    const maxSockets = options.maxSockets ?? 16
+    const made = new (moduleFor(protocol).Agent)({ keepAlive: !fresh, keepAliveMsecs: keepAliveMs, maxSockets })
     if (trust) connectBy(made, trust)
     agents.set(key, made)
     return made
@@ -57,7 +60,7 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
     }
     signal.addEventListener('abort', abort)
     request.on('close', () => signal.removeEventListener('abort', abort))
-    request.on('socket', (socket) => socket.setKeepAlive(true, 15_000))
+    request.on('socket', (socket) => request.reusedSocket || socket.setKeepAlive(true, keepAliveMs))
     request.on('response', (message) => resolve(responseOf(message, url, fail)))
     request.on('error', (error) => reject(fail(error)))
     if (signal.aborted) abort()

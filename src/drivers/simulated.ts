@@ -1,9 +1,10 @@
 // A driver without a hypervisor: the same behaviour, nothing runs. For trying svc3 and CI glue on any machine, and for
 // load tests. Its VMs "survive" the agent in a small file each, or with `persist: false` in memory only.
+import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readFileIfPresent } from '../platform/files.ts'
+import { writeFileWhole } from '../platform/files.ts'
 import { hostBootId } from '../platform/processes.ts'
 import {
   type Capture,
@@ -80,7 +81,6 @@ export class SimulatedDriver implements Driver {
     return this.#alone(folder, async () => {
       this.#maybeFail('create')
       if (!(await this.#read(folder))) {
-        if (this.#knobs.persist !== false) await fs.mkdir(folder, { recursive: true, mode: 0o700 })
         // No file yet: one that never ran is made again.
         this.#set(folder, await this.#fresh(vm))
       }
@@ -132,7 +132,7 @@ export class SimulatedDriver implements Driver {
       const now = await this.#read(folder)
       if (now) release(now)
       this.#vms.delete(folder)
-      if (this.#knobs.persist !== false) await fs.rm(folder, { recursive: true, force: true })
+      if (this.#knobs.persist !== false && existsSync(folder)) await fs.rm(folder, { recursive: true, force: true })
       this.#notify(folder)
     })
   }
@@ -284,9 +284,9 @@ export class SimulatedDriver implements Driver {
   async #read(folder: string): Promise<SimulatedVm | undefined> {
     const known = this.#vms.get(folder)
     if (known || this.#knobs.persist === false) return known
-    const text = await readFileIfPresent(path.join(folder, stateFile))
-    if (text === undefined) return undefined
-    const vm = JSON.parse(text) as SimulatedVm
+    const file = path.join(folder, stateFile)
+    if (!existsSync(file)) return undefined
+    const vm = JSON.parse(await fs.readFile(file, 'utf8')) as SimulatedVm
     this.#vms.set(folder, vm)
     if (vm.bootId === (await hostBootId())) for (const port of vm.ports) portsInUse.set(port, folder)
     return vm
@@ -295,9 +295,8 @@ export class SimulatedDriver implements Driver {
   /** Whole or not there, but not fsynced: what it describes does not survive the host either. */
   async #write(folder: string, vm: SimulatedVm): Promise<void> {
     if (this.#knobs.persist !== false) {
-      const file = path.join(folder, stateFile)
-      await fs.writeFile(`${file}.tmp`, JSON.stringify(vm), { mode: 0o600 })
-      await fs.rename(`${file}.tmp`, file)
+      if (!existsSync(folder)) await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+      await writeFileWhole(path.join(folder, stateFile), JSON.stringify(vm))
     }
     this.#set(folder, vm)
   }

@@ -61,16 +61,17 @@ export function createConnection(options: ConnectionOptions): Connection {
   let renewing: Promise<AgentToken> | undefined
 
   const urlOf = (): string => current
-  const clientWith = (token?: string): Client =>
-    createClient({
-      baseUrl: urlOf(),
-      transport,
-      token,
-      revision,
-      userAgent: `svc3-agent/${options.version}`,
-      timeoutMs: callTimeoutMs,
-      retry: { attempts: 2 },
-    })
+  /** The last one: mostly address and token stay. */
+  let made: { readonly baseUrl: string; readonly token: string | undefined; readonly client: Client } | undefined
+  const clientWith = (token?: string): Client => {
+    const baseUrl = urlOf()
+    if (made?.baseUrl === baseUrl && made.token === token) return made.client
+    const userAgent = `svc3-agent/${options.version}`
+    const retry = { attempts: 2 }
+    const client = createClient({ baseUrl, transport, token, revision, userAgent, timeoutMs: callTimeoutMs, retry })
+    made = { baseUrl, token, client }
+    return client
+  }
 
   const join = async (signal: AbortSignal): Promise<void> => {
     const token = await joinToken?.()

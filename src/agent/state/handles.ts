@@ -2,12 +2,13 @@
 // There is no journal: every step can be done again, so the observed and the desired state say what is left to do.
 // Nothing secret is in here: metadata, user data and credentials come from the server and are not written. So VMs that
 // ended with their host start again once the server has answered, not before: nothing here would do for a start.
+import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { Handle } from '../../drivers/driver.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { readFileIfPresent, writeFileAtomically, writeFileWhole } from '../../platform/files.ts'
 import { firstRevision, type Origin } from './authority.ts'
 
 export type StoredDesired = Omit<DesiredVm, 'metadata' | 'userdata' | 'growth' | 'fulfilled'>
@@ -135,15 +136,16 @@ export function openHandles(folder: string, driver: string, durability: Durabili
     },
     async write(record) {
       const { folder } = record.handle
-      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
       const { desired: wish, ...rest } = record
       const text = `${JSON.stringify({ ...rest, wish } satisfies StoredRecord)}\n`
       const file = path.join(folder, fileName)
-      if (durability === 'synced') return writeFileAtomically(file, text)
-      await fs.writeFile(`${file}.tmp`, text, { mode: 0o600 })
-      await fs.rename(`${file}.tmp`, file)
+      if (!existsSync(folder)) await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+      await (durability === 'synced' ? writeFileAtomically : writeFileWhole)(file, text)
     },
-    remove: (uid) => fs.rm(folderOf(uid), { recursive: true, force: true }),
+    async remove(uid) {
+      const folder = folderOf(uid)
+      if (existsSync(folder)) await fs.rm(folder, { recursive: true, force: true })
+    },
   }
 }
 

@@ -1,8 +1,7 @@
 // How far the data of the server were when this node last saw them: kept on disk, because a server whose data went
 // back may be met by the next agent.
-import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { readFileIfPresent, writeFileAtomically, writeFileWhole } from '../../platform/files.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Claim, compareRevisions, firstRevision, laterOf, type Origin } from './authority.ts'
 import type { Durability } from './handles.ts'
@@ -57,8 +56,7 @@ export async function openLastSeenStore(folder: string, durability: Durability, 
     const content: Content = { version: 1, ...(latest && { latest }), highest: Object.fromEntries(highest) }
     const text = `${JSON.stringify(content)}\n`
     try {
-      if (durability === 'synced') await writeFileAtomically(file, text)
-      else await fs.writeFile(`${file}.tmp`, text, { mode: 0o600 }).then(() => fs.rename(`${file}.tmp`, file))
+      await (durability === 'synced' ? writeFileAtomically : writeFileWhole)(file, text)
     } catch (error) {
       isDirty = true
       log.error('failed to save the last seen revision; trying again', { folder }, error)
