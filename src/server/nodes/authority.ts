@@ -9,7 +9,6 @@ import type { CertificateRecord, Collections } from '../../store/records/collect
 import type { Entry } from '../../store/store.ts'
 import type { Pair } from '../tls/certificate-check.ts'
 import type { CertifiedNode } from './certificates.ts'
-import { signNode } from './leaf-certificate.ts'
 
 interface NodeAuthorityOptions {
   readonly collections: Pick<Collections, 'certificates'>
@@ -47,7 +46,8 @@ export class NodeAuthority {
     const notAfter = new Date(tokenEnd.getTime() + skewMs)
     try {
       const authority = await this.current()
-      const certificate = signNode(authority, node, { notBefore, notAfter })
+      const { signNode } = await import('./certificates.ts')
+      const certificate = await signNode(authority, node, { notBefore, notAfter })
       return { certificate, authority: authority.certificate }
     } catch (error) {
       log.error(

@@ -1,16 +1,21 @@
-// The X.509 certificate of the authority for nodes, made once in years: theirs are in leaf-certificate.ts. Imported lazily,
-// because loading takes 100 ms.
+// X.509 certificates of the authority and of nodes. Imported lazily, because loading takes 100 ms. (selfsigned cannot
+// sign for a key that it does not have.)
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, type webcrypto } from 'node:crypto'
 import {
+  AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509'
+import { nodeUri } from '../../rules/names.ts'
 import type { Pair } from '../tls/certificate-check.ts'
 
-export interface Validity {
+interface Validity {
   readonly notBefore: Date
   readonly notAfter: Date
 }
@@ -43,6 +48,27 @@ export async function makeNodeAuthority(validity: Validity, key = newKey()): Pro
     ],
   })
   return { certificate: made.toString('pem'), key }
+}
+
+/** For both sides of a connection. PEM. */
+export async function signNode(authority: Pair, node: CertifiedNode, validity: Validity): Promise<string> {
+  const publicKey = Buffer.from(node.publicKey, 'base64')
+  const made = await X509CertificateGenerator.create({
+    ...validity,
+    subject: [{ CN: [node.name] }],
+    issuer: authorityName,
+    publicKey,
+    signingKey: signingKey(createPrivateKey(authority.key)),
+    signingAlgorithm,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+      new SubjectAlternativeNameExtension([{ type: 'url', value: nodeUri(node.uid) }]),
+      await AuthorityKeyIdentifierExtension.create(spki(createPublicKey(authority.key))),
+    ],
+  })
+  return made.toString('pem')
 }
 
 const newKey = (): string =>

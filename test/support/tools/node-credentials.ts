@@ -2,8 +2,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { SubjectAlternativeNameExtension, X509Certificate, X509CertificateGenerator } from '@peculiar/x509'
 import type { NodeCredentials } from '../../../src/agent/link/peer-tls.ts'
-import { makeNodeAuthority } from '../../../src/server/nodes/certificates.ts'
-import { signNode } from '../../../src/server/nodes/leaf-certificate.ts'
+import { makeNodeAuthority, signNode } from '../../../src/server/nodes/certificates.ts'
 
 const hourMs = 3_600_000
 
@@ -20,7 +19,7 @@ export async function startAuthority() {
       const { publicKey, privateKey } = generateKeyPairSync('ed25519')
       const spki = publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
       return {
-        certificate: signNode(pair, { name: `node-of-${uid}`, uid, publicKey: spki }, validity),
+        certificate: await signNode(pair, { name: `node-of-${uid}`, uid, publicKey: spki }, validity),
         authority: pair.certificate,
         key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       }
