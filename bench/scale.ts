@@ -17,6 +17,7 @@ import { eachOf, msOf, sized, usageOf } from './measure.ts'
 import { nodeRecord, placedVm } from './records.ts'
 import { type BenchRow, compared, limited, median } from './row.ts'
 import type { Given, LightNode, Said } from './scale/agents.ts'
+import { percentile } from './soak/samples.ts'
 
 const vmsOfEach = 10
 const sizes = (process.env.SVC3_SCALE ?? sized('100,1000,10000', '3,6')).split(',').map(Number)
@@ -41,9 +42,6 @@ interface Figures {
 }
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
-
-const percentile = (values: readonly number[], share: number): number =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN
 
 /** While no server is there; as servers write them. */
 async function seed(store: Store, count: number): Promise<LightNode[]> {

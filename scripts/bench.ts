@@ -17,6 +17,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   fleet: () => import('../bench/fleet.ts'),
   burst: () => import('../bench/burst.ts'),
   queue: () => import('../bench/queue.ts'),
+  pools: () => import('../bench/pools.ts'),
   scale: () => import('../bench/scale.ts'),
   guest: () => import('../bench/guest.ts'),
   images: () => import('../bench/images.ts'),

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { PoolRig } from '../../test/support/rigs/pool-rig.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
+import { scheduleVms } from './schedule-vms.ts'
 
 describe('many requests on one pool', () => {
   it('two hundred requests on twenty slots: twenty hits, the others cold, no slot twice, nothing left over', async () => {
@@ -20,6 +21,29 @@ describe('many requests on one pool', () => {
     await Promise.all(vms.map(({ name }) => rig.call('DELETE', `/vms/${name}`)))
     await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
     assert.deepEqual(rig.allocations, [])
+  })
+
+  it('a slot that a leader gave to a VM before it died is that VM with the next leader', async () => {
+    await using rig = await PoolRig.start([{ cpu: 8 }])
+    await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 1 })
+    await rig.full(1)
+    await rig.call('PUT', '/pools/warm', { paused: true })
+    await Promise.all(rig.loops.map((loop) => loop.stop()))
+    const { uid, name, namespace } = await rig.call('POST', '/vms?wait=false', { name: 'a', vmConfig: 'small' })
+    const [[slotUid, { slot, ...size }] = assert.fail()] = rig.allocations
+    assert.ok(slot)
+    const { pool, ssh, vnc, screenshare } = slot
+    const claim = { pool, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
+    const { services } = rig.service
+    await services.collections.nodes.change(
+      services.collections.nodes.key('', 'node-0'),
+      (node) => node && { ...node, allocations: { [uid]: { ...size, name, namespace, from: slotUid, claim } } },
+    )
+    rig.loops.push(scheduleVms(services, services.presence))
+    await eventually(async () => assert.equal((await rig.call('GET', '/vms/a')).status, 'Running'))
+    const vm = await rig.call('GET', '/vms/a')
+    assert.deepEqual([vm.warm, vm.ssh], ['warm', ssh])
+    assert.deepEqual(await rig.folders(), [slotUid])
   })
 
   it('slots that fail let their pool rest, and it says why', async () => {

@@ -3,11 +3,12 @@
 import { randomUUID } from 'node:crypto'
 import { isSlotFailure, type SlotEndReason } from '../api/vms/pools.ts'
 import { timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { demandOf } from '../rules/placement.ts'
 import { type Plan, type Pool, planPools, restMs, type Slot } from '../rules/pools/pool-plan.ts'
 import { scheduledIdle } from '../rules/pools/schedule.ts'
-import { slotKey } from '../rules/pools/warm-match.ts'
+import { slotKey, warmKeyOf } from '../rules/pools/warm-match.ts'
 import type { NodeAllocation, NodeRecord, NodeSlot, PoolRecord, VmRecord } from '../store/records/fleet-records.ts'
 import { slotsIn } from '../store/records/pools.ts'
 import { isDeleted } from '../store/records/vms.ts'
@@ -113,7 +114,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
         .filter(({ value }) => isWaiting(value))
         .toSorted((a, b) => (a.value.createdAt < b.value.createdAt ? -1 : 1))
         .slice(0, mostWaiting)
-        .map(({ value }) => demandOf(value)),
+        .map(({ value }) => ({ demand: demandOf(value), key: warmKeyOf(value) })),
     })
     await Promise.all(here.map((room) => carryOut(room, plan)))
     await Promise.all(ownPools.map((entry) => tell(entry, plan)))
@@ -164,6 +165,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     }
     try {
       await nodes.update(entry, { ...entry.value, allocations: next })
+      failpoint('pools.filled')
     } catch (error) {
       ignoreLost(error)
       loop.nudge()

@@ -2,6 +2,7 @@
 // overcommit, and the next sweep frees what a crash leaves reserved. Runs on changes, without polling.
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { type Allocation, demandOf } from '../rules/placement.ts'
 import { isAboutCores, isAboutPorts, summaryOf } from '../rules/placement-reasons.ts'
@@ -209,26 +210,46 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       for (const { vm } of list) if (waiting.has(vm.key)) fresh.add(vm.key)
       return loop.nudge()
     }
-    const { name: node, report } = entry.value
+    failpoint('schedule.reserved')
+    const { name: node } = entry.value
     await Promise.all(
       list.map(async ({ vm, allocation, slot }) => {
-        const placed = await changeVm(collections, vm.key, vm.value.uid, (record) => {
-          if (record.place || isDeleted(record)) return undefined
-          const { ssh, vnc, screenshare, memoryMiB } = allocation
-          const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
-          return {
-            ...record,
-            place: slot ? { ...spot, slot: slot.uid } : spot,
-            ...(slot && { warm: slot.pool }),
-            conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
-          }
-        })
+        const placed = await bind(vm, entry.value, allocation, slot)
         // It was deleted meanwhile.
         if (placed?.value.place?.node === node) warm.placed(placed.value, slot)
         else await release(collections, node, vm.value.uid)
         if (!placed) await releaseQuota(collections, vm.value.namespace, vm.value.uid)
       }),
     )
+    failpoint('schedule.placed')
+  }
+
+  function bind(
+    { key, value: { uid } }: Entry<VmRecord>,
+    { name: node, report }: NodeRecord,
+    { ssh, vnc, screenshare, memoryMiB }: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare' | 'memoryMiB'>,
+    slot: Taken | undefined,
+  ): Promise<Entry<VmRecord> | undefined> {
+    return changeVm(collections, key, uid, (record) => {
+      if (record.place || isDeleted(record)) return undefined
+      const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
+      return {
+        ...record,
+        place: slot ? { ...spot, slot: slot.uid } : spot,
+        ...(slot && { warm: slot.pool }),
+        conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
+      }
+    })
+  }
+
+  /** Of a leader that died after it had given a slot to a VM in the node's record. */
+  async function finishClaims(): Promise<void> {
+    for (const { value: node } of nodes.list())
+      for (const [uid, { namespace, name, memoryMiB, from, claim }] of Object.entries(node.allocations)) {
+        const vm = from !== undefined && claim ? vms.get(namespace, name) : undefined
+        if (from !== undefined && claim && vm?.value.uid === uid && !vm.value.place)
+          await bind(vm, node, { ...claim, memoryMiB }, { uid: from, pool: claim.pool })
+      }
   }
 
   async function explain({ key, value }: Pending, refusal: Refusal): Promise<void> {
@@ -252,11 +273,11 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     }, reasonsMs).unref()
   }
 
-  const withScheduled = (
+  function withScheduled(
     record: VmRecord,
     status: 'True' | 'False',
     why: { readonly reason: string; readonly message: string },
-  ): VmRecord['conditions'] => {
+  ): VmRecord['conditions'] {
     const condition = { type: 'Scheduled', status, ...why, at: timestamp(clock.now()) } as const
     return [...record.conditions.filter(({ type }) => type !== 'Scheduled'), condition]
   }
@@ -264,6 +285,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   /** Cleans up after a crash: reservations of VMs that do not exist, and VMs to be deleted that are on no node. */
   async function sweep(): Promise<void> {
     const others = createSlices()
+    await finishClaims()
     await quotaSweep.run(collections)
     rooms.presenceChanged()
     for (const { value: node } of nodes.list()) {
@@ -336,7 +358,7 @@ const reservation = (
   allocation: Allocation,
   slot: Taken | undefined,
 ): NodeAllocation => {
-  const { os, cpu, memoryMiB, gpus } = allocation
+  const { os, cpu, memoryMiB, gpus, ssh, vnc, screenshare } = allocation
   const ports = portsIn(allocation, reservedPorts)
   return {
     namespace,
@@ -346,6 +368,6 @@ const reservation = (
     memoryMiB,
     gpus,
     ports,
-    ...(slot && { from: slot.uid }),
+    ...(slot && { from: slot.uid, claim: { pool: slot.pool, ssh, screenshare, ...(vnc !== undefined && { vnc }) } }),
   }
 }

@@ -15,6 +15,7 @@ export const VmEstimate = t.Object(
     size: t.Optional(t.String({ description: 'Disk size of the image, such as `90G`' })),
     spaceUsed: t.Optional(t.String({ description: 'Download size for a node without the image, such as `24G`' })),
     imageProblem: t.Optional(t.String({ description: 'Why the registry did not answer; the rest ignores the image' })),
+    overQuota: t.Optional(t.String({ description: 'Why it would wait for the quota of the namespace' })),
     warm: t.Optional(t.String({ description: 'Pool that it would take a warm VM of' })),
     hasImage: t.Boolean({ description: 'The node already has the image' }),
     message: t.String({ description: 'Where it would run, or why nowhere' }),

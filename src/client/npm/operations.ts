@@ -1119,6 +1119,8 @@ export interface VmEstimate {
   spaceUsed?: string
   /** Why the registry did not answer; the rest ignores the image */
   imageProblem?: string
+  /** Why it would wait for the quota of the namespace */
+  overQuota?: string
   /** Pool that it would take a warm VM of */
   warm?: string
   /** The node already has the image */

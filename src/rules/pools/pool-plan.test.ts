@@ -183,25 +183,46 @@ describe('VMs that wait for the place of slots', () => {
   it('as many slots give way as one VM needs, the newest first, and nothing starts in their place', () => {
     const slots = [slot('1', { createdMs: 1 }), slot('2', { createdMs: 2 }), slot('3', { createdMs: 3 })]
     const pools = [pool({ minIdle: 3, maxAgeSeconds: nowMs })]
-    const found = plan({ pools, slots, nodes: [node('a', 1)], waiting: [large] })
+    const found = plan({ pools, slots, nodes: [node('a', 1)], waiting: [{ demand: large }] })
     assert.deepEqual(found.leaves.map(({ uid }) => uid).toSorted(), ['2', '3'])
     assert.deepEqual(found.starts, [])
   })
 
   it('what goes already is not asked for twice, and two VMs get two places', () => {
     const going = [slot('1', { isLeaving: true }), slot('2')]
-    assert.deepEqual(left({ slots: going, nodes: [node('a', 2)], waiting: [large] }), [])
-    assert.deepEqual(left({ slots: going, nodes: [node('a', 0)], waiting: [demand, demand] }), ['2'])
+    assert.deepEqual(left({ slots: going, nodes: [node('a', 2)], waiting: [{ demand: large }] }), [])
+    assert.deepEqual(left({ slots: going, nodes: [node('a', 0)], waiting: [{ demand }, { demand }] }), ['2'])
+  })
+
+  it('a VM that can be handed a slot costs none, unless it may not run on the node of that slot', () => {
+    const slots = [slot('1'), slot('2')]
+    const nodes = [node('a', 0)]
+    const matching = { demand, key: 'k' }
+    assert.deepEqual(left({ slots, nodes, waiting: [matching, matching] }), [])
+    assert.deepEqual(left({ slots, nodes, waiting: [matching, { demand }] }), ['2'])
+    const full = node('b', 0, { name: 'b' })
+    const elsewhere = { demand: { ...demand, node: 'b' }, key: 'k' }
+    const both = [...slots, slot('3', { node: 'b', key: 'other' })]
+    const pools = [pool({ minIdle: 3, maxIdle: 4 }), pool({ uid: 'q', name: 'q', template: { key: 'other', demand } })]
+    assert.deepEqual(
+      left({
+        pools,
+        slots: both.map((each) => (each.node === 'b' ? { ...each, poolUid: 'q' } : each)),
+        nodes: [...nodes, full],
+        waiting: [elsewhere],
+      }),
+      ['3'],
+    )
   })
 
   it('a VM that would not fit in any case costs no slot', () => {
     assert.deepEqual(
-      left({ slots: [slot('1'), slot('2')], nodes: [node('a', 0)], waiting: [{ ...demand, cpu: 8 }] }),
+      left({ slots: [slot('1'), slot('2')], nodes: [node('a', 0)], waiting: [{ demand: { ...demand, cpu: 8 } }] }),
       [],
     )
   })
 
   it('a VM that waits for another node does not keep a pool from filling', () => {
-    assert.equal(plan({ waiting: [{ ...demand, tag: 'x', tagRequired: true }] }).starts.length, 2)
+    assert.equal(plan({ waiting: [{ demand: { ...demand, tag: 'x', tagRequired: true } }] }).starts.length, 2)
   })
 })

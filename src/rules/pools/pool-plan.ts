@@ -44,6 +44,12 @@ export interface PoolNode extends Candidate {
   readonly takesSlots: boolean
 }
 
+interface Waiting {
+  readonly demand: Demand
+  /** Of slots that it can take. */
+  readonly key?: string | undefined
+}
+
 export interface Situation {
   readonly namespace: string
   readonly nowMs: number
@@ -51,7 +57,7 @@ export interface Situation {
   readonly slots: readonly Slot[]
   readonly nodes: readonly PoolNode[]
   /** VMs that no node can take now, in the order in which they are served. */
-  readonly waiting: readonly Demand[]
+  readonly waiting: readonly Waiting[]
 }
 
 interface Status {
@@ -205,13 +211,28 @@ function giveWay({ slots, nodes, waiting }: Situation, leaving: Map<string, End>
   const wanted = new Set<string>()
   /** What goes, and for whom there is room then already. */
   const promised = new Map<string, Freed>()
-  for (const demand of waiting) {
+  /** Slots that a VM that waits is about to be handed. */
+  const spokenFor = new Set<string>()
+  const nodeOf = (slot: Slot): PoolNode | undefined => nodes.find(({ name }) => name === slot.node)
+  for (const { demand, key } of waiting) {
+    const own = slots.find((slot) => {
+      if (key === undefined || slot.key !== key || !slot.isReady || slot.isLeaving) return false
+      if (leaving.has(slot.uid) || spokenFor.has(slot.uid)) return false
+      const node = nodeOf(slot)
+      return node !== undefined && place(demand, [withFreed(node, [slot])]).ok
+    })
+    if (own) {
+      spokenFor.add(own.uid)
+      continue
+    }
     let best: { readonly node: string; readonly victims: readonly Slot[]; readonly allocation: Allocation } | undefined
     for (const node of nodes) {
       const here = slots.filter((slot) => slot.node === node.name)
       const going = here.filter(({ uid, isLeaving }) => isLeaving || leaving.has(uid))
       // The newest first: who waits longest is the next to be handed out.
-      const idle = here.filter((slot) => !going.includes(slot)).toSorted((a, b) => b.createdMs - a.createdMs)
+      const idle = here
+        .filter((slot) => !going.includes(slot) && !spokenFor.has(slot.uid))
+        .toSorted((a, b) => b.createdMs - a.createdMs)
       for (let count = 0; count <= idle.length; count++) {
         if (best && count >= best.victims.length) break
         const victims = idle.slice(0, count)

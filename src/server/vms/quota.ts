@@ -26,6 +26,13 @@ export async function takeQuota(collections: Collections, vm: VmRecord): Promise
   })
 }
 
+/** Why a VM of these amounts would wait for the quota now; undefined: it would not. */
+export function quotaExcess(collections: Collections, namespace: string, amounts: Amounts): string | undefined {
+  const record = quotaOf(collections, namespace)?.value
+  const excess = record && admit(record, [['', amounts]]).refused.get('')
+  return excess && excessText(namespace, excess)
+}
+
 /** On whichever node it comes to; the scheduler writes the exact amounts. */
 function mostAmounts({ nodes }: Collections, { namespace, shape: { cpu, memoryMiB }, os }: VmRecord): Amounts {
   const own = nodes.list().flatMap(({ value }) => (value.namespace === namespace ? (value.report ?? []) : []))

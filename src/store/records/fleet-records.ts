@@ -158,6 +158,8 @@ export interface NodeAllocation {
   readonly slot?: NodeSlot
   /** The uid of the slot that this VM took over. */
   readonly from?: string
+  /** What else the VM's record gets of that slot: whoever leads next gives it that, if this one dies before. */
+  readonly claim?: Pick<NodeSlot, 'pool' | 'ssh' | 'vnc' | 'screenshare'>
 }
 
 /** A VM in waiting: it boots ahead of any request, and is handed out once. */

@@ -1,17 +1,19 @@
-// An agent as a process of its own, with the simulated driver, for tests that kill it: node agent-process.ts URL TOKEN FOLDER
+// An agent as a process of its own, with the simulated driver, for tests that kill it:
+// node agent-process.ts URL[,…] TOKEN FOLDER [CAPACITY], which is JSON
 import path from 'node:path'
 import { startAgent } from '../../../src/agent/agent.ts'
 import { SimulatedDriver } from '../../../src/drivers/simulated.ts'
 import { createLog } from '../../../src/platform/log.ts'
 
-const [apiUrl = '', joinToken = '', folder = ''] = process.argv.slice(2)
+const [apiUrls = '', joinToken = '', folder = '', capacity = '{}'] = process.argv.slice(2)
 const agent = await startAgent({
-  apiUrls: [apiUrl],
+  apiUrls: apiUrls.split(','),
   folder,
   imageFolder: path.join(folder, 'images'),
   name: path.basename(folder),
   version: '3.0.0-test',
   driver: new SimulatedDriver(),
+  capacity: JSON.parse(capacity),
   joinToken: async () => joinToken,
   log: createLog('error'),
 })

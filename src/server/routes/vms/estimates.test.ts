@@ -42,6 +42,17 @@ describe('an estimate', () => {
     assert.deepEqual([deployed.status, deployed.body.node, deployed.body.memory], [201, 'large', body.memory])
   })
 
+  it('an estimate says that the quota is used up, and names no node then', async () => {
+    await startNode(service, { name: 'large', report: { cpu: 16 } })
+    const quota = '/api/v1/namespaces/svc-default/quota'
+    assert.equal((await service.call('PUT', quota, { body: { cpu: 4 } })).status, 200)
+    assert.equal((await estimate({ image: 'intel', cpu: 4 })).body.node, 'large')
+    const { status, body } = await estimate({ image: 'intel', cpu: 5 })
+    assert.deepEqual([status, body.node], [200, undefined])
+    assert.match(body.overQuota, /^Quota of svc-default reached: 0 of 4 cores in use; 5 requested$/)
+    assert.equal(body.message, `Would wait for the quota. ${body.overQuota}`)
+  })
+
   it('an estimate says why it would go nowhere, node by node', async () => {
     assert.match((await estimate({ image: 'intel' })).body.message, /^Would wait for a node\. No nodes in svc-default$/)
     await startNode(service, { name: 'small', report: { cpu: 2 } })

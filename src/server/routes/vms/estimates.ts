@@ -4,6 +4,8 @@ import { displayName } from '../../../auth/principal.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { type Allocation, type Candidate, demandOf, place } from '../../../rules/placement.ts'
 import { shownVerdicts, summaryOf, verdictsOn } from '../../../rules/placement-reasons.ts'
+import { leastAmounts } from '../../../rules/queue/quota.ts'
+import { amountsOn } from '../../../rules/queue/shares.ts'
 import { diskSize, gibibytes, roughSize } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
@@ -13,6 +15,7 @@ import { createEstimatedImages } from '../../remotes/estimated-images.ts'
 import type { RegistryServices } from '../../remotes/registries.ts'
 import { contentNow } from '../../vms/base-image.ts'
 import { assertPossible, exists, planVm } from '../../vms/deployment.ts'
+import { quotaExcess } from '../../vms/quota.ts'
 
 interface EstimateServices extends RegistryServices {
   readonly collections: Collections
@@ -70,16 +73,21 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const { cpu, memoryMiB, image, architecture } = record.shape
       const hasImage = warm !== undefined || (found.ok && found.node.images.includes(demand.image))
       const chosenMiB = found.ok ? found.allocation.memoryMiB : memoryMiB
-      const chosen = found.ok ? found.node.name : undefined
+      const amounts = found.ok ? amountsOn(found.node, found.allocation) : leastAmounts(demand)
+      const overQuota = quotaExcess(services.collections, namespace, amounts)
+      const chosen = found.ok && overQuota === undefined ? found.node.name : undefined
       // The one it would go to first, then others that could take it.
       const rank = (each: { readonly name: string; readonly fits: boolean }): number =>
         each.name === chosen ? 0 : each.fits ? 1 : 2
       const nodes = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))
-      const where = warm
-        ? `Would take a warm VM of pool ${warm.pool} on ${warm.node.name}`
-        : found.ok
-          ? `Would run on ${chosen}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
-          : `Would wait for a node. ${summaryOf(found.reasons, demand, namespace)}`
+      const where =
+        overQuota !== undefined
+          ? `Would wait for the quota. ${overQuota}`
+          : warm
+            ? `Would take a warm VM of pool ${warm.pool} on ${warm.node.name}`
+            : found.ok
+              ? `Would run on ${chosen}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
+              : `Would wait for a node. ${summaryOf(found.reasons, demand, namespace)}`
       return new Answer(
         200,
         {
@@ -89,7 +97,8 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
           image,
           architecture,
           ...shown,
-          ...(warm && { warm: warm.pool }),
+          ...(warm && overQuota === undefined && { warm: warm.pool }),
+          ...(overQuota !== undefined && { overQuota }),
           hasImage,
           message: shown.imageProblem === undefined ? where : `${where}. Image not checked: ${shown.imageProblem}`,
           nodes: nodes.slice(0, shownVerdicts),
