@@ -29,6 +29,7 @@ const full: readonly DebianProgram[] = [
   { name: 'zsh', program: 'zsh', why: 'completion of commands and names' },
   { name: 'fish', program: 'fish', why: 'the same' },
   { name: 'strace', program: 'strace', why: 'slow disks' },
+  { name: 'kubernetes-client', program: 'kubectl', why: 'a client of the Kubernetes API' },
   { name: 'rsync', program: 'rsync', why: 'copying files to guests' },
   { name: 'ovmf', program: '/usr/share/OVMF/OVMF_CODE.fd', why: 'firmware for amd64 VMs' },
   { name: 'qemu-efi-aarch64', program: '/usr/share/AAVMF/AAVMF_CODE.fd', why: 'firmware for arm64 VMs' },

@@ -310,6 +310,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   execVm: withVm('amd64'),
   resizeVm: withVm('arm64'),
   extendVm: withVm('arm64'),
+  setMetadata: withVm('arm64'),
   saveVm: withVm('arm64'),
   commitVm: withVm('arm64'),
   putBlob: async (fresh) => ({ ...((await asAgent(fresh)) as object), params: { digest: digestOf('a chunk') } }),

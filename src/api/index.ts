@@ -21,6 +21,7 @@ import * as certificates from './service/certificates.ts'
 import * as charts from './service/charts.ts'
 import * as events from './service/events.ts'
 import * as legacyUsage from './service/legacy-usage.ts'
+import * as metadata from './service/metadata.ts'
 import * as service from './service/service.ts'
 import * as watches from './service/watches.ts'
 import * as estimates from './vms/estimates.ts'
@@ -53,6 +54,7 @@ const nouns = {
   ...serviceAccounts,
   ...roleBindings,
   ...events,
+  ...metadata,
   ...certificates,
   ...legacyUsage,
   ...watches,

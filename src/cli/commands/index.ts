@@ -223,6 +223,7 @@ export const commands: CommandTable = {
       login,
       logout,
       'get-token': { summary: 'Print a valid token', load: () => import('./user/get-token.ts') },
+      kubeconfig: { summary: 'Print or add a kubeconfig for kubectl', load: () => import('./user/kubeconfig.ts') },
       'set-token': { summary: 'Store a token', load: () => import('./user/set-token.ts') },
     },
   },

@@ -352,6 +352,13 @@ export interface ListQuery {
   fieldSelector?: string
 }
 
+export interface MetadataInput {
+  /** Labels; of a VM, its own */
+  labels: Record<string, string>
+  /** Annotations, at most 128 KiB */
+  annotations: Record<string, string>
+}
+
 export interface Namespace {
   name: string
   /** Reserved for other workloads; no VMs */
@@ -717,6 +724,17 @@ export interface QuotaUse {
   /** GiB */
   memory: number
   macos: number
+}
+
+export interface RecordMetadata {
+  kind: 'vms' | 'vmconfigs' | 'images' | 'isos' | 'nodes'
+  name: string
+  /** Labels; of a VM, its own */
+  labels: Record<string, string>
+  /** Annotations, at most 128 KiB */
+  annotations: Record<string, string>
+  /** Changes with every change of the record */
+  resourceVersion: string
 }
 
 /** Credentials for one registry in one namespace, without the password */
@@ -2305,6 +2323,22 @@ export interface Methods {
     /** There are more items: pass this value */
     continue?: string
   }>
+  /**
+   * Replace the labels and annotations of a record
+   *
+   * `kind` is `vms`, `vmconfigs`, `images`, `isos` or `nodes`, the last for administrators only. Clients of the Kubernetes API see them as metadata of the object.
+   *
+   * `PUT /api/v1/namespaces/{namespace}/metadata/{kind}/{record}`
+   */
+  setMetadata(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      kind: string
+      record: string
+      body: MetadataInput
+    },
+  ): Promise<RecordMetadata>
   /**
    * Show the HTTPS certificate
    *

@@ -23,6 +23,12 @@ interface Answered {
   readonly body: unknown
 }
 
+/** Plural → what it has besides its objects. */
+const subresources: Readonly<Record<string, readonly { name: string; of: string; verbs: readonly string[] }[]>> = {
+  pods: [{ name: 'log', of: 'Pod', verbs: ['get'] }],
+  serviceaccounts: [{ name: 'token', of: 'TokenRequest', verbs: ['create'] }],
+}
+
 const plain = (body: unknown): Answered => ({ type: 'application/json', body })
 
 /** The version of the aggregated form that the client names first; undefined: it wants the plain one. */
@@ -97,6 +103,13 @@ export function resourceList(catalogue: Catalogue, group: string, version: strin
               },
             ]
           : []),
+        ...(subresources[kind.plural] ?? []).map(({ name, of, verbs }) => ({
+          name: `${kind.plural}/${name}`,
+          singularName: '',
+          namespaced: true,
+          kind: of,
+          verbs,
+        })),
       ]),
       ...catalogue.reviews.filter(isHere).map(({ plural, kind }) => ({
         name: plural,

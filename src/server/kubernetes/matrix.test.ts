@@ -46,8 +46,8 @@ describe('permissions of the Kubernetes wire', () => {
         const body = {
           apiVersion: apiVersionOf(kind),
           kind: kind.kind,
-          metadata: { name: 'some' },
-          spec: { sourceType: 'local', source: 'x' },
+          metadata: { name: 'some', resourceVersion: '1' },
+          spec: { sourceType: 'local', source: 'x', tags: [], namespace: 'svc-default' },
         }
         const options = method === 'POST' || method === 'PUT' ? { body } : {}
         const query = verb === 'watch' ? '?watch=true&timeoutSeconds=1' : ''

@@ -55,6 +55,7 @@ function whoAmI(_services: ReviewServices, principal: Principal): Fields {
 export function operationsOf(kind: Kind, verb: string): readonly Operation[] {
   if (!verbsOf(kind).includes(verb)) return []
   if (verb === 'create') return kind.create?.operations ?? []
+  if (verb === 'update' || verb === 'patch') return kind.update?.operations ?? []
   if (verb === 'delete' || verb === 'deletecollection') return kind.remove ? [kind.remove.operation] : []
   return [kind.list]
 }

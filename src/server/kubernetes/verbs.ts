@@ -1,20 +1,24 @@
 // A request about a kind: which verb it is, and what carries it out.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ApiError } from '../../api/errors.ts'
+import { createServiceAccountToken } from '../../api/access/service-accounts.ts'
+import { ApiError, invalid } from '../../api/errors.ts'
+import { timestamp } from '../../platform/clock.ts'
 import type { Spell } from '../gate/spelling.ts'
 import { stream } from '../transfer/streams.ts'
 import { formOf } from './accept.ts'
-import { isMade, type Kind, type KubeObject, objectOf, resourceName, verbsOf } from './kinds/kind.ts'
+import { fieldsOf, isMade, type Kind, type KubeObject, objectOf, resourceName, verbsOf } from './kinds/kind.ts'
 import { entryOf, listText, madeText, selectorsOf } from './list.ts'
 import { admit, allowedIn, openKind } from './open-kind.ts'
 import { type Query, readQuery } from './query.ts'
 import { readObject } from './read-object.ts'
 import { type Renderer, rendered } from './render.ts'
+import { realName, run, type Writer } from './run.ts'
 import type { KubernetesServices } from './services.ts'
 import { objectNotFound } from './status.ts'
+import { patched, updateObject } from './update.ts'
 import { watchEvents } from './watch.ts'
 import { selectorTest, WireLists } from './wire-lists.ts'
-import { createObject, deleteObject, readDeleteOptions, type Writer } from './write.ts'
+import { createObject, deleteObject, readDeleteOptions } from './write.ts'
 
 interface Asked {
   readonly kind: Kind
@@ -50,6 +54,8 @@ const verbs: Readonly<Record<string, Serve>> = {
   list: listObjects,
   watch: watchObjects,
   create,
+  update,
+  patch,
   delete: remove,
   deletecollection: removeAll,
 }
@@ -64,12 +70,14 @@ export function serveVerb(
   const query = readQuery(request)
   const verb = verbOf(request.method, name !== undefined, query)
   const isStatus = sub === 'status' && kind.hasStatus === true && verb === 'get'
-  if (sub !== undefined && !isStatus) throw notPossible(kind, verb, sub)
-  const serve = verbs[verb]
+  const more = subresources[`${verb} ${kind.plural}/${sub}`]
+  if (sub !== undefined && !isStatus && !more) throw notPossible(kind, verb, sub)
+  const serve = more ?? verbs[verb]
   const isAcross =
     kind.scope !== 'cluster' && asked.namespace === undefined && (verb === 'create' || verb === 'deletecollection')
-  if (!serve || isAcross || !verbsOf(kind).includes(verb) || (verb === 'create' && name !== undefined))
-    throw notPossible(kind, verb)
+  const isOne = verb === 'update' || verb === 'patch'
+  const isMisplaced = (verb === 'create' && name !== undefined) || (isOne && name === undefined)
+  if (!serve || isAcross || (!more && (!verbsOf(kind).includes(verb) || isMisplaced))) throw notPossible(kind, verb)
   // For the metrics: it lasts as long as its reader.
   if (query.isWatch) request.query = { ...(request.query as object), watch: true }
   const renderer: Renderer = {
@@ -107,7 +115,13 @@ function getObject(context: Context): unknown {
   const { kind, name = '' } = context
   if (isMade(kind)) return getMade(context)
   const { listing, lists } = opened(context)
-  return sendObject(context, lists.object(listing, entryOf(kind, listing, name)))
+  const found = entryOf(kind, listing, realName({ kind, settings: context.services.settings }, name))
+  return sendObject(context, asNamed(context, lists.object(listing, found)))
+}
+
+/** A namespace that was asked for by its other spelling goes by that. */
+function asNamed({ kind, name }: Context, object: KubeObject): KubeObject {
+  return kind.isNamespace && name !== undefined ? { ...object, metadata: { ...object.metadata, name } } : object
 }
 
 function listObjects(context: Context): unknown {
@@ -168,23 +182,110 @@ function writerOf(context: Context): Writer {
 }
 
 async function create(context: Context): Promise<FastifyReply> {
-  const { services, kind, namespace, request, query, reply } = context
-  const aliases = services.settings.compat.namespaceAliases
-  const { fieldValidation } = query
-  request.about = { kind, isWrite: true }
-  const { object, warnings } = readObject(request.body, { kind, namespace, aliases, fieldValidation })
-  request.about = { kind, name: object.metadata.name, isWrite: true }
-  if (warnings.length > 0) reply.header('warning', warnings.map(warning))
-  return sendObject(context, await createObject(writerOf(context), object), 201)
+  // Who may not even look learns nothing about the body.
+  const writer = writerOf(context)
+  const { object } = writtenIn(context, context.request.body)
+  return sendObject(context, await createObject(writer, object), 201)
 }
 
 const warning = (text: string): string =>
   `299 - "${text.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/["\\]/g, '\\$&')}"`
 
+async function update(context: Context): Promise<FastifyReply> {
+  const { kind, name = '', request } = context
+  const writer = writerOf(context)
+  const { object } = writtenIn(context, request.body)
+  if (object.metadata.name !== name) throw otherName(name)
+  if (object.metadata.resourceVersion === undefined && kind.group === 'orka.macstadium.com') throw versionMissing(kind)
+  return sendObject(context, await updateObject(writer, name, object))
+}
+
+/** Apply creates what is not there. */
+async function patch(context: Context): Promise<FastifyReply> {
+  const { kind, name = '', request, services } = context
+  const { 'content-type': type = '' } = request.headers
+  const writer = writerOf(context)
+  const isApply = type.startsWith('application/apply-patch')
+  const entry = found(() => entryOf(kind, writer.listing, realName({ kind, settings: services.settings }, name)))
+  if (isApply && !entry && kind.create) {
+    const { object } = writtenIn(context, request.body)
+    if (object.metadata.name !== name) throw otherName(name)
+    return sendObject(context, await createObject(writer, object), 201)
+  }
+  if (!entry) throw objectNotFound(kind, name)
+  const before = writer.lists.object(writer.listing, entry)
+  const after = patched(kind, type, before, request.body)
+  const { object } = writtenIn(context, after)
+  if (object.metadata.name !== name) throw otherName(name)
+  return sendObject(context, await updateObject(writer, name, object))
+}
+
+function found<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch (error) {
+    if (error instanceof ApiError && error.reason === 'NotFound') return undefined
+    throw error
+  }
+}
+
+/** What a client writes; unknown fields become a warning. */
+function writtenIn({ services, kind, namespace, query, request, reply, name }: Context, body: unknown) {
+  request.about = { kind, name, isWrite: true }
+  const aliases = services.settings.compat.namespaceAliases
+  const read = readObject(body, { kind, namespace, aliases, fieldValidation: query.fieldValidation })
+  request.about = { kind, name: read.object.metadata.name, isWrite: true }
+  if (read.warnings.length > 0) reply.header('warning', read.warnings.map(warning))
+  return read
+}
+
+const otherName = (name: string): ApiError =>
+  new ApiError('BadRequest', `The name of the object is not that of the path (${name.slice(0, 253)})`)
+
+const versionMissing = (kind: Kind): ApiError =>
+  invalid(kind.plural, [
+    {
+      field: 'metadata.resourceVersion',
+      reason: 'FieldValueInvalid',
+      message: 'Specify metadata.resourceVersion to replace the object',
+    },
+  ])
+
+/** Verb, kind and subresource → what serves it. */
+const subresources: Readonly<Record<string, Serve>> = {
+  'get pods/log': (context) => {
+    const { kind, name = '', reply, spell } = context
+    const { listing } = opened(context)
+    const text = kind.log?.(listing.item(entryOf(kind, listing, name)) as never) ?? ''
+    return reply.type('text/plain').send(`${spell(text)}\n`)
+  },
+  'create serviceaccounts/token': async (context) => {
+    const { name = '', request } = context
+    const { spec } = fieldsOf(request.body)
+    const { expirationSeconds } = fieldsOf(spec)
+    const writer = { ...writerOf(context), query: { ...context.query, isDryRun: false } }
+    const seconds = typeof expirationSeconds === 'number' ? Math.floor(expirationSeconds) : 3_600
+    const { value } = await run(writer, {
+      operation: createServiceAccountToken,
+      params: { serviceaccount: name },
+      body: { duration: `${seconds}s` },
+    })
+    const { token, expiresAt } = value as { token: string; expiresAt: string | null }
+    const answer = {
+      kind: 'TokenRequest',
+      apiVersion: 'authentication.k8s.io/v1',
+      metadata: { name, namespace: writer.namespace, creationTimestamp: timestamp(writer.now) },
+      spec: { audiences: [], expirationSeconds: seconds, boundObjectRef: null },
+      status: { token, expirationTimestamp: expiresAt },
+    }
+    return send(context, JSON.stringify(answer), 201)
+  },
+}
+
 async function remove(context: Context): Promise<FastifyReply> {
   const { name = '', request, query } = context
   const options = readDeleteOptions(request.body, query)
-  return sendObject(context, await deleteObject(writerOf(context), name, options))
+  return sendObject(context, asNamed(context, await deleteObject(writerOf(context), name, options)))
 }
 
 /** One after the other; the first refusal ends it, as it ends kubectl's own `delete --all`. */

@@ -9,6 +9,7 @@ import {
   type Fields as SelectableFields,
   type Test,
 } from '../../rules/selectors.ts'
+import type { RecordMeta } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Listing } from '../lists/listing.ts'
@@ -38,7 +39,8 @@ export class WireLists implements Pick<Lists, 'test' | 'shows' | 'item'> {
   object(listing: Listing<unknown>, entry: Entry<never>): KubeObject {
     const { kind } = this.#renderer
     const shown = kind.show(listing.item(entry) as never, entry.value)
-    return objectOf(kind, shown, { namespace: this.#namespace, rev: entry.rev })
+    const { meta } = entry.value as { meta?: RecordMeta }
+    return objectOf(kind, shown, { namespace: this.#namespace, rev: entry.rev, meta })
   }
 
   item(listing: Listing<unknown>, entry: Entry<never>): string {
@@ -75,7 +77,7 @@ export function selectorTest(kind: Kind, query: Selectors, aliases: Aliases): Te
     tests.push((object) => test({ labels: (object as unknown as KubeObject).metadata.labels }))
   }
   if (fieldSelector !== undefined) {
-    const result = parseFieldSelector(realFields(fieldSelector, aliases), selectable(kind))
+    const result = parseFieldSelector(realFields(selected(kind, fieldSelector), aliases), selectable(kind))
     const fields = selectableFields(kind).join(', ')
     tests.push(
       parsed(
@@ -101,6 +103,13 @@ const realFields = (selector: string, aliases: Aliases): string =>
       const isNamespace = /(?:^|\.)namespace\s*(?:!|=)?$/.test(part.slice(0, Math.max(0, at)).trim())
       return isNamespace ? part.slice(0, at + 1) + realNamespace(part.slice(at + 1).trim(), aliases) : part
     })
+    .join(',')
+
+/** Without conditions that every object meets. */
+const selected = ({ unselected = [] }: Kind, selector: string): string =>
+  selector
+    .split(',')
+    .filter((part) => !unselected.some((field) => part.trim().startsWith(`${field}=`)))
     .join(',')
 
 /** The fields of a kind that a selector may name, as a schema. */

@@ -1,68 +1,25 @@
 // create and delete: an object becomes an operation of the table, called as its caller, and the answer an object again.
 // A dry run is the same, up to its first write.
-import type { FastifyRequest } from 'fastify'
+import { isDeepStrictEqual } from 'node:util'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
-import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
-import { rehearse } from '../../store/rehearsal.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Settings } from '../config/settings.ts'
 import { refusalOf } from '../http/refusals.ts'
 import type { Listing } from '../lists/listing.ts'
-import type { Operations } from '../operations/invoke.ts'
-import {
-  apiVersionOf,
-  type Fields,
-  fieldsOf,
-  type Kind,
-  type KubeObject,
-  type Planned,
-  type Written,
-} from './kinds/kind.ts'
+import { keeping, keptOf } from './kept-metadata.ts'
+import { apiVersionOf, type Fields, fieldsOf, type Kind, type KubeObject, type Written } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
 import type { Query } from './query.ts'
 import { generatedName } from './read-object.ts'
+import { realName, run, type Writer } from './run.ts'
 import { conflict } from './status.ts'
 import type { WireLists } from './wire-lists.ts'
-
-export interface Writer {
-  readonly operations: Operations
-  readonly settings: Pick<Settings, 'compat'>
-  readonly request: FastifyRequest
-  readonly kind: Kind
-  /** By its real name; empty outside of any. */
-  readonly namespace: string
-  readonly listing: Listing<unknown>
-  readonly lists: WireLists
-  readonly query: Query
-  readonly now: Date
-}
-
-/** Invokes an operation as its route would. In a dry run, returns what it would write first. */
-async function run(writer: Writer, planned: Planned): Promise<{ value?: unknown; written?: Entry<never> }> {
-  const { operations, request, settings, query } = writer
-  const { operation } = planned
-  const namespace =
-    planned.namespace === undefined
-      ? writer.namespace
-      : realNamespace(planned.namespace, settings.compat.namespaceAliases)
-  const call = operations.admit(operation, {
-    principal: request.principal,
-    namespace,
-    params: { ...planned.params },
-    query: operation.query ? { ...planned.query } : undefined,
-    body: operation.body ? { ...planned.body } : undefined,
-  })
-  if (!query.isDryRun) return { value: (await operations.invoke(operation, call, request.id)).value }
-  const written = await rehearse(() => operations.invoke(operation, call, request.id))
-  return written === undefined ? {} : { written: { ...written, rev: '' } as Entry<never> }
-}
 
 const attempts = 8
 
 export async function createObject(writer: Writer, object: Written): Promise<KubeObject> {
-  const { kind, lists, listing } = writer
+  const { kind } = writer
   const { generateName = '', name } = object.metadata
   for (let attempt = 1; ; attempt++) {
     const chosen = name || generatedName(generateName)
@@ -70,13 +27,22 @@ export async function createObject(writer: Writer, object: Written): Promise<Kub
     try {
       const { value, written } = await run(writer, (kind.create as NonNullable<Kind['create']>).plan(named))
       if (writer.query.isDryRun) return rehearsed(writer, named, written)
-      const made = textIn(value, 'name') ?? chosen
-      return lists.object(listing, entryOf(kind, listing, made))
+      return await kept(writer, named, textIn(value, 'name') ?? chosen)
     } catch (error) {
       const isTaken = refusalOf(error).reason === 'AlreadyExists'
       if (name || !isTaken || attempt === attempts) throw error
     }
   }
+}
+
+/** Labels and annotations go into the record that was made. */
+async function kept(writer: Writer, object: Written, name: string): Promise<KubeObject> {
+  const { kind, lists, listing } = writer
+  const found = () => lists.object(listing, entryOf(kind, listing, realName(writer, name)))
+  const meta = keptOf(kind, object)
+  const isKeptAlready = isDeepStrictEqual(keptOf(kind, found()), meta)
+  if (kind.keptAs !== undefined && !isKeptAlready) await run(writer, keeping(kind, name, meta))
+  return found()
 }
 
 /** As it would be, without the version and the uid that it would get. */
@@ -134,7 +100,7 @@ export function readDeleteOptions(body: unknown, query: Query): DeleteOptions {
 export async function deleteObject(writer: Writer, name: string, options: DeleteOptions): Promise<KubeObject> {
   const { kind, lists, listing, now } = writer
   const removal = kind.remove as NonNullable<Kind['remove']>
-  const entry = entryOf(kind, listing, name)
+  const entry = entryOf(kind, listing, realName(writer, name))
   const object = lists.object(listing, entry)
   const { uid, resourceVersion } = options.preconditions
   const refusal = (): ApiError => conflict(kind, name)

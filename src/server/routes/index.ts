@@ -25,6 +25,7 @@ import { certificates } from './service/certificates.ts'
 import { charts } from './service/charts.ts'
 import { events } from './service/events.ts'
 import { legacyUsage } from './service/legacy-usage.ts'
+import { metadata } from './service/metadata.ts'
 import { service } from './service/service.ts'
 import { watches } from './service/watches.ts'
 import { estimates } from './vms/estimates.ts'
@@ -57,6 +58,7 @@ const nouns = [
   serviceAccounts,
   roleBindings,
   events,
+  metadata,
   certificates,
   legacyUsage,
   charts,

@@ -9,6 +9,12 @@ import type { Pool, SlotEndReason } from '../../api/vms/pools.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
 
+/** What clients keep with a record, for themselves. Labels of a VM are its own, and stand in its record. */
+export interface RecordMeta {
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+}
+
 export interface VmDesired {
   /** Grows with every change of what is desired. */
   readonly generation: number
@@ -87,6 +93,7 @@ export interface VmRecord {
   readonly failure?: string
   /** Since when it is being deleted. */
   readonly deletedAt?: string
+  readonly meta?: RecordMeta
 }
 
 /** A VM as it is in one moment, on its way into an image or to a registry. */
@@ -143,6 +150,7 @@ export interface VmConfigRecord {
   readonly createdAt: string
   readonly requestKey?: string
   readonly shape: VmShape
+  readonly meta?: RecordMeta
 }
 
 /** What a VM has of a node. It is in the node's record, so that one compare-and-set keeps two VMs off the last core. */
@@ -239,6 +247,7 @@ export interface NodeRecord {
   readonly report?: NodeReport
   readonly allocations: Readonly<Record<string, NodeAllocation>>
   readonly cache?: NodeCache
+  readonly meta?: RecordMeta
 }
 
 /** Which copies of images are desired on a node. */
@@ -297,6 +306,7 @@ export interface ImageRecord {
   readonly versions?: readonly ImageVersion[]
   /** What it was made from, as that was then. */
   readonly parent?: Image['parent']
+  readonly meta?: RecordMeta
 }
 
 /** One that is or was current. */

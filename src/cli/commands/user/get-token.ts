@@ -1,15 +1,28 @@
 // svc3 user get-token (docs/spec.md R10): prints the token that the command line itself would use.
 import { ApiError } from '../../../api/errors.ts'
 import { defineCommand, namespaced } from '../../command.ts'
+import { claimsOf } from '../../connect/claims.ts'
 import { serverOf } from '../../connect/connection.ts'
 
 export const command = defineCommand({
   description:
     'Prints the token and nothing else. Renews an expired token if possible. A user token is valid for 1 hour.',
   arguments: {},
-  options: { ...namespaced },
-  examples: [{ line: 'svc3 user get-token > token.txt', does: 'Get a token for another program' }],
-  async run(context) {
+  options: {
+    output: {
+      type: 'choice',
+      short: 'o',
+      choices: ['token', 'exec-credential'],
+      default: 'token',
+      description: 'exec-credential: as kubectl asks for it',
+    },
+    ...namespaced,
+  },
+  examples: [
+    { line: 'svc3 user get-token > token.txt', does: 'Get a token for another program' },
+    { line: 'svc3 user get-token -o exec-credential', does: 'Be the credential plugin of a kubeconfig' },
+  ],
+  async run(context, { options }) {
     const { host } = context
     const connection = await context.connection()
     const { token, tokenExpiresAt } = connection
@@ -19,7 +32,17 @@ export const command = defineCommand({
         'Unauthorized',
         `Unauthorized: the token for ${serverOf(connection)} expired at ${tokenExpiresAt}`,
       )
-    host.stdout.write(`${token}\n`)
+    host.stdout.write(options.output === 'token' ? `${token}\n` : `${credential(token, tokenExpiresAt)}\n`)
     return 0
   },
 })
+
+/** Clients of Kubernetes ask again when it expires. */
+const credential = (token: string, expiresAt: string | undefined): string => {
+  const expirationTimestamp = expiresAt ?? claimsOf(token)?.expiresAt
+  return JSON.stringify({
+    apiVersion: 'client.authentication.k8s.io/v1',
+    kind: 'ExecCredential',
+    status: { token, ...(expirationTimestamp !== undefined && { expirationTimestamp }) },
+  })
+}

@@ -2,13 +2,29 @@
 // copying, pulling or generating one: `sourceType` tells.
 import * as t from 'typebox'
 import { invalid } from '../../../api/errors.ts'
-import { copyImage, deleteImage, generateImage, type Image, listImages } from '../../../api/images/images.ts'
-import { copyIso, deleteIso, listIsos } from '../../../api/images/isos.ts'
+import {
+  copyImage,
+  deleteImage,
+  describeImage,
+  generateImage,
+  type Image,
+  listImages,
+} from '../../../api/images/images.ts'
+import { copyIso, deleteIso, describeIso, listIsos } from '../../../api/images/isos.ts'
 import { pullRemoteImage } from '../../../api/images/remote-images.ts'
 import { pullRemoteIso } from '../../../api/images/remote-isos.ts'
 import { commitVm, saveVm } from '../../../api/vms/vms.ts'
 import type { ImageRecord } from '../../../store/records/fleet-records.ts'
-import { type Column, given, type Kind, type Planned, type Shown, type Written } from './kind.ts'
+import {
+  type Column,
+  given,
+  type Kind,
+  type KubeObject,
+  type Planned,
+  type Shown,
+  sameSpec,
+  type Written,
+} from './kind.ts'
 import { annotation, archLabel, descriptionAnnotation, label, orka, own, specOf, textOf } from './orka.ts'
 import { column } from './vm-fields.ts'
 
@@ -100,6 +116,17 @@ const planBy =
     throw invalid(kind, [{ field: 'spec.sourceType', reason: 'FieldValueNotSupported', message }])
   }
 
+/** Only the description can be changed. */
+const describing = (operation: typeof describeImage | typeof describeIso, param: string) => ({
+  operations: [operation],
+  plan: (before: KubeObject, after: Written): readonly Planned[] => {
+    const [was, is] = [before, after].map(({ metadata }) => metadata.annotations[descriptionAnnotation] ?? '')
+    if (was === is) return []
+    return [{ operation, params: { [param]: before.metadata.name }, body: { description: is } }]
+  },
+  isSame: (before: KubeObject, after: Written): boolean => sameSpec(before, after),
+})
+
 const description: Column = {
   name: 'Description',
   type: 'string',
@@ -116,7 +143,14 @@ const size = column(['Size', 'string', 'spec.size'])
 const state = column(['State', 'string', 'status.state'])
 const error = column(['Error', 'string', 'status.errorMessage', true])
 
-const shared = { ...orka, scope: 'shared', show, hasStatus: true, selectable: ['status.state'] } as const
+const shared = {
+  ...orka,
+  scope: 'shared',
+  show,
+  hasStatus: true,
+  selectable: ['status.state'],
+  madeAnnotations: [descriptionAnnotation],
+} as const
 const places = {
   name: 'metadata.name',
   imageName: 'metadata.name',
@@ -128,6 +162,7 @@ export const imageKind: Kind = {
   kind: 'Image',
   plural: 'images',
   singular: 'image',
+  keptAs: 'images',
   description: 'An image of the cluster, the same in every namespace',
   list: listImages,
   schema: {
@@ -159,6 +194,7 @@ export const imageKind: Kind = {
     operations: [copyImage, pullRemoteImage, generateImage, saveVm, commitVm],
     plan: planBy('images', imagePlans),
   },
+  update: describing(describeImage, 'image'),
   remove: {
     operation: deleteImage,
     plan: ({ metadata }) => ({ operation: deleteImage, params: { image: metadata.name } }),
@@ -171,6 +207,7 @@ export const isoKind: Kind = {
   kind: 'Iso',
   plural: 'isos',
   singular: 'iso',
+  keptAs: 'isos',
   description: 'An ISO of the cluster, the same in every namespace',
   list: listIsos,
   schema: {
@@ -185,6 +222,7 @@ export const isoKind: Kind = {
   },
   columns: [description, size, state, error],
   create: { operations: [copyIso, pullRemoteIso], plan: planBy('isos', isoPlans) },
+  update: describing(describeIso, 'iso'),
   remove: {
     operation: deleteIso,
     plan: ({ metadata }) => ({ operation: deleteIso, params: { iso: metadata.name } }),

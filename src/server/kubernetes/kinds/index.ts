@@ -1,4 +1,5 @@
 // The table of kinds.
+import { eventKind, namespaceKind, nodeKind, podKind, roleBindingKind, serviceAccountKind } from './core.ts'
 import { imageKind, isoKind } from './images.ts'
 import type { Kind } from './kind.ts'
 import { orkaNodeKind } from './nodes.ts'
@@ -14,6 +15,12 @@ export const kinds: readonly Kind[] = [
   orkaNodeKind,
   remoteImageKind,
   remoteIsoKind,
+  namespaceKind,
+  nodeKind,
+  podKind,
+  eventKind,
+  serviceAccountKind,
+  roleBindingKind,
 ]
 
 /** Kind by group, version and plural. */

@@ -1,8 +1,11 @@
 // What a row of the table of kinds has: names, columns, schema, how a record becomes an object, and which operations
 // carry out what is asked of one. Pure: nothing here reads or writes.
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type * as t from 'typebox'
 import type { Operation } from '../../../api/operation.ts'
+import type { kindsWithMetadata } from '../../../api/service/metadata.ts'
+import type { RecordMeta } from '../../../store/records/fleet-records.ts'
 import type { ListOperation } from '../../operations/invoke.ts'
 
 export type Texts = Readonly<Record<string, string>>
@@ -73,6 +76,14 @@ interface Creation {
   plan(object: Written): Planned
 }
 
+interface Change {
+  readonly operations: readonly Operation[]
+  /** What makes one of the other; none: they say the same. */
+  plan(before: KubeObject, after: Written): readonly Planned[]
+  /** Whether all that differs is what can be changed. */
+  isSame(before: KubeObject, after: Written): boolean
+}
+
 interface Removal {
   readonly operation: Operation
   plan(object: KubeObject): Planned
@@ -99,7 +110,18 @@ export interface Kind {
   readonly selectable?: readonly string[]
   readonly columns: readonly Column[]
   readonly create?: Creation
+  readonly update?: Change
   readonly remove?: Removal
+  /** What `setMetadata` calls it; absent: labels and annotations of clients are not kept. */
+  readonly keptAs?: (typeof kindsWithMetadata)[number]
+  /** Annotations that are made from other fields, besides ours and the creator's. */
+  readonly madeAnnotations?: readonly string[]
+  /** Its objects are namespaces: their names have two spellings. */
+  readonly isNamespace?: true
+  /** Fields that a selector may name, and that every object matches. */
+  readonly unselected?: readonly string[]
+  /** Text of the subresource `log`. */
+  log?(item: never): string
   /** Fields of refusals of its operations → where they are in an object; others are in `spec`. */
   readonly places?: Texts
 }
@@ -116,6 +138,7 @@ export const verbsOf = (kind: Kind): string[] => [
   ...(kind.remove ? ['delete', 'deletecollection'] : []),
   'get',
   'list',
+  ...(kind.update ? ['patch', 'update'] : []),
   ...(isMade(kind) ? [] : ['watch']),
 ]
 
@@ -133,11 +156,11 @@ export const fieldsOf = (value: unknown): Fields =>
 export function objectOf(
   kind: Kind,
   shown: Shown,
-  { namespace, rev }: { namespace?: string | undefined; rev: string },
-) {
+  { namespace, rev, meta }: { namespace?: string | undefined; rev: string; meta?: RecordMeta | undefined },
+): KubeObject {
   const { name, createdAt, deletedAt, generation, labels = {}, annotations = {}, body } = shown
   const place = shown.namespace ?? namespace
-  const object: KubeObject = {
+  return {
     apiVersion: apiVersionOf(kind),
     kind: kind.kind,
     metadata: {
@@ -148,12 +171,11 @@ export function objectOf(
       generation: generation ?? 1,
       creationTimestamp: createdAt,
       ...(deletedAt !== undefined && { deletionTimestamp: deletedAt, deletionGracePeriodSeconds: 0 }),
-      labels,
-      annotations: given(annotations) as Texts,
+      labels: { ...meta?.labels, ...labels },
+      annotations: { ...meta?.annotations, ...(given(annotations) as Texts) },
     },
     ...body,
   }
-  return object
 }
 
 /** The same as long as the record is: one of the same name made later has another time of creation. */
@@ -162,4 +184,16 @@ function madeUid({ group, plural }: Kind, namespace: string, name: string, creat
     .update(JSON.stringify([group, plural, namespace, name, createdAt]))
     .digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** What both name is the same in both: a field left out stays, and one that is not shown cannot be compared. */
+export function sameSpec(
+  before: KubeObject,
+  after: Written,
+  isFree: (field: string) => boolean = () => false,
+): boolean {
+  const was = fieldsOf(before.spec)
+  return Object.entries(fieldsOf(after.spec)).every(
+    ([name, value]) => isFree(name) || !Object.hasOwn(was, name) || isDeepStrictEqual(was[name], value),
+  )
 }

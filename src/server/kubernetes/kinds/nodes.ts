@@ -1,7 +1,7 @@
 // OrkaNode: a node, in the namespace that it belongs to.
 import * as t from 'typebox'
-import { deleteNode, listNodes, type Node } from '../../../api/nodes/nodes.ts'
-import type { Kind } from './kind.ts'
+import { deleteNode, listNodes, moveNode, type Node, tagNode, untagNode } from '../../../api/nodes/nodes.ts'
+import { type Fields, fieldsOf, type Kind } from './kind.ts'
 import { archLabel, label, orka, own } from './orka.ts'
 import { column } from './vm-fields.ts'
 
@@ -12,6 +12,7 @@ export const orkaNodeKind: Kind = {
   singular: 'orkanode',
   description: 'A node, in the namespace that it belongs to',
   scope: 'namespace',
+  keptAs: 'nodes',
   list: listNodes,
   show: (node: Node) => ({
     name: node.name,
@@ -100,6 +101,25 @@ export const orkaNodeKind: Kind = {
       cell: ({ spec }) => (spec as { tags: readonly string[] }).tags.join(','),
     },
   ],
+  update: {
+    operations: [tagNode, untagNode, moveNode],
+    plan: (before, after) => {
+      const { name } = before.metadata
+      const [was, is] = [before, after].map((object) => fieldsOf(object.spec)) as [Fields, Fields]
+      const tags = (spec: Fields): readonly string[] => (Array.isArray(spec.tags) ? (spec.tags as string[]) : [])
+      const tag = (operation: typeof tagNode | typeof untagNode, from: Fields, of: Fields) =>
+        tags(from)
+          .filter((each) => !tags(of).includes(each))
+          .map((each) => ({ operation, params: { name }, body: { tag: each } }))
+      const isMoved = typeof is.namespace === 'string' && is.namespace !== was.namespace
+      return [
+        ...tag(tagNode, is, was),
+        ...tag(untagNode, was, is),
+        ...(isMoved ? [{ operation: moveNode, params: { name }, body: { namespace: is.namespace } }] : []),
+      ]
+    },
+    isSame: () => true,
+  },
   remove: {
     operation: deleteNode,
     plan: ({ metadata }) => ({ operation: deleteNode, params: { name: metadata.name } }),

@@ -1,10 +1,21 @@
 // VirtualMachineConfig: values for deployments, under a name.
+import { isDeepStrictEqual } from 'node:util'
 import * as t from 'typebox'
-import { createVmConfig, deleteVmConfig, listVmConfigs, type VmConfig } from '../../../api/vms/vm-configs.ts'
+import {
+  createVmConfig,
+  deleteVmConfig,
+  listVmConfigs,
+  updateVmConfig,
+  type VmConfig,
+} from '../../../api/vms/vm-configs.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
-import { given, type Kind } from './kind.ts'
+import { given, type Kind, type KubeObject, type Written } from './kind.ts'
 import { archLabel, creatorAnnotation, orka, specOf } from './orka.ts'
 import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
+
+/** Whether both ask for the same. */
+const sameShape = (before: KubeObject, after: Written): boolean =>
+  isDeepStrictEqual(askedShape(specOf(before)), askedShape(specOf(after)))
 
 export const vmConfigKind: Kind = {
   ...orka,
@@ -14,6 +25,7 @@ export const vmConfigKind: Kind = {
   shortNames: ['vmconfig', 'vmconfigs'],
   description: 'Values for deployments, named by the label orka.macstadium.com/vm-config of a VirtualMachineInstance',
   scope: 'namespace',
+  keptAs: 'vmconfigs',
   list: listVmConfigs,
   show: (config: VmConfig, record: VmConfigRecord) => ({
     name: config.name,
@@ -48,6 +60,20 @@ export const vmConfigKind: Kind = {
       operation: createVmConfig,
       body: given({ name: metadata.name, type: metadata.labels[archLabel], ...askedShape(specOf(object)) }),
     }),
+  },
+  update: {
+    operations: [updateVmConfig],
+    plan: (before, after) =>
+      sameShape(before, after)
+        ? []
+        : [
+            {
+              operation: updateVmConfig,
+              params: { vmconfig: before.metadata.name },
+              body: askedShape(specOf(after)),
+            },
+          ],
+    isSame: () => true,
   },
   remove: {
     operation: deleteVmConfig,

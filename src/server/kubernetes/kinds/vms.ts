@@ -1,10 +1,11 @@
 // VirtualMachineInstance: a VM. Creating one deploys it and does not wait; what the original's kind has no field for
 // stands in conditions and annotations.
 import * as t from 'typebox'
+import { setMetadata } from '../../../api/service/metadata.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../../api/vms/vms.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
 import { isDeleted } from '../../../store/records/vms.ts'
-import { type Fields, fieldsOf, given, type Kind, type Shown, type Written } from './kind.ts'
+import { type Fields, fieldsOf, given, type Kind, type Shown, sameSpec, type Written } from './kind.ts'
 import { archLabel, configLabel, creatorAnnotation, label, orka, own, specOf, textOf, withoutMade } from './orka.ts'
 import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
 
@@ -136,6 +137,7 @@ export const vmKind: Kind = {
   shortNames: ['vm', 'vms'],
   description: 'A VM. Creating one deploys it; deleting it deletes the VM and its disk',
   scope: 'namespace',
+  keptAs: 'vms',
   list: listVms,
   show,
   schema,
@@ -167,6 +169,8 @@ export const vmKind: Kind = {
     column(['Display-DPI', 'integer', 'spec.displayDPI', true]),
   ],
   create: { operations: [deployVm], plan },
+  // What to deploy cannot be changed: a VM is what it was deployed as.
+  update: { operations: [setMetadata], plan: () => [], isSame: sameSpec },
   remove: {
     operation: deleteVm,
     plan: ({ metadata }) => ({ operation: deleteVm, params: { vm: metadata.name }, query: {} }),

@@ -1,0 +1,40 @@
+// Labels and annotations that clients keep with a record, as those of Kubernetes do.
+import * as t from 'typebox'
+import { inNamespace, operation } from '../operation.ts'
+import { ResourceVersion } from '../records.ts'
+
+export const kindsWithMetadata = ['vms', 'vmconfigs', 'images', 'isos', 'nodes'] as const
+
+const Texts = (description: string) => t.Record(t.String({ maxLength: 317 }), t.String(), { description })
+const kept = { labels: Texts('Labels; of a VM, its own'), annotations: Texts('Annotations, at most 128 KiB') }
+const Kept = t.Object(
+  { kind: t.Enum(kindsWithMetadata), name: t.String(), ...kept, resourceVersion: ResourceVersion },
+  { title: 'RecordMetadata' },
+)
+
+const example = { labels: { team: 'ios' }, annotations: { 'example.com/ticket': 'IOS-42' } }
+
+export const setMetadata = operation({
+  id: 'setMetadata',
+  noun: 'metadata',
+  method: 'PUT',
+  path: `${inNamespace}/metadata/{kind}/{record}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Replace the labels and annotations of a record',
+  description:
+    '`kind` is `vms`, `vmconfigs`, `images`, `isos` or `nodes`, the last for administrators only. Clients of the Kubernetes API see ' +
+    'them as metadata of the object.',
+  involves: 'params.record',
+  involvesKind: (answer) => String((answer as { kind?: unknown } | undefined)?.kind ?? 'metadata'),
+  past: 'changed labels or annotations of {name}',
+  isIdempotent: true,
+  body: t.Object(kept, { title: 'MetadataInput' }),
+  response: Kept,
+  refuses: ['NotFound', 'Invalid', 'Conflict', 'Forbidden'],
+  example: {
+    params: { namespace: 'svc-default', kind: 'vms', record: 'vm-cznfv' },
+    body: example,
+    response: { kind: 'vms', name: 'vm-cznfv', ...example, resourceVersion: '44' },
+  },
+})

@@ -1,0 +1,132 @@
+// Patches of an object: JSON patch (RFC 6902), merge patch (RFC 7386), and what apply sends. Bounded: a patch cannot make
+// more of an object than a body may have.
+import { isDeepStrictEqual } from 'node:util'
+import { ApiError } from '../../api/errors.ts'
+import { type Fields, fieldsOf } from './kinds/kind.ts'
+
+const maxOperations = 1_000
+const maxChars = 1_048_576
+
+/** Content type → how it is applied. */
+export const patches: Readonly<Record<string, (object: Fields, patch: unknown) => Fields>> = {
+  'application/json-patch+json': jsonPatch,
+  'application/merge-patch+json': (object, patch) => merged(object, objectIn(patch)),
+  // Kinds of Kubernetes itself: maps are merged, lists replaced.
+  'application/strategic-merge-patch+json': (object, patch) => merged(object, objectIn(patch)),
+  // Fields that are no longer named stay: nobody notes who owns which.
+  'application/apply-patch+yaml': (object, patch) => merged(object, objectIn(patch)),
+}
+
+function objectIn(patch: unknown): Fields {
+  if (typeof patch === 'object' && patch !== null && !Array.isArray(patch)) return patch as Fields
+  throw bad('a merge patch must be an object')
+}
+
+/** Null removes. */
+function merged(target: unknown, patch: Fields): Fields {
+  const result = new Map(Object.entries(fieldsOf(target)))
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) result.delete(name)
+    else if (typeof value === 'object' && !Array.isArray(value))
+      result.set(name, merged(result.get(name), value as Fields))
+    else result.set(name, value)
+  }
+  return Object.fromEntries(result)
+}
+
+interface Step {
+  readonly op: string
+  readonly path: string
+  readonly from: string | undefined
+  readonly value: unknown
+}
+
+function jsonPatch(object: Fields, patch: unknown): Fields {
+  if (!Array.isArray(patch)) throw bad('a JSON patch must be a list of operations')
+  if (patch.length > maxOperations) throw bad(`a JSON patch may have at most ${maxOperations} operations`)
+  let result: unknown = structuredClone(object)
+  for (const each of patch) {
+    const { op, path, from, value } = fieldsOf(each)
+    if (typeof op !== 'string' || typeof path !== 'string') throw bad('an operation has no op or no path')
+    result = applied(result, { op, path, from: typeof from === 'string' ? from : undefined, value })
+  }
+  return fieldsOf(result)
+}
+
+function applied(document: unknown, { op, path, from, value }: Step): unknown {
+  const steps = stepsOf(path)
+  switch (op) {
+    case 'add':
+      return put(document, steps, structuredClone(value), true)
+    case 'replace':
+      at(document, steps)
+      return put(document, steps, structuredClone(value), false)
+    case 'remove':
+      return remove(document, steps)
+    case 'test':
+      if (isDeepStrictEqual(at(document, steps), value)) return document
+      throw new ApiError('Invalid', `The test of the JSON patch at ${path.slice(0, 200)} failed`)
+    case 'move':
+    case 'copy': {
+      if (from === undefined) throw bad(`${op} has no from`)
+      const source = stepsOf(from)
+      const found = structuredClone(at(document, source))
+      const copied = put(op === 'move' ? remove(document, source) : document, steps, found, true)
+      if (op === 'copy' && JSON.stringify(copied).length > maxChars) throw bad('the object becomes too large')
+      return copied
+    }
+    default:
+      throw bad(`unknown operation ${JSON.stringify(op.slice(0, 20))}`)
+  }
+}
+
+/** `/spec/tags/0`, with `~1` for a slash and `~0` for a tilde. */
+function stepsOf(pointer: string): string[] {
+  if (pointer === '') throw bad('the whole object cannot be replaced')
+  if (!pointer.startsWith('/') || pointer.length > 1_024) throw bad('a path must begin with a slash')
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+function at(document: unknown, steps: readonly string[]): unknown {
+  let value = document
+  for (const step of steps) {
+    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, step)
+    if (!isThere)
+      throw new ApiError('Invalid', `The JSON patch names /${steps.join('/').slice(0, 200)}, which does not exist`)
+    value = (value as Fields)[step]
+  }
+  return value
+}
+
+/** The document is ours: a copy was made of it. */
+function put(document: unknown, steps: readonly string[], value: unknown, isAdd: boolean): unknown {
+  const parent = at(document, steps.slice(0, -1))
+  const last = steps.at(-1) as string
+  if (Array.isArray(parent)) {
+    const index = last === '-' ? parent.length : indexIn(parent, last, isAdd)
+    parent.splice(index, isAdd ? 0 : 1, value)
+  } else if (typeof parent === 'object' && parent !== null && last !== '__proto__')
+    (parent as Record<string, unknown>)[last] = value
+  else throw bad('a path leads to no object')
+  return document
+}
+
+function remove(document: unknown, steps: readonly string[]): unknown {
+  at(document, steps)
+  const parent = at(document, steps.slice(0, -1))
+  const last = steps.at(-1) as string
+  if (Array.isArray(parent)) parent.splice(indexIn(parent, last, false), 1)
+  else delete (parent as Record<string, unknown>)[last]
+  return document
+}
+
+function indexIn(list: readonly unknown[], step: string, isAdd: boolean): number {
+  const index = /^(?:0|[1-9]\d{0,5})$/.test(step) ? Number(step) : -1
+  if (index >= 0 && index < list.length + (isAdd ? 1 : 0)) return index
+  throw bad(`there is no index ${step.slice(0, 20)}`)
+}
+
+const bad = (why: string): ApiError => new ApiError('BadRequest', `The patch cannot be applied: ${why}`)
