@@ -64,6 +64,8 @@ export function metricsTable(): string {
     shares: () => [],
     pools: () => [],
     poolCounts: () => [],
+    runnerPools: () => [],
+    runnerEnds: () => [],
   })
   // prom-client keeps the labels of a metric, and has no type for them.
   const metrics = registry.getMetricsAsArray() as unknown as readonly {

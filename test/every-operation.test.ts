@@ -12,6 +12,7 @@ import { issueAgentToken, joinCluster } from '../src/api/nodes/agent.ts'
 import { replaceNodeKey } from '../src/api/nodes/node-key.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
 import { createPool } from '../src/api/vms/pools.ts'
+import { createRunnerPool } from '../src/api/vms/runner-pools.ts'
 import { createVmConfig } from '../src/api/vms/vm-configs.ts'
 import { digestOf } from '../src/images/format/manifest.ts'
 import { putManifest } from '../src/images/pack/stored-manifests.ts'
@@ -332,7 +333,14 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   createPool: withConfig,
   getPool: withPool,
   updatePool: withPool,
+  rotatePool: withPool,
+  drainPool: withPool,
   deletePool: withPool,
+  createRunnerPool: withConfig,
+  getRunnerPool: withRunnerPool,
+  updateRunnerPool: withRunnerPool,
+  drainRunnerPool: withRunnerPool,
+  deleteRunnerPool: withRunnerPool,
   getImage: withTiny,
   addDemoImage: withNode,
   copyImage: withTiny,
@@ -442,6 +450,11 @@ function withRemote(kind: 'image' | 'iso', name: string) {
 async function withConfig(fresh: TestService) {
   await addImage(fresh, 'sonoma', 'arm64')
   await fresh.call('POST', `${inDefault}/vmconfigs`, { body: createVmConfig.example.body })
+}
+
+async function withRunnerPool(fresh: TestService) {
+  await withConfig(fresh)
+  await fresh.call('POST', `${inDefault}/runnerpools`, { body: createRunnerPool.example.body })
 }
 
 async function withPool(fresh: TestService) {

@@ -35,8 +35,11 @@ import { parseCron } from '../src/rules/pools/cron.ts'
 import { parseReservedPorts } from '../src/rules/ports.ts'
 import { parseRegistryServer } from '../src/rules/registry-server.ts'
 import { parseRetryAfter } from '../src/rules/retry.ts'
+import { parseRunnerScope } from '../src/rules/runners/scope.ts'
 import { parseFieldSelector, parseLabelSelector } from '../src/rules/selectors.ts'
 import { parseDiskSize } from '../src/rules/sizes.ts'
+import { errorIn } from '../src/runners/github/http.ts'
+import { batchOf } from '../src/runners/github/messages.ts'
 import { parseAccept } from '../src/server/kubernetes/accept.ts'
 import { decodeProtobuf } from '../src/server/kubernetes/protobuf.ts'
 import { parseIndex as parseRemoteIndex } from '../src/server/remotes/folder.ts'
@@ -244,6 +247,29 @@ const parsers: Readonly<Record<string, Row>> = {
     mostBytes: header,
     examples: ['120', 'Wed, 21 Oct 2026 07:28:00 GMT'],
     parse: (text) => parseRetryAfter(text, 0),
+  },
+  parseRunnerScope: {
+    mostBytes: body,
+    examples: ['https://github.com/acme', 'https://github.com/acme/app', 'https://acme.ghe.com/enterprises/acme'],
+    parse: parseRunnerScope,
+  },
+  'jobs of GitHub': {
+    mostBytes: body,
+    examples: [
+      '[{"messageType":"JobAssigned","jobId":"a","runnerRequestId":0,"queueTime":"2026-11-17T09:00:00Z"}]',
+      '[{"messageType":"JobCompleted","jobId":"a","result":"succeeded","runnerName":"ios-1"}]',
+    ],
+    grows: [
+      repeated('[', '[', ']'),
+      counted((index) => `{"messageType":"JobStarted","jobId":"${index}"},`, '[', '{}]'),
+    ],
+    parse: (text) => batchOf({ messageId: 1, body: text, statistics: { totalAssignedJobs: 1 } }),
+  },
+  'refusals of GitHub': {
+    mostBytes: body,
+    examples: ['{"typeName":"GitHub.DistributedTask.WebApi.AgentExistsException, GitHub","message":"exists"}'],
+    grows: [repeated('a.', '{"typeName":"', '"}'), repeated('\\u0001', '{"message":"', '"}')],
+    parse: errorIn,
   },
   parseChallenges: {
     mostBytes: header,

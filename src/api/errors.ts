@@ -150,6 +150,7 @@ const kinds: Readonly<Record<string, readonly [name: string, list?: string]>> = 
   uploads: ['Upload'],
   vmconfigs: ['VM configuration', 'vm-config list'],
   pools: ['Pool', 'pool list'],
+  runnerpools: ['Runner pool', 'runner-pool list'],
   vms: ['VM', 'vm list'],
 }
 

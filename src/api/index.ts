@@ -29,6 +29,7 @@ import * as pools from './vms/pools.ts'
 import * as pushJobs from './vms/push-jobs.ts'
 import * as queue from './vms/queue.ts'
 import * as quotas from './vms/quotas.ts'
+import * as runnerPools from './vms/runner-pools.ts'
 import * as terminals from './vms/terminals.ts'
 import * as vmConfigs from './vms/vm-configs.ts'
 import * as vms from './vms/vms.ts'
@@ -39,6 +40,7 @@ const nouns = {
   ...estimates,
   ...vmConfigs,
   ...pools,
+  ...runnerPools,
   ...pushJobs,
   ...queue,
   ...quotas,

@@ -9,6 +9,7 @@ export type Names =
   | 'vms'
   | 'vm-configs'
   | 'pools'
+  | 'runner-pools'
   | 'images'
   | 'isos'
   | 'nodes'

@@ -16,6 +16,7 @@ const kinds: Readonly<Record<string, LiveNames>> = {
   vms: 'vms',
   vmconfigs: 'vm-configs',
   pools: 'pools',
+  runnerpools: 'runner-pools',
   images: 'images',
   isos: 'isos',
   nodes: 'nodes',

@@ -14,6 +14,7 @@ import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
 import { recordEvents } from '../controllers/record-events.ts'
 import { replicateImages } from '../controllers/replicate-images.ts'
+import { driveRunners } from '../controllers/runners/drive-runners.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
@@ -22,6 +23,7 @@ import { forgetUploads } from '../server/images/store.ts'
 import { createPulls } from '../server/remotes/image-pulls.ts'
 import { type Server, usageNotKept } from './assemble.ts'
 import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
+import { runnerWorld } from './runner-world.ts'
 import { present, replicasIn } from './sharing.ts'
 
 /** Starts the controllers; returns how to stop them. */
@@ -40,6 +42,7 @@ export function startControllers(services: Server, place: ImagePlace): () => Pro
     recordEvents(services),
     scheduler,
     pools,
+    driveRunners(services, presence, runnerWorld(services)),
     expireVms(services),
     expirePushJobs(services),
     markNodes(services, presence),

@@ -7,6 +7,7 @@ import type { CertificateRecord } from '../store/records/collections.ts'
 import { type EventRecord, newEvent } from '../store/records/events.ts'
 import type { ImageRecord, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
 import { isOver, type PushJobRecord } from '../store/records/push-jobs.ts'
+import type { RunnerJobRecord, RunnerPoolRecord } from '../store/records/runner-records.ts'
 import { isFailedDeployment, lateDeployment, ttlEnded } from '../store/records/vms.ts'
 import type { View } from '../store/view.ts'
 import type { Controller } from './controller.ts'
@@ -25,7 +26,7 @@ interface EventDraft {
 type Compare<T> = (before: T, after: T) => EventDraft | readonly EventDraft[] | undefined
 
 export function recordEvents({ collections, clock, log }: Controller): Pick<Loop, 'nudge' | 'stop'> {
-  const { events, vms, nodes, images, isos, pushJobs, certificates } = collections
+  const { events, vms, nodes, images, isos, pushJobs, certificates, runnerPools, runnerJobs } = collections
   const writing = new Set<Promise<unknown>>()
 
   function write({ namespace, kind, name, reason, message, isBad, audience = 'dev' }: EventDraft): void {
@@ -63,6 +64,13 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     follow(isos.view, (before, after) => imageEvent('iso', before, after)),
     follow(pushJobs.view, pushEvent),
     follow(certificates.view, certificateEvent),
+    follow(runnerPools.view, runnerPoolEvent),
+    // A job may be known first when it has started.
+    runnerJobs.view.subscribe((changes) => {
+      for (const change of changes)
+        if (change.type === 'put')
+          for (const draft of runnerJobEvents(change.previous?.value, change.entry.value)) write(draft)
+    }),
   ]
   return {
     nudge: () => undefined,
@@ -187,6 +195,35 @@ const pushEvent: Compare<PushJobRecord> = (before, after) => {
         isBad: true,
       }
     : { ...about, reason: 'ImagePushed', message: `VM ${vm} pushed to ${image}` }
+}
+
+/** Its condition changed: it lost GitHub, or its runners fail, or all is well again. */
+const runnerPoolEvent: Compare<RunnerPoolRecord> = (before, after) => {
+  const { name, namespace, status, uid } = after
+  const { reason, message } = status.condition
+  if (before.uid !== uid || before.status.condition.reason === reason) return undefined
+  if (quietConditions.has(reason)) return undefined
+  const about = { namespace, kind: 'runner-pools', name }
+  return reason === 'Ready'
+    ? { ...about, reason: 'RunnerPoolReady', message: `Runner pool ${name} takes jobs` }
+    : { ...about, reason: 'RunnerPoolFailed', message: `Runner pool ${name}: ${message}`, isBad: true }
+}
+/** Whoever pauses or deletes one is an event already. */
+const quietConditions = new Set(['Connecting', 'Paused', 'Drained', 'Deleting'])
+
+function runnerJobEvents(before: RunnerJobRecord | undefined, after: RunnerJobRecord): EventDraft[] {
+  const { pool, namespace, repository, runner, startedAt, finishedAt, result } = after
+  const about = { namespace, kind: 'runner-pools', name: pool }
+  const what = `Job ${after.name} of ${repository}`
+  const where = runner === undefined ? '' : ` on VM ${runner}`
+  return [
+    ...(startedAt !== undefined && before?.startedAt === undefined
+      ? [{ ...about, reason: 'JobStarted', message: `${what} started${where}` }]
+      : []),
+    ...(finishedAt !== undefined && before?.finishedAt === undefined
+      ? [{ ...about, reason: 'JobCompleted', message: `${what} ended${where}: ${result ?? 'unknown'}` }]
+      : []),
+  ]
 }
 
 const certificateEvent: Compare<CertificateRecord> = (before, after) =>

@@ -67,6 +67,7 @@ const kinds: Readonly<Record<string, string>> = {
   'vm-config': 'vm-configs',
   vmc: 'vm-configs',
   pool: 'pools',
+  'runner-pool': 'runner-pools',
   node: 'nodes',
   image: 'images',
   iso: 'isos',

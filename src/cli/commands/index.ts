@@ -69,6 +69,27 @@ export const commands: CommandTable = {
       delete: { summary: 'Delete pools and their warm VMs', load: () => import('./pool/delete.ts') },
     },
   },
+  'runner-pool': {
+    summary: 'Run the jobs of GitHub Actions, each in a fresh VM',
+    aliases: ['rp'],
+    commands: {
+      list: { summary: 'List runner pools', load: () => import('./runner-pool/list.ts') },
+      describe: {
+        summary: 'Show a runner pool, and what is in its way',
+        load: () => import('./runner-pool/describe.ts'),
+      },
+      jobs: { summary: 'List the jobs of a runner pool', load: () => import('./runner-pool/jobs.ts') },
+      doctor: {
+        summary: 'Say what keeps a runner pool from running jobs',
+        load: () => import('./runner-pool/doctor.ts'),
+      },
+      create: { summary: 'Create a pool of runners for GitHub Actions', load: () => import('./runner-pool/create.ts') },
+      update: { summary: 'Change or resume a runner pool', load: () => import('./runner-pool/update.ts') },
+      pause: { summary: 'Take no jobs for a while', load: () => import('./runner-pool/pause.ts') },
+      drain: { summary: 'Pause a runner pool and remove idle runners', load: () => import('./runner-pool/drain.ts') },
+      delete: { summary: 'Delete runner pools', load: () => import('./runner-pool/delete.ts') },
+    },
+  },
   image: {
     summary: 'Manage images, which VMs are deployed from',
     commands: {

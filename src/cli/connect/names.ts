@@ -9,6 +9,7 @@ import { listIsos } from '../../api/images/isos.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
 import { listPools } from '../../api/vms/pools.ts'
 import { listPushJobs } from '../../api/vms/push-jobs.ts'
+import { listRunnerPools } from '../../api/vms/runner-pools.ts'
 import { listVmConfigs } from '../../api/vms/vm-configs.ts'
 import { listVms } from '../../api/vms/vms.ts'
 import type { Client } from '../../client/client.ts'
@@ -20,6 +21,7 @@ const listers = {
   vms: async ({ client, ...input }) => namesOf(await client.listAll(listVms, input)),
   'vm-configs': async ({ client, ...input }) => namesOf(await client.listAll(listVmConfigs, input)),
   pools: async ({ client, ...input }) => namesOf(await client.listAll(listPools, input)),
+  'runner-pools': async ({ client, ...input }) => namesOf(await client.listAll(listRunnerPools, input)),
   images: async ({ client, ...input }) => namesOf(await client.listAll(listImages, input)),
   isos: async ({ client, ...input }) => namesOf(await client.listAll(listIsos, input)),
   'push-jobs': async ({ client, ...input }) => namesOf(await client.listAll(listPushJobs, input)),

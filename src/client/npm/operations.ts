@@ -794,6 +794,180 @@ export interface RoleBinding {
   resourceVersion: string
 }
 
+export interface RunnerJob {
+  id: string
+  pool: string
+  namespace: string
+  name: string
+  repository: string
+  workflow: string
+  /** What started the run, such as `push` */
+  event: string
+  /** The run at GitHub, or the runs of the repository */
+  link: string
+  state: 'Waiting' | 'Running' | 'Completed'
+  /** As GitHub says; `unknown` if it did not */
+  result?: string
+  /** Name of the runner and of its VM */
+  runner?: string
+  /** RFC 3339, UTC, seconds */
+  queuedAt: string
+  /** RFC 3339, UTC, seconds */
+  startedAt?: string
+  /** RFC 3339, UTC, seconds */
+  finishedAt?: string
+}
+
+export interface RunnerPool {
+  name: string
+  namespace: string
+  /** Organization, repository or enterprise whose jobs it runs */
+  url: string
+  /** Name of the scale set at GitHub */
+  scaleSet: string
+  /** What `runs-on` names */
+  labels: Array<string>
+  /** Runner group */
+  group: string
+  /** Without the private key or the token */
+  credential: {
+    kind: 'app' | 'token'
+    appId?: string
+    installationId?: string
+  }
+  /** VM configuration of its VMs */
+  config: string
+  /** Runners that wait for jobs */
+  minIdle: number
+  /** VMs at most */
+  max: number
+  /** A VM whose runner does not connect in this time is replaced */
+  connectWithin: string
+  /** Runners above minIdle are removed after this time without a job */
+  idleFor: string
+  /** Where the runner is in the image */
+  runnerFolder: string
+  /** User of the guest that runs it */
+  user?: string
+  paused: boolean
+  /** It goes when its last job has ended */
+  deleting: boolean
+  /** Jobs without a runner */
+  waiting: number
+  /** VMs whose runner has not connected yet */
+  starting: number
+  /** Runners that wait for a job */
+  idle: number
+  /** Runners with a job */
+  running: number
+  /** Runners in total, as announced to GitHub */
+  capacity: number
+  /** From queue to runner, of the jobs that are listed */
+  queueSeconds?: {
+    p50: number
+    p95: number
+  }
+  /** Age of the job that has waited longest for a runner; 0 if none waits */
+  oldestWaitingSeconds: number
+  /** Runners that went, by reason */
+  ended: {
+    Finished?: number
+    Idle?: number
+    Drained?: number
+    Deleted?: number
+    VmDeleted?: number
+    NotConnected?: number
+    GuestEnded?: number
+    DeployFailed?: number
+    RunnerGone?: number
+    RegistrationFailed?: number
+    RegistrationLost?: number
+  }
+  /** Whether it gets jobs, and what is in the way */
+  condition: {
+    /** `Ready`, or what is wrong in one word */
+    reason: string
+    message: string
+    /** RFC 3339, UTC, seconds */
+    since: string
+  }
+  owner: string
+  /** RFC 3339, UTC, seconds */
+  createdAt: string
+  /** Changes with every change of the record */
+  resourceVersion: string
+}
+
+export interface RunnerPoolChange {
+  config?: string
+  /** A GitHub App (appId, installationId, privateKey) or a token. Stored encrypted, never returned */
+  credential?: {
+    /** Id or client id of the GitHub App */
+    appId?: string
+    /** Of the App in the organization */
+    installationId?: string
+    /** Of the App, PEM */
+    privateKey?: string
+    /** Personal access token, instead */
+    token?: string
+  }
+  /** Runners that wait for jobs. Default: 0 */
+  minIdle?: number
+  /** VMs at most. Default: 10 */
+  max?: number
+  /** What `runs-on` names. Default: the name of the scale set */
+  labels?: Array<string>
+  /** Default: `3m` */
+  connectWithin?: string
+  /** Default: `5m` */
+  idleFor?: string
+  /** Default: `/opt/actions-runner` */
+  runnerFolder?: string
+  /** User of the guest that runs the runner. Default: root */
+  user?: string
+  /** Take no jobs and start no VMs; jobs wait at GitHub */
+  paused?: boolean
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
+}
+
+export interface RunnerPoolInput {
+  name: string
+  /** For example `https://github.com/acme` */
+  url: string
+  /** A VM configuration */
+  config: string
+  /** A GitHub App (appId, installationId, privateKey) or a token. Stored encrypted, never returned */
+  credential: {
+    /** Id or client id of the GitHub App */
+    appId?: string
+    /** Of the App in the organization */
+    installationId?: string
+    /** Of the App, PEM */
+    privateKey?: string
+    /** Personal access token, instead */
+    token?: string
+  }
+  /** Default: the name of the pool */
+  scaleSet?: string
+  /** Runner group. Default: `Default` */
+  group?: string
+  /** Runners that wait for jobs. Default: 0 */
+  minIdle?: number
+  /** VMs at most. Default: 10 */
+  max?: number
+  /** What `runs-on` names. Default: the name of the scale set */
+  labels?: Array<string>
+  /** Default: `3m` */
+  connectWithin?: string
+  /** Default: `5m` */
+  idleFor?: string
+  /** Default: `/opt/actions-runner` */
+  runnerFolder?: string
+  /** User of the guest that runs the runner. Default: root */
+  user?: string
+}
+
 export interface ServiceAccount {
   name: string
   namespace: string
@@ -1516,6 +1690,111 @@ export interface Methods {
       body: PoolChange
     },
   ): Promise<Pool>
+  /**
+   * Create a pool of runners for GitHub Actions
+   *
+   * Every job gets a fresh VM, which is deleted after it. The image must have the runner in it.
+   *
+   * `POST /api/v1/namespaces/{namespace}/runnerpools`
+   */
+  createRunnerPool(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      body: RunnerPoolInput
+    },
+  ): Promise<RunnerPool>
+  /**
+   * Delete a runner pool
+   *
+   * Jobs that run end first. Then its scale set at GitHub and the pool are deleted.
+   *
+   * `DELETE /api/v1/namespaces/{namespace}/runnerpools/{runnerpool}`
+   */
+  deleteRunnerPool(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      runnerpool: string
+      query?: {
+        /** Delete the VMs of jobs that run, too, and do not wait for GitHub */
+        force?: boolean
+      }
+    },
+  ): Promise<Status>
+  /**
+   * Pause a runner pool and remove its idle runners
+   *
+   * Jobs that run end undisturbed. Set `paused` to false to take jobs again.
+   *
+   * `POST /api/v1/namespaces/{namespace}/runnerpools/{runnerpool}/drain`
+   */
+  drainRunnerPool(
+    input: ChangeOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      runnerpool: string
+    },
+  ): Promise<RunnerPool>
+  /**
+   * Show a runner pool
+   *
+   * `GET /api/v1/namespaces/{namespace}/runnerpools/{runnerpool}`
+   */
+  getRunnerPool(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      runnerpool: string
+    },
+  ): Promise<RunnerPool>
+  /**
+   * List the jobs of the runner pools of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/runnerjobs`
+   */
+  listRunnerJobs(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<RunnerJob>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * List the runner pools of a namespace
+   *
+   * `GET /api/v1/namespaces/{namespace}/runnerpools`
+   */
+  listRunnerPools(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<RunnerPool>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
+   * Change, pause or resume a runner pool
+   *
+   * Omitted fields stay as they are. Jobs that run are not disturbed; new VMs are made as changed.
+   *
+   * `PUT /api/v1/namespaces/{namespace}/runnerpools/{runnerpool}`
+   */
+  updateRunnerPool(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      runnerpool: string
+      body: RunnerPoolChange
+    },
+  ): Promise<RunnerPool>
   /**
    * Cancel a push job
    *
@@ -2417,6 +2696,8 @@ export interface Watchable {
   listVms: Vm
   listVmConfigs: VmConfig
   listPools: Pool
+  listRunnerJobs: RunnerJob
+  listRunnerPools: RunnerPool
   listPushJobs: PushJob
   listImages: Image
   listNodeCaches: NodeCache

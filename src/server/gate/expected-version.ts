@@ -23,6 +23,10 @@ const records: Readonly<Record<string, readonly [string, Find]>> = {
     ({ collections }, { namespace = '', vmconfig = '' }) => collections.vmConfigs.get(namespace, vmconfig),
   ],
   pool: ['pools', ({ collections }, { namespace = '', pool = '' }) => collections.pools.get(namespace, pool)],
+  runnerpool: [
+    'runnerpools',
+    ({ collections }, { namespace = '', runnerpool = '' }) => collections.runnerPools.get(namespace, runnerpool),
+  ],
   image: ['images', ({ collections }, { image = '' }) => collections.images.get('', image)],
   iso: ['isos', ({ collections }, { iso = '' }) => collections.isos.get('', iso)],
   name: [

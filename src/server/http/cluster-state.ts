@@ -3,6 +3,7 @@ import { isSlotFailure } from '../../api/vms/pools.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { resources, totalOf } from '../../rules/queue/quota.ts'
 import { capacityIn, shareOf, usageByOwner } from '../../rules/queue/shares.ts'
+import { queueSeconds } from '../../rules/runners/jobs.ts'
 import { Horizon } from '../../store/horizon.ts'
 import { type Collections, viewsOf } from '../../store/records/collections.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
@@ -11,7 +12,7 @@ import { quotaOf } from '../../store/records/quotas.ts'
 import { holdsQuota, isDeleted } from '../../store/records/vms.ts'
 import type { Store } from '../../store/store.ts'
 import { factsOf } from '../tls/certificate-check.ts'
-import type { PoolGauge, State } from './metrics.ts'
+import type { PoolGauge, RunnerPoolGauge, State } from './metrics.ts'
 
 interface Observed {
   readonly store: Store
@@ -25,7 +26,7 @@ interface Observed {
 }
 
 export function clusterState({ store, collections, clock, isLeading, staleness, imagesProblem }: Observed): State {
-  const { nodes, vms, certificates, quotas, pools } = collections
+  const { nodes, vms, certificates, quotas, pools, runnerPools, runnerJobs } = collections
   const horizon = new Horizon(store, viewsOf(collections))
   return {
     isLeading,
@@ -96,6 +97,36 @@ export function clusterState({ store, collections, clock, isLeading, staleness, 
         const counts = kind === 'claims' ? Object.entries({ hit: hits, miss: misses }) : ends
         return counts.map(([label, count]) => [[namespace, name, label], count] as const)
       }),
+    runnerPools: (kind) => {
+      const nowMs = clock.now().getTime()
+      const jobs = Map.groupBy(
+        runnerJobs.list().map(({ value }) => value),
+        ({ poolUid }) => poolUid,
+      )
+      return runnerPools.list().map(({ value: { namespace, name, uid, status, demand, isPaused } }) => {
+        const own = jobs.get(uid) ?? []
+        const waiting = own.filter(({ state }) => state === 'Waiting')
+        const values: Readonly<Record<RunnerPoolGauge, () => number>> = {
+          up: () => Number(isPaused || status.condition.reason === 'Ready'),
+          jobs_waiting: () => Math.max(waiting.length, demand.assigned - demand.running),
+          starting: () => status.starting,
+          idle: () => status.idle,
+          running: () => status.busy,
+          capacity: () => status.capacity,
+          oldest_waiting_seconds: () =>
+            waiting.reduce((oldest, { queuedAt }) => Math.max(oldest, (nowMs - Date.parse(queuedAt)) / 1_000), 0),
+          queue_p50_seconds: () => queueSeconds(own)?.p50 ?? 0,
+          queue_p95_seconds: () => queueSeconds(own)?.p95 ?? 0,
+        }
+        return [[namespace, name], values[kind]()] as const
+      })
+    },
+    runnerEnds: () =>
+      runnerPools
+        .list()
+        .flatMap(({ value: { namespace, name, ended } }) =>
+          Object.entries(ended).map(([reason, count]) => [[namespace, name, reason], count] as const),
+        ),
   }
 }
 

@@ -46,6 +46,10 @@ export interface State {
   pools(kind: PoolGauge): readonly Labelled[]
   /** By namespace, name, and result or reason. */
   poolCounts(kind: PoolCounter): readonly Labelled[]
+  /** By namespace and name. */
+  runnerPools(kind: RunnerPoolGauge): readonly Labelled[]
+  /** Runners that ended, by namespace, name and reason. */
+  runnerEnds(): readonly Labelled[]
 }
 
 const poolGauges = {
@@ -62,6 +66,19 @@ const poolCounters = {
   failures: ['reason', 'Warm VMs that failed, by reason'],
 } as const
 type PoolCounter = keyof typeof poolCounters
+
+const runnerPoolGauges = {
+  up: '1 if a runner pool hears of its jobs, or is paused',
+  jobs_waiting: 'Jobs without a runner',
+  starting: 'VMs whose runner has not connected yet',
+  idle: 'Runners that wait for a job',
+  running: 'Runners with a job',
+  capacity: 'Runners in total, as announced to GitHub',
+  oldest_waiting_seconds: 'Age of the job that has waited longest for a runner',
+  queue_p50_seconds: 'From queue to runner, of the jobs of a day: the middle one',
+  queue_p95_seconds: 'From queue to runner, of the jobs of a day: 95 % are not above',
+} as const
+export type RunnerPoolGauge = keyof typeof runnerPoolGauges
 
 type Labelled = readonly [labels: readonly string[], value: number]
 
@@ -169,15 +186,23 @@ function addState(registry: Registry, state: State): void {
   )
   for (const [kind, help] of Object.entries(poolGauges) as [PoolGauge, string][])
     byLabels(`svc3_pool_${kind}`, help, ['namespace', 'pool'], () => state.pools(kind))
-  for (const kind of Object.keys(poolCounters) as PoolCounter[]) {
-    const [label, help] = poolCounters[kind]
-    // Counted in the records of pools, by whichever server led.
+  /** Counted in records, by whichever server led. */
+  const counter = (name: string, help: string, labelNames: string[], read: () => readonly Labelled[]): void => {
     const collect = function (this: Counter): void {
       this.reset()
-      for (const [labels, value] of state.poolCounts(kind)) this.labels(...labels).inc(value)
+      for (const [labels, value] of read()) this.labels(...labels).inc(value)
     }
-    new Counter({ name: `svc3_pool_${kind}_total`, help, labelNames: ['namespace', 'pool', label], registers, collect })
+    new Counter({ name, help, labelNames, registers, collect })
   }
+  for (const kind of Object.keys(poolCounters) as PoolCounter[]) {
+    const [label, help] = poolCounters[kind]
+    counter(`svc3_pool_${kind}_total`, help, ['namespace', 'pool', label], () => state.poolCounts(kind))
+  }
+  for (const [kind, help] of Object.entries(runnerPoolGauges) as [RunnerPoolGauge, string][])
+    byLabels(`svc3_runner_pool_${kind}`, help, ['namespace', 'pool'], () => state.runnerPools(kind))
+  counter('svc3_runner_pool_ended_total', 'Runners that ended, by reason', ['namespace', 'pool', 'reason'], () =>
+    state.runnerEnds(),
+  )
 }
 
 function countOpen(report: (open: number) => void): OpenWatches {

@@ -33,6 +33,7 @@ import { pools } from './vms/pools.ts'
 import { pushJobs } from './vms/push-jobs.ts'
 import { queue } from './vms/queue.ts'
 import { quotas } from './vms/quotas.ts'
+import { runnerPools } from './vms/runner-pools.ts'
 import { terminals } from './vms/terminals.ts'
 import { vmConfigs } from './vms/vm-configs.ts'
 import { vms } from './vms/vms.ts'
@@ -43,6 +44,7 @@ const nouns = [
   estimates,
   vmConfigs,
   pools,
+  runnerPools,
   pushJobs,
   queue,
   quotas,

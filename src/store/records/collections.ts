@@ -13,6 +13,7 @@ import type {
   VmSecretRecord,
 } from './fleet-records.ts'
 import type { PushJobRecord } from './push-jobs.ts'
+import type { RunnerCredentialRecord, RunnerJobRecord, RunnerPoolRecord, RunnerRecord } from './runner-records.ts'
 import type {
   KnownServerRecord,
   LoginTriesRecord,
@@ -191,6 +192,10 @@ const kinds = {
   vmSecrets: sealed<VmSecretRecord>('/vm-secrets/'),
   vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
   pools: kind<PoolRecord>('/pools/'),
+  runnerPools: kind<RunnerPoolRecord>('/runner-pools/'),
+  runnerCredentials: sealed<RunnerCredentialRecord>('/runner-credentials/'),
+  runners: kind<RunnerRecord>('/runners/'),
+  runnerJobs: kind<RunnerJobRecord>('/runner-jobs/'),
   nodes: kind<NodeRecord>('/nodes/'),
   images: kind<ImageRecord>('/images/'),
   isos: kind<ImageRecord>('/isos/'),

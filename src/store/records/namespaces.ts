@@ -11,6 +11,7 @@ const defaultNamespace = 'svc-default'
 
 /** Kinds that keep a namespace from being deleted: how they are called, and which there are. */
 const blocking: Readonly<Record<string, (collections: Collections, namespace: string) => readonly string[]>> = {
+  'runner pool': ({ runnerPools }, namespace) => runnerPools.list(namespace).map(({ value }) => value.name),
   vm: ({ vms }, namespace) => vms.list(namespace).map(({ value }) => value.name),
   node: ({ nodes }, namespace) =>
     nodes.list().flatMap(({ value }) => (value.namespace === namespace ? [value.name] : [])),
@@ -23,6 +24,9 @@ const inside = (collections: Collections): readonly Collection<unknown>[] => [
   collections.roleBindings as Collection<unknown>,
   collections.vmConfigs as Collection<unknown>,
   collections.pools as Collection<unknown>,
+  collections.runnerPools as Collection<unknown>,
+  collections.runners as Collection<unknown>,
+  collections.runnerJobs as Collection<unknown>,
   collections.pushJobs as Collection<unknown>,
   collections.quotas as Collection<unknown>,
 ]

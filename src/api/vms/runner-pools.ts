@@ -1,0 +1,323 @@
+// Runner pools on the wire: VMs that run the jobs of GitHub Actions, one each. No shape here can carry a credential outwards.
+import * as t from 'typebox'
+import { Status, success } from '../errors.ts'
+import { inNamespace, listOperation, operation } from '../operation.ts'
+import { ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
+
+/** How runners end. */
+const runnerEnds = [
+  'Finished',
+  'Idle',
+  'Drained',
+  'Deleted',
+  'VmDeleted',
+  'NotConnected',
+  'GuestEnded',
+  'DeployFailed',
+  'RunnerGone',
+  'RegistrationFailed',
+  'RegistrationLost',
+] as const
+export type RunnerEndReason = (typeof runnerEnds)[number]
+
+const Count = (description: string) => t.Integer({ minimum: 0, description })
+
+export const RunnerPool = t.Object(
+  {
+    name: t.String(),
+    namespace: t.String(),
+    url: t.String({ description: 'Organization, repository or enterprise whose jobs it runs' }),
+    scaleSet: t.String({ description: 'Name of the scale set at GitHub' }),
+    labels: t.Array(t.String(), { description: 'What `runs-on` names' }),
+    group: t.String({ description: 'Runner group' }),
+    credential: t.Object(
+      {
+        kind: t.Enum(['app', 'token']),
+        appId: t.Optional(t.String()),
+        installationId: t.Optional(t.String()),
+      },
+      { description: 'Without the private key or the token' },
+    ),
+    config: t.String({ description: 'VM configuration of its VMs' }),
+    minIdle: t.Integer({ description: 'Runners that wait for jobs' }),
+    max: t.Integer({ description: 'VMs at most' }),
+    connectWithin: t.String({ description: 'A VM whose runner does not connect in this time is replaced' }),
+    idleFor: t.String({ description: 'Runners above minIdle are removed after this time without a job' }),
+    runnerFolder: t.String({ description: 'Where the runner is in the image' }),
+    user: t.Optional(t.String({ description: 'User of the guest that runs it' })),
+    paused: t.Boolean(),
+    deleting: t.Boolean({ description: 'It goes when its last job has ended' }),
+    waiting: Count('Jobs without a runner'),
+    starting: Count('VMs whose runner has not connected yet'),
+    idle: Count('Runners that wait for a job'),
+    running: Count('Runners with a job'),
+    capacity: Count('Runners in total, as announced to GitHub'),
+    queueSeconds: t.Optional(
+      t.Object(
+        { p50: t.Number(), p95: t.Number() },
+        { description: 'From queue to runner, of the jobs that are listed' },
+      ),
+    ),
+    oldestWaitingSeconds: Count('Age of the job that has waited longest for a runner; 0 if none waits'),
+    ended: t.Partial(t.Record(t.Enum(runnerEnds), t.Integer()), { description: 'Runners that went, by reason' }),
+    condition: t.Object(
+      {
+        reason: t.String({ description: '`Ready`, or what is wrong in one word' }),
+        message: t.String(),
+        since: Timestamp,
+      },
+      { description: 'Whether it gets jobs, and what is in the way' },
+    ),
+    owner: t.String(),
+    createdAt: Timestamp,
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'RunnerPool' },
+)
+export type RunnerPool = t.Static<typeof RunnerPool>
+
+const settings = {
+  minIdle: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Runners that wait for jobs. Default: 0' })),
+  max: t.Optional(t.Integer({ minimum: 1, maximum: 1_000, description: 'VMs at most. Default: 10' })),
+  labels: t.Optional(
+    t.Array(t.String({ minLength: 1, maxLength: 100 }), {
+      minItems: 1,
+      maxItems: 20,
+      description: 'What `runs-on` names. Default: the name of the scale set',
+    }),
+  ),
+  connectWithin: t.Optional(t.String({ maxLength: 64, description: 'Default: `3m`' })),
+  idleFor: t.Optional(t.String({ maxLength: 64, description: 'Default: `5m`' })),
+  runnerFolder: t.Optional(t.String({ maxLength: 256, description: 'Default: `/opt/actions-runner`' })),
+  user: t.Optional(t.String({ maxLength: 64, description: 'User of the guest that runs the runner. Default: root' })),
+}
+
+const Credential = t.Object(
+  {
+    appId: t.Optional(t.String({ maxLength: 64, description: 'Id or client id of the GitHub App' })),
+    installationId: t.Optional(t.String({ maxLength: 32, description: 'Of the App in the organization' })),
+    privateKey: t.Optional(t.String({ maxLength: 16_384, writeOnly: true, description: 'Of the App, PEM' })),
+    token: t.Optional(t.String({ maxLength: 1_024, writeOnly: true, description: 'Personal access token, instead' })),
+  },
+  { description: 'A GitHub App (appId, installationId, privateKey) or a token. Stored encrypted, never returned' },
+)
+export type RunnerCredentialInput = t.Static<typeof Credential>
+
+export const RunnerPoolInput = t.Object(
+  {
+    name: t.String({ maxLength: 256 }),
+    url: t.String({ maxLength: 300, description: 'For example `https://github.com/acme`' }),
+    config: t.String({ maxLength: 64, description: 'A VM configuration' }),
+    credential: Credential,
+    scaleSet: t.Optional(t.String({ maxLength: 100, description: 'Default: the name of the pool' })),
+    group: t.Optional(t.String({ maxLength: 100, description: 'Runner group. Default: `Default`' })),
+    ...settings,
+  },
+  { title: 'RunnerPoolInput' },
+)
+export type RunnerPoolInput = t.Static<typeof RunnerPoolInput>
+
+export const RunnerPoolChange = t.Object(
+  {
+    config: t.Optional(t.String({ maxLength: 64 })),
+    credential: t.Optional(Credential),
+    ...settings,
+    paused: t.Optional(t.Boolean({ description: 'Take no jobs and start no VMs; jobs wait at GitHub' })),
+    resourceVersion: ExpectedVersion,
+  },
+  { title: 'RunnerPoolChange' },
+)
+export type RunnerPoolChange = t.Static<typeof RunnerPoolChange>
+
+export const RunnerJob = t.Object(
+  {
+    id: t.String(),
+    pool: t.String(),
+    namespace: t.String(),
+    name: t.String(),
+    repository: t.String(),
+    workflow: t.String(),
+    event: t.String({ description: 'What started the run, such as `push`' }),
+    link: t.String({ description: 'The run at GitHub, or the runs of the repository' }),
+    state: t.Enum(['Waiting', 'Running', 'Completed']),
+    result: t.Optional(t.String({ description: 'As GitHub says; `unknown` if it did not' })),
+    runner: t.Optional(t.String({ description: 'Name of the runner and of its VM' })),
+    queuedAt: Timestamp,
+    startedAt: t.Optional(Timestamp),
+    finishedAt: t.Optional(Timestamp),
+  },
+  { title: 'RunnerJob' },
+)
+export type RunnerJob = t.Static<typeof RunnerJob>
+
+const noun = 'runner-pools'
+const path = `${inNamespace}/runnerpools` as const
+const params = { namespace: 'svc-default', runnerpool: 'ios' }
+const example = {
+  name: 'ios',
+  namespace: 'svc-default',
+  url: 'https://github.com/acme',
+  scaleSet: 'ios',
+  labels: ['ios'],
+  group: 'Default',
+  credential: { kind: 'app', appId: '123456', installationId: '7654321' },
+  config: 'ios-build',
+  minIdle: 1,
+  max: 8,
+  connectWithin: '3m',
+  idleFor: '5m',
+  runnerFolder: '/opt/actions-runner',
+  paused: false,
+  deleting: false,
+  waiting: 0,
+  starting: 1,
+  idle: 1,
+  running: 3,
+  capacity: 8,
+  queueSeconds: { p50: 21, p95: 64 },
+  oldestWaitingSeconds: 0,
+  ended: { Finished: 412, Idle: 9 },
+  condition: { reason: 'Ready', message: 'Waiting for jobs', since: '2026-11-17T09:00:00Z' },
+  owner: 'admin@example.com',
+  createdAt: '2026-11-17T08:59:00Z',
+  resourceVersion: '61',
+}
+
+export const listRunnerPools = listOperation({
+  id: 'listRunnerPools',
+  noun,
+  path,
+  allow: 'dev',
+  summary: 'List the runner pools of a namespace',
+  item: RunnerPool,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+export const getRunnerPool = operation({
+  id: 'getRunnerPool',
+  noun,
+  method: 'GET',
+  path: `${path}/{runnerpool}`,
+  allow: 'dev',
+  status: 200,
+  isDerived: true,
+  summary: 'Show a runner pool',
+  response: RunnerPool,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const listRunnerJobs = listOperation({
+  id: 'listRunnerJobs',
+  noun,
+  path: `${inNamespace}/runnerjobs`,
+  allow: 'dev',
+  summary: 'List the jobs of the runner pools of a namespace',
+  item: RunnerJob,
+  refuses: ['NotFound'],
+  example: {
+    params: { namespace: 'svc-default' },
+    item: {
+      id: '6ab0e2a4-5bd5-5a1c-8a0e-0f6f2b1f7f0c',
+      pool: 'ios',
+      namespace: 'svc-default',
+      name: 'build (16.2)',
+      repository: 'acme/app',
+      workflow: 'acme/app/.github/workflows/ci.yml@refs/heads/main',
+      event: 'push',
+      link: 'https://github.com/acme/app/actions',
+      state: 'Running',
+      runner: 'ios-4k2vx',
+      queuedAt: '2026-11-17T09:00:00Z',
+      startedAt: '2026-11-17T09:00:21Z',
+    },
+  },
+})
+
+export const createRunnerPool = operation({
+  id: 'createRunnerPool',
+  noun,
+  method: 'POST',
+  path,
+  allow: 'admin',
+  status: 201,
+  summary: 'Create a pool of runners for GitHub Actions',
+  description: 'Every job gets a fresh VM, which is deleted after it. The image must have the runner in it.',
+  involves: 'body.name',
+  past: 'created runner pool {name}',
+  tells: ['url', 'config'],
+  body: RunnerPoolInput,
+  response: RunnerPool,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: {
+    params: { namespace: 'svc-default' },
+    body: {
+      name: 'ios',
+      url: 'https://github.com/acme',
+      config: 'ios-build',
+      credential: { token: 'a-token' },
+      max: 8,
+      minIdle: 1,
+    },
+    response: example,
+  },
+})
+
+export const updateRunnerPool = operation({
+  id: 'updateRunnerPool',
+  noun,
+  method: 'PUT',
+  path: `${path}/{runnerpool}`,
+  allow: 'admin',
+  status: 200,
+  isDerived: true,
+  summary: 'Change, pause or resume a runner pool',
+  description: 'Omitted fields stay as they are. Jobs that run are not disturbed; new VMs are made as changed.',
+  involves: 'params.runnerpool',
+  past: 'changed runner pool {name}',
+  tells: ['config', 'paused', 'max', 'minIdle'],
+  isIdempotent: true,
+  body: RunnerPoolChange,
+  response: RunnerPool,
+  refuses: ['NotFound', 'BadRequest', 'Invalid', 'Conflict'],
+  example: { params, body: { max: 8 }, response: example },
+})
+
+export const drainRunnerPool = operation({
+  id: 'drainRunnerPool',
+  noun,
+  method: 'POST',
+  path: `${path}/{runnerpool}/drain`,
+  allow: 'admin',
+  status: 200,
+  isDerived: true,
+  summary: 'Pause a runner pool and remove its idle runners',
+  description: 'Jobs that run end undisturbed. Set `paused` to false to take jobs again.',
+  involves: 'params.runnerpool',
+  past: 'drained runner pool {name}',
+  isIdempotent: true,
+  response: RunnerPool,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, response: { ...example, paused: true, idle: 0 } },
+})
+
+export const deleteRunnerPool = operation({
+  id: 'deleteRunnerPool',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{runnerpool}`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Delete a runner pool',
+  description: 'Jobs that run end first. Then its scale set at GitHub and the pool are deleted.',
+  involves: 'params.runnerpool',
+  past: 'deleted runner pool {name}',
+  query: t.Object({ force: Flag('Delete the VMs of jobs that run, too, and do not wait for GitHub') }),
+  response: Status,
+  refuses: ['NotFound'],
+  example: {
+    params,
+    response: success('Runner pool ios is being deleted from svc-default', { kind: 'runnerpools', name: 'ios' }),
+  },
+})

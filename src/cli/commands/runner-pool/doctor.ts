@@ -1,0 +1,96 @@
+// svc3 runner-pool doctor: what keeps a runner pool from running jobs, from GitHub to the image, and what to do about it.
+import { ApiError } from '../../../api/errors.ts'
+import { estimateVm } from '../../../api/vms/estimates.ts'
+import { getRunnerPool, type RunnerPool } from '../../../api/vms/runner-pools.ts'
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import { exitCodes } from '../../line/usage.ts'
+
+interface Finding {
+  readonly check: string
+  readonly ok: boolean
+  readonly message: string
+  readonly advice?: string
+}
+
+const connection: Readonly<Record<string, string>> = {
+  Unauthorized: 'Check the App id, its installation and its key, or the token; svc3 runner-pool update replaces them',
+  Forbidden: 'Give the App "Self-hosted runners: read and write" (repositories: "Administration")',
+  NotFound: 'Check the URL, and that the App is installed there',
+  UnknownGroup: 'Create the runner group at GitHub, or create the pool with another --group',
+  NameTaken: 'Delete the other scale set at GitHub, or create the pool with another --scale-set',
+  SessionActive: 'Stop the other program that uses this scale set',
+  Unreachable: 'Check that the servers of svc3 reach GitHub',
+}
+
+const guest: Readonly<Record<string, (pool: RunnerPool) => string>> = {
+  GuestEnded: ({ runnerFolder, config }) =>
+    `Put the runner with its run.sh into ${runnerFolder} of the image of ${config}, or set --runner-folder; svc3 vm logs shows the console`,
+  NotConnected: () => 'Check that guests run first-boot scripts, reach GitHub, and have the right time',
+  DeployFailed: ({ config }) => `Deploy a VM by hand to see why: svc3 vm deploy --config ${config}`,
+  RunnerGone: () => 'Check who removes runners at GitHub',
+  RegistrationFailed: () => 'Check the permissions of the App or the token',
+}
+
+function findings(pool: RunnerPool): Finding[] {
+  const { reason, message } = pool.condition
+  const advice = connection[reason]
+  const failed = Object.entries(guest).flatMap(([end, text]): Finding[] => {
+    const count = pool.ended[end as keyof typeof pool.ended] ?? 0
+    return count === 0 ? [] : [{ check: 'Guest', ok: false, message: `${end}: ${count} runners`, advice: text(pool) }]
+  })
+  const finished = pool.ended.Finished ?? 0
+  const works: Finding =
+    finished > 0
+      ? { check: 'Guest', ok: true, message: `${finished} runners have finished` }
+      : { check: 'Guest', ok: true, message: 'No runner has failed; none has finished a job yet' }
+  return [
+    advice === undefined
+      ? { check: 'GitHub', ok: true, message: `${reason}: ${message}` }
+      : { check: 'GitHub', ok: false, message, advice },
+    ...(failed.length > 0 ? failed : [works]),
+    ...(pool.waiting > 0 && pool.capacity < pool.max
+      ? [
+          {
+            check: 'Capacity',
+            ok: false,
+            message: `${pool.waiting} jobs wait; nodes and quota have room for ${pool.capacity} of ${pool.max} VMs`,
+            advice: 'Add nodes, raise the quota, or lower --max',
+          },
+        ]
+      : []),
+  ]
+}
+
+export const command = defineCommand({
+  description:
+    'Checks the connection to GitHub, whether a VM of the configuration fits, and how runners have ended. Exit code 1: something is wrong.',
+  arguments: { name: { value: 'RUNNER-POOL', description: 'name of the runner pool', required: true } },
+  options: { ...namespaced, ...printed },
+  examples: [{ line: 'svc3 runner-pool doctor ios', does: 'Say what an image or the credentials lack' }],
+  async run(context, { args: { name: runnerpool } }) {
+    const { client, namespace } = await context.connect()
+    const { signal } = context
+    const pool = await client.call(getRunnerPool, { params: { namespace, runnerpool }, signal })
+    const fit = await client
+      .call(estimateVm, { params: { namespace }, body: { vmConfig: pool.config, noWarm: true }, signal })
+      .then(
+        ({ message }): Finding => ({ check: 'VM', ok: true, message }),
+        (error: unknown): Finding => {
+          if (!(error instanceof ApiError)) throw error
+          return { check: 'VM', ok: false, message: error.message, ...(error.hint && { advice: error.hint }) }
+        },
+      )
+    const all = [...findings(pool), fit]
+    await context.print(
+      all,
+      [
+        { header: 'CHECK', cell: ({ check }) => check },
+        { header: 'OK', cell: ({ ok }) => (ok ? 'yes' : 'no') },
+        { header: 'FINDING', cell: ({ message }) => message },
+        { header: 'ADVICE', cell: ({ advice }) => advice },
+      ],
+      '',
+    )
+    return all.every(({ ok }) => ok) ? 0 : exitCodes.failed
+  },
+})

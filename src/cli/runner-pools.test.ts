@@ -1,0 +1,107 @@
+// svc3 runner-pool: what it sends, what it prints, and what it refuses before anything is sent.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { serve } from '../../test/support/stand-ins/fleet.ts'
+import { success } from '../api/errors.ts'
+import { estimateVm } from '../api/vms/estimates.ts'
+import { getRunnerPool, listRunnerJobs } from '../api/vms/runner-pools.ts'
+
+let service: FakeService
+let pool: object
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-runner-pools-'))
+const key = path.join(folder, 'acme.pem')
+const sent: unknown[] = []
+before(async () => {
+  service = await startFakeService()
+  fs.writeFileSync(key, '-----BEGIN RSA PRIVATE KEY-----\nsecret\n')
+})
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  fs.rmSync(folder, { recursive: true })
+})
+beforeEach(() => {
+  sent.length = 0
+  pool = getRunnerPool.example.response
+  const kept = ({ body }: { readonly body?: unknown }) => {
+    sent.push(body)
+    return pool
+  }
+  serve(service, {
+    'GET runnerpools/ios': () => pool,
+    'GET runnerjobs': () => listRunnerJobs.example.response,
+    'POST runnerpools': kept,
+    'PUT runnerpools/ios': kept,
+    'POST runnerpools/ios/drain': kept,
+    'POST vms/estimate': () => estimateVm.example.response,
+    'DELETE runnerpools/ios': () => success('ok', { kind: 'runnerpools', name: 'ios' }),
+  })
+})
+
+const svc3 = (words: string[], stdin = '') =>
+  run(['runner-pool', ...words], { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }, input: stdin })
+
+describe('svc3 runner-pool', () => {
+  const where = ['--url', 'https://github.com/acme', '--config', 'build']
+
+  it('svc3 runner-pool create sends the key of an App from a file, or a token from standard input, and shows neither', async () => {
+    const app = ['--app-id', '12', '--installation-id', '34', '--private-key', key]
+    const first = await svc3(['create', 'ios', ...where, ...app, '--max', '8', '--label', 'ios', '--label', 'xcode'])
+    assert.equal(first.exitCode, 0, first.stderr)
+    const second = await svc3(['create', 'ios', ...where, '--token-stdin'], 'ghp_secret\n')
+    assert.equal(second.exitCode, 0, second.stderr)
+    const base = { name: 'ios', url: 'https://github.com/acme', config: 'build' }
+    const privateKey = fs.readFileSync(key, 'utf8')
+    assert.deepEqual(sent, [
+      { ...base, credential: { appId: '12', installationId: '34', privateKey }, max: 8, labels: ['ios', 'xcode'] },
+      { ...base, credential: { token: 'ghp_secret' } },
+    ])
+    for (const { stdout, stderr } of [first, second]) assert.ok(!/secret/.test(stdout + stderr))
+  })
+
+  it('svc3 runner-pool refuses half credentials, both kinds, and nothing to change', async () => {
+    for (const words of [
+      ['create', 'ios', ...where],
+      ['create', 'ios', ...where, '--app-id', '12'],
+      ['create', 'ios', ...where, '--app-id', '12', '--token-stdin'],
+      ['create', '1os', ...where, '--token-stdin'],
+      ['create', 'ios', ...where, '--token-stdin', '--min-idle', '3', '--max', '2'],
+      ['update', 'ios'],
+    ])
+      assert.equal((await svc3(words, 'ghp_x')).exitCode, 2, words.join(' '))
+    assert.deepEqual(sent, [])
+  })
+
+  it('svc3 runner-pool pause, drain, update --resume and delete say what happens', async () => {
+    assert.match((await svc3(['pause', 'ios'])).stdout, /Runner pool ios paused in svc-default/)
+    assert.match((await svc3(['drain', 'ios'])).stdout, /is being drained/)
+    assert.equal((await svc3(['update', 'ios', '--resume'])).exitCode, 0)
+    assert.deepEqual(sent, [{ paused: true }, {}, { paused: false }])
+    assert.match((await svc3(['delete', 'ios', '--yes', '--force'])).stdout, /is being deleted/)
+  })
+
+  it('svc3 runner-pool jobs lists jobs with their links', async () => {
+    const { stdout } = await svc3(['jobs', 'ios', '-o', 'wide'])
+    assert.match(
+      stdout,
+      /build \(16\.2\)\tacme\/app\tRunning\t.*\tios-4k2vx\t.*21 s\t.*\thttps:\/\/github\.com\/acme\/app\/actions/,
+    )
+  })
+
+  it('svc3 runner-pool doctor says what is wrong and what to do, by its exit code too', async () => {
+    assert.equal((await svc3(['doctor', 'ios'])).exitCode, 0)
+    pool = {
+      ...getRunnerPool.example.response,
+      condition: { reason: 'Unauthorized', message: 'Bad credentials', since: '2026-11-17T09:00:00Z' },
+      ended: { GuestEnded: 3 },
+    }
+    const { stdout, exitCode } = await svc3(['doctor', 'ios'])
+    assert.equal(exitCode, 1)
+    assert.match(stdout, /Check the App id/)
+    assert.match(stdout, /Put the runner with its run\.sh into \/opt\/actions-runner of the image of ios-build/)
+  })
+})

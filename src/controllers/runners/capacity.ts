@@ -1,0 +1,58 @@
+// How many runners each pool may hold in total, as it tells GitHub: what its VMs have, and its part of what is free on the nodes
+// and in the quota. Pools take turns, one VM each, so that no two of them count on the same room.
+import { defaultNamespace } from '../../rules/names.ts'
+import { type Demand, demandOf } from '../../rules/placement.ts'
+import { firstExcess, leastAmounts, plus, totalOf } from '../../rules/queue/quota.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import { quotaOf } from '../../store/records/quotas.ts'
+import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
+import { type Presence, Rooms } from '../rooms.ts'
+
+type Records = Pick<Collections, 'nodes' | 'vms' | 'vmConfigs' | 'images' | 'quotas' | 'runnerPools' | 'runners'>
+
+/** By the uid of the pool. A job that was queued while 0 was announced is never delivered: so it is 0 only at the end. */
+export function capacities(collections: Records, presence: Presence): ReadonlyMap<string, number> {
+  const found = new Map<string, number>()
+  const pools = collections.runnerPools.list().map(({ value }) => value)
+  if (pools.length === 0) return found
+  const rooms = new Rooms(collections.nodes, presence)
+  for (const [namespace, own] of Map.groupBy(pools, (pool) => pool.namespace)) share(namespace, own)
+  return found
+
+  function share(namespace: string, own: readonly RunnerPoolRecord[]): void {
+    const limits = quotaOf(collections, namespace)?.value.limits ?? {}
+    let used = totalOf(quotaOf(collections, namespace)?.value.used ?? {})
+    const placed = placedIn(collections, namespace)
+    for (const { uid, deleting } of own) found.set(uid, deleting ? 0 : (placed.get(uid) ?? 0))
+    let open = own.flatMap((pool) => {
+      const demand = pool.deleting || pool.isPaused ? undefined : demandIn(collections, pool)
+      return demand ? [{ pool, demand, shape: JSON.stringify([namespace, pool.uid]) }] : []
+    })
+    while (open.length > 0)
+      open = open.filter(({ pool: { uid, max }, demand, shape }) => {
+        const had = found.get(uid) ?? 0
+        const amounts = leastAmounts(demand)
+        if (had >= max || firstExcess(limits, used, amounts)) return false
+        const place = rooms.place(demand, namespace, shape)
+        if (!place.ok) return false
+        place.node.take(place.allocation, [])
+        used = plus(used, amounts)
+        found.set(uid, had + 1)
+        return true
+      })
+    for (const { uid, deleting } of own) if (!deleting) found.set(uid, Math.max(1, found.get(uid) ?? 0))
+  }
+}
+
+/** VMs of pools that have a node already. */
+function placedIn({ runners, vms }: Records, namespace: string): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { value } of runners.list(namespace))
+    if (vms.get(namespace, value.name)?.value.place) counts.set(value.poolUid, (counts.get(value.poolUid) ?? 0) + 1)
+  return counts
+}
+
+function demandIn({ vmConfigs, images }: Records, { namespace, config }: RunnerPoolRecord): Demand | undefined {
+  const shape = (vmConfigs.get(namespace, config) ?? vmConfigs.get(defaultNamespace, config))?.value.shape
+  return shape && demandOf({ shape, reservedPorts: [], os: images.get('', shape.image)?.value.os })
+}

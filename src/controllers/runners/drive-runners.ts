@@ -1,0 +1,108 @@
+// Drives all runner pools of the cluster, one driver each, on the leader. Pools are adopted from their records: a driver knows
+// nothing that they do not say.
+import { type Loop, startLoop } from '../../platform/loop.ts'
+import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
+import type { Entry } from '../../store/store.ts'
+import type { Controller } from '../controller.ts'
+import type { Presence } from '../rooms.ts'
+import { capacities } from './capacity.ts'
+import { expireJobs } from './job-records.ts'
+import { PoolDriver, type RunnerWorld } from './pool-driver.ts'
+
+export type RunnerServices = Omit<RunnerWorld, 'capacityOf'>
+
+const sweepMs = 60_000
+/** Polls of many pools share one look at the nodes. */
+const capacityMs = 1_000
+const strayCredentialMs = 10 * 60_000
+
+export function driveRunners(controller: Controller, presence: Presence, services: RunnerServices): Loop {
+  const { collections, clock, log } = controller
+  const { runnerPools, runnerCredentials, runners, vms } = collections
+  const drivers = new Map<string, PoolDriver>()
+  const stopping = new Set<Promise<void>>()
+  let known: { readonly atMs: number; readonly by: ReadonlyMap<string, number> } | undefined
+
+  const world: RunnerWorld = {
+    ...services,
+    capacityOf: ({ uid }) => {
+      const atMs = performance.now()
+      if (!known || atMs - known.atMs > capacityMs) known = { atMs, by: capacities(collections, presence) }
+      return known.by.get(uid) ?? 1
+    },
+  }
+
+  function adopt(entry: Entry<RunnerPoolRecord>): void {
+    const driver = drivers.get(entry.key)
+    if (driver?.uid === entry.value.uid) driver.changed(entry.value)
+    else {
+      drop(entry.key)
+      drivers.set(entry.key, new PoolDriver(controller, world, entry))
+    }
+  }
+
+  function drop(key: string): void {
+    const driver = drivers.get(key)
+    if (!driver) return
+    drivers.delete(key)
+    const stopped = driver.stop().finally(() => stopping.delete(stopped))
+    stopping.add(stopped)
+  }
+
+  const loop = startLoop({
+    everyMs: sweepMs,
+    failed: (error) => log.error('drive-runners failed and will run again', {}, error),
+    run: async () => {
+      for (const entry of runnerPools.list()) adopt(entry)
+      const nowMs = clock.now().getTime()
+      await expireJobs(collections, nowMs)
+      // A pool that was never created left them.
+      for (const { key, value } of runnerCredentials.list())
+        if (runnerPools.get(value.namespace, value.pool)?.value.uid !== value.uid)
+          await runnerCredentials.change(key, (record) =>
+            record && nowMs - Date.parse(record.updatedAt) > strayCredentialMs ? null : undefined,
+          )
+    },
+  })
+
+  const nudge = (namespace: string, vm: string): void => {
+    const runner = runners.get(namespace, vm)?.value
+    if (runner) drivers.get(runnerPools.key(namespace, runner.pool))?.nudge()
+  }
+  const unsubscribes = [
+    runnerPools.view.subscribe((changes) => {
+      for (const change of changes) {
+        if (change.type === 'delete') drop(change.key)
+        else if (isOther(change.previous?.value, change.entry.value)) adopt(change.entry)
+      }
+    }),
+    runnerCredentials.view.subscribe(() => {
+      for (const entry of runnerPools.list()) adopt(entry)
+    }),
+    vms.view.subscribe((changes) => {
+      if (drivers.size === 0) return
+      for (const change of changes) {
+        const { namespace, name } = change.type === 'put' ? change.entry.value : change.previous.value
+        nudge(namespace, name)
+      }
+    }),
+  ]
+
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      for (const unsubscribe of unsubscribes) unsubscribe()
+      await loop.stop()
+      for (const key of [...drivers.keys()]) drop(key)
+      await Promise.all(stopping)
+    },
+  }
+}
+
+/** What the drivers write themselves is no reason to look again. */
+function isOther(before: RunnerPoolRecord | undefined, after: RunnerPoolRecord): boolean {
+  if (!before) return true
+  const wanted = ({ status: _, demand: __, cursor: ___, failing: ____, ended: _____, ...record }: RunnerPoolRecord) =>
+    JSON.stringify(record)
+  return wanted(before) !== wanted(after)
+}

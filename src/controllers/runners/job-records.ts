@@ -1,0 +1,93 @@
+// The jobs of a runner pool in the store: what news makes of them and of their runners. Everything can be done again, because
+// news comes again until it is acknowledged.
+import { afterNews, afterRunnerEnd, type Demand, type JobNews } from '../../rules/runners/jobs.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import { type RunnerJobRecord, type RunnerPoolRecord, runnerJobName } from '../../store/records/runner-records.ts'
+import { ignoreLost } from '../../store/store.ts'
+
+type Records = Pick<Collections, 'runnerJobs' | 'runners'>
+
+const keptMs = 24 * 3_600_000
+const mostKept = 500
+
+export async function storeNews(
+  { runnerJobs, runners }: Records,
+  pool: RunnerPoolRecord,
+  jobs: readonly JobNews[],
+  now: string,
+): Promise<void> {
+  const { namespace, name, uid } = pool
+  await Promise.all(
+    [...Map.groupBy(jobs, ({ jobId }) => jobId)].map(([jobId, news]) =>
+      runnerJobs.change(runnerJobs.key(namespace, runnerJobName(pool, jobId)), (job) => {
+        let next: RunnerJobRecord | undefined = job
+        for (const each of news) {
+          const after = afterNews(next, each, now)
+          next = after && (after === next ? next : { ...after, namespace, pool: name, poolUid: uid })
+        }
+        return next
+      }),
+    ),
+  )
+  // A runner that is not known is one that has ended.
+  for (const { type, runnerName, jobId } of jobs) {
+    if (runnerName === undefined || (type !== 'started' && type !== 'completed')) continue
+    await runners.change(runners.key(namespace, runnerName), (record) => {
+      if (record?.poolUid !== uid) return undefined
+      const isKnown = record.jobId !== undefined && (type === 'started' || record.isJobDone)
+      if (isKnown) return undefined
+      return { ...record, jobId: record.jobId ?? jobId, ...(type === 'completed' && { isJobDone: true as const }) }
+    })
+  }
+}
+
+/** GitHub has no job that waits: those that wait here were taken back without a word. */
+export async function forgetWaiting(
+  { runnerJobs }: Pick<Records, 'runnerJobs'>,
+  { namespace, uid }: RunnerPoolRecord,
+  demand: Demand,
+  now: string,
+): Promise<void> {
+  if (demand.assigned > demand.running) return
+  for (const { key, value } of runnerJobs.list(namespace))
+    if (value.poolUid === uid && value.state === 'Waiting')
+      await runnerJobs.change(key, (job) =>
+        job?.state === 'Waiting' ? { ...job, ...afterRunnerEnd(job, now), isReported: true } : undefined,
+      )
+}
+
+/** Its runner has ended. */
+export async function endJob(
+  { runnerJobs }: Pick<Records, 'runnerJobs'>,
+  pool: RunnerPoolRecord,
+  jobId: string,
+  now: string,
+): Promise<void> {
+  await runnerJobs.change(runnerJobs.key(pool.namespace, runnerJobName(pool, jobId)), (job) => {
+    const after = job && afterRunnerEnd(job, now)
+    return after && job && after !== job ? { ...job, ...after, endedAtSerial: pool.demand.serial } : undefined
+  })
+}
+
+/** Jobs that ended here after GitHub last counted. */
+export const endedSince = (
+  { runnerJobs }: Pick<Records, 'runnerJobs'>,
+  { namespace, uid, demand }: RunnerPoolRecord,
+): number =>
+  runnerJobs
+    .list(namespace)
+    .filter(
+      ({ value: { poolUid, isReported, endedAtSerial } }) =>
+        poolUid === uid && !isReported && endedAtSerial === demand.serial,
+    ).length
+
+/** A day of them, and not too many. */
+export async function expireJobs({ runnerJobs }: Pick<Records, 'runnerJobs'>, nowMs: number): Promise<void> {
+  const over = runnerJobs.list().filter(({ value }) => value.state === 'Completed')
+  for (const entries of Map.groupBy(over, ({ value }) => value.poolUid).values()) {
+    entries.sort((a, b) => ((a.value.finishedAt ?? '') < (b.value.finishedAt ?? '') ? 1 : -1))
+    for (const [index, entry] of entries.entries())
+      if (index >= mostKept || nowMs - Date.parse(entry.value.finishedAt ?? '') > keptMs)
+        await runnerJobs.delete(entry).catch(ignoreLost)
+  }
+}

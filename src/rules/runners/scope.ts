@@ -1,0 +1,44 @@
+// Where on GitHub a runner pool takes jobs from, as people copy it from the address bar: an organization, a repository or an
+// enterprise of github.com, ghe.com or a GitHub Enterprise Server.
+
+export interface RunnerScope {
+  /** Normalised. */
+  readonly url: string
+  /** Where its REST API answers. */
+  readonly api: string
+  readonly kind: 'organization' | 'repository' | 'enterprise'
+  /** Of the API, for runners: `orgs/acme`. */
+  readonly path: string
+}
+
+type Parsed = { readonly ok: true; readonly scope: RunnerScope } | { readonly ok: false; readonly problem: string }
+
+const form = 'use https://github.com/ORGANIZATION, https://github.com/OWNER/REPOSITORY or https://HOST/enterprises/NAME'
+const partForm = /^[A-Za-z0-9._-]{1,100}$/
+
+export function parseRunnerScope(text: string): Parsed {
+  const wrong = (what: string): Parsed => ({ ok: false, problem: `url ${what}: ${form}` })
+  if (text.length > 300) return wrong('is too long')
+  const url = URL.parse(text)
+  if (!url) return wrong('is not an address')
+  if (url.username || url.password || url.search || url.hash) return wrong('must not have credentials or a query')
+  // Nobody between this server and itself could read along.
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname)))
+    return wrong('must begin with https://')
+  const parts = url.pathname.split('/').filter((part) => part !== '')
+  if (parts.length === 0 || parts.length > 2 || !parts.every((part) => partForm.test(part) && !/^\.+$/.test(part)))
+    return wrong('names no organization, repository or enterprise')
+  const [first = '', second] = parts
+  const [kind, path] =
+    second === undefined
+      ? (['organization', `orgs/${first}`] as const)
+      : first === 'enterprises'
+        ? (['enterprise', `enterprises/${second}`] as const)
+        : (['repository', `repos/${first}/${second}`] as const)
+  const isHosted = url.hostname === 'github.com' || url.hostname.endsWith('.ghe.com')
+  const api = isHosted ? `${url.protocol}//api.${url.host}` : `${url.protocol}//${url.host}/api/v3`
+  return { ok: true, scope: { url: `${url.origin}/${parts.join('/')}`, api, kind, path } }
+}
+
+export const isLoopback = (hostname: string): boolean =>
+  /^127(\.\d{1,3}){3}$/.test(hostname) || hostname === 'localhost' || hostname === '[::1]'

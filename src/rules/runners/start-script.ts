@@ -1,0 +1,45 @@
+// The script that starts a runner at the first boot of its VM. It downloads nothing: the runner is in the image. The
+// configuration is in the environment of one process and in no argument; whatever becomes of the runner, the VM powers off.
+
+interface RunnerStart {
+  /** Where the runner is in the image. */
+  readonly folder: string
+  /** Who runs it; undefined: whoever runs the script. */
+  readonly user?: string | undefined
+  /** What the source gave for this one runner. */
+  readonly secret: string
+}
+
+const folderForm = /^\/[A-Za-z0-9._/-]{1,200}$/
+export const isRunnerFolder = (folder: string): boolean => folderForm.test(folder) && !folder.includes('//')
+
+const userForm = /^[a-z_][a-z0-9_-]{0,31}$/
+export const isGuestUser = (user: string): boolean => userForm.test(user)
+
+const secretForm = /^[A-Za-z0-9+/=_-]+$/
+
+export function startScript({ folder, user, secret }: RunnerStart): string {
+  if (!secretForm.test(secret)) throw new Error('the configuration of the runner is not base64')
+  // `su` without a dash keeps the environment.
+  const start = user === undefined ? './run.sh' : `su ${user} -c ./run.sh`
+  return `#!/bin/sh
+# Made by svc3 for one runner and one job.
+umask 077
+rm -f "$0" 2>/dev/null
+finish() {
+  sync
+  # Late answers of the runner still have to leave.
+  sleep 3
+  poweroff 2>/dev/null || shutdown -h now 2>/dev/null || /sbin/poweroff -f
+}
+trap finish EXIT
+if ! cd ${folder} || [ ! -x ./run.sh ]; then
+  echo "svc3: no runner in ${folder}: expected run.sh" | tee /dev/console
+  exit 1
+fi
+export ACTIONS_RUNNER_INPUT_JITCONFIG='${secret}'
+export ACTIONS_RUNNER_RETURN_VERSION_DEPRECATED_EXIT_CODE=1
+${user === undefined ? 'export RUNNER_ALLOW_RUNASROOT=1\n' : ''}${start}
+echo "svc3: the runner ended with $?"
+`
+}

@@ -1,0 +1,158 @@
+// One request to GitHub: its time limit, what is tried again, and its refusals as sentences. Credentials never follow a redirect.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { delayBeforeRetry, isTransientStatus, parseRetryAfter, type RetryPolicy } from '../../rules/retry.ts'
+import { SourceError, type SourceProblem } from '../source.ts'
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly url: string
+  readonly authorization: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  /** Statuses that are answers and no refusals. */
+  readonly ok: readonly number[]
+  /** Statuses that are tried again besides 429 and 5xx. */
+  readonly retried?: readonly number[]
+  /** What is done, for messages: "open a session". */
+  readonly purpose: string
+  readonly timeoutMs?: number
+  readonly signal: AbortSignal
+}
+
+export interface Answer {
+  readonly status: number
+  /** Undefined: no body. */
+  readonly body: unknown
+}
+
+/** As GitHub's own client. */
+const sdkRetry: RetryPolicy = { attempts: 5, firstDelayMs: 500, maxDelayMs: 30_000, maxRetryAfterMs: 60_000 }
+
+const defaultTimeoutMs = 30_000
+const mostBytes = 16 * 1024 * 1024
+
+export class GitHubRefusal extends SourceError {
+  readonly status: number
+  readonly typeName: string
+
+  constructor(status: number, typeName: string, message: string, retryAfterMs: number) {
+    super(problemOf(status), message, { isTransient: isTransientStatus(status), retryAfterMs })
+    this.status = status
+    this.typeName = typeName
+  }
+}
+
+const problems: Readonly<Record<number, SourceProblem>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+}
+const problemOf = (status: number): SourceProblem =>
+  problems[status] ?? (isTransientStatus(status) ? 'Unreachable' : 'Refused')
+
+/** Tries again what may pass by itself. */
+export async function call(request: Call, retry: RetryPolicy = sdkRetry): Promise<Answer> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await once(request)
+    } catch (error) {
+      request.signal.throwIfAborted()
+      const isRetried = error instanceof GitHubRefusal && request.retried?.includes(error.status) === true
+      const delayMs = delayBeforeRetry(isRetried ? passing(error) : error, attempt, retry)
+      if (delayMs === undefined) throw error
+      await sleep(delayMs, undefined, { signal: request.signal })
+    }
+  }
+}
+
+const passing = (error: Error): Error => Object.assign(new Error(error.message), { isTransient: true })
+
+async function once(request: Call): Promise<Answer> {
+  const { method, url, authorization, body, headers, ok, purpose, signal } = request
+  const timeout = AbortSignal.timeout(request.timeoutMs ?? defaultTimeoutMs)
+  let status: number
+  let text: string
+  let answered: Headers
+  try {
+    const response = await fetch(url, {
+      method,
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, timeout]),
+      headers: {
+        authorization,
+        accept: 'application/json',
+        'user-agent': 'svc3',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    status = response.status
+    answered = response.headers
+    text = await textOf(response)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw new SourceError('Unreachable', `Could not ${purpose}: ${hostOf(url)} ${reachText(error, timeout)}`, {
+      isTransient: true,
+    })
+  }
+  // Seen at GitHub under load: a success without what it is about.
+  if (status === 200 && method !== 'DELETE' && text.trim() === '')
+    throw new SourceError('Unreachable', `Could not ${purpose}: ${hostOf(url)} sent an empty answer`, {
+      isTransient: true,
+    })
+  if (ok.includes(status)) return { status, body: parsed(text, purpose, url) }
+  throw refusalOf(request, status, text, answered)
+}
+
+function refusalOf({ url, purpose }: Call, status: number, text: string, headers: Headers): GitHubRefusal {
+  const { typeName, message } = errorIn(text)
+  const ids = [headers.get('x-github-request-id'), headers.get('activityid')].filter((id) => id)
+  const said = message === '' ? `answered ${status}` : `answered ${status}: ${message}`
+  const trace = ids.length > 0 ? ` (request ${ids.join(', ').slice(0, 150)})` : ''
+  const retryAfterMs = parseRetryAfter(headers.get('retry-after') ?? undefined, Date.now()) ?? 0
+  return new GitHubRefusal(status, typeName, `Could not ${purpose}: ${hostOf(url)} ${said}${trace}`, retryAfterMs)
+}
+
+/** `{typeName, message}` of the Actions service, `{message}` of the REST API; anything else is no message. */
+export function errorIn(text: string): { readonly typeName: string; readonly message: string } {
+  try {
+    const { typeName, message } = JSON.parse(withoutBom(text)) as { typeName?: unknown; message?: unknown }
+    return {
+      typeName: typeof typeName === 'string' ? (typeName.split(',')[0]?.split('.').at(-1) ?? '').slice(0, 100) : '',
+      message: typeof message === 'string' ? message.replaceAll(/\p{Cc}/gu, ' ').slice(0, 300) : '',
+    }
+  } catch {
+    return { typeName: '', message: '' }
+  }
+}
+
+function parsed(text: string, purpose: string, url: string): unknown {
+  if (text.trim() === '') return undefined
+  try {
+    return JSON.parse(withoutBom(text))
+  } catch {
+    throw new SourceError('Unreachable', `Could not ${purpose}: ${hostOf(url)} sent no JSON`, { isTransient: true })
+  }
+}
+
+const withoutBom = (text: string): string => (text.startsWith('\ufeff') ? text.slice(1) : text)
+
+async function textOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > mostBytes) throw new Error('answer too large')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+const hostOf = (url: string): string => URL.parse(url)?.host ?? 'GitHub'
+
+function reachText(error: unknown, timeout: AbortSignal): string {
+  if (timeout.aborted) return 'did not answer in time'
+  const { cause } = error as { cause?: { code?: unknown } }
+  return typeof cause?.code === 'string' ? `did not answer (${cause.code})` : 'did not answer'
+}
