@@ -1,11 +1,15 @@
 // Bursts of VMs on simulated nodes: how fast they are asked for, all run, and are deleted. Beside VM configurations, created
 // through the same server: records that are as durable, and that nothing has to be done for.
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import http from 'node:http'
 import { type DevServer, makeFolder, startDev } from '../test/support/processes/dev-server.ts'
-import { allRunning, eachOf, sized } from './measure.ts'
-import { type BenchRow, compared } from './row.ts'
+import { allRunning, eachOf, sized, usageOf } from './measure.ts'
+import { nodeRecord } from './records.ts'
+import { type BenchRow, compared, limited, median } from './row.ts'
+import type { LightNode } from './scale/agents.ts'
+import { Agents } from './scale.ts'
 
 const clients = 32
 const count = sized(2_000, 20)
@@ -64,24 +68,66 @@ async function rates(server: DevServer, round: number): Promise<Readonly<Record<
   return { configs: rate(configs), posts: rate(posts), running: rate(posts + running), deletes: rate(deletes) }
 }
 
-export async function bench(): Promise<BenchRow[]> {
+/** Light agents, in a process of their own; as many as the others. */
+async function joinNodes(server: DevServer): Promise<LightNode[]> {
+  const nodes: LightNode[] = []
+  for (let n = 0; n < sized(200, 2); n++) {
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    const spki = publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
+    const { name, report } = nodeRecord(n, 64, spki)
+    const { token } = (await server.call('POST', `${namespace}/jointokens`, {})).body
+    const { body, status } = await server.call('POST', '/api/v1/agent/join', { token, name, publicKey: spki })
+    if (status !== 201) throw new Error(`a node may not join: ${JSON.stringify(body)}`)
+    const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64')
+    nodes.push({ name, uid: String(body.uid), privateKey: pkcs8, report: report as LightNode['report'] })
+  }
+  return nodes
+}
+
+/** The server's processor for a VM, from its request until it runs, with the agents elsewhere. */
+async function apart(folder: string): Promise<BenchRow> {
+  await using server = await startDev(folder, { args: ['--driver', 'simulated', '--nodes', 'amd64=0,arm64=1'] })
+  const nodes = await joinNodes(server)
+  await using agents = new Agents()
+  await agents.start(folder, Number(new URL(server.apiUrl).port), nodes)
+  await agents.connected(nodes.length)
+  const times: number[] = []
+  for (let round = 0; round < sized(4, 2); round++) {
+    let before = 0
+    for await (const phase of burst(server, round)) {
+      const { cpuSeconds } = await usageOf(server.pid)
+      if (phase === 'configs') before = cpuSeconds
+      if (phase === 'running') times.push((1_000 * (cpuSeconds - before)) / count)
+    }
+  }
+  return limited('Server CPU per VM deployed, agents in another process', 'ms', median(times.slice(1)), 0.5)
+}
+
+/** With the agents in the process of the server. */
+async function together(folder: string): Promise<BenchRow[]> {
+  const args = ['--driver', 'simulated', '--nodes', `amd64=${sized(200, 2)}`]
+  await using server = await startDev(folder, { args })
+  const rounds: Readonly<Record<Phase, number>>[] = []
+  for (let round = 0; round < sized(4, 2); round++) rounds.push(await rates(server, round))
+  // The first one warms up.
+  const figures = (of: Phase): number[] => rounds.slice(1).map((round) => round[of])
+  const reference = 'VM configurations created through the same server'
+  const row = (what: string, of: Phase): BenchRow =>
+    compared({ what, reference, unit: '/s', atLeast: 0.5 }, figures(of), figures('configs'))
+  return [
+    row(`\`POST\` of VMs while they are placed and started, ${clients} clients`, 'posts'),
+    row('2,000 VMs on 200 simulated nodes, first `POST` to all `Running`', 'running'),
+    row(`\`DELETE\` of VMs, ${clients} clients`, 'deletes'),
+  ]
+}
+
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await makeFolder()
   try {
-    const args = ['--driver', 'simulated', '--nodes', `amd64=${sized(200, 2)}`]
-    await using server = await startDev(folder, { args })
-    const rounds: Readonly<Record<Phase, number>>[] = []
-    for (let round = 0; round < sized(4, 2); round++) rounds.push(await rates(server, round))
-    // The first one warms up.
-    const figures = (of: Phase): number[] => rounds.slice(1).map((round) => round[of])
-    const reference = 'VM configurations created through the same server'
-    const row = (what: string, of: Phase): BenchRow =>
-      compared({ what, reference, unit: '/s', atLeast: 0.5 }, figures(of), figures('configs'))
-    return [
-      row(`\`POST\` of VMs while they are placed and started, ${clients} clients`, 'posts'),
-      row('2,000 VMs on 200 simulated nodes, first `POST` to all `Running`', 'running'),
-      row(`\`DELETE\` of VMs, ${clients} clients`, 'deletes'),
-    ]
+    return await work(folder)
   } finally {
     await fs.rm(folder, { recursive: true, force: true })
   }
 }
+
+export const bench = async (): Promise<BenchRow[]> => [...(await inFolder(together)), await inFolder(apart)]

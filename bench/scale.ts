@@ -65,7 +65,7 @@ async function seed(store: Store, count: number): Promise<LightNode[]> {
   return nodes
 }
 
-class Agents implements AsyncDisposable {
+export class Agents implements AsyncDisposable {
   readonly #children: ChildProcess[] = []
   readonly #said: Said[] = []
 
