@@ -43,6 +43,7 @@ describe('many requests on one pool', () => {
     await eventually(async () => assert.equal((await rig.call('GET', '/vms/a')).status, 'Running'))
     const vm = await rig.call('GET', '/vms/a')
     assert.deepEqual([vm.warm, vm.ssh], ['warm', ssh])
+    await eventually(async () => assert.equal((await rig.pool()).hits, 1))
     assert.deepEqual(await rig.folders(), [slotUid])
   })
 

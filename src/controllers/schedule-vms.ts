@@ -244,12 +244,16 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
 
   /** Of a leader that died after it had given a slot to a VM in the node's record. */
   async function finishClaims(): Promise<void> {
+    const warm = new WarmSlots(collections, rooms)
     for (const { value: node } of nodes.list())
       for (const [uid, { namespace, name, memoryMiB, from, claim }] of Object.entries(node.allocations)) {
         const vm = from !== undefined && claim ? vms.get(namespace, name) : undefined
-        if (from !== undefined && claim && vm?.value.uid === uid && !vm.value.place)
-          await bind(vm, node, { ...claim, memoryMiB }, { uid: from, pool: claim.pool })
+        if (from === undefined || !claim || vm?.value.uid !== uid || vm.value.place) continue
+        const slot = { uid: from, pool: claim.pool }
+        const bound = await bind(vm, node, { ...claim, memoryMiB }, slot)
+        if (bound?.value.place?.slot === from) warm.placed(bound.value, slot)
       }
+    await warm.count()
   }
 
   async function explain({ key, value }: Pending, refusal: Refusal): Promise<void> {
