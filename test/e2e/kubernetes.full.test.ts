@@ -1,0 +1,150 @@
+// kubectl against the program itself: a kubeconfig from the command line, then the commands that people type, on simulated
+// nodes. A watch is resumed after the server was killed.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+
+const manifest = (kind: string, name: string, spec: object, metadata: object = {}): string =>
+  JSON.stringify({ apiVersion: 'orka.macstadium.com/v1', kind, metadata: { name, ...metadata }, spec })
+
+let folder: string
+let server: DevServer
+let env: Record<string, string>
+
+interface Ran {
+  readonly code: number
+  readonly out: string
+}
+
+/** Both streams together: kubectl reports refusals on the second. */
+const kubectl = (line: string, input = ''): Promise<Ran> =>
+  new Promise((resolve) => {
+    const child = execFile(
+      'kubectl',
+      line.split(' '),
+      { env: { ...process.env, ...env }, timeout: 120_000 },
+      (error, out, err) => resolve({ code: error ? Number(error.code ?? 1) : 0, out: out + err }),
+    )
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(input)
+  })
+
+async function succeeds(line: string, form: RegExp, input = ''): Promise<string> {
+  const { code, out } = await kubectl(line, input)
+  assert.equal(code, 0, `kubectl ${line}: ${out}`)
+  assert.match(out, form)
+  return out
+}
+
+async function fails(line: string, form: RegExp, input = ''): Promise<void> {
+  const { code, out } = await kubectl(line, input)
+  assert.notEqual(code, 0, `kubectl ${line} succeeded`)
+  assert.match(out, form)
+}
+
+const startServer = (): Promise<DevServer> =>
+  startDev(path.join(folder, 'data'), {
+    listen: `127.0.0.1:${server ? new URL(server.apiUrl).port : 0}`,
+    args: ['--driver', 'simulated', ...(server ? ['--kubernetes-listen', place] : [])],
+  })
+let place = ''
+
+before(async () => {
+  folder = await makeFolder()
+  server = await startServer()
+  env = { KUBECONFIG: path.join(folder, 'kubeconfig'), SVC3_DATA: path.join(folder, 'data'), HOME: folder }
+  const { code, stderr } = await svc3(['user', 'kubeconfig', '--merge', '-n', 'orka-default'], { env })
+  assert.equal(code, 0, stderr)
+  const { apiEndpoint } = (await server.call('GET', '/api/v1/cluster-info')).body
+  place = new URL(String(apiEndpoint)).host
+})
+after(async () => {
+  await server[Symbol.asyncDispose]()
+  await fs.rm(folder, { recursive: true, force: true })
+})
+
+describe('kubectl', () => {
+  it('the kubeconfig holds no token, and discovery finds every kind', async () => {
+    const file = await fs.readFile(env.KUBECONFIG as string, 'utf8')
+    assert.ok(!file.includes(server.token))
+    const out = await succeeds('api-resources', /virtualmachineinstances +vm,vms/)
+    for (const kind of ['Image', 'OrkaNode', 'Namespace', 'Pod', 'ServiceAccount', 'RoleBinding'])
+      assert.match(out, new RegExp(`${kind}$`, 'm'))
+    await succeeds('version', /svc3/)
+    await succeeds('explain vm.spec.cpu', /Number of CPU cores/)
+    await succeeds('auth can-i create vms', /yes/)
+    await succeeds('auth whoami', /admin@localhost/)
+  })
+
+  it('a VM is applied, awaited, shown, labelled and deleted', async () => {
+    const vm = manifest('VirtualMachineInstance', 'demo', { image: 'tiny-arm64', cpu: 2 })
+    await succeeds('apply --dry-run=server -f -', /demo created \(server dry run\)/, vm)
+    await succeeds('apply -f -', /demo created/, vm)
+    await succeeds('wait --for=condition=Ready vm/demo --timeout=60s', /condition met/)
+    await succeeds('apply -f -', /demo unchanged/, vm)
+    await succeeds('get vms', /^NAME +IP +SSH +VNC +SCREENSHARE +STATUS\s+demo .*Running/)
+    await succeeds('get vms -A', /svc-default +demo/)
+    await succeeds('get vm demo -o jsonpath={.metadata.namespace}', /^orka-default$/)
+    await succeeds('label vm demo team=ios', /labeled/)
+    await succeeds('get vms -l team=ios -o name', /demo/)
+    await succeeds('describe vm demo', /DeployVm/)
+    await fails('patch vm demo --type=merge -p {"spec":{"cpu":4}}', /cannot be changed/)
+    await succeeds('delete vm demo', /deleted/)
+    await fails('get vm demo', /virtualmachineinstances.orka.macstadium.com "demo" not found/)
+  })
+
+  it('a VM configuration is created, compared, applied, patched, replaced and deleted', async () => {
+    const config = (cpu: number) => manifest('VirtualMachineConfig', 'ci', { image: 'tiny-arm64', cpu })
+    await succeeds('apply -f -', /ci created/, config(2))
+    const { code, out } = await kubectl('diff -f -', config(4))
+    assert.equal(code, 1)
+    assert.match(out, /^\+ {2}cpu: 4$/m)
+    await succeeds('apply -f -', /ci configured/, config(4))
+    await succeeds('apply --server-side --force-conflicts -f -', /serverside-applied/, config(6))
+    await succeeds('patch vmconfig ci --type=json -p [{"op":"replace","path":"/spec/cpu","value":8}]', /patched/)
+    const current = await succeeds('get vmconfig ci -o json', /"cpu": 8/)
+    await succeeds('replace -f -', /replaced/, current)
+    await fails(
+      'create -f -',
+      /unknown field "spec.cpus"/,
+      manifest('VirtualMachineConfig', 'x', { image: 'tiny-arm64', cpus: 2 }),
+    )
+    await fails('create -f -', /Image nope not found/, manifest('VirtualMachineConfig', 'x', { image: 'nope' }))
+    await succeeds('delete vmconfig ci', /deleted/)
+  })
+
+  it('nodes are cordoned, namespaces created and deleted, tokens of service accounts work', async () => {
+    await succeeds('cordon sim-arm64-1', /cordoned/)
+    await succeeds('get node sim-arm64-1', /SchedulingDisabled/)
+    await succeeds('uncordon sim-arm64-1', /uncordoned/)
+    await succeeds('create ns orka-ios', /created/)
+    await succeeds('get ns orka-ios', /orka-ios +Active/)
+    await succeeds('create sa bot', /created/)
+    const token = (await succeeds('create token bot', /^ey/)).trim()
+    await succeeds(`--token=${token} auth whoami`, /bot/)
+    await succeeds('delete ns orka-ios', /deleted/)
+    await succeeds('events', /CordonNode/)
+  })
+
+  it('a watch of kubectl sees what happens, and goes on at the server that is started again', async () => {
+    await succeeds('create -f -', /created/, manifest('VirtualMachineConfig', 'one', { image: 'tiny-arm64' }))
+    const configs = '/apis/orka.macstadium.com/v1/namespaces/orka-default/virtualmachineconfigs'
+    const list = JSON.parse(await succeeds(`get --raw ${configs}`, /VirtualMachineConfigList/)) as {
+      metadata: { resourceVersion: string }
+    }
+    const version = list.metadata.resourceVersion
+    await server.kill('SIGKILL')
+    server = await startServer()
+    await succeeds('create -f -', /created/, manifest('VirtualMachineConfig', 'two', { image: 'tiny-arm64' }))
+    const url = `${configs}?watch=true&resourceVersion=${version}&timeoutSeconds=1`
+    const events = (await succeeds(`get --raw ${url}`, /ADDED/)).trim().split('\n')
+    const seen = events.map((line) => JSON.parse(line) as { type: string; object: { metadata: { name: string } } })
+    assert.deepEqual(
+      seen.map(({ type, object }) => [type, object.metadata.name]),
+      [['ADDED', 'two']],
+    )
+  })
+})
