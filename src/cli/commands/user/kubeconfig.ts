@@ -1,5 +1,6 @@
 // svc3 user kubeconfig: what kubectl needs to talk to the Kubernetes API of the server. Tokens come from `svc3 user
 // get-token`, which renews them: the file holds none.
+import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { getClusterInfo } from '../../../api/service/service.ts'
@@ -47,10 +48,10 @@ export const command = defineCommand({
       return 0
     }
     const file = fileOf(host)
-    const known: unknown = parse((await readFileIfPresent(file)) ?? '')
-    if (known !== null && (typeof known !== 'object' || Array.isArray(known)))
-      throw new Failure(`${file} is not a kubeconfig`, 'Move it away, or set KUBECONFIG')
-    await writeFileAtomically(file, stringify(merged((known ?? {}) as Fields, made), { lineWidth: 0 }), { mode: 0o600 })
+    const known = fieldsIn(parse, (await readFileIfPresent(file)) ?? '')
+    if (!known) throw new Failure(`${file} is not a kubeconfig`, 'Move it away, or set KUBECONFIG')
+    await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    await writeFileAtomically(file, stringify(merged(known, made), { lineWidth: 0 }), { mode: 0o600 })
     host.stdout.write(`Context ${name} added to ${file}. Try: kubectl get vms\n`)
     return 0
   },
@@ -96,6 +97,16 @@ function execOf(host: Host, { context, source, apiUrl }: Connection): Fields {
 const fileOf = (host: Host): string => {
   const [first] = (host.env.KUBECONFIG ?? '').split(path.delimiter).filter((each) => each !== '')
   return path.resolve(host.workingDir, first ?? path.join(host.env.HOME || os.homedir(), '.kube', 'config'))
+}
+
+/** Undefined where the text is something else. */
+function fieldsIn(parse: (text: string) => unknown, text: string): Fields | undefined {
+  try {
+    const found = parse(text) ?? {}
+    return typeof found === 'object' && !Array.isArray(found) ? (found as Fields) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Entries of the same name are replaced, all others stay. */
