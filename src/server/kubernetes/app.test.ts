@@ -355,6 +355,8 @@ describe('reviews and bodies of the Kubernetes wire', () => {
     assert.equal((await post(vms, [])).status, 400)
     assert.equal((await post(vms, '{"metadata":{"__proto__":1}}')).status, 400)
     assert.equal((await kube.call('PUT', vms, { body: vm('x') })).status, 405)
+    for (const shared of ['/api/v1/namespaces', '/api/v1/nodes', `${inDefault}/images`])
+      assert.equal((await kube.call('DELETE', shared)).status, 405)
     assert.equal((await kube.call('GET', `${vms}/x/exec`)).status, 404)
     assert.equal((await kube.call('GET', `${inDefault}/remoteimages?watch=true`)).status, 405)
   })

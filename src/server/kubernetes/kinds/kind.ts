@@ -135,7 +135,9 @@ export const resourceName = ({ plural, group }: Pick<Kind, 'plural' | 'group'>):
 
 export const verbsOf = (kind: Kind): string[] => [
   ...(kind.create ? ['create'] : []),
-  ...(kind.remove ? ['delete', 'deletecollection'] : []),
+  ...(kind.remove ? ['delete'] : []),
+  // Of what the whole cluster shares, one request deletes one.
+  ...(kind.remove && kind.scope === 'namespace' ? ['deletecollection'] : []),
   'get',
   'list',
   ...(kind.update ? ['patch', 'update'] : []),
