@@ -32,6 +32,7 @@ import { parseImagesAddress } from '../src/rules/images-address.ts'
 import { decodeJoinString } from '../src/rules/join-string.ts'
 import { isNamespaceName, isNodeName, isServiceAccountName, isTag, isUserName, isVmName } from '../src/rules/names.ts'
 import { parseCron } from '../src/rules/pools/cron.ts'
+import { parseScheduleLine } from '../src/rules/pools/schedule-line.ts'
 import { parseReservedPorts } from '../src/rules/ports.ts'
 import { parseRegistryServer } from '../src/rules/registry-server.ts'
 import { parseRetryAfter } from '../src/rules/retry.ts'
@@ -202,6 +203,7 @@ const parsers: Readonly<Record<string, Row>> = {
   },
   parseDuration: { mostBytes: header, examples: ['1.5h', '8760h0m0s'], parse: parseDuration },
   parseCron: { mostBytes: header, examples: ['0 8 * * mon-fri', '*/5 1,2,3 1-9 jan-dec 1-5/2'], parse: parseCron },
+  parseScheduleLine: { mostBytes: header, examples: ['0 7 * * mon-fri Europe/Berlin=4'], parse: parseScheduleLine },
   parseTtl: { mostBytes: header, examples: ['2h'], parse: parseTtl },
   parseDiskSize: { mostBytes: header, examples: ['30G', '1.5 TiB'], parse: parseDiskSize },
   parseReservedPorts: {

@@ -2,7 +2,7 @@
 // said of one that should be read and cannot be.
 
 // Not by `import`, which the command line's bundle would pay for at every start.
-const { close, lstatSync, open, rename, write } = process.getBuiltinModule('node:fs')
+const { lstatSync } = process.getBuiltinModule('node:fs')
 const fs = process.getBuiltinModule('node:fs/promises')
 const path = process.getBuiltinModule('node:path')
 
@@ -32,29 +32,11 @@ export async function writeFileAtomically(
   await syncFolder(path.dirname(file))
 }
 
-/**
- * Whole or not there, but not fsynced: survives this process, not the host. By callbacks, which cost a third of what handles and
- * promises do.
- */
-export function writeFileWhole(file: string, data: string): Promise<void> {
+/** Whole or not there, but not fsynced: survives this process, not the host. */
+export async function writeFileWhole(file: string, data: string): Promise<void> {
   const temporary = `${file}.tmp`
-  return new Promise((resolve, reject) => {
-    const settle = (error: Error | null): void => (error ? reject(error) : resolve())
-    open(temporary, 'w', 0o600, (failure, fd) => {
-      if (failure) return reject(failure)
-      const bytes = Buffer.from(data)
-      const rest = (from: number): void =>
-        write(fd, bytes, from, bytes.length - from, null, (unwritten, count) => {
-          if (!unwritten && from + count < bytes.length) return rest(from + count)
-          close(fd, (error) => {
-            const problem = unwritten ?? error
-            if (problem) reject(problem)
-            else rename(temporary, file, settle)
-          })
-        })
-      rest(0)
-    })
-  })
+  await fs.writeFile(temporary, data, { mode: 0o600 })
+  await fs.rename(temporary, file)
 }
 
 export async function syncFolder(folder: string): Promise<void> {

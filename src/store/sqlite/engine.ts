@@ -103,7 +103,6 @@ interface Settled {
   readonly entry: Entry | undefined
 }
 
-const mostRecent = 4_096
 const writes: ReadonlySet<Request[0]> = new Set(['create', 'update', 'delete', 'compact'])
 
 class SqliteStore implements Store {
@@ -115,8 +114,6 @@ class SqliteStore implements Store {
   /** Sent and not yet answered: answers come in this order. */
   #sent: Waiting[][] = []
   #sentOffset = 0
-  /** What was written last, by key: mostly it is what the next change of it replaces, and need not be parsed again. */
-  readonly #recent = new Map<string, Entry>()
   #closing: Promise<void> | undefined
   #death: StoreError | undefined
   readonly #exited: Promise<void>
@@ -250,8 +247,7 @@ class SqliteStore implements Store {
       if (answer[0] === 'written') {
         rev = answer[1]
         if (kind === 'create' || kind === 'update') entry = toEntry([key, text, rev])
-        changes.push(committed(String(key), entry, answer, this.#recent.get(String(key))))
-        this.#remember(String(key), entry)
+        changes.push(committed(String(key), entry, answer))
       }
       settled.push({ waiting, answer, entry })
     }
@@ -260,14 +256,6 @@ class SqliteStore implements Store {
     for (const { waiting, answer, entry } of settled)
       if (answer[0] === 'failed') waiting.reject(new StoreError(answer[1], answer[2]))
       else waiting.resolve({ answer, entry })
-  }
-
-  #remember(key: string, entry: Entry | undefined): void {
-    // Those that were written last come last.
-    this.#recent.delete(key)
-    if (entry) this.#recent.set(key, entry)
-    const [oldest] = this.#recent.size > mostRecent ? this.#recent.keys() : []
-    if (oldest !== undefined) this.#recent.delete(oldest)
   }
 
   #nextSent(): Waiting {
@@ -306,16 +294,10 @@ const toPrevious = (key: string, text: string | null, rev: number | null): Entry
 const toChange = ([rev, key, text, previousText, previousRev]: LogRow): Change =>
   committed(key, text === null ? undefined : toEntry([key, text, rev]), ['written', rev, previousText, previousRev])
 
-/** `entry` is what was put; without it, the change is a deletion. `recent` may be what it replaces. */
-function committed(
-  key: string,
-  entry: Entry | undefined,
-  answer: Extract<Answer, { readonly 0: 'written' }>,
-  recent?: Entry,
-): Change {
+/** `entry` is what was put; without it, the change is a deletion. */
+function committed(key: string, entry: Entry | undefined, answer: Extract<Answer, { readonly 0: 'written' }>): Change {
   const [, rev, previousText, previousRev] = answer
-  const isRecent = recent !== undefined && recent.rev === String(previousRev)
-  const previous = isRecent ? recent : toPrevious(key, previousText, previousRev)
+  const previous = toPrevious(key, previousText, previousRev)
   if (entry) return { type: 'put', entry, ...(previous && { previous }) }
   if (!previous) throw new Error(`the log has a deletion of "${key}" that deleted nothing`)
   return { type: 'delete', key, rev: String(rev), previous }
