@@ -27,18 +27,14 @@ export function pinnedAnew(record: VmRecord, image: ImageRecord | undefined): Vm
 }
 
 /**
- * Once a new VM's record is written: the image is looked at again, where others share the store in the store itself. Whoever
- * commits into it locks it first and then looks for VMs, so one of the two always sees the other. Takes the VM back where it
- * may not be.
+ * Once a new VM's record is written: the image is looked at again, in the store itself. Whoever commits into it locks it
+ * first and then looks for VMs, so one of the two always sees the other. Takes the VM back where it may not be.
  */
 export async function assertStill(services: BaseImageServices, { key, value }: Entry<VmRecord>): Promise<void> {
   const { collections, content, store } = services
   const { shape, uid, imageContent, imageReference } = value
   if (imageReference !== undefined) return
-  const imageKey = collections.images.key('', shape.image)
-  const image = store.exchange
-    ? ((await store.get(imageKey))?.value as ImageRecord | undefined)
-    : collections.images.at(imageKey)?.value
+  const image = (await store.get(collections.images.key('', shape.image)))?.value as ImageRecord | undefined
   const isLocked = image?.capture !== undefined && shape.architecture === 'amd64'
   const isSame = image !== undefined && image.content === imageContent
   // Replaced meanwhile: the older content is as good, where all of it is there still.

@@ -28,11 +28,11 @@ export const command = defineCommand({
   },
   examples: [
     {
-      line: 'svc3 runner-pool create ios --url https://github.com/acme --config ios-build --app-id 123456 --installation-id 7654321 --private-key acme.pem --max 8',
+      line: 'svc3 runner-pool create ios --url https://github.com/acme --config ios --app-id 12 --installation-id 34 --private-key acme.pem',
       does: 'Take jobs of an organization with a GitHub App',
     },
     {
-      line: 'svc3 runner-pool create ios --url https://github.com/acme/app --config ios-build --token-stdin --min-idle 1 < token.txt',
+      line: 'svc3 runner-pool create ios --url https://github.com/acme/app --config ios --token-stdin --min-idle 1 < token.txt',
       does: 'Take jobs of a repository with a token, and keep one runner waiting',
     },
   ],
