@@ -41,9 +41,10 @@ export function runnerWorld(server: Server): RunnerServices {
 
     async deploy(pool, name, userdata) {
       const { namespace, owner, config } = pool
+      // A first-boot script needs a boot, also where the image carries memory.
       const request = {
         namespace,
-        body: { name, vmConfig: config, userdata, noWarm: true, labels: { [runnerLabel]: pool.name } },
+        body: { name, vmConfig: config, userdata, noWarm: true, cold: true, labels: { [runnerLabel]: pool.name } },
         owner,
         now: clock.now(),
         requestKey: undefined,
