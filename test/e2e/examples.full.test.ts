@@ -3,6 +3,7 @@
 // succeed. Commands that serve or change this machine (dev, server, agent) are parsed and not run; ssh is a stand-in.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import net from 'node:net'
@@ -23,6 +24,8 @@ interface How {
   /** Lines before it, which make what it needs. */
   readonly given?: readonly string[]
   readonly exit?: number
+  /** It is called again until it ends so. */
+  readonly isRepeated?: true
   /** Ctrl-C is pressed when this has been written, to either stream. */
   readonly until?: RegExp
   /** What it says on stderr. */
@@ -35,6 +38,8 @@ interface How {
 
 const idle = { as: { sonoma: 'tiny-arm64' } }
 const saved: How = { given: ['vm deploy apple -i sonoma-ci'], as: { demo: 'apple', 'demo-tools': 'apple-tools' } }
+/** At an address of this machine where nobody answers. */
+const runners: How = { as: { ios: 'ios-build' } }
 const login: How = { until: /Press Ctrl-C to cancel/, exit: 130 }
 
 const plan: Readonly<Record<string, How>> = {
@@ -52,9 +57,28 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 iso copy ventura.iso installer.iso -d Nightly': { given: ['iso delete installer.iso'] },
   'svc3 iso download ventura.iso': { as: { 'ventura.iso': 'installer.iso' } },
   'svc3 vm-config create ios-build -i sonoma -c 4 -m 8 --tag ios': {},
+  'svc3 vm-config update ios-build -i sequoia -c 6': { as: { sequoia: 'sonoma' } },
   'svc3 vm-config list -o wide': {},
   'svc3 pool create ios --config ios-build --min-idle 2 --max-idle 4': {},
+  'svc3 pool create ios --config ios-build --schedule "0 7 * * mon-fri Europe/Berlin=4" --schedule "0 19 * * * Europe/Berlin=0"':
+    { as: { ios: 'by-day' } },
   'svc3 pool describe ios': {},
+  'svc3 runner-pool create ios --url https://github.com/acme --config ios --app-id 12 --installation-id 34 --private-key acme.pem':
+    { as: { ...runners.as, 'https://github.com/acme': 'http://127.0.0.1:1/acme' } },
+  'svc3 runner-pool create ios --url https://github.com/acme/app --config ios --token-stdin --min-idle 1 < token.txt': {
+    given: ['vm-config create ios-tv -i sonoma'],
+    as: { ios: 'ios-tv', 'https://github.com/acme/app': 'http://127.0.0.1:1/acme/app' },
+  },
+  'svc3 runner-pool describe ios': runners,
+  'svc3 runner-pool jobs ios -o wide': runners,
+  // It finds that nobody answers, once the server has tried.
+  'svc3 runner-pool doctor ios': { ...runners, exit: 1, isRepeated: true },
+  'svc3 runner-pool update ios --max 12': runners,
+  'svc3 runner-pool update ios --token-stdin < token.txt': runners,
+  'svc3 runner-pool pause ios': runners,
+  'svc3 runner-pool update ios --resume': runners,
+  'svc3 runner-pool drain ios': runners,
+  'svc3 runner-pool delete ios': runners,
   'svc3 vm deploy demo -i tiny-amd64': { given: ['vm deploy mine -i tiny-amd64 --label team=ios'] },
   'svc3 vm deploy ci --generate-name --config ios-build --ttl 2h': {},
   'svc3 vm list --owner me --label team=ios --watch': { until: /mine/, exit: 130 },
@@ -218,6 +242,8 @@ before(async () => {
   await fs.writeFile(path.join(folder, 'token.txt'), token)
   await fs.writeFile(path.join(folder, 'password.txt'), 'secret\n')
   await fs.writeFile(path.join(folder, 'ca.pem'), (await makePair({ isAuthority: true })).cert)
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  await fs.writeFile(path.join(folder, 'acme.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
   await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20))
   await fs.writeFile(path.join(folder, 'ventura.iso'), randomDisc(2 ** 16))
   await fs.mkdir(path.join(folder, 'scripts'))
@@ -296,8 +322,12 @@ describe('every example of every help text', () => {
       }
       const { words, input } = await shellOf(line)
       const here = words.map((word) => how.as?.[word] ?? word.replace(/^\/tmp\//, `${folder}/`))
-      const { exitCode, stdout, stderr } = await svc3(here, { ...how, input })
-      assert.equal(exitCode, how.exit ?? 0, stderr)
+      const call = async () => {
+        const result = await svc3(here, { ...how, input })
+        assert.equal(result.exitCode, how.exit ?? 0, result.stderr)
+        return result
+      }
+      const { stdout, stderr } = await (how.isRepeated ? eventually(call, 60_000) : call())
       assert.match(stderr, how.said ?? /(?:)/)
       assert.ok(!/\n\s+at |undefined/.test(stderr + stdout), stderr + stdout)
       if (line === 'svc3 vm deploy demo -i tiny-amd64') await greetIn('demo')
