@@ -134,7 +134,9 @@ async function run(folder: string, names: readonly string[], storeAddress: strin
       outcomes[status] = (outcomes[status] ?? 0) + 1
       await sleep(100 + Math.random() * 400)
       // Also after a refusal: a request that a killed server cut off may have made it, and its repetition found the quota full.
-      await call('DELETE', `${vmsPath}/${name}`)
+      const remove = async (): Promise<boolean> => (await call('DELETE', `${vmsPath}/${name}`)).status !== 404
+      // One that was made may be news to the other server, which is behind while both are busy.
+      for (let tries = 1; !(await remove()) && status < 300 && tries < 10; tries++) await sleep(300)
     }
   }
   const work = Array.from({ length: writers }, (_, id) => writer(id))

@@ -167,7 +167,7 @@ describe('svc3 dev', () => {
     const { body } = await server.call('GET', '/api/v1/certificate')
     assert.equal(body.fingerprint, fingerprint)
     const { certData } = (await server.call('GET', '/api/v1/cluster-info')).body
-    assert.equal(new X509Certificate(certData).fingerprint256, fingerprint)
+    assert.equal(new X509Certificate(String(certData)).fingerprint256, fingerprint)
   })
 })
 

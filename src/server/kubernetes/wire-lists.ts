@@ -82,7 +82,7 @@ export function selectorTest(kind: Kind, query: Selectors, aliases: Aliases): Te
     tests.push(
       parsed(
         'fieldSelector',
-        result.ok ? result : { ...result, problem: `${result.problem.replace(/: use one of .*$/, '')}. Use ${fields}` },
+        result.ok ? result : { ...result, problem: `${result.problem.split(': use one of ', 1)[0]}. Use ${fields}` },
       ),
     )
   }
