@@ -23,8 +23,8 @@ interface SoakOptions {
   readonly say: (line: string) => void
 }
 
-/** Until what the agents' connections and the last VMs have begun is over. */
-const restMinutes = 0.5
+/** Until the last VMs are gone, and the server has closed connections that nobody uses, which it does after 75 s. */
+const restMinutes = 2
 
 export async function soak({ minutes, minuteMs = 60_000, nodes, restartMinutes, say }: SoakOptions): Promise<Soaked> {
   await using rig = await ServersRig.start()
