@@ -40,6 +40,7 @@ export async function soak({ minutes, minuteMs = 60_000, nodes, restartMinutes, 
   const startMs = performance.now()
   const samples: Sample[] = [before]
   let restarted = 0
+  let told = 0
   {
     await using _ = load
     await load.start()
@@ -48,6 +49,8 @@ export async function soak({ minutes, minuteMs = 60_000, nodes, restartMinutes, 
       const sample = await sampleOf(stays, minute)
       samples.push(sample)
       say(`minute ${minute}: ${JSON.stringify(sample)}, ${load.calls.length} calls, ${load.failures.length} failed`)
+      for (const failure of load.failures.slice(told)) say(failure)
+      told = load.failures.length
       if (minute % restartMinutes !== 0 || minute === minutes) continue
       await restarts.kill(restarted++ % 2 === 0 ? 'SIGTERM' : 'SIGKILL')
       restarts = await rig.server('restarts')
@@ -81,7 +84,6 @@ if (import.meta.main) {
   const soaked = await soak({ minutes: Number(values.minutes), nodes: 200, restartMinutes: 5, say: console.error })
   const lines = linesOf(soaked)
   console.log(tableOf(lines))
-  for (const failure of soaked.failures.slice(0, 20)) console.error(failure)
   await fs.writeFile(path.join(root, 'docs/images/soak.svg'), chartOf(soaked))
   process.exit(lines.some(isMissed) ? 1 : 0)
 }
