@@ -14,7 +14,8 @@ const plane = await startControlPlane({
   plainHttp,
   internalUrl,
 })
-const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true })
+// Some runs take longer than a token of a user lives.
+const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true }, 86_400)
 const { token: joinToken } = await plane.nodeKeys.issueJoinToken('svc-default', 3_600)
 process.stdout.write(`${JSON.stringify({ apiUrl: plane.localUrl, token, joinToken })}\n`)
 process.once('SIGTERM', () => void plane.stop().then(() => process.exit(0)))
