@@ -1,6 +1,6 @@
 // `npm run soak [-- --minutes N]`: an hour of a busy cluster. 200 simulated nodes on two servers and etcd; VMs come and go, pages
 // watch, jobs log in, images are uploaded, and one of the servers restarts every five minutes. What the other one holds must
-// not grow. Prints the table and draws the chart of docs/soak.md. Ends with 1 when a limit is missed.
+// not grow. Prints the table and draws the chart of docs/benchmarks.md. Ends with 1 when a limit is missed.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
