@@ -20,6 +20,9 @@ const took = async (work: () => Promise<unknown>): Promise<number> => {
   return performance.now() - beganMs
 }
 
+/** So late may a busy machine be; never early. */
+const busyMs = 2_000
+
 describe('patience with a registry', () => {
   it('patience with a registry ends after three minutes where nobody says otherwise', () => {
     assert.deepEqual([registryRetry.withinMs, registryRetry.attempts], [180_000, Infinity])
@@ -38,12 +41,13 @@ describe('patience with a registry', () => {
       down,
     )
     const lastMs = tries.at(-1) ?? 0
-    assert.ok(lastMs >= 295 && lastMs < 450, String(lastMs))
+    assert.ok(lastMs >= 295 && lastMs < 300 + busyMs, String(lastMs))
     assert.equal(told.length, tries.length - 1)
     for (const [index, waiting] of told.entries()) {
       assert.equal(waiting?.problem, down.problem)
       const planned = (tries[index] ?? 0) + (waiting?.nextTryMs ?? 0)
-      assert.ok(Math.abs((tries[index + 1] ?? 0) - planned) < 60, `try ${index + 1}: ${tries[index + 1]}, ${planned}`)
+      const lateMs = (tries[index + 1] ?? 0) - planned
+      assert.ok(lateMs > -5 && lateMs < busyMs, `try ${index + 1}: ${tries[index + 1]}, ${planned}`)
     }
   })
 
