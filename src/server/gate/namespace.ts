@@ -44,6 +44,30 @@ export async function createInside<T>(
   return keepInside(services, namespace, collection, await collection.create(namespace, name, record))
 }
 
+interface Requested {
+  readonly name: string
+  readonly requestKey?: string
+}
+
+/** As `createInside`, for a request that may be sent again: what it created before is its answer. */
+export async function createOnce<T extends Requested>(
+  services: Stored,
+  namespace: string,
+  collection: Collection<T>,
+  record: T,
+  taken: () => ApiError,
+): Promise<Entry<T>> {
+  const { name, requestKey } = record
+  try {
+    return await createInside(services, namespace, collection, name, record)
+  } catch (error) {
+    const found = collection.get(namespace, name)
+    if (!isFault(error, 'AlreadyExists') || !found) throw error
+    if (requestKey !== undefined && found.value.requestKey === requestKey) return found
+    throw taken()
+  }
+}
+
 /** As `createInside`, for a record that may be there already: see `Collection.change`. */
 export async function changeInside<T, N extends T | undefined>(
   services: Stored,

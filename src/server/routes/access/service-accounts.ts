@@ -8,8 +8,8 @@ import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isServiceAccountName } from '../../../rules/names.ts'
 import type { Collections, ServiceAccountRecord } from '../../../store/records/collections.ts'
-import { type Entry, isFault } from '../../../store/store.ts'
-import { createInside } from '../../gate/namespace.ts'
+import type { Entry } from '../../../store/store.ts'
+import { createOnce } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
@@ -46,14 +46,9 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
         createdAt: timestamp(now),
         ...(requestKey !== undefined && { requestKey }),
       }
-      try {
-        return shown(await createInside(services, namespace, accounts, name, record))
-      } catch (error) {
-        const found = accounts.get(namespace, name)
-        if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
-        throw exists(name, namespace)
-      }
+      const taken = () =>
+        alreadyExists(kind, name, { namespace, hint: 'Use it, or delete it first to revoke its tokens' })
+      return shown(await createOnce(services, namespace, accounts, record, taken))
     },
 
     async deleteServiceAccount({ params: { namespace, serviceaccount: name } }) {
@@ -97,6 +92,3 @@ const badName = (name: string): ApiError =>
     ],
     'Use lowercase letters, digits, dashes and periods, start and end with a letter or digit; at most 253 characters',
   )
-
-const exists = (name: string, namespace: string): ApiError =>
-  alreadyExists(kind, name, { namespace, hint: 'Use it, or delete it first to revoke its tokens' })

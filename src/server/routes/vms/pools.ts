@@ -13,8 +13,8 @@ import { scheduleProblems } from '../../../rules/pools/schedule.ts'
 import { neverWarm } from '../../../rules/pools/warm-match.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { PoolRecord } from '../../../store/records/fleet-records.ts'
-import { type Entry, isFault } from '../../../store/store.ts'
-import { createInside } from '../../gate/namespace.ts'
+import type { Entry } from '../../../store/store.ts'
+import { createOnce } from '../../gate/namespace.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -109,17 +109,9 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         misses: 0,
         status: { ready: 0, starting: 0 },
       }
-      try {
-        return shown(await createInside(services, namespace, collections.pools, name, record))
-      } catch (error) {
-        const found = collections.pools.get(namespace, name)
-        if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
-        throw alreadyExists(kind, name, {
-          namespace,
-          hint: 'Choose another name, or change the pool: svc3 pool update',
-        })
-      }
+      const taken = () =>
+        alreadyExists(kind, name, { namespace, hint: 'Choose another name, or change the pool: svc3 pool update' })
+      return shown(await createOnce(services, namespace, collections.pools, record, taken))
     },
 
     async updatePool({ params, body, principal }) {

@@ -19,8 +19,8 @@ import { parseRunnerScope } from '../../../rules/runners/scope.ts'
 import { isGuestUser, isRunnerFolder } from '../../../rules/runners/start-script.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { RunnerJobRecord, RunnerPoolRecord } from '../../../store/records/runner-records.ts'
-import { type Entry, isFault } from '../../../store/store.ts'
-import { createInside } from '../../gate/namespace.ts'
+import type { Entry } from '../../../store/store.ts'
+import { createOnce } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { configFor } from '../../vms/deployment.ts'
@@ -159,20 +159,19 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       const planned = changedPool(record, body)
       const tooMany = idleProblems(planned)
       if (tooMany.length > 0) throw invalid(kind, tooMany, hint)
-      try {
-        // The secret first: a pool that is there has what it needs.
-        await seal(planned, credential.secret, now)
-        return shown(await createInside(services, namespace, pools, name, planned))
-      } catch (error) {
-        const kept = runnerCredentials.get('', planned.uid)
-        const found = pools.get(namespace, name)
-        if (kept && found?.value.uid !== planned.uid) await runnerCredentials.change(kept.key, () => null)
-        if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
-        throw alreadyExists(kind, name, {
+      const taken = () =>
+        alreadyExists(kind, name, {
           namespace,
           hint: 'Choose another name, or change the runner pool: svc3 runner-pool update',
         })
+      try {
+        // The secret first: a pool that is there has what it needs.
+        await seal(planned, credential.secret, now)
+        return shown(await createOnce(services, namespace, pools, planned, taken))
+      } finally {
+        const kept = runnerCredentials.get('', planned.uid)
+        if (kept && pools.get(namespace, name)?.value.uid !== planned.uid)
+          await runnerCredentials.change(kept.key, () => null)
       }
     },
 

@@ -8,8 +8,8 @@ import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
-import { type Entry, ignoreLost, isFault } from '../../../store/store.ts'
-import { createInside } from '../../gate/namespace.ts'
+import { type Entry, ignoreLost } from '../../../store/store.ts'
+import { createOnce } from '../../gate/namespace.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -59,14 +59,9 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
         ...(requestKey !== undefined && { requestKey }),
         shape,
       }
-      try {
-        return shown(await createInside(services, namespace, collections.vmConfigs, name, record))
-      } catch (error) {
-        const found = collections.vmConfigs.get(namespace, name)
-        if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
-        throw alreadyExists(kind, name, { namespace, hint: 'Choose another name, or delete the configuration first' })
-      }
+      const taken = () =>
+        alreadyExists(kind, name, { namespace, hint: 'Choose another name, or delete the configuration first' })
+      return shown(await createOnce(services, namespace, collections.vmConfigs, record, taken))
     },
 
     async updateVmConfig({ params: { namespace, vmconfig: name }, body, principal }) {
