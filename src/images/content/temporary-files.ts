@@ -27,13 +27,16 @@ export async function removeUnfinished(folder: string): Promise<number> {
 }
 
 /** A file that comes into being by one rename, with all that `write` wrote, or not at all. */
-export async function writeWhole(target: string, write: (file: fs.FileHandle) => Promise<void>): Promise<void> {
+export async function writeWhole(
+  target: string,
+  write: (file: fs.FileHandle, name: string) => Promise<void>,
+): Promise<void> {
   const folder = path.dirname(target)
   const temporary = await temporaryName(folder)
   try {
     const file = await fs.open(temporary, 'wx', 0o600)
     try {
-      await write(file)
+      await write(file, temporary)
       await file.sync()
     } finally {
       await file.close()

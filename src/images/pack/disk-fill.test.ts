@@ -1,0 +1,138 @@
+// A disk that is read while it is filled: what is asked for comes first, and nothing is to be seen that is not there.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { NoContentError } from '../content/content.ts'
+import { openStore } from '../content/store.ts'
+import { blockBytes, chunkBytes, type Manifest } from '../format/format.ts'
+import { packDisk } from './chunks.ts'
+import type { DiskFill } from './disk-fill.ts'
+import { FetchOrder } from './fetch-order.ts'
+import { restoreDisk } from './restore.ts'
+
+const never = new AbortController().signal
+const chunkCount = 6
+
+interface Packed extends AsyncDisposable {
+  readonly manifest: Manifest
+  readonly disk: Buffer
+  readonly folder: string
+  readonly digests: readonly string[]
+  store(): ReturnType<typeof openStore>
+}
+
+/** Six chunks, of which each block says where it is. */
+async function packed(): Promise<Packed> {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-fill-'))
+  const disk = Buffer.alloc(chunkCount * chunkBytes)
+  for (let at = 0; at < disk.length; at += blockBytes) disk.writeUInt32BE(at / blockBytes + 1, at + 100)
+  await fs.writeFile(path.join(folder, 'disk.raw'), disk)
+  const store = await openStore(path.join(folder, 'content'))
+  const layer = await packDisk(path.join(folder, 'disk.raw'), store)
+  const boot = { kind: 'firmware' } as const
+  return {
+    manifest: { formatVersion: 1, architecture: 'amd64', virtualSizeBytes: disk.length, boot, layers: [layer] },
+    disk,
+    folder,
+    digests: layer.chunks.map(({ digest }) => digest),
+    store: () => openStore(path.join(folder, 'content')),
+    [Symbol.asyncDispose]: () => fs.rm(folder, { recursive: true, force: true }),
+  }
+}
+
+describe('a disk that is read while it is filled', () => {
+  it('fetches what a reader waits for before all others, and shows it whole', async () => {
+    await using image = await packed()
+    const store = await image.store()
+    const fetched: string[] = []
+    const opened = Promise.withResolvers<{ fill: DiskFill; file: string }>()
+    const restored = restoreDisk(
+      image.manifest,
+      {
+        async read(digest, ...rest) {
+          fetched.push(digest)
+          return store.read(digest, ...rest)
+        },
+      },
+      path.join(image.folder, 'restored.raw'),
+      {
+        parallel: 2,
+        async onFill(fill, file) {
+          fill.expectReaders()
+          opened.resolve({ fill, file })
+        },
+      },
+    )
+    const { fill, file } = await opened.promise
+    await using handle = await fs.open(file, 'r')
+    for (const index of [4, 2]) {
+      const offset = index * chunkBytes + 3 * blockBytes
+      assert.equal(await fill.ready(offset, blockBytes, never), false)
+      assert.equal(await fill.ready(offset, blockBytes, never), true)
+      const seen = Buffer.alloc(blockBytes)
+      await handle.read(seen, 0, blockBytes, offset)
+      assert.deepEqual(seen, image.disk.subarray(offset, offset + blockBytes))
+    }
+    assert.deepEqual(fetched, [image.digests[4], image.digests[2]])
+    await restored
+    assert.equal(fetched.length, chunkCount)
+    assert.ok((await fs.readFile(path.join(image.folder, 'restored.raw'))).equals(image.disk))
+  })
+
+  it('a reader hears when the fill has failed, also one that comes later, and one that is gone waits no more', async () => {
+    await using image = await packed()
+    const opened = Promise.withResolvers<DiskFill>()
+    const started = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    const restored = restoreDisk(
+      image.manifest,
+      {
+        async read(digest) {
+          started.resolve()
+          await release.promise
+          throw new NoContentError(digest)
+        },
+      },
+      path.join(image.folder, 'restored.raw'),
+      { parallel: 2, onFill: async (fill) => opened.resolve(fill) },
+    )
+    const fill = await opened.promise
+    const gone = new AbortController()
+    const left = fill.ready(0, 512, gone.signal)
+    const waiting = fill.ready(0, 512, never)
+    await started.promise
+    gone.abort()
+    await assert.rejects(left, { name: 'AbortError' })
+    release.resolve()
+    await assert.rejects(waiting, NoContentError)
+    await assert.rejects(restored, NoContentError)
+    await assert.rejects(fill.ready(0, 512, never), NoContentError)
+  })
+
+  it('takes each chunk once, what was wanted in the order of asking', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.constantFrom('want', 'expect', 'take'), fc.nat(9))), (acts) => {
+        const order = new FetchOrder(Array.from({ length: 10 }, (_, at) => at))
+        const taken: number[] = []
+        const wanted: number[] = []
+        for (const [act, item] of acts) {
+          if (act === 'want' && !taken.includes(item) && !wanted.includes(item)) wanted.push(item)
+          if (act !== 'take') order[act](item)
+          else {
+            const next = order.take({ soon: true, unasked: true })
+            if (wanted.length > 0) assert.equal(next, wanted.shift())
+            if (next !== undefined) taken.push(next)
+          }
+        }
+        while (order.size > 0) taken.push(order.take({ soon: true, unasked: true }) ?? -1)
+        assert.deepEqual(
+          taken.toSorted((a, b) => a - b),
+          Array.from({ length: 10 }, (_, at) => at),
+        )
+      }),
+    )
+  })
+})
