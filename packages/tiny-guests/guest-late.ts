@@ -41,7 +41,8 @@ done
  *
  * A deploy waits for that answer, and the code of a guest that has just gone on is all new to a processor that is emulated: so
  * there are few processes, none that the shell can do without, and what can wait comes after the answer. The last one gives
- * it: `date` sets the clock and then writes what it is told to, which is before the shell sees it end.
+ * it: `date` sets the clock and then writes what it is told to, which is before the shell sees it end. Who waited in a pool has
+ * its addresses and its clock already, and answers without a process.
  */
 export const agentScript = `#!/bin/sh
 umask 077
@@ -52,14 +53,25 @@ add() { parts="$parts\${parts:+, }\\"$1\\""; }
 identity() {
   read at rest < /proc/uptime
   parts=; own=
-  # Whoever knew the old address hears the new one.
-  echo 1 > /proc/sys/net/ipv4/conf/all/arp_notify
   field seed; echo "$value" > /dev/urandom
-  field mac0; ip link set eth0 address $value && field mac1 && ip link set eth1 address $value && add network
+  field mac0; card eth0 && field mac1 && card eth1 && add network
   field hostname; set_name "$value" && add name && own=$value
   field time; second=\${value%.*}; part=\${value#*.}
   answered="{\\"return\\": [$parts]}"; add clock
-  [ -n "$second" ] && passed && date -s @$((second + ms / 1000)) "+{\\"return\\": [$parts]}" || echo "$answered"
+  [ -n "$second" ] && passed && is_right && second= && answered="{\\"return\\": [$parts]}"
+  [ -n "$second" ] && date -s @$((second + ms / 1000)) "+{\\"return\\": [$parts]}" || echo "$answered"
+}
+# The card has the address already, or gets it, and whoever knew the old one hears the new one.
+card() {
+  read -r has < /sys/class/net/$1/address; [ "$has" = "$value" ] && return
+  echo 1 > /proc/sys/net/ipv4/conf/all/arp_notify
+  ip link set $1 address $value
+}
+# The clock is at most 0.1 s behind, and ahead by no more than the line may have taken to come here.
+is_right() {
+  now=$EPOCHREALTIME; [ -n "$now" ] || return 1
+  off=$((\${now%.*}\${now#*.} / 1000 - second * 1000 - ms))
+  [ $off -gt -100 ] && [ $off -lt 400 ]
 }
 # Milliseconds since the full second that the host told.
 passed() {
@@ -98,7 +110,7 @@ while :; do
     svc3-identity) identity ;;
     *) echo '{"error": {"class": "CommandNotFound", "desc": "this guest flushes its disks and takes an identity, no more"}}' ;;
   esac >&3
-  [ "$name" = svc3-identity ] && { echo "$at" > /run/identity; set_exactly & [ -n "$own" ] && keep_name "$own"; }
+  [ "$name" = svc3-identity ] && { echo "$at" > /run/identity; [ -n "$second" ] && { set_exactly & }; [ -n "$own" ] && keep_name "$own"; }
 done
 `
 

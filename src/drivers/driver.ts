@@ -156,6 +156,11 @@ export interface StopOptions {
 
 interface Warm {
   /**
+   * A VM that waits has come up: from now on it is ready to be claimed at once. Again: fine. False: its guest is not that
+   * far yet.
+   */
+  prepare(handle: Handle, vm: Pick<VmSpec, 'uid' | 'name'>, signal: AbortSignal): Promise<boolean>
+  /**
    * Makes a running VM that waited on another address this one: name, metadata, clock and random numbers first, then its
    * ports. Again: fine. Throws where it cannot; then the VM is to be destroyed.
    */

@@ -236,6 +236,7 @@ export class SimulatedDriver implements Driver {
   }
 
   readonly warm = {
+    prepare: async () => true,
     claim: ({ folder }: Handle, vm: VmSpec): Promise<Started> =>
       this.#alone(folder, async () => {
         const now = await this.#required(folder)

@@ -49,6 +49,7 @@ for (const architecture of testedArchitectures)
       handles.push(handle)
       await driver.start(handle, vm, signal())
       await eventually(async () => assert.ok(await sshGreets({ ip: waiting, port: ssh }, signal())), patienceMs)
+      await eventually(async () => assert.equal(await driver.warm?.prepare(handle, vm, signal()), true), patienceMs)
       return { handle, vm, ssh }
     }
 
@@ -60,6 +61,7 @@ for (const architecture of testedArchitectures)
         const name = `vm-${vm.uid}`
         const claimed = { ...vm, name, ip, metadata: { greeting: `of ${name}` } }
         assert.ok(driver.warm)
+        assert.equal(await driver.warm.prepare(handle, vm, signal()), true, 'again, as after a kill of the agent')
         assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
         assert.equal(await isOpen(waiting, ssh), false, 'it is still reached where it waited')
         // Again, as after a kill of the agent.

@@ -3,7 +3,7 @@
 import net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
-interface SshPlace {
+export interface SshPlace {
   readonly ip: string
   readonly port: number
 }

@@ -8,7 +8,7 @@ import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
 import { deletionOf, type Found, isDeployed, type StoredDesired } from '../state/handles.ts'
-import { BootWatch } from './boot-watch.ts'
+import { BootWatch, type SshPlace } from './boot-watch.ts'
 import { interrupted, lostProblem, manualGrowth, notRunningProblem, problemOf, restartedWarning } from './messages.ts'
 import { planFor, type Rest, type Work } from './plan.ts'
 import { RecordKeeper, type Texts } from './record-keeper.ts'
@@ -56,7 +56,7 @@ export class VmWorker {
   #failures = 0
   #active: Promise<void> | undefined
   #unfollow: (() => void) | undefined
-  readonly #boot: BootWatch | undefined
+  #boot: BootWatch | undefined
 
   /** `found`: what the folder held when the agent started; `new` where there was none. */
   constructor(context: VmContext, uid: string, found: Found['record'] | 'new') {
@@ -65,8 +65,12 @@ export class VmWorker {
     this.#isHalfMade = found === undefined
     this.handle = context.tools.handles.handleFor(uid)
     this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
-    const { greets } = context.tools
-    this.#boot = greets && new BootWatch(greets, () => this.#sendReport())
+    const { greets, driver } = context.tools
+    if (greets || driver.warm)
+      this.#boot = new BootWatch(
+        (place, signal) => this.#isUp(place, signal),
+        () => this.#sendReport(),
+      )
   }
 
   get desired(): StoredDesired | undefined {
@@ -186,8 +190,18 @@ export class VmWorker {
   #followBoot(): void {
     const desired = this.#desired
     const isUp = this.#observed.state === 'running' && !this.#isEnded && desired !== undefined
+    const isAsked = this.#context.tools.greets !== undefined || desired?.isSlot === true
     const mostMs = desired?.isSlot ? slotAskedMs : undefined
-    this.#boot?.follow(isUp ? { ip: desired.ip, port: desired.ssh } : undefined, mostMs)
+    this.#boot?.follow(isUp && isAsked ? { ip: desired.ip, port: desired.ssh } : undefined, mostMs)
+  }
+
+  /** Its guest has come up; of a slot, it can be claimed. */
+  async #isUp(place: SshPlace, signal: AbortSignal): Promise<boolean> {
+    const { greets, driver } = this.#context.tools
+    if (greets && !(await greets(place, signal))) return false
+    const desired = this.#desired
+    if (!desired?.isSlot || !driver.warm) return true
+    return driver.warm.prepare(this.handle, desired, signal).catch(() => false)
   }
 
   /** Not a step of some work, but the look at it or the record of it failed. */
@@ -377,7 +391,7 @@ export class VmWorker {
       record,
       observed: this.#observed,
       portsTaken: this.#held?.ports,
-      booted: this.#boot ? this.#boot.booted : desired.isSlot && this.#observed.state === 'running' ? true : undefined,
+      booted: this.#boot?.booted,
     }
     return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
   }

@@ -85,7 +85,10 @@ export class QemuDriver implements Driver {
   /** Ports of a sealed VM can be moved to another address while it runs; without a namespace they are QEMU's own. */
   get warm(): Driver['warm'] {
     if (this.#network !== 'sealed') return undefined
-    return { claim: ({ folder }, vm, signal) => this.#vm(folder).claim(vm, this.#vmOptions(), signal) }
+    return {
+      prepare: ({ folder }, vm, signal) => this.#vm(folder).prepare(vm, signal),
+      claim: ({ folder }, vm, signal) => this.#vm(folder).claim(vm, this.#vmOptions(), signal),
+    }
   }
 
   stop({ folder }: Handle, options: StopOptions): Promise<void> {

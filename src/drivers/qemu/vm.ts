@@ -8,7 +8,7 @@ import { exclusively } from '../exclusive.ts'
 import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { untilLoaded } from './captures/memory.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
-import { GuestAgent } from './control/guest-agent.ts'
+import { GuestAgent, isListening } from './control/guest-agent.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './control/run.ts'
 import { tellGuest } from './control/tell-guest.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
@@ -30,6 +30,8 @@ const adoptMs = 5_000
 const mendMs = 10_000
 /** Without QEMU's announcements of network cards, which are of the saved VM. */
 const resuming = ['-incoming', 'fd:3', '-global', 'migration.announce-rounds=0']
+/** A guest that greets by SSH and has no agent by then has none. */
+const agentMs = 10_000
 /** How long a process that no longer answers may take to be gone. */
 const endingMs = 300
 
@@ -45,6 +47,9 @@ export class QemuVm {
 
   readonly #merge: RunningMerge
   #isPolling = false
+  /** To the guest of one that waits: it hears at once, and need not look whether somebody is there. */
+  #line: GuestAgent | undefined
+  #preparedMs: number | undefined
 
   constructor(folder: string) {
     this.#folder = folder
@@ -69,6 +74,12 @@ export class QemuVm {
     this.#listeners.clear()
     void this.#merge.end()
     this.#control.close()
+    this.#hangUp()
+  }
+
+  #hangUp(): void {
+    this.#line?.[Symbol.dispose]()
+    this.#line = undefined
   }
 
   async inspect(): Promise<Observed> {
@@ -131,6 +142,7 @@ export class QemuVm {
   }
 
   async destroy(): Promise<void> {
+    this.#hangUp()
     await this.#merge.end()
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
@@ -178,6 +190,22 @@ export class QemuVm {
     return capture
   }
 
+  /**
+   * Rehearses what a claim does: code that a guest runs for the first time is slow where its processor is emulated. The line
+   * stays open. Without an agent in the guest there is nothing to rehearse.
+   */
+  async prepare(vm: Pick<VmSpec, 'uid' | 'name'>, signal: AbortSignal): Promise<boolean> {
+    const found = await this.#found()
+    if (!found || found.run.isEnding || found.run.untold) return false
+    const { qmp } = await this.#living(found.run)
+    this.#preparedMs ??= performance.now()
+    if (!(await isListening(qmp))) return performance.now() - this.#preparedMs > agentMs
+    if (!this.#line || this.#line.isOver) this.#line = new GuestAgent(found.run.runtime)
+    // What it did not confirm in time may be said later, as the answer to something else.
+    if ((await tellGuest(qmp, this.#line, identityOf(vm))) !== undefined) this.#hangUp()
+    return !signal.aborted
+  }
+
   /** What waited for a VM becomes one: its guest hears who it is, and only then its ports are opened. */
   async claim(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
     const started = await exclusively(this.#folder, async () => {
@@ -187,7 +215,8 @@ export class QemuVm {
       const doors = doorsOf(options.network, vm)
       await writeMetadata(this.#folder, vm)
       const { qmp } = await this.#living(run)
-      using agent = new GuestAgent(run.runtime, signal)
+      using agent = this.#line?.isOver === false ? this.#line : new GuestAgent(run.runtime, signal)
+      this.#line = undefined
       const note = await tellGuest(qmp, agent, identityOf(vm))
       signal.throwIfAborted()
       await moveDoors(run.runtime, run.doors, doors)

@@ -35,6 +35,11 @@ export class GuestAgent implements Disposable {
     })
   }
 
+  /** Nothing more comes. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
   send(...commands: readonly string[]): void {
     this.#socket.write(commands.map((execute) => `${JSON.stringify({ execute })}\n`).join(''))
   }
