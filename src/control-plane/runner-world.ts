@@ -2,6 +2,7 @@
 import os from 'node:os'
 import type { RunnerServices } from '../controllers/runners/drive-runners.ts'
 import { runnerLabel } from '../controllers/runners/pool-driver.ts'
+import type { RetryPolicy } from '../rules/retry.ts'
 import { parseRunnerScope } from '../rules/runners/scope.ts'
 import type { GitHubCredential } from '../runners/github/connection.ts'
 import { githubSource } from '../runners/github/scale-set.ts'
@@ -10,7 +11,8 @@ import { createVm } from '../server/vms/deployment.ts'
 import type { RunnerPoolRecord } from '../store/records/runner-records.ts'
 import type { Server } from './assemble.ts'
 
-export function runnerWorld(server: Server): RunnerServices {
+/** `retry`: tests shorten it. */
+export function runnerWorld(server: Server, retry?: RetryPolicy): RunnerServices {
   const { collections, secrets, clock } = server
   const sealedOf = ({ uid }: RunnerPoolRecord) => collections.runnerCredentials.get('', uid)
 
@@ -36,6 +38,7 @@ export function runnerWorld(server: Server): RunnerServices {
         labels,
         group,
         ownerName,
+        retry,
       })
     },
 
@@ -53,6 +56,8 @@ export function runnerWorld(server: Server): RunnerServices {
       const entry = await createVm(server, request, async () => undefined)
       return entry.value.uid
     },
+
+    ...(retry && { retry }),
 
     credentialRev: (pool) => sealedOf(pool)?.rev ?? '',
   }

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -11,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { makeFolder } from '../support/processes/dev-server.ts'
 import { startEtcd } from '../support/processes/etcd.ts'
 import { type ServerProcess, startServerProcess } from '../support/processes/servers.ts'
+import { Undying } from '../support/processes/undying.ts'
 import { startTcpProxy, type TcpProxy } from '../support/stand-ins/tcp-proxy.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
@@ -30,40 +30,6 @@ const faults = [
   'kill -9 of a server',
 ] as const
 type Fault = (typeof faults)[number]
-
-/** A process that comes again whenever it dies. */
-class Undying implements AsyncDisposable {
-  deaths = 0
-  child: ChildProcess | undefined
-  readonly #start: () => Promise<ChildProcess>
-  readonly #died: () => void
-  #isOver = false
-
-  constructor(start: () => Promise<ChildProcess>, died: () => void) {
-    this.#start = start
-    this.#died = died
-  }
-
-  async start(): Promise<this> {
-    this.child = await this.#start()
-    void once(this.child, 'exit').then(async () => {
-      this.child = undefined
-      this.deaths += 1
-      this.#died()
-      while (!this.#isOver && !(await this.start().catch(() => undefined))) await sleep(100)
-    })
-    return this
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#isOver = true
-    const { child } = this
-    if (!child || child.exitCode !== null || child.signalCode !== null) return
-    const ended = once(child, 'exit')
-    child.kill('SIGKILL')
-    await ended
-  }
-}
 
 class Rig implements AsyncDisposable {
   readonly folder: string

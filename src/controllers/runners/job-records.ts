@@ -41,7 +41,7 @@ export async function storeNews(
   }
 }
 
-/** GitHub has no job that waits: those that wait here were taken back without a word. */
+/** GitHub has no job that waits: those that wait here were taken back without a word, or its news is still to come. */
 export async function forgetWaiting(
   { runnerJobs }: Pick<Records, 'runnerJobs'>,
   { namespace, uid }: RunnerPoolRecord,
@@ -52,7 +52,7 @@ export async function forgetWaiting(
   for (const { key, value } of runnerJobs.list(namespace))
     if (value.poolUid === uid && value.state === 'Waiting')
       await runnerJobs.change(key, (job) =>
-        job?.state === 'Waiting' ? { ...job, ...afterRunnerEnd(job, now), isReported: true } : undefined,
+        job?.state === 'Waiting' ? { ...job, ...afterRunnerEnd(job, now) } : undefined,
       )
 }
 

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { timestamp } from '../../platform/clock.ts'
+import { failpoint } from '../../platform/failpoint.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { nameSuffix } from '../../rules/names.ts'
 import { boundedDelay, isTransient, type RetryPolicy } from '../../rules/retry.ts'
@@ -32,6 +33,8 @@ export interface RunnerWorld {
   capacityOf(pool: RunnerPoolRecord): number
   /** Changes when the pool has other credentials. */
   credentialRev(pool: RunnerPoolRecord): string
+  /** Between tries to hear of jobs; tests shorten it. */
+  readonly retry?: RetryPolicy
 }
 
 /** VMs of runners have it, with the name of the pool. */
@@ -46,9 +49,12 @@ const activeTooLongMs = 5 * 60_000
 const strayMs = 30_000
 const atOnce = 8
 const closeMs = 5_000
-const sourceRetry: RetryPolicy = { attempts: 0, firstDelayMs: 2_000, maxDelayMs: 60_000, maxRetryAfterMs: 120_000 }
+const defaultRetry: RetryPolicy = { attempts: 0, firstDelayMs: 2_000, maxDelayMs: 60_000, maxRetryAfterMs: 120_000 }
 
 type Condition = Omit<RunnerPoolStatus['condition'], 'since'>
+const ready: Condition = { reason: 'Ready', message: 'Waiting for jobs' }
+/** Until it is tried again whether GitHub still refuses. */
+const refusedMs = 5_000
 
 export class PoolDriver {
   readonly #controller: Controller
@@ -62,7 +68,10 @@ export class PoolDriver {
   #session = new AbortController()
   #fingerprint = ''
   #source: { readonly of: string; readonly source: RunnerSource } | undefined
-  #condition: Condition = { reason: 'Connecting', message: 'Connecting to GitHub' }
+  /** Whether it hears of jobs. */
+  #heard: Condition = { reason: 'Connecting', message: 'Connecting to GitHub' }
+  /** What was last refused besides, until GitHub answers again. */
+  #refused: Condition | undefined
   /** What GitHub listed last, and when. */
   #looked: { readonly atMs: number; readonly runners: ReadonlyMap<string, KnownRunner> } | undefined
   #isLookDue = true
@@ -116,6 +125,10 @@ export class PoolDriver {
     return timestamp(this.#controller.clock.now())
   }
 
+  #nowMs(): number {
+    return this.#controller.clock.now().getTime()
+  }
+
   #pool(): RunnerPoolRecord | undefined {
     const record = this.#controller.collections.runnerPools.at(this.#key)?.value
     return record?.uid === this.#uid ? record : undefined
@@ -143,7 +156,7 @@ export class PoolDriver {
   #failed(error: unknown): void {
     const { name, namespace } = this.#pool() ?? {}
     if (error instanceof SourceError) {
-      if (error.problem !== 'SessionActive') this.#condition = { reason: error.problem, message: error.message }
+      this.#refused = { reason: error.problem, message: error.message }
       this.#controller.log.warn('a runner pool has a problem', { name, namespace, problem: error.message })
     } else this.#controller.log.error('driving a runner pool failed and will be retried', { name, namespace }, error)
   }
@@ -171,17 +184,23 @@ export class PoolDriver {
         attempt += 1
         const problem = error instanceof SourceError ? error.problem : undefined
         if (problem === 'SessionLost') continue
-        const nowMs = performance.now()
+        const nowMs = this.#nowMs()
         if (problem === 'SessionActive') {
           activeSinceMs ??= nowMs
           const isLong = nowMs - activeSinceMs > activeTooLongMs
-          this.#condition = isLong
+          this.#heard = isLong
             ? { reason: 'SessionActive', message: 'Another session of the scale set has been active for over 5 min' }
             : { reason: 'Connecting', message: 'Waiting for the previous session to end' }
-        } else this.#failed(error)
+        } else {
+          this.#failed(error)
+          if (error instanceof SourceError) this.#heard = { reason: error.problem, message: error.message }
+        }
         this.nudge()
+        const { retry = defaultRetry } = this.#world
         const isSoon = problem === 'SessionActive'
-        const delayMs = isSoon ? activeMs : boundedDelay(error, isTransient(error) ? attempt : 5, sourceRetry)
+        const delayMs = isSoon
+          ? Math.min(activeMs, retry.maxDelayMs)
+          : boundedDelay(error, isTransient(error) ? attempt : 5, retry)
         await sleep(delayMs, undefined, { signal }).catch(() => undefined)
       }
     }
@@ -198,7 +217,8 @@ export class PoolDriver {
     const queue = await source.open(id, signal)
     try {
       opened()
-      this.#condition = { reason: 'Ready', message: 'Waiting for jobs' }
+      this.#heard = ready
+      this.#refused = undefined
       await this.#change((record) => ({
         ...record,
         demand: { ...queue.demand, at: this.#now(), serial: record.demand.serial + 1 },
@@ -207,7 +227,6 @@ export class PoolDriver {
       for (let now = this.#pool(); now && !this.#isOver(now); now = this.#pool()) {
         const batch = await queue.next(now.cursor, this.#world.capacityOf(now), signal)
         if (batch) await this.#take(now, queue, batch, signal)
-        this.#condition = { reason: 'Ready', message: 'Waiting for jobs' }
         this.nudge()
       }
     } finally {
@@ -234,9 +253,11 @@ export class PoolDriver {
       cursor: batch.id,
       ...(batch.demand && { demand: { ...batch.demand, at: now, serial: record.demand.serial + 1 } }),
     }))
+    failpoint('runners.stored')
     const offers = batch.jobs.filter(({ type }) => type === 'available')
     if (offers.length > 0) await queue.acquire(offers, signal)
     await queue.acknowledge(batch, signal)
+    failpoint('runners.acknowledged')
     if (batch.jobs.some(({ type }) => type === 'completed')) this.#isLookDue = true
   }
 
@@ -266,12 +287,12 @@ export class PoolDriver {
     }
     const plan = this.#plan(pool)
     await this.#note(pool, plan)
-    for (const { name, end } of plan.ends) await this.#markEnd(pool, name, end)
+    await inTurns(plan.ends, ({ name, end }) => this.#markEnd(pool, name, end))
     await inTurns(
       this.#records(pool).filter(({ value }) => value.end),
       ({ value }) => this.#end(pool, value, signal),
     )
-    if (plan.create > 0 && this.#condition.reason !== 'Unreachable' && pool.scaleSetId !== undefined) {
+    if (plan.create > 0 && !this.#refused && pool.scaleSetId !== undefined) {
       const names = Array.from({ length: plan.create }, () => `${pool.name}-${nameSuffix(randomBytes(5))}`)
       // The next plan counts them before their records are there.
       for (const name of names) this.#inHand.add(name)
@@ -283,12 +304,12 @@ export class PoolDriver {
     }
     await this.#tell(plan)
     if (pool.deleting) await this.#retire(pool, signal)
-    this.#wakeAt(plan.againMs)
+    this.#wakeAt(this.#refused ? Math.min(plan.againMs, this.#nowMs() + refusedMs) : plan.againMs)
   }
 
   #wakeAt(atMs: number): void {
     clearTimeout(this.#timer)
-    const delayMs = atMs - this.#controller.clock.now().getTime() + 10
+    const delayMs = atMs - this.#nowMs() + 10
     if (delayMs < tendMs && !this.#stop.signal.aborted)
       this.#timer = setTimeout(
         () => {
@@ -301,9 +322,9 @@ export class PoolDriver {
 
   /** Who GitHub knows; only where there is somebody to know. */
   async #look(pool: RunnerPoolRecord, signal: AbortSignal): Promise<void> {
-    const nowMs = this.#controller.clock.now().getTime()
+    const nowMs = this.#nowMs()
     const ageMs = nowMs - (this.#looked?.atMs ?? Number.NEGATIVE_INFINITY)
-    const isAnybody = this.#records(pool).length > 0 || pool.demand.registered > 0
+    const isAnybody = this.#records(pool).length > 0 || pool.demand.registered > 0 || this.#refused !== undefined
     const isDue = ageMs >= lookMs || this.#isLookDue || this.#records(pool).some(({ value }) => this.#isDoubtful(value))
     if (pool.scaleSetId === undefined || !isAnybody || !isDue) return
     this.#isLookDue = false
@@ -311,7 +332,7 @@ export class PoolDriver {
     const source = this.#sourceFor(pool)
     const listed = await source.list(pool.scaleSetId, signal)
     this.#looked = { atMs: nowMs, runners: new Map(listed.map((runner) => [runner.name, runner])) }
-    if (this.#condition.reason === 'Unreachable') this.#condition = { reason: 'Ready', message: 'Waiting for jobs' }
+    this.#refused = undefined
     await this.#removeStrays(pool, source, listed, signal)
   }
 
@@ -329,8 +350,8 @@ export class PoolDriver {
     listed: readonly KnownRunner[],
     signal: AbortSignal,
   ): Promise<void> {
-    const { collections, clock } = this.#controller
-    const nowMs = clock.now().getTime()
+    const { collections } = this.#controller
+    const nowMs = this.#nowMs()
     const strays = listed.filter(({ name }) => !collections.runners.get(pool.namespace, name))
     for (const name of this.#strays.keys()) if (!strays.some((each) => each.name === name)) this.#strays.delete(name)
     for (const { id, name } of strays) {
@@ -362,7 +383,8 @@ export class PoolDriver {
   }
 
   #plan(pool: RunnerPoolRecord): RunnerPlan {
-    const { clock, collections } = this.#controller
+    const { collections } = this.#controller
+    const nowMs = this.#nowMs()
     const ms = (text: string | undefined): number | undefined => (text === undefined ? undefined : Date.parse(text))
     const known = this.#records(pool)
     const begun = [...this.#inHand].filter((name) => !known.some(({ value }) => value.name === name))
@@ -385,7 +407,7 @@ export class PoolDriver {
       }
     })
     return planRunners({
-      nowMs: clock.now().getTime(),
+      nowMs,
       minIdle: pool.minIdle,
       max: pool.max,
       connectMs: pool.connectSeconds * 1_000,
@@ -397,7 +419,7 @@ export class PoolDriver {
       demand: pool.demand,
       endedSince: endedSince(collections, pool),
       failing: { count: pool.failing.count, lastMs: Date.parse(pool.failing.at) },
-      runners: [...runners, ...begun.map((name) => unborn(name, clock.now().getTime()))],
+      runners: [...runners, ...begun.map((name) => unborn(name, nowMs))],
     })
   }
 
@@ -411,7 +433,7 @@ export class PoolDriver {
   async #note(pool: RunnerPoolRecord, { notes }: RunnerPlan): Promise<void> {
     const { runners } = this.#controller.collections
     const at = this.#now()
-    for (const { name, note } of notes)
+    await inTurns(notes, async ({ name, note }) => {
       await runners.change(runners.key(pool.namespace, name), (record) => {
         if (record?.poolUid !== this.#uid) return undefined
         if (note === 'running') return { ...record, runningAt: at }
@@ -419,6 +441,7 @@ export class PoolDriver {
         const { missedAt: _, ...found } = record
         return note === 'missed' ? { ...record, missedAt: at } : found
       })
+    })
     if (pool.failing.count > 0 && notes.some(({ note }) => note === 'connected'))
       await this.#change((record) => ({ ...record, failing: { count: 0, at, message: '' } }))
   }
@@ -454,18 +477,22 @@ export class PoolDriver {
         poolUid: this.#uid,
         createdAt: this.#now(),
       })
+      failpoint('runners.recorded')
       const { runnerId, secret } = await this.#sourceFor(pool).register(pool.scaleSetId, name, signal)
+      failpoint('runners.registered')
       isRegistered = true
       const kept = await runners.change(key, (record) => (record && !record.end ? { ...record, runnerId } : undefined))
       // Another leader has given it up meanwhile.
       if (!kept || kept.value.end || signal.aborted) return
+      failpoint('runners.noted')
       const script = startScript({ folder: pool.runnerFolder, user: pool.user, secret })
       const vmUid = await this.#world.deploy(pool, name, Buffer.from(script).toString('base64'))
+      failpoint('runners.deployed')
       await runners.change(key, (record) => record && { ...record, vmUid })
     } catch (error) {
       if (signal.aborted) return
       const message = error instanceof Error ? error.message : 'unknown'
-      if (error instanceof SourceError) this.#failed(error)
+      if (error instanceof SourceError && error.problem !== 'NameTaken') this.#failed(error)
       else this.#controller.log.warn('a VM of a runner pool was not created', { name, namespace, problem: message })
       await this.#markEnd(pool, name, { reason: isRegistered ? 'DeployFailed' : 'RegistrationFailed', message })
     } finally {
@@ -486,6 +513,7 @@ export class PoolDriver {
         const source = this.#sourceFor(pool)
         const id = runner.runnerId ?? (await source.find(runner.name, signal))?.id
         isRemoved = id === undefined || (await source.remove(id, signal)) === 'removed'
+        failpoint('runners.removed')
         if (isRemoved) await runners.change(key, (record) => record && { ...record, isRemoved: true })
         else if (!isDown) {
           // It took a job in this very moment.
@@ -504,6 +532,7 @@ export class PoolDriver {
       if (!isDown) return
     }
     if (vm) await removeVm(collections, vm)
+    failpoint('runners.cleared')
     if (collections.vms.get(runner.namespace, runner.name)?.value.uid === vm?.value.uid && vm) return
     const mayForget = isRemoved || pool.deleting?.isForced === true
     if (mayForget) await this.#forget(pool, runner)
@@ -513,8 +542,10 @@ export class PoolDriver {
     const { collections } = this.#controller
     const entry = collections.runners.get(namespace, name)
     if (!entry || entry.value.poolUid !== this.#uid) return
+    failpoint('runners.ending')
     if (jobId !== undefined) await endJob(collections, this.#pool() ?? pool, jobId, this.#now())
     await collections.runners.delete(entry).catch(ignoreLost)
+    failpoint('runners.forgotten')
     const reason = end?.reason ?? 'Finished'
     await this.#change((record) => ({
       ...record,
@@ -548,13 +579,14 @@ export class PoolDriver {
     if (pool.deleting) return { reason: 'Deleting', message: 'Waiting for its jobs to end' }
     if (pool.isDrained) return { reason: 'Drained', message: 'The runner pool is drained; jobs wait at GitHub' }
     if (pool.isPaused) return { reason: 'Paused', message: 'The runner pool is paused; jobs wait at GitHub' }
-    if (this.#condition.reason !== 'Ready') return this.#condition
+    if (this.#heard !== ready) return this.#heard
+    if (this.#refused) return this.#refused
     if (restUntilMs !== undefined)
       return {
         reason: 'RunnersFail',
         message: `${pool.failing.count} runners failed in a row, next try at ${timestamp(new Date(restUntilMs))}. ${pool.failing.message}`,
       }
-    return this.#condition
+    return ready
   }
 
   /** The end of a pool: nothing of it is left here, then not at GitHub, then its record goes. */
@@ -594,10 +626,11 @@ function powerOf(
   vm: VmRecord | undefined,
 ): { readonly vm: Runner['vm']; readonly problem?: string | undefined } {
   if (!vm || isDeleted(vm)) return { vm: vmUid === undefined ? 'none' : 'gone' }
-  const { power, hasRun, problem } = vm.observed
+  const { power, hasRun, problem, generation } = vm.observed
   if (isFailedDeployment(vm)) return { vm: 'failed', problem }
   if (power === 'failed') return { vm: 'failed', problem }
-  if (power === 'stopped' && hasRun) return { vm: 'down' }
+  // It may have come and gone while no server heard of it.
+  if (power === 'stopped' && (hasRun || generation >= vm.desired.generation)) return { vm: 'down' }
   // One whose node is away may still run its job.
   return { vm: hasRun ? 'running' : 'pending' }
 }

@@ -55,7 +55,12 @@ export function afterNews(job: Job | undefined, news: JobNews, now: string): Job
   const runner = news.runnerName || known.runner
   const named = { ...known, ...(runner !== undefined && { runner }) }
   if (news.type === 'started') {
-    if (known.state !== 'Waiting') return known.runner === runner ? known : named
+    // Told after its end: it has begun all the same.
+    const startedAt = known.startedAt ?? known.finishedAt
+    if (known.state !== 'Waiting')
+      return known.runner === runner && known.startedAt === startedAt
+        ? known
+        : { ...named, ...(startedAt && { startedAt }) }
     return { ...named, state: 'Running', startedAt: now }
   }
   if (known.isReported) return known

@@ -166,7 +166,8 @@ function endOf(runner: Runner, state: RunnerPoolState): Ending | undefined {
       ? { reason: 'Finished', message: 'Its runner has left' }
       : { reason: 'RunnerGone', message: 'The runner is no longer registered' }
   // Without a word on who is online, a runner that waits looks like one that never came.
-  if (runningMs !== undefined && !wasUsed && seen !== 'unknown' && nowMs - runningMs >= connectMs)
+  const isKnownAway = seen === 'offline' || seen === 'absent'
+  if (runningMs !== undefined && !wasUsed && isKnownAway && nowMs - runningMs >= connectMs)
     return {
       reason: 'NotConnected',
       message: `The runner did not connect within ${Math.round(connectMs / 1_000)} s after its VM started`,

@@ -40,7 +40,7 @@ describe('a scale set of GitHub', () => {
   })
   after(() => github?.[Symbol.asyncDispose]())
   beforeEach(() => {
-    github.session = undefined
+    github.endSessions()
     source = sourceWith()
   })
   const problemOf = async (work: Promise<unknown>): Promise<string> => {
@@ -135,7 +135,7 @@ describe('a scale set of GitHub', () => {
   it('a session that has ended is told apart, and a redirect is not followed', async () => {
     const id = await source.prepare(undefined, signal)
     const queue = await source.open(id, signal)
-    github.session = undefined
+    github.endSessions()
     assert.equal(await problemOf(queue.next(0, 1, signal)), 'SessionLost')
     github.faults.push({ match: /GET .*agents/, as: 302, times: 1 })
     assert.equal(await problemOf(source.list(id, signal)), 'Refused')

@@ -17,6 +17,7 @@ import { eventually } from '../tools/eventually.ts'
 import { startService, type TestService } from './service.ts'
 
 const base = '/api/v1/namespaces/svc-default'
+const retry = { attempts: 4, firstDelayMs: 20, maxDelayMs: 200, maxRetryAfterMs: 1_000 }
 
 export class RunnerRig implements AsyncDisposable {
   readonly service: TestService
@@ -61,7 +62,7 @@ export class RunnerRig implements AsyncDisposable {
   /** A leader begins. */
   drive(): void {
     const { services } = this.service
-    this.#driving = driveRunners(services, services.presence, runnerWorld(services))
+    this.#driving = driveRunners(services, services.presence, runnerWorld(services, retry))
   }
 
   /** A leader goes, in good order. */

@@ -58,10 +58,16 @@ interface Fault {
 interface StandInJob {
   id: string
   readonly name: string
+  /** The name of the scale set that it is for; undefined: whichever comes. */
+  readonly set: string | undefined
   state: 'queued' | 'offered' | 'assigned' | 'running' | 'completed'
   readonly requestId: number
   readonly queuedAt: string
+  readonly queuedMs: number
   assignedMs: number
+  startedMs: number
+  /** Of the scale set that has it. */
+  held?: number
   runner?: string
   result?: string
   /** Every runner that ever ran it: one, or something is wrong. */
@@ -84,6 +90,16 @@ interface ScaleSet {
   runnerGroupId: number
   labels: unknown
   RunnerSetting: unknown
+}
+
+/** What one scale set is told, and by whom it is heard. */
+interface Queue {
+  session: Session | undefined
+  news: object[]
+  message: Message | undefined
+  messages: number
+  capacity: number
+  readonly waiting: Set<() => void>
 }
 
 interface Session {
@@ -112,25 +128,28 @@ export class GitHubStandIn implements AsyncDisposable {
   /** What a client must never do. */
   readonly violations: string[] = []
   readonly requests: string[] = []
-  readonly capacities: number[] = []
+  /** As announced, by the name of the scale set. */
+  readonly capacities: { readonly set: string; readonly capacity: number }[] = []
   /** News that is not told (a type, and how often). */
   readonly untold: { type: string; times: number }[] = []
+  /** News that is told later than it happens. */
+  readonly late: { type: string; times: number; ms: number }[] = []
+  /** Runner groups besides the default one. */
+  readonly groups: Map<string, number>
   readonly names = new Set<string>()
-  session: Session | undefined
   badCredentials = false
+  /** It answers nobody. */
+  isAway = false
   mostOnline = 0
   url = ''
   readonly #options: Options
   readonly #server: http.Server
-  #news: object[] = []
-  #message: Message | undefined
+  readonly #queues = new Map<number, Queue>()
   #lastId = 0
-  #messages = 0
-  #capacity = 0
-  readonly #waiting = new Set<() => void>()
 
   private constructor(options: Options) {
     this.#options = options
+    this.groups = new Map(Object.entries(options.groups ?? {}))
     this.#server = http.createServer((request, response) => void this.#handle(request, response))
   }
 
@@ -142,14 +161,56 @@ export class GitHubStandIn implements AsyncDisposable {
     return standIn
   }
 
-  queueJob(name = `job-${this.jobs.length + 1}`): StandInJob {
+  /** Sessions end without a word, as after a restart of GitHub's. */
+  endSessions(): void {
+    for (const queue of this.#queues.values()) queue.session = undefined
+  }
+
+  /** Another program opens a session, and keeps it until the function that it returns is called. */
+  occupy(): () => void {
+    const timer = setInterval(() => {
+      for (const queue of this.#queues.values()) if (queue.session === foreign) foreign.polledMs = Date.now()
+    }, 50)
+    const foreign: Session = {
+      id: randomUUID(),
+      scaleSet: 0,
+      ownerName: 'other',
+      token: randomUUID(),
+      polledMs: Date.now(),
+    }
+    for (const queue of this.#queues.values()) queue.session = foreign
+    return () => {
+      clearInterval(timer)
+      for (const queue of this.#queues.values()) if (queue.session === foreign) queue.session = undefined
+    }
+  }
+
+  /** Somebody else makes a scale set. */
+  addSet(name: string, labels: readonly string[]): number {
+    const set = { name, runnerGroupId: 1, labels: labels.map((label) => ({ type: 'System', name: label })) }
+    return (this.#createSet({ ...set, RunnerSetting: {} }) as ScaleSet).id
+  }
+
+  /** Whether somebody hears of jobs right now. */
+  get isHeard(): boolean {
+    return [...this.#queues.values()].some(({ session }) => session && !this.#isLapsed(session))
+  }
+
+  #isLapsed({ polledMs }: Session): boolean {
+    return Date.now() - polledMs > (this.#options.lapseMs ?? 1_500)
+  }
+
+  queueJob(name = `job-${this.jobs.length + 1}`, set?: string): StandInJob {
     const job: StandInJob = {
       id: randomUUID(),
       name,
+      set,
       state: 'queued',
       requestId: this.#options.isOffering ? this.jobs.length + 1 : 0,
       queuedAt: new Date().toISOString(),
+      queuedMs: Date.now(),
       assignedMs: 0,
+      startedMs: 0,
       ranOn: [],
     }
     this.jobs.push(job)
@@ -194,21 +255,27 @@ export class GitHubStandIn implements AsyncDisposable {
     runner.wake?.()
   }
 
-  /** Jobs to the set, as far as capacity was announced; then to runners that are online. */
+  /** Jobs to the sets that are heard, as far as capacity was announced; then to runners that are online. */
   #assign(): void {
-    if (!this.session) return
-    const taken = (): number => this.jobs.filter(({ state }) => state === 'assigned' || state === 'running').length
-    for (const job of this.jobs) {
-      if (job.state !== 'queued' || taken() >= this.#capacity) continue
-      if (this.#options.isOffering) {
-        job.state = 'offered'
-        this.#tell('JobAvailable', job, { acquireJobUrl: '' })
-      } else this.#assigned(job)
+    for (const [id, { session, capacity }] of this.#queues) {
+      const set = this.sets.get(id)
+      const taken = (): number =>
+        this.jobs.filter(({ held, state }) => held === id && (state === 'assigned' || state === 'running')).length
+      for (const job of session && set ? this.jobs : []) {
+        if (job.state !== 'queued' || (job.set ?? set?.name) !== set?.name || taken() >= capacity) continue
+        job.held = id
+        if (this.#options.isOffering) {
+          job.state = 'offered'
+          this.#tell('JobAvailable', job, { acquireJobUrl: '' })
+        } else this.#assigned(job)
+      }
     }
     for (const runner of this.runners.values()) {
-      const job = runner.status === 'online' ? this.jobs.find(({ state }) => state === 'assigned') : undefined
+      const isFor = ({ state, held }: StandInJob): boolean => state === 'assigned' && held === runner.scaleSet
+      const job = runner.status === 'online' ? this.jobs.find(isFor) : undefined
       if (!job) continue
       job.state = 'running'
+      job.startedMs = Date.now()
       job.runner = runner.name
       job.ranOn.push(runner.name)
       if (job.ranOn.length > 1) this.violations.push(`job ${job.name} ran on ${job.ranOn.join(' and ')}`)
@@ -240,8 +307,17 @@ export class GitHubStandIn implements AsyncDisposable {
       untold.times -= 1
       return
     }
+    const late = this.late.find(({ type, times }) => type === messageType && times > 0)
+    if (late) {
+      late.times -= 1
+      const told = { ...job }
+      setTimeout(() => this.#tell(messageType, told, more), late.ms).unref()
+      return
+    }
+    const queue = this.#queues.get(job.held ?? 0)
+    if (!queue) return
     const now = new Date().toISOString()
-    this.#news.push({
+    queue.news.push({
       messageType,
       runnerRequestId: job.requestId,
       jobId: this.#options.isOffering ? '' : job.id,
@@ -258,12 +334,13 @@ export class GitHubStandIn implements AsyncDisposable {
       finishTime: now,
       ...more,
     })
-    for (const wake of this.#waiting) wake()
+    for (const wake of queue.waiting) wake()
   }
 
-  get statistics() {
-    const count = (...states: StandInJob['state'][]): number => this.jobs.filter((j) => states.includes(j.state)).length
-    const runners = [...this.runners.values()]
+  #statistics(set: number) {
+    const count = (...states: StandInJob['state'][]): number =>
+      this.jobs.filter(({ held, state }) => held === set && states.includes(state)).length
+    const runners = [...this.runners.values()].filter(({ scaleSet }) => scaleSet === set)
     return {
       totalAvailableJobs: count('offered'),
       totalAcquiredJobs: count('assigned'),
@@ -278,6 +355,7 @@ export class GitHubStandIn implements AsyncDisposable {
   async #handle(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', this.url)
     const line = `${request.method} ${url.pathname}`
+    if (this.isAway) return void response.destroy()
     this.requests.push(line)
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
@@ -328,10 +406,9 @@ export class GitHubStandIn implements AsyncDisposable {
   }
 
   #service(method: string, path: string, url: URL, body: unknown): [number, unknown?] {
-    const { groups = {} } = this.#options
     if (path === 'runtime/runnergroups/') {
       const name = url.searchParams.get('groupName') ?? ''
-      const id = groups[name]
+      const id = this.groups.get(name)
       return [200, listed(id === undefined ? [] : [{ id, name, isDefaultGroup: false }])]
     }
     if (path.startsWith('distributedtask/pools/0/agents')) return this.#agents(method, path, url)
@@ -357,20 +434,29 @@ export class GitHubStandIn implements AsyncDisposable {
     if (noun === 'generatejitconfig') return this.#register(set, (body as { name: string }).name)
     if (method === 'PATCH') Object.assign(set, body)
     if (method !== 'DELETE') return [200, this.#shownSet(set)]
-    if ([...this.runners.values()].some(({ status }) => status === 'busy'))
+    if ([...this.runners.values()].some(({ status, scaleSet }) => status === 'busy' && scaleSet === set.id))
       return [400, { typeName: 'RunnerScaleSetBusyException', message: 'A runner of the scale set has a job' }]
     this.sets.delete(set.id)
+    this.#queues.delete(set.id)
     return [204]
   }
 
   #createSet(body: Omit<ScaleSet, 'id'>): object {
     const set = { ...body, id: this.#newId() }
     this.sets.set(set.id, set)
+    this.#queues.set(set.id, {
+      session: undefined,
+      news: [],
+      message: undefined,
+      messages: 0,
+      capacity: 0,
+      waiting: new Set(),
+    })
     return this.#shownSet(set)
   }
 
   #shownSet(set: ScaleSet): object {
-    return { ...set, statistics: this.statistics }
+    return { ...set, statistics: this.#statistics(set.id) }
   }
 
   #register(set: ScaleSet, name: string): [number, unknown] {
@@ -405,22 +491,23 @@ export class GitHubStandIn implements AsyncDisposable {
   }
 
   #sessions(method: string, set: ScaleSet, id: string | undefined, body: unknown): [number, unknown?] {
-    const { lapseMs = 1_500 } = this.#options
-    if (this.session && Date.now() - this.session.polledMs > lapseMs) this.session = undefined
+    const queue = this.#queues.get(set.id)
+    if (!queue) return [404, { typeName: 'RunnerScaleSetNotFoundException', message: 'No such scale set' }]
+    if (queue.session && this.#isLapsed(queue.session)) queue.session = undefined
     if (id === undefined) {
-      if (this.session)
+      if (queue.session)
         return [409, { typeName: 'RunnerScaleSetSessionConflictException', message: 'A session is active' }]
       const { ownerName } = body as { ownerName: string }
-      this.session = { id: randomUUID(), scaleSet: set.id, ownerName, token: randomUUID(), polledMs: Date.now() }
-      return [200, this.#shownSession(this.session, set)]
+      queue.session = { id: randomUUID(), scaleSet: set.id, ownerName, token: randomUUID(), polledMs: Date.now() }
+      return [200, this.#shownSession(queue.session, set)]
     }
-    if (this.session?.id !== id) return [404, { typeName: 'SessionNotFoundException', message: 'No such session' }]
+    if (queue.session?.id !== id) return [404, { typeName: 'SessionNotFoundException', message: 'No such session' }]
     if (method === 'DELETE') {
-      this.session = undefined
+      queue.session = undefined
       return [204]
     }
-    this.session.token = randomUUID()
-    return [200, this.#shownSession(this.session, set)]
+    queue.session.token = randomUUID()
+    return [200, this.#shownSession(queue.session, set)]
   }
 
   #shownSession({ id, ownerName, token }: Session, set: ScaleSet): object {
@@ -430,7 +517,7 @@ export class GitHubStandIn implements AsyncDisposable {
       runnerScaleSet: this.#shownSet(set),
       messageQueueUrl: `${new URL(this.url).origin}/_queue/messages?set=${set.id}`,
       messageQueueAccessToken: token,
-      statistics: this.statistics,
+      statistics: this.#statistics(set.id),
     }
   }
 
@@ -440,43 +527,45 @@ export class GitHubStandIn implements AsyncDisposable {
     url: URL,
     authorization: string,
   ): Promise<[number, unknown?]> {
-    const { session } = this
-    if (!session || authorization !== `Bearer ${session.token}`)
+    const set = Number(url.searchParams.get('set'))
+    const queue = this.#queues.get(set)
+    const { session } = queue ?? {}
+    if (!queue || !session || authorization !== `Bearer ${session.token}`)
       return [401, { typeName: 'Unauthorized', message: 'The token of the queue has ended' }]
     session.polledMs = Date.now()
     const [, , , acknowledged] = url.pathname.split('/')
     if (method === 'DELETE') {
-      if (this.#message?.id === Number(acknowledged)) this.#message = undefined
+      if (queue.message?.id === Number(acknowledged)) queue.message = undefined
       return [204]
     }
-    this.#capacity = Number(request.headers['x-scalesetmaxcapacity'] ?? 0)
-    this.capacities.push(this.#capacity)
+    queue.capacity = Number(request.headers['x-scalesetmaxcapacity'] ?? 0)
+    this.capacities.push({ set: this.sets.get(set)?.name ?? '', capacity: queue.capacity })
     this.#assign()
     const hold = setInterval(() => {
       session.polledMs = Date.now()
     }, 100)
     const gone = new Promise<void>((resolve) => response.once('close', resolve))
-    if (!this.#message && this.#news.length === 0) await Promise.race([this.#moment(), gone])
+    if (!queue.message && queue.news.length === 0) await Promise.race([this.#moment(queue), gone])
     clearInterval(hold)
-    if (request.socket.destroyed || this.session !== session) return [202]
-    if (!this.#message && this.#news.length > 0)
-      this.#message = { id: ++this.#messages, body: JSON.stringify(this.#news.splice(0, 50)) }
-    if (!this.#message) return [202]
-    const { id, body } = this.#message
-    return [200, { messageId: id, messageType: 'RunnerScaleSetJobMessages', body, statistics: this.statistics }]
+    if (request.socket.destroyed || queue.session !== session) return [202]
+    if (!queue.message && queue.news.length > 0)
+      queue.message = { id: ++queue.messages, body: JSON.stringify(queue.news.splice(0, 50)) }
+    if (!queue.message) return [202]
+    const { id, body } = queue.message
+    return [200, { messageId: id, messageType: 'RunnerScaleSetJobMessages', body, statistics: this.#statistics(set) }]
   }
 
   /** Until there is news, or the poll is over. */
-  async #moment(): Promise<void> {
+  async #moment({ waiting }: Queue): Promise<void> {
     let wake = (): void => undefined
     const woken = new Promise<void>((resolve) => {
       wake = resolve
     })
-    this.#waiting.add(wake)
+    waiting.add(wake)
     const timer = setTimeout(wake, this.#options.pollMs ?? 1_000)
     await woken
     clearTimeout(timer)
-    this.#waiting.delete(wake)
+    waiting.delete(wake)
   }
 
   #newId(): number {
