@@ -16,6 +16,7 @@ import { imageTexts } from './images/texts.ts'
 import { capacityOf, joinLine } from './nodes/model.ts'
 import { imagePath, vmPath } from './paths.ts'
 import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
+import { capacityByArchitecture, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
 import { replacementFor } from './service/legacy-advice.ts'
 import { formatFor, latestOf, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
@@ -39,6 +40,94 @@ import {
 const vm: Vm = { ...(operations.getVm.example.response as unknown as Vm), architecture: 'amd64' }
 const image = operations.getImage.example.response as unknown as Image
 const node = operations.listNodes.example.response.items[0] as unknown as Node
+
+describe('the overview of a fleet', () => {
+  const nowMs = Date.parse('2026-11-17T12:00:00Z')
+  const calm = { vms: [], nodes: [], pools: [] }
+  const { node: _, ...unplaced } = vm
+  const waits = (name: string, deployDate: string, message: string): Vm => ({
+    ...unplaced,
+    name,
+    deployDate,
+    powerState: 'pending',
+    conditions: [{ type: 'Scheduled', status: 'False', reason: 'NoNode', message, at: deployDate }],
+  })
+
+  it('the overview of a fleet names what failed, and counts what failed often', () => {
+    assert.deepEqual(concernsOf({ ...calm, vms: [vm], nodes: [node] }, nowMs), [])
+    const lost = { ...node, name: 'mac-7', phase: 'NOT READY', lastSeenAt: '2026-11-17T11:00:00Z' } as const
+    const failed = Array.from({ length: 4 }, (_, index) => ({ ...vm, name: `vm-${index}`, powerState: 'failed' }) as Vm)
+    const concerns = concernsOf({ ...calm, vms: failed, nodes: [node, lost] }, nowMs)
+    assert.deepEqual(
+      concerns.map(({ text, path, tone }) => [text, path, tone]),
+      [
+        ['Node mac-7 is not connected', `/nodes/${node.namespace}/mac-7`, 'bad'],
+        ['4 VMs failed', '/vms?state=failed', 'bad'],
+      ],
+    )
+    assert.equal(concerns[0]?.since, '2026-11-17T11:00:00Z')
+  })
+
+  it('the overview of a fleet says by reason which VMs have waited for a minute, and which pools lack VMs', () => {
+    const pool = operations.getPool.example.response as unknown as Pool
+    const vms = [
+      waits('a', '2026-11-17T11:50:00Z', 'No node has 12 cores'),
+      waits('b', '2026-11-17T11:40:00Z', 'No node has 12 cores'),
+      waits('c', '2026-11-17T11:55:00Z', 'Over quota'),
+      waits('d', '2026-11-17T11:59:30Z', 'Over quota'),
+    ]
+    const short = { ...pool, name: 'ci', ready: 1, minIdleNow: 4, reason: 'No node is free' }
+    const pools = [short, { ...short, name: 'nightly', paused: true }]
+    assert.deepEqual(
+      concernsOf({ ...calm, vms, pools }, nowMs).map(({ text, cause, since }) => [text, cause, since]),
+      [
+        ['2 VMs pending', 'No node has 12 cores', '2026-11-17T11:40:00Z'],
+        ['1 VM pending', 'Over quota', '2026-11-17T11:55:00Z'],
+        ['Pool ci has 1 of 4 warm VMs', 'No node is free', undefined],
+      ],
+    )
+  })
+
+  it('the overview of a fleet adds up what is free where VMs can go, and names the largest that fits', () => {
+    const mac = (part: Partial<Node>): Node => ({
+      ...node,
+      vms: [],
+      allocatableCpu: 8,
+      availableCpu: 8,
+      allocatableMemory: '16.00G',
+      availableMemory: '16.00G',
+      ...part,
+    })
+    const nodes = [
+      mac({ availableCpu: 5, availableMemory: '11.20G' }),
+      mac({ availableCpu: 5, availableMemory: '12.00G' }),
+      mac({ cordoned: true }),
+      mac({ phase: 'NOT READY' }),
+      mac({ vms: ['x/a', 'x/b'], maxVms: 2 }),
+      mac({ architecture: 'amd64', availableCpu: 0 }),
+    ]
+    assert.deepEqual(
+      capacityByArchitecture(nodes).map(({ architecture, ready, nodes: all, freeCores, cores, largest }) => [
+        architecture,
+        ready,
+        all,
+        freeCores,
+        cores,
+        largest,
+      ]),
+      [
+        ['amd64', 1, 1, 0, 8, undefined],
+        ['arm64', 4, 5, 10, 40, { cores: 5, gib: 12 }],
+      ],
+    )
+    assert.equal(loadOf(mac({ availableCpu: 6, availableMemory: '4.00G' })), 75)
+    const named = ['mac-10', 'mac-9', 'mac-2'].map((name) => mac({ name }))
+    assert.deepEqual(
+      inNaturalOrder(named).map(({ name }) => name),
+      ['mac-2', 'mac-9', 'mac-10'],
+    )
+  })
+})
 
 describe('pools', () => {
   const pool = operations.getPool.example.response as unknown as Pool

@@ -24,8 +24,11 @@ function subscribe(listener: () => void): () => void {
 /** Made once: a table has many times. */
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
+/** The time of the page's clock, which goes on every few seconds. */
+export const useNow = (): number => useSyncExternalStore(subscribe, () => nowMs)
+
 export function Time({ at }: { readonly at: string }) {
-  const now = useSyncExternalStore(subscribe, () => nowMs)
+  const now = useNow()
   return (
     <time dateTime={at} title={exact.format(new Date(at))} className="nowrap">
       {ago(at, Math.max(now, Date.now()))}

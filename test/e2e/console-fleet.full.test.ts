@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core'
 import type { DesiredVm, VmReport } from '../../src/api/nodes/agent.ts'
 import { timestamp } from '../../src/platform/clock.ts'
 import { root } from '../support/processes/dev-server.ts'
-import { go, type Opened, openConsole } from '../support/rigs/console.ts'
+import { assertAccessible, go, type Opened, openConsole } from '../support/rigs/console.ts'
 import { launchBrowser, screenshot } from '../support/rigs/login.ts'
 import { startService, type TestService } from '../support/rigs/service.ts'
 import { type NodeStandIn, startNode, startScheduler } from '../support/stand-ins/node.ts'
@@ -178,6 +178,44 @@ describe('the console of a fleet', () => {
       .getByText('Cordoned')
       .waitFor()
     await screenshot(page, 'console-nodes-dark')
+    await page.emulateMedia({ colorScheme: 'light' })
+    assert.deepEqual(opened.complaints, [])
+  })
+
+  it('the console of a fleet shows many nodes as a map, and first what needs attention', {
+    timeout: 300_000,
+  }, async () => {
+    for (let index = 1; index <= 60; index++)
+      nodes.push(await startNode(service, { name: `rack-${index}`, react, report: { ...mini, driver: 'apple' } }))
+    for (let index = 1; index <= 40; index++)
+      await call('POST', `${ns}/vms?wait=false`, {
+        name: `batch-${index}`,
+        image: 'sequoia-base',
+        node: `rack-${index}`,
+        cpu: 1 + (index % 10),
+        memory: 4,
+      })
+    await call('POST', `${ns}/nodes/rack-7/cordon`)
+    service.clock.nowMs = Date.now() - 5 * 60_000
+    await call('POST', `${ns}/vms?wait=false`, { name: 'waits', image: 'sequoia-base', node: 'rack-8', cpu: 10 })
+    service.clock.nowMs = Date.now()
+    await go(page, service, '/')
+    const cells = page.locator('.cells a')
+    await page.getByText('Needs attention').waitFor()
+    assert.equal(await cells.count(), hosts.length + 60)
+    const names = await cells.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''))
+    const racks = names.filter((name) => name.startsWith('rack-'))
+    assert.deepEqual(
+      racks.slice(0, 3).map((name) => name.split(':')[0]),
+      ['rack-1', 'rack-2', 'rack-3'],
+    )
+    assert.match(racks[1] ?? '', /^rack-2: 30% used, 1 VM$/)
+    assert.match(racks[6] ?? '', /cordoned$/)
+    await page.getByRole('link', { name: '1 VM pending' }).waitFor()
+    await assertAccessible(page, 'the overview of a fleet')
+    await screenshot(page, 'console-fleet')
+    await page.getByRole('link', { name: /^rack-2:/ }).click()
+    await page.getByRole('heading', { name: 'rack-2', level: 1 }).waitFor()
     assert.deepEqual(opened.complaints, [])
   })
 })

@@ -1,8 +1,9 @@
-// The fleet at a glance: capacity of every node, VMs by true power state, work under way, what happened lately.
+// The fleet at a glance: VMs by true power state, what needs attention, active tasks, capacity of every node, what happened lately.
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listNodes } from '../../../src/api/nodes/nodes.ts'
 import { listEvents } from '../../../src/api/service/events.ts'
+import { listPools } from '../../../src/api/vms/pools.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { listVms, type Vm } from '../../../src/api/vms/vms.ts'
 import { useLive } from '../../api/live.ts'
@@ -11,16 +12,18 @@ import { useSession } from '../../api/session.ts'
 import { texts } from '../../texts.ts'
 import { Card, Empty, Loading, Page } from '../../ui/page.tsx'
 import { Bar } from '../../ui/state.tsx'
+import { useNow } from '../../ui/time.tsx'
 import { Feed, newestFirst } from '../event-feed.tsx'
-import { NameLink } from '../links.tsx'
-import { Capacity, NodeState } from '../nodes/state.tsx'
 import { nodeTexts } from '../nodes/texts.ts'
-import { nodePath } from '../paths.ts'
 import { vmTexts } from '../vms/texts.ts'
+import { Attention } from './attention.tsx'
+import { concernsOf } from './fleet.ts'
 import { workOf } from './model.ts'
-import { overviewTexts as words } from './texts.ts'
+import { NodeMap } from './node-map.tsx'
+import { fleetTexts, overviewTexts as words } from './texts.ts'
 
 const latelyShown = 8
+const tasksShown = 8
 const { power } = vmTexts
 
 /** What is well first; each as the list of VMs calls it. */
@@ -42,6 +45,8 @@ export function Overview() {
   const pushes = useLive(listPushJobs, shown)
   const images = useLive(listImages, [main])
   const events = useLive(listEvents, shown)
+  const pools = useLive(listPools, shown)
+  const concerns = concernsOf({ vms: vms.items, nodes: nodes.items, pools: pools.items }, useNow())
   const work = workOf(vms.items, images.items, pushes.items)
   const countOf = (state: Vm['powerState']): number => vms.items.filter((vm) => vm.powerState === state).length
   return (
@@ -61,6 +66,27 @@ export function Overview() {
           </Link>
         </Empty>
       )}
+      <div className="grid-2">
+        <Attention concerns={concerns} />
+        <Card title={words.work}>
+          {work.length === 0 ? (
+            <p className="muted">{vms.isLoaded ? words.noWork : texts.common.loading}</p>
+          ) : (
+            <ul className="feed">
+              {work.slice(0, tasksShown).map(({ key, path, name, what, percent }) => (
+                <li key={key}>
+                  <span>
+                    <Link href={path}>{name}</Link> <span className="muted">{what}</span>
+                  </span>
+                  <span className="muted tabular">{percent === undefined ? '' : texts.common.percent(percent)}</span>
+                  {percent !== undefined && <Bar label={texts.common.labelled(name, what)} value={percent} of={100} />}
+                </li>
+              ))}
+            </ul>
+          )}
+          {work.length > tasksShown && <p className="muted">{fleetTexts.more(work.length - tasksShown)}</p>}
+        </Card>
+      </div>
       <Card title={nodeTexts.capacity}>
         {!nodes.isLoaded ? (
           <Loading />
@@ -73,45 +99,16 @@ export function Overview() {
             )}
           </Empty>
         ) : (
-          <div className="grid-3">
-            {nodes.items.map((node) => (
-              <div key={`${node.namespace}/${node.name}`} className="stack-tight">
-                <div className="spread">
-                  <NameLink name={node.name} path={nodePath(node)} />
-                  <NodeState node={node} />
-                </div>
-                <Capacity node={node} size="small" />
-              </div>
-            ))}
-          </div>
+          <NodeMap nodes={nodes.items} />
         )}
       </Card>
-      <div className="grid-2">
-        <Card title={words.work}>
-          {work.length === 0 ? (
-            <p className="muted">{words.noWork}</p>
-          ) : (
-            <ul className="feed">
-              {work.map(({ key, path, name, what, percent }) => (
-                <li key={key}>
-                  <span>
-                    <Link href={path}>{name}</Link> <span className="muted">{what}</span>
-                  </span>
-                  <span className="muted tabular">{percent === undefined ? '' : texts.common.percent(percent)}</span>
-                  {percent !== undefined && <Bar label={texts.common.labelled(name, what)} value={percent} of={100} />}
-                </li>
-              ))}
-            </ul>
-          )}
-        </Card>
-        <Card title={words.lately}>
-          {events.isLoaded ? (
-            <Feed events={newestFirst(events.items).slice(0, latelyShown)} empty={words.noEvents} />
-          ) : (
-            <Loading />
-          )}
-        </Card>
-      </div>
+      <Card title={words.lately}>
+        {events.isLoaded ? (
+          <Feed events={newestFirst(events.items).slice(0, latelyShown)} empty={words.noEvents} />
+        ) : (
+          <Loading />
+        )}
+      </Card>
     </Page>
   )
 }

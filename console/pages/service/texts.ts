@@ -1,4 +1,5 @@
 // What the overview, the events, the charts and the legacy usage say, in English.
+import { count } from '../../texts.ts'
 
 export const overviewTexts = {
   title: 'Overview',
@@ -14,6 +15,38 @@ export const overviewTexts = {
   updating: 'Updating',
   capture: { save: (vm: string) => `Saving from ${vm}`, commit: (vm: string) => `Committing from ${vm}` },
   pushing: 'Pushing',
+} as const
+
+const round = (value: number): string => String(Number(value.toFixed(1)))
+
+export const fleetTexts = {
+  attention: 'Needs attention',
+  tones: { bad: 'Failed', warn: 'Waiting' },
+  more: (amount: number) => `and ${amount} more`,
+  nodeLost: (name: string) => `Node ${name} is not connected`,
+  nodesLost: (amount: number) => `${count(amount, 'node is', 'nodes are')} not connected`,
+  vmFailed: (name: string) => `VM ${name} failed`,
+  vmsFailed: (amount: number) => `${count(amount, 'VM', 'VMs')} failed`,
+  vmsPending: (amount: number) => `${count(amount, 'VM', 'VMs')} pending`,
+  poolShort: (name: string, ready: number, wanted: number) => `Pool ${name} has ${ready} of ${wanted} warm VMs`,
+  totals: ['Architecture', 'Nodes ready', 'Cores free', 'Memory free', 'Largest VM that fits now'],
+  amount: (part: number, all: number) => `${part} of ${all}`,
+  memory: (free: number, all: number) => `${round(free)} of ${round(all)} GiB`,
+  largest: (cores: number, gib: number) => `${count(cores, 'core', 'cores')}, ${round(gib)} GiB`,
+  nothingFits: 'None',
+  cell: (name: string, load: number, vms: number) => `${name}: ${load}% used, ${count(vms, 'VM', 'VMs')}`,
+  cellCordoned: (text: string) => `${text}, cordoned`,
+  cellLost: (name: string) => `${name}: not connected`,
+  legend: (load: string) =>
+    ({
+      '0': 'Under 25% used',
+      '25': '25%',
+      '50': '50%',
+      '75': '75%',
+      '90': '90% or more',
+      cordoned: 'Cordoned',
+      lost: 'Not connected',
+    })[load] ?? load,
 } as const
 
 export const eventTexts = {

@@ -1,0 +1,31 @@
+// What needs attention in the fleet, first thing on the overview; nothing where all is well.
+import { Link } from 'wouter'
+import { Card } from '../../ui/page.tsx'
+import { State } from '../../ui/state.tsx'
+import { Time } from '../../ui/time.tsx'
+import type { Concern } from './fleet.ts'
+import { fleetTexts as words } from './texts.ts'
+
+const shownConcerns = 8
+
+export function Attention({ concerns }: { readonly concerns: readonly Concern[] }) {
+  if (concerns.length === 0) return null
+  const more = concerns.length - shownConcerns
+  return (
+    <Card title={words.attention}>
+      <ul className="feed">
+        {concerns.slice(0, shownConcerns).map(({ key, tone, text, cause, path, since }) => (
+          <li key={key}>
+            <span className="line">
+              <State tone={tone} word={words.tones[tone]} />
+              <Link href={path}>{text}</Link>
+              {cause !== undefined && <span className="muted">{cause}</span>}
+            </span>
+            <span className="muted small">{since !== undefined && <Time at={since} />}</span>
+          </li>
+        ))}
+      </ul>
+      {more > 0 && <p className="muted">{words.more(more)}</p>}
+    </Card>
+  )
+}

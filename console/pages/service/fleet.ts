@@ -1,0 +1,135 @@
+// What the overview works out of a fleet: what needs attention, what is free per architecture, how loaded each node is.
+import type { Node } from '../../../src/api/nodes/nodes.ts'
+import type { Pool } from '../../../src/api/vms/pools.ts'
+import type { Vm } from '../../../src/api/vms/vms.ts'
+import { capacityOf } from '../nodes/model.ts'
+import { nodePath, poolPath, vmPath } from '../paths.ts'
+import { waitingReason } from '../vms/model.ts'
+import { fleetTexts as words } from './texts.ts'
+
+export interface Concern {
+  readonly key: string
+  readonly tone: 'bad' | 'warn'
+  readonly text: string
+  /** Why, where that is known. */
+  readonly cause?: string | undefined
+  readonly path: string
+  /** Since when; of several, the oldest. */
+  readonly since?: string | undefined
+}
+
+interface Fleet {
+  readonly vms: readonly Vm[]
+  readonly nodes: readonly Node[]
+  readonly pools: readonly Pool[]
+}
+
+/** Each by itself up to this number; more of a kind are one line. */
+const namedEach = 3
+/** A VM that waits for less is on its way. */
+const pendingMs = 60_000
+
+const oldest = (times: readonly (string | undefined)[]): string | undefined =>
+  times.reduce((first, each) => (each !== undefined && (first === undefined || each < first) ? each : first), undefined)
+
+/** What somebody should look at: what is lost first, then what waits. */
+export function concernsOf({ vms, nodes, pools }: Fleet, nowMs: number): readonly Concern[] {
+  const lost = nodes.filter(({ phase }) => phase !== 'READY')
+  const failed = vms.filter(({ powerState }) => powerState === 'failed')
+  const waiting = vms.filter(
+    ({ powerState, node, deployDate }) =>
+      powerState === 'pending' && node === undefined && nowMs - Date.parse(deployDate) >= pendingMs,
+  )
+  const short = pools.filter(({ paused, reason }) => !paused && reason !== undefined)
+  return [
+    ...eachOrAll(lost, words.nodesLost(lost.length), '/nodes', (node) => ({
+      text: words.nodeLost(node.name),
+      path: nodePath(node),
+      since: node.lastSeenAt,
+    })).map((concern) => ({ ...concern, tone: 'bad' as const })),
+    ...eachOrAll(failed, words.vmsFailed(failed.length), '/vms?state=failed', (vm) => ({
+      text: words.vmFailed(vm.name),
+      cause: vm.conditions.find(({ status, message }) => status === 'False' && message !== '')?.message,
+      path: vmPath(vm),
+      since: vm.deployDate,
+    })).map((concern) => ({ ...concern, tone: 'bad' as const })),
+    ...[...Map.groupBy(waiting, waitingReason)].map(([cause, those]) => ({
+      key: `pending ${cause}`,
+      tone: 'warn' as const,
+      text: words.vmsPending(those.length),
+      cause,
+      path: '/vms?state=pending',
+      since: oldest(those.map(({ deployDate }) => deployDate)),
+    })),
+    ...short.map((pool) => ({
+      key: `pool ${pool.namespace}/${pool.name}`,
+      tone: 'warn' as const,
+      text: words.poolShort(pool.name, pool.ready, pool.minIdleNow),
+      cause: pool.reason,
+      path: poolPath(pool),
+    })),
+  ]
+}
+
+function eachOrAll<T extends { readonly namespace: string; readonly name: string }>(
+  items: readonly T[],
+  all: string,
+  path: string,
+  concern: (item: T) => Omit<Concern, 'key' | 'tone'>,
+): readonly Omit<Concern, 'tone'>[] {
+  const each = items.map((item) => ({ key: `${all} ${item.namespace}/${item.name}`, ...concern(item) }))
+  if (items.length <= namedEach) return each
+  return [{ key: all, text: all, path, since: oldest(each.map(({ since }) => since)) }]
+}
+
+interface ArchitectureCapacity {
+  readonly architecture: Node['architecture']
+  readonly nodes: number
+  readonly ready: number
+  readonly freeCores: number
+  readonly cores: number
+  readonly freeGib: number
+  readonly gib: number
+  /** The most cores that one VM can have now, with the memory that is free beside them. */
+  readonly largest: { readonly cores: number; readonly gib: number } | undefined
+}
+
+/** Nodes that take no VMs now have nothing free. */
+const takesVms = ({ phase, cordoned, vms, maxVms }: Node): boolean =>
+  phase === 'READY' && !cordoned && (maxVms === undefined || vms.length < maxVms)
+
+export function capacityByArchitecture(nodes: readonly Node[]): readonly ArchitectureCapacity[] {
+  return [...Map.groupBy(nodes, ({ architecture }) => architecture)]
+    .map(([architecture, own]) => {
+      const sum = (of: (node: Node) => number): number => own.reduce((total, node) => total + of(node), 0)
+      const free = own.filter(takesVms).map((node) => {
+        const { cores, memory } = capacityOf(node)
+        return { cores: cores.whole - cores.used, gib: memory.whole - memory.used }
+      })
+      const fits = free.filter(({ cores, gib }) => cores > 0 && gib > 0)
+      return {
+        architecture,
+        nodes: own.length,
+        ready: own.filter(({ phase }) => phase === 'READY').length,
+        freeCores: free.reduce((total, { cores }) => total + cores, 0),
+        cores: sum((node) => capacityOf(node).cores.whole),
+        freeGib: free.reduce((total, { gib }) => total + gib, 0),
+        gib: sum((node) => capacityOf(node).memory.whole),
+        largest: fits.toSorted((a, b) => b.cores - a.cores || b.gib - a.gib)[0],
+      }
+    })
+    .toSorted((a, b) => (a.architecture < b.architecture ? -1 : 1))
+}
+
+/** How full a node is by what it has least of, in per cent. */
+export function loadOf(node: Node): number {
+  const { cores, memory } = capacityOf(node)
+  const share = ({ used, whole }: { readonly used: number; readonly whole: number }) => (whole > 0 ? used / whole : 0)
+  return Math.round(100 * Math.min(1, Math.max(0, share(cores), share(memory))))
+}
+
+const collator = new Intl.Collator('en', { numeric: true })
+
+/** mac-2 before mac-10. */
+export const inNaturalOrder = (nodes: readonly Node[]): readonly Node[] =>
+  nodes.toSorted((a, b) => collator.compare(a.name, b.name) || collator.compare(a.namespace, b.namespace))
