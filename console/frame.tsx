@@ -5,7 +5,8 @@ import { useConnection } from './api/connection.ts'
 import { choose, useNamespaces } from './api/namespaces.ts'
 import { logOut, useSession } from './api/session.ts'
 import { Mark } from './login.tsx'
-import { Shortcuts } from './shortcuts.tsx'
+import { administrators, everybody, type Place } from './nav.ts'
+import { openFinder, Shortcuts } from './shortcuts.tsx'
 import { texts } from './texts.ts'
 import { chooseTheme, themes, useTheme } from './theme.ts'
 import { SelectField } from './ui/field.tsx'
@@ -13,27 +14,6 @@ import { Icon } from './ui/icons.tsx'
 import { Menu } from './ui/menu.tsx'
 
 const { nav } = texts
-
-const everybody = [
-  ['/', nav.overview],
-  ['/vms', nav.vms],
-  ['/images', nav.images],
-  ['/isos', nav.isos],
-  ['/pushes', nav.pushes],
-  ['/nodes', nav.nodes],
-  ['/configurations', nav.configs],
-  ['/pools', nav.pools],
-  ['/events', nav.events],
-  ['/charts', nav.charts],
-] as const
-
-const administrators = [
-  ['/credentials', nav.credentials],
-  ['/namespaces', nav.namespaces],
-  ['/access', nav.access],
-  ['/accounts', nav.accounts],
-  ['/legacy', nav.legacy],
-] as const
 
 export function Frame({ children }: { readonly children: ReactNode }) {
   const [isOpen, setOpen] = useState(false)
@@ -90,6 +70,10 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
         <Mark />
         {texts.product}
       </Link>
+      <button type="button" className="button finder" onClick={openFinder}>
+        {texts.finder.open}
+        <kbd>{texts.finder.keys}</kbd>
+      </button>
       <NamespaceChoice />
       <nav className="nav" aria-label={nav.label}>
         <Links links={everybody} path={path} />
@@ -106,7 +90,7 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
 }
 
 interface LinksProps {
-  readonly links: readonly (readonly [path: string, label: string])[]
+  readonly links: readonly Place[]
   readonly path: string
 }
 

@@ -1,9 +1,9 @@
-// Keys for what is done most: one letter, or `g` and one letter. Nothing happens while somebody types into a field.
-import { useEffect, useState } from 'react'
+// Keys for what is done most: Ctrl-K, one letter, or `g` and one letter. Letters do nothing while somebody types into a field.
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
-import { Dialog } from './ui/dialog.tsx'
+import { Dialog, openDialog } from './ui/dialog.tsx'
 
 const places: Readonly<Record<string, string>> = {
   o: '/',
@@ -15,6 +15,15 @@ const places: Readonly<Record<string, string>> = {
 }
 const patienceMs = 1_200
 
+const Finder = lazy(async () => ({ default: (await import('./pages/finder.tsx')).Finder }))
+
+export const openFinder = (): void =>
+  openDialog((onClose) => (
+    <Suspense>
+      <Finder onClose={onClose} />
+    </Suspense>
+  ))
+
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.closest('input, textarea, select, dialog, canvas, .keys-taken') !== null
 
@@ -24,6 +33,12 @@ export function Shortcuts() {
   useEffect(() => {
     let goUntilMs = 0
     const press = (event: KeyboardEvent): void => {
+      if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
+        event.preventDefault()
+        // A dialog may hold what was typed.
+        if (!document.querySelector('dialog:modal')) openFinder()
+        return
+      }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
       const { key } = event
       if (performance.now() < goUntilMs && places[key] !== undefined) go(places[key])

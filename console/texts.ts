@@ -65,6 +65,14 @@ export const texts = {
     reconnects: 'This page reconnects automatically',
     unreachableHint: 'Try again when the page has reconnected',
   },
+  finder: {
+    open: 'Search',
+    keys: 'Ctrl K',
+    title: 'Search',
+    hint: 'VM, image, node, page or action',
+    results: 'Results',
+    kinds: { action: 'Action', page: 'Page', vm: 'VM', node: 'Node', pool: 'Pool', image: 'Image' },
+  },
   common: {
     loading: 'Loading…',
     cancel: 'Cancel',
@@ -114,7 +122,8 @@ export const texts = {
     percent: (value: number) => `${value}%`,
     shortcuts: 'Keyboard shortcuts',
     shortcutList: [
-      ['/', 'Search'],
+      ['Ctrl K', 'Search everything'],
+      ['/', 'Search this page'],
       ['n', 'Deploy VM'],
       ['g then o', 'Overview'],
       ['g then v', 'VMs'],

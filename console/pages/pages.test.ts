@@ -10,6 +10,7 @@ import type { Vm } from '../../src/api/vms/vms.ts'
 import { longSize } from '../../src/rules/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
+import { find } from './find.ts'
 import { lineageOf } from './images/lineage.ts'
 import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
 import { imageTexts } from './images/texts.ts'
@@ -125,6 +126,30 @@ describe('the overview of a fleet', () => {
     assert.deepEqual(
       inNaturalOrder(named).map(({ name }) => name),
       ['mac-2', 'mac-9', 'mac-10'],
+    )
+  })
+})
+
+describe('the finder', () => {
+  const entry = (name: string, detail?: string) => ({ key: name, kind: 'VM', name, detail, path: `/${name}` })
+  const entries = ['web-10', 'web-2', 'web', 'api-web', 'Überall'].map((name) => entry(name)).concat(entry('ci', 'web'))
+  const names = (typed: string): string[] => find(entries, typed).map(({ name }) => name)
+
+  it('the finder shows the exact name first, then names that begin with it, then others', () => {
+    assert.deepEqual(names('WEB'), ['web', 'web-2', 'web-10', 'api-web', 'ci'])
+    assert.deepEqual(names('vm api'), ['api-web'])
+    assert.deepEqual(names('über'), ['Überall'])
+    assert.deepEqual(names('nothing'), [])
+  })
+
+  it('the finder shows actions and pages in their order before anything is typed, and never too many', () => {
+    assert.deepEqual(names(' ')[0], 'web-10')
+    assert.equal(
+      find(
+        Array.from({ length: 100 }, (_, index) => entry(`vm-${index}`)),
+        'vm',
+      ).length,
+      12,
     )
   })
 })

@@ -1,0 +1,37 @@
+// What the finder finds, and in which order: names that begin with what was typed come first.
+
+export interface Found {
+  readonly key: string
+  /** What it is, in a word. */
+  readonly kind: string
+  readonly name: string
+  /** What tells it from others of its name. */
+  readonly detail?: string | undefined
+  readonly path: string
+}
+
+const mostFound = 12
+const collator = new Intl.Collator('en', { numeric: true })
+
+/** Smaller is better; undefined: not found. Every word that was typed is in the name, the detail or the kind. */
+function rankOf({ name, detail = '', kind }: Found, typed: string, words: readonly string[]): number | undefined {
+  const lower = name.toLowerCase()
+  const text = `${lower} ${detail} ${kind}`.toLowerCase()
+  if (!words.every((word) => text.includes(word))) return undefined
+  if (lower === typed) return 0
+  if (lower.startsWith(typed)) return 1
+  return words.every((word) => lower.includes(word)) ? 2 : 3
+}
+
+export function find(entries: readonly Found[], typed: string): readonly Found[] {
+  const wanted = typed.trim().toLowerCase()
+  const words = wanted.split(/\s+/).filter(Boolean)
+  return entries
+    .flatMap((entry) => {
+      const rank = rankOf(entry, wanted, words)
+      return rank === undefined ? [] : [{ entry, rank }]
+    })
+    .sort((a, b) => a.rank - b.rank || (words.length > 0 ? collator.compare(a.entry.name, b.entry.name) : 0))
+    .slice(0, mostFound)
+    .map(({ entry }) => entry)
+}
