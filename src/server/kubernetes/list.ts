@@ -1,6 +1,8 @@
 // get and list: from memory, in pages, as objects or as a Table.
 import { ApiError, badRequest } from '../../api/errors.ts'
-import { compareRevs, type Entry } from '../../store/store.ts'
+import type { Horizon } from '../../store/horizon.ts'
+import { compareRevs, type Entry, type Rev } from '../../store/store.ts'
+import { seenHere } from '../gate/read-own-writes.ts'
 import type { Listing } from '../lists/listing.ts'
 import { apiVersionOf, type Kind, type KubeObject } from './kinds/kind.ts'
 import type { Query } from './query.ts'
@@ -26,7 +28,6 @@ export function listText(lists: WireLists, listing: Listing<unknown>, renderer: 
   const test = lists.test(selectorsOf(query))
   const start = query.continue === undefined ? undefined : readToken(query.continue, prefix)
   const rev = start?.rev ?? view.rev
-  if (query.resourceVersion !== undefined) mustBeReached(query.resourceVersion, view.rev)
   const from = start === undefined ? {} : { after: start.key }
   const { limit = Number.POSITIVE_INFINITY } = query
   const isFiltered = test !== undefined || listing.visible !== undefined
@@ -113,8 +114,17 @@ function parsedToken(token: string): readonly unknown[] {
 
 const isVersion = (text: string): boolean => /^\d{1,20}$/.test(text)
 
-function mustBeReached(rev: string, known: string): void {
-  if (!isVersion(rev))
+/**
+ * What a query names is seen here: its version, and that of its first page. They may come from a server that was ahead, and
+ * a page without what happened up to its version would be missed for good by who watches from there.
+ */
+export async function reachVersions(
+  { horizon }: { readonly horizon?: Horizon | undefined },
+  { view, prefix }: Listing<unknown>['collection'],
+  query: Query,
+): Promise<void> {
+  const { resourceVersion, continue: token } = query
+  if (resourceVersion !== undefined && !isVersion(resourceVersion))
     throw badRequest([
       {
         field: 'resourceVersion',
@@ -122,8 +132,12 @@ function mustBeReached(rev: string, known: string): void {
         message: 'resourceVersion is not a version of this service',
       },
     ])
-  if (compareRevs(BigInt(rev).toString(), known) > 0)
+  const named = [resourceVersion, token === undefined ? undefined : readToken(token, prefix).rev]
+  for (const each of named) {
+    const rev: Rev = BigInt(each ?? 0).toString()
+    if (compareRevs(rev, view.rev) <= 0 || (horizon && (await seenHere(horizon, rev)))) continue
     throw new ApiError('Expired', 'Too large resource version: this service has not reached it', {
       hint: 'List without resourceVersion',
     })
+  }
 }

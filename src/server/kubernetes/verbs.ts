@@ -7,7 +7,7 @@ import type { Spell } from '../gate/spelling.ts'
 import { stream } from '../transfer/streams.ts'
 import { formOf } from './accept.ts'
 import { fieldsOf, isMade, type Kind, type KubeObject, objectOf, resourceName, verbsOf } from './kinds/kind.ts'
-import { entryOf, listText, madeText, selectorsOf } from './list.ts'
+import { entryOf, listText, madeText, reachVersions, selectorsOf } from './list.ts'
 import { admit, allowedIn, openKind } from './open-kind.ts'
 import { type Query, readQuery } from './query.ts'
 import { readObject } from './read-object.ts'
@@ -124,9 +124,10 @@ function asNamed({ kind, name }: Context, object: KubeObject): KubeObject {
   return kind.isNamespace && name !== undefined ? { ...object, metadata: { ...object.metadata, name } } : object
 }
 
-function listObjects(context: Context): unknown {
+async function listObjects(context: Context): Promise<FastifyReply> {
   if (isMade(context.kind)) return listMade(context)
   const { listing, lists } = opened(context)
+  await reachVersions(context.services, listing.collection, context.query)
   return send(context, listText(lists, listing, context.renderer, context.query))
 }
 

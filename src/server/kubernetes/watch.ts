@@ -6,7 +6,7 @@ import type { Spell } from '../gate/spelling.ts'
 import type { Listing } from '../lists/listing.ts'
 import { openWatch } from '../lists/watches.ts'
 import { apiVersionOf } from './kinds/kind.ts'
-import { selectorsOf } from './list.ts'
+import { reachVersions, selectorsOf } from './list.ts'
 import type { Query } from './query.ts'
 import { metaVersion, type Renderer } from './render.ts'
 import type { WireLists } from './wire-lists.ts'
@@ -29,9 +29,10 @@ export async function watchEvents(
   const { lists, listing, query, spell } = watched
   checkInitial(query)
   const { timeoutSeconds, sendInitialEvents } = query
+  if (sendInitialEvents === true) await reachVersions(services, listing.collection, query)
   const late = timeoutSeconds === undefined ? [] : [AbortSignal.timeout(timeoutSeconds * 1_000)]
   const until = AbortSignal.any([signal, ...late])
-  // With the state first, whatever version was given; without it, from now on.
+  // With the state first, which is not older than the version that was given; without it, from now on.
   const version =
     sendInitialEvents === true
       ? undefined

@@ -20,6 +20,8 @@ interface Answer {
 
 export interface ServerProcess {
   readonly apiUrl: string
+  /** Of the port for clients of Kubernetes, if it was asked for. */
+  readonly kubernetesUrl?: string
   readonly token: string
   readonly joinToken: string
   readonly child: ChildProcess
@@ -32,6 +34,8 @@ interface ServersOptions {
   /** On the disk, as in production: for who measures. */
   readonly isDurable?: boolean
   readonly logLevel?: string
+  /** With the port for clients of Kubernetes. */
+  readonly isKubernetes?: boolean
 }
 
 /** Of this machine alone, and of nobody else on it: tests listen on ports of VMs. */
@@ -56,6 +60,7 @@ interface ServerProcessOptions extends ServerPlace {
   readonly nodeArgs?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly logLevel?: string | undefined
+  readonly isKubernetes?: boolean | undefined
   /** It may well fail to start, and is started again. */
   readonly isQuiet?: boolean
   /** It runs, and may not be ready for a while: how to end it. */
@@ -74,10 +79,12 @@ export async function startServerProcess(options: ServerProcessOptions): Promise
     nodeArgs = [],
     env = {},
     logLevel = 'silent',
+    isKubernetes = false,
   } = options
   await fs.mkdir(dataFolder, { recursive: true })
   await fs.writeFile(path.join(dataFolder, 'config.json'), JSON.stringify({ logLevel }))
-  const given = JSON.stringify({ dataFolder, storeAddress, masterKey, internalUrl, host, port })
+  const kubernetes = isKubernetes ? { host: '127.0.0.1', port: 0 } : undefined
+  const given = JSON.stringify({ dataFolder, storeAddress, masterKey, internalUrl, host, port, kubernetes })
   const child = spawn(process.execPath, [...nodeArgs, program, given], {
     stdio: ['pipe', 'pipe', options.isQuiet ? 'ignore' : 'inherit'],
     env: { ...process.env, ...env },
@@ -94,7 +101,8 @@ export async function startServerProcess(options: ServerProcessOptions): Promise
     once(createInterface(child.stdout), 'line').then(([text]) => String(text)),
     exited.then(([code]) => Promise.reject(new Error(`server ${path.basename(dataFolder)} ended with ${code}`))),
   ])
-  const { apiUrl, token, joinToken } = JSON.parse(line) as Pick<ServerProcess, 'apiUrl' | 'token' | 'joinToken'>
+  const said = JSON.parse(line) as Pick<ServerProcess, 'apiUrl' | 'kubernetesUrl' | 'token' | 'joinToken'>
+  const { apiUrl, token } = said
   const call: ServerProcess['call'] = async (method, where, body, headers = {}) => {
     const response = await fetch(`${apiUrl}/api/v1${where}`, {
       method,
@@ -110,7 +118,7 @@ export async function startServerProcess(options: ServerProcessOptions): Promise
     const isJson = response.headers.get('content-type')?.startsWith('application/json')
     return { status: response.status, body: isJson ? JSON.parse(text) : text }
   }
-  return { apiUrl, token, joinToken, child, call, kill }
+  return { ...said, child, call, kill }
 }
 
 export class ServersRig implements AsyncDisposable {
@@ -144,6 +152,7 @@ export class ServersRig implements AsyncDisposable {
       nodeArgs,
       ...place,
       logLevel: this.#options.logLevel,
+      isKubernetes: this.#options.isKubernetes,
       started: (kill) => this.#ends.push(kill),
     })
   }
