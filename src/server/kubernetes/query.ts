@@ -19,6 +19,9 @@ export interface Query {
   readonly fieldValidation: 'Ignore' | 'Warn' | 'Strict'
   readonly fieldManager: string | undefined
   readonly isForced: boolean
+  /** Of a log: whether to wait for more, and how many lines of what is there. */
+  readonly isFollowed: boolean
+  readonly tailLines: number | undefined
 }
 
 export function readQuery(request: FastifyRequest): Query {
@@ -45,6 +48,8 @@ export function readQuery(request: FastifyRequest): Query {
     fieldValidation: oneOf(text('fieldValidation'), 'fieldValidation', ['Ignore', 'Warn', 'Strict']) ?? 'Warn',
     fieldManager: text('fieldManager'),
     isForced: flag(text('force'), 'force') ?? false,
+    isFollowed: flag(text('follow'), 'follow') ?? false,
+    tailLines: text('tailLines') === '0' ? 0 : whole(text('tailLines'), 'tailLines'),
   }
 }
 

@@ -4,10 +4,12 @@ import { createServiceAccountToken } from '../../api/access/service-accounts.ts'
 import { ApiError, invalid } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Spell } from '../gate/spelling.ts'
+import { spelledBy } from '../lists/watches.ts'
 import { stream } from '../transfer/streams.ts'
 import { formOf } from './accept.ts'
 import { fieldsOf, isMade, type Kind, type KubeObject, objectOf, resourceName, verbsOf } from './kinds/kind.ts'
 import { entryOf, listText, madeText, reachVersions, selectorsOf } from './list.ts'
+import { followLog, logText } from './log.ts'
 import { admit, allowedIn, openKind } from './open-kind.ts'
 import { type Query, readQuery } from './query.ts'
 import { readObject } from './read-object.ts'
@@ -255,10 +257,12 @@ const versionMissing = (kind: Kind): ApiError =>
 /** Verb, kind and subresource → what serves it. */
 const subresources: Readonly<Record<string, Serve>> = {
   'get pods/log': (context) => {
-    const { kind, name = '', reply, spell } = context
-    const { listing } = opened(context)
-    const text = kind.log?.(listing.item(entryOf(kind, listing, name)) as never) ?? ''
-    return reply.type('text/plain').send(`${spell(text)}\n`)
+    const { kind, name = '', reply, spell, query, request, services } = context
+    const logged = { kind, listing: opened(context).listing, name, query }
+    const type = 'text/plain'
+    if (!query.isFollowed) return reply.type(type).send(spell(logText(logged)))
+    const open = async (signal: AbortSignal) => spelledBy(spell, followLog(logged, signal))
+    return stream({ operation: kind.list, type, open, isOver: () => false }, request, reply, services)
   },
   'create serviceaccounts/token': async (context) => {
     const { name = '', request } = context

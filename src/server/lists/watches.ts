@@ -62,7 +62,7 @@ export async function openWatch(
   return spelledBy(request.spell, lines({ ...request, test }, present, steps, changes))
 }
 
-async function* spelledBy(spell: Spell, texts: AsyncIterable<string>): AsyncGenerator<string> {
+export async function* spelledBy(spell: Spell, texts: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const text of texts) yield spell(text)
 }
 

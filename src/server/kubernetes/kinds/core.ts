@@ -208,14 +208,16 @@ export const podKind: Kind = {
     operation: cancelPushJob,
     plan: ({ metadata }) => ({ operation: cancelPushJob, params: { job: metadata.name } }),
   },
-  log: (job: PushJob) =>
-    [
+  log: (job: PushJob) => ({
+    lines: [
       `${job.startedAt} Pushing VM ${job.vm} to ${job.image}`,
       `${job.status}${job.phase === undefined ? '' : `: ${job.phase}`}, ${job.progress.percent}% (${job.progress.bytesDone} of ${job.progress.bytesTotal} bytes)`,
       ...(job.waiting ? [`Waiting until ${job.waiting.nextTryAt}: ${job.waiting.reason}`] : []),
       ...(job.errorMessage === undefined ? [] : [job.errorMessage]),
       ...(job.digest === undefined ? [] : [`Digest ${job.digest}`]),
-    ].join('\n'),
+    ],
+    isOver: job.status !== 'Pending' && job.status !== 'Running',
+  }),
 }
 
 /** Kinds of the REST API in events → those of this wire. */

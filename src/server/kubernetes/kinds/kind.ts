@@ -89,6 +89,12 @@ interface Removal {
   plan(object: KubeObject): Planned
 }
 
+export interface KindLog {
+  readonly lines: readonly string[]
+  /** Nothing more will come. */
+  readonly isOver: boolean
+}
+
 export interface Kind {
   readonly group: string
   readonly version: string
@@ -120,8 +126,8 @@ export interface Kind {
   readonly isNamespace?: true
   /** Fields that a selector may name, and that every object matches. */
   readonly unselected?: readonly string[]
-  /** Text of the subresource `log`. */
-  log?(item: never): string
+  /** The subresource `log`: what there is to say now. */
+  log?(item: never): KindLog
   /** Fields of refusals of its operations → where they are in an object; others are in `spec`. */
   readonly places?: Texts
 }
