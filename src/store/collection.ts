@@ -1,6 +1,6 @@
 // One kind of record: typed reads from memory, typed writes to the store. A writer sees its own writes, because every
 // write waits until the view has applied it; and one that lost sees what won, so that a retry helps.
-import { assertExpected } from './expectation.ts'
+import { expected } from './expectation.ts'
 import { assertReal } from './rehearsal.ts'
 import { compareRevs, type Entry, isFault, type Json, type Rev, type Store, StoreError } from './store.ts'
 import type { View } from './view.ts'
@@ -15,6 +15,9 @@ const isLost = (error: unknown): boolean =>
 export type Current<T> = [value: T | undefined, entry: Entry<T> | undefined]
 type Next<T> = (...current: Current<T>) => T | null | undefined | Promise<T | null | undefined>
 
+/** What is written in place of a record, seen what was there: such as a count of its changes. */
+type Revised<T> = (before: T, after: T) => T
+
 /** What the records of one kind need of a store. */
 export type KindStore = Pick<Store, 'list' | 'watch' | 'create' | 'update' | 'delete'>
 
@@ -22,11 +25,13 @@ export class Collection<T> {
   readonly prefix: string
   readonly view: View<T>
   readonly #store: KindStore
+  readonly #revised: Revised<T>
 
-  constructor(store: KindStore, view: View<T>, prefix: string) {
+  constructor(store: KindStore, view: View<T>, prefix: string, revised: Revised<T> = (_before, after) => after) {
     this.#store = store
     this.view = view
     this.prefix = prefix
+    this.#revised = revised
   }
 
   /** `/prefix/scope/name`, or `/prefix/name` in the whole cluster (scope ''). A name cannot break out of its place. */
@@ -57,10 +62,12 @@ export class Collection<T> {
     return this.#create(this.key(scope, name), value)
   }
 
-  async #create(key: string, value: T): Promise<Entry<T>> {
+  async #create(key: string, asked: T): Promise<Entry<T>> {
+    const { value, made } = expected(key, undefined, asked)
     assertReal(key, value, this.at(key) !== undefined)
     try {
       const created = await this.#store.create(key, value as Json)
+      made()
       if (!this.#has(created.rev)) await this.#reached(created.rev)
       return created as Entry<T>
     } catch (error) {
@@ -68,8 +75,9 @@ export class Collection<T> {
     }
   }
 
-  async update(entry: Entry<T>, value: T): Promise<Entry<T>> {
-    const made = assertExpected(entry.key, entry.rev)
+  async update(entry: Entry<T>, asked: T): Promise<Entry<T>> {
+    const { value: added, made } = expected(entry.key, entry.rev, asked)
+    const value = this.#revised(entry.value, added)
     assertReal(entry.key, value)
     try {
       const updated = await this.#store.update(entry.key, value as Json, entry.rev)
@@ -82,9 +90,11 @@ export class Collection<T> {
   }
 
   async delete(entry: Entry<T>): Promise<Rev> {
+    const { made } = expected(entry.key, entry.rev, undefined)
     assertReal(entry.key, undefined)
     try {
       const rev = await this.#store.delete(entry.key, entry.rev)
+      made()
       if (!this.#has(rev)) await this.#reached(rev)
       return rev
     } catch (error) {

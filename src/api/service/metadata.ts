@@ -3,7 +3,17 @@ import * as t from 'typebox'
 import { inNamespace, operation } from '../operation.ts'
 import { ResourceVersion } from '../records.ts'
 
-export const kindsWithMetadata = ['vms', 'vmconfigs', 'images', 'isos', 'nodes'] as const
+export const kindsWithMetadata = [
+  'vms',
+  'vmconfigs',
+  'images',
+  'isos',
+  'pushjobs',
+  'nodes',
+  'namespaces',
+  'serviceaccounts',
+  'rolebindings',
+] as const
 
 const Texts = (description: string) => t.Record(t.String({ maxLength: 317 }), t.String(), { description })
 const kept = { labels: Texts('Labels; of a VM, its own'), annotations: Texts('Annotations, at most 128 KiB') }
@@ -23,11 +33,11 @@ export const setMetadata = operation({
   status: 200,
   summary: 'Replace the labels and annotations of a record',
   description:
-    '`kind` is `vms`, `vmconfigs`, `images`, `isos` or `nodes`, the last for administrators only. Clients of the Kubernetes API see ' +
-    'them as metadata of the object.',
+    '`kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` ' +
+    'or `rolebindings`. Clients of the Kubernetes API see them as metadata of the object.',
   involves: 'params.record',
   involvesKind: (answer) => String((answer as { kind?: unknown } | undefined)?.kind ?? 'metadata'),
-  past: 'changed labels or annotations of {name}',
+  past: 'changed metadata of {name}',
   isIdempotent: true,
   body: t.Object(kept, { title: 'MetadataInput' }),
   response: Kept,

@@ -727,7 +727,16 @@ export interface QuotaUse {
 }
 
 export interface RecordMetadata {
-  kind: 'vms' | 'vmconfigs' | 'images' | 'isos' | 'nodes'
+  kind:
+    | 'vms'
+    | 'vmconfigs'
+    | 'images'
+    | 'isos'
+    | 'pushjobs'
+    | 'nodes'
+    | 'namespaces'
+    | 'serviceaccounts'
+    | 'rolebindings'
   name: string
   /** Labels; of a VM, its own */
   labels: Record<string, string>
@@ -2605,7 +2614,7 @@ export interface Methods {
   /**
    * Replace the labels and annotations of a record
    *
-   * `kind` is `vms`, `vmconfigs`, `images`, `isos` or `nodes`, the last for administrators only. Clients of the Kubernetes API see them as metadata of the object.
+   * `kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` or `rolebindings`. Clients of the Kubernetes API see them as metadata of the object.
    *
    * `PUT /api/v1/namespaces/{namespace}/metadata/{kind}/{record}`
    */

@@ -1,6 +1,6 @@
 // Parses request bodies leniently: JSON with any Content-Type or none, or empty. Refuses what is not JSON in UTF-8, and
 // never sets `__proto__` and its like.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { refuseDeepJson } from './json-depth.ts'
 
@@ -11,7 +11,11 @@ const illFormed = (): ApiError =>
     hint: 'Check how the text was escaped',
   })
 
-export function parseBodies(app: FastifyInstance): void {
+/** `look`: at the text, before it is parsed. */
+export function parseBodies(
+  app: FastifyInstance,
+  look: (request: FastifyRequest, text: string) => void = () => undefined,
+): void {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   const decoder = new TextDecoder('utf-8', { fatal: true })
   app.removeAllContentTypeParsers()
@@ -28,6 +32,7 @@ export function parseBodies(app: FastifyInstance): void {
     } catch (error) {
       return done(error as Error)
     }
+    look(request, text)
     // Only an escape can bring half a character in: looking for one costs next to nothing.
     const mayBeIll = /\\u[dD][89a-fA-F]/.test(text)
     parseJson.call(app, request, text, (error, value) =>

@@ -11,6 +11,9 @@ const asTheyAre: Options = {
   validateSchema: false,
 }
 
+/** For clients of the Kubernetes wire: they validate nothing. */
+const marks = ['x-kubernetes-list-type', 'x-kubernetes-list-map-keys']
+
 export type Validator = { (value: unknown): boolean; errors: ValidateFunction['errors'] }
 
 /** One for all services of a process: the schemas are the same. */
@@ -22,7 +25,7 @@ function compiler(options: Options): (schema: AnySchema) => Validator {
   return (schema) => {
     let compiled: ValidateFunction | undefined
     const validator = (value: unknown): boolean => {
-      ajv ??= new Ajv(options)
+      ajv ??= new Ajv(options).addVocabulary(marks)
       compiled ??= ajv.compile(schema)
       const isValid = compiled(value)
       validator.errors = compiled.errors

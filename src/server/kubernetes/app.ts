@@ -16,6 +16,7 @@ import { refusalOf } from '../http/refusals.ts'
 import { serviceOptions } from '../http/service-options.ts'
 import { countTraffic } from '../http/traffic.ts'
 import { limitBodies } from '../transfer/request-timeout.ts'
+import { duplicateFields } from './changes/duplicate-fields.ts'
 import { coreVersions, groupBody, groupList, resourceList } from './discovery.ts'
 import { kindAt, kinds } from './kinds/index.ts'
 import { type Fields, fieldsOf } from './kinds/kind.ts'
@@ -30,6 +31,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What the request is about, for a refusal. */
     about: About
+    /** Fields that its body has twice. */
+    duplicates?: readonly string[]
   }
 }
 
@@ -53,12 +56,15 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')
   app.decorateRequest('about')
+  app.decorateRequest('duplicates')
   app.addHook('onRequest', (request, reply, done) => {
     request.about = {}
     reply.header('x-request-id', request.id)
     done()
   })
-  parseBodies(app)
+  parseBodies(app, (request, text) => {
+    if (request.method !== 'DELETE') request.duplicates = duplicateFields(text)
+  })
   app.addContentTypeParser<Buffer>(protobufType, { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {
       done(null, decodeProtobuf(bytes))

@@ -1,7 +1,7 @@
 // What there is to ask for: /api, /apis and their groups, plain and aggregated (both versions that clients name), made
 // from the table of kinds.
 import { parseAccept } from './accept.ts'
-import { apiVersionOf, type Kind, verbsOf } from './kinds/kind.ts'
+import { apiVersionOf, type Kind, statusVerbs, verbsOf } from './kinds/kind.ts'
 
 /** A resource that is only created: what it answers is made on the spot. */
 export interface ReviewResource {
@@ -99,7 +99,7 @@ export function resourceList(catalogue: Catalogue, group: string, version: strin
                 singularName: '',
                 namespaced: kind.scope !== 'cluster',
                 kind: kind.kind,
-                verbs: ['get'],
+                verbs: statusVerbs,
               },
             ]
           : []),
@@ -162,7 +162,9 @@ function aggregatedResources({ kinds, reviews }: Catalogue, group: string, versi
       verbs: verbsOf(kind),
       ...(kind.shortNames && { shortNames: kind.shortNames }),
       ...(kind.hasStatus && {
-        subresources: [{ subresource: 'status', responseKind: { group, version, kind: kind.kind }, verbs: ['get'] }],
+        subresources: [
+          { subresource: 'status', responseKind: { group, version, kind: kind.kind }, verbs: statusVerbs },
+        ],
       }),
     })),
     ...reviews.filter(isHere).map(({ plural, kind }) => ({

@@ -26,9 +26,27 @@ const ObjectMeta = {
     annotations: { ...map, description: 'Keys and values that nothing selects by' },
     uid: { type: 'string', description: 'Of this object and of none of the same name' },
     resourceVersion: { type: 'string', description: 'Changes with every change' },
-    generation: { type: 'integer', format: 'int64' },
+    generation: { type: 'integer', format: 'int64', description: 'Rises with every change of the spec' },
     creationTimestamp: { type: 'string', format: 'date-time' },
     deletionTimestamp: { type: 'string', format: 'date-time' },
+    deletionGracePeriodSeconds: { type: 'integer', format: 'int64' },
+    finalizers: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'A deletion waits until there are none',
+      'x-kubernetes-list-type': 'set',
+      'x-kubernetes-patch-strategy': 'merge',
+    },
+    ownerReferences: {
+      type: 'array',
+      items: { type: 'object' },
+      description: 'Objects that this one belongs to; kept for clients',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['uid'],
+      'x-kubernetes-patch-merge-key': 'uid',
+      'x-kubernetes-patch-strategy': 'merge',
+    },
+    managedFields: { type: 'array', items: { type: 'object' }, description: 'Who manages which fields' },
   },
 }
 

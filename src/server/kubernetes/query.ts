@@ -22,6 +22,7 @@ export interface Query {
   /** Of a log: whether to wait for more, and how many lines of what is there. */
   readonly isFollowed: boolean
   readonly tailLines: number | undefined
+  readonly propagationPolicy: string | undefined
 }
 
 export function readQuery(request: FastifyRequest): Query {
@@ -46,11 +47,18 @@ export function readQuery(request: FastifyRequest): Query {
     includeObject: oneOf(text('includeObject'), 'includeObject', ['None', 'Metadata', 'Object']) ?? 'Metadata',
     isDryRun: oneOf(text('dryRun'), 'dryRun', ['All']) === 'All',
     fieldValidation: oneOf(text('fieldValidation'), 'fieldValidation', ['Ignore', 'Warn', 'Strict']) ?? 'Warn',
-    fieldManager: text('fieldManager'),
+    fieldManager: managerName(text('fieldManager')),
     isForced: flag(text('force'), 'force') ?? false,
     isFollowed: flag(text('follow'), 'follow') ?? false,
     tailLines: text('tailLines') === '0' ? 0 : whole(text('tailLines'), 'tailLines'),
+    propagationPolicy: text('propagationPolicy'),
   }
+}
+
+/** As Kubernetes limits it. */
+function managerName(text: string | undefined): string | undefined {
+  if (text === undefined || /^[\x21-\x7e][\x20-\x7e]{0,127}$/.test(text)) return text
+  throw wrong('fieldManager', 'must have at most 128 printable characters')
 }
 
 const flags: Readonly<Record<string, boolean>> = { true: true, '1': true, false: false, '0': false }

@@ -4,9 +4,12 @@ import { randomBytes } from 'node:crypto'
 import * as t from 'typebox'
 import { ApiError, badRequest, type Cause, invalid } from '../../api/errors.ts'
 import { nameSuffix, realNamespace } from '../../rules/names.ts'
+import type { OwnerReference } from '../../store/records/record-meta.ts'
 import type { Settings } from '../config/settings.ts'
+import { metadataProblems } from '../gate/record-metadata.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { bodyValidator, type Validator } from '../http/validate.ts'
+import { keptOf } from './changes/kept-metadata.ts'
 import { apiVersionOf, type Fields, fieldsOf, type Kind, type Texts, type Written } from './kinds/kind.ts'
 import type { Query } from './query.ts'
 import { wrongKind } from './status.ts'
@@ -17,15 +20,17 @@ interface Place {
   readonly namespace: string | undefined
   readonly aliases: Settings['compat']['namespaceAliases']
   readonly fieldValidation: Query['fieldValidation']
+  /** Fields that the text of the body has twice. */
+  readonly duplicates: readonly string[]
 }
 
 interface Read {
   readonly object: Written
-  /** Unknown fields, for a `Warning` header. */
+  /** Unknown fields and those that are there twice, for a `Warning` header. */
   readonly warnings: readonly string[]
 }
 
-export function readObject(body: unknown, { kind, namespace, aliases, fieldValidation }: Place): Read {
+export function readObject(body: unknown, { kind, namespace, aliases, fieldValidation, duplicates }: Place): Read {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw new ApiError('BadRequest', 'The request body is no object', {
       hint: 'Send an object with apiVersion and kind',
@@ -51,17 +56,31 @@ export function readObject(body: unknown, { kind, namespace, aliases, fieldValid
       name: nameIn(metadata),
       labels: textsIn(metadata.labels, 'metadata.labels'),
       annotations: textsIn(metadata.annotations, 'metadata.annotations'),
+      finalizers: finalizersIn(metadata.finalizers),
+      ownerReferences: ownersIn(metadata.ownerReferences),
     },
   }
   checkLabels(kind, object.metadata.labels)
-  const unknown = fieldValidation === 'Ignore' ? [] : unknownFields(fields, shapeOf(kind), '')
-  if (unknown.length > 0 && fieldValidation === 'Strict')
+  const causes = metadataProblems(keptOf(kind, object))
+  if (causes.length > 0)
+    throw invalid(
+      kind.plural,
+      causes.map((cause) => ({ ...cause, field: `metadata.${cause.field}` })),
+    )
+  const faults =
+    fieldValidation === 'Ignore'
+      ? []
+      : [
+          ...unknownFields(fields, shapeOf(kind), '').map((field) => `unknown field "${field}"`),
+          ...duplicates.map((field) => `duplicate field "${field}"`),
+        ]
+  if (faults.length > 0 && fieldValidation === 'Strict')
     throw new ApiError(
       'BadRequest',
-      `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${unknown.map((field) => `unknown field "${field}"`).join(', ')}`,
+      `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${faults.join(', ')}`,
     )
   checkSpec(kind, fields)
-  return { object, warnings: unknown.map((field) => `unknown field "${field}"`) }
+  return { object, warnings: faults }
 }
 
 function checkKind(kind: Kind, { apiVersion, kind: name }: Fields): void {
@@ -96,6 +115,33 @@ function textsIn(value: unknown, field: string): Texts {
   const isMap = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (isMap && Object.values(value).every((each) => typeof each === 'string')) return value as Texts
   throw badRequest([{ field, reason: 'FieldValueInvalid', message: `${field} must be a map of strings` }])
+}
+
+function finalizersIn(value: unknown): readonly string[] {
+  if (value === undefined) return []
+  if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return [...new Set(value)]
+  const message = 'Specify metadata.finalizers as a list of strings'
+  throw badRequest([{ field: 'metadata.finalizers', reason: 'FieldValueInvalid', message }])
+}
+
+function ownersIn(value: unknown): readonly OwnerReference[] {
+  if (value === undefined) return []
+  const owners = Array.isArray(value) ? value.map(ownerIn) : [undefined]
+  const uids = new Set(owners.map((owner) => owner?.uid))
+  if (!owners.includes(undefined) && uids.size === owners.length) return owners as OwnerReference[]
+  const message = 'Specify metadata.ownerReferences as a list of apiVersion, kind, name and uid, each uid once'
+  throw badRequest([{ field: 'metadata.ownerReferences', reason: 'FieldValueInvalid', message }])
+}
+
+function ownerIn(value: unknown): OwnerReference | undefined {
+  const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = fieldsOf(value)
+  const isText = (each: unknown): each is string => typeof each === 'string' && each !== '' && each.length <= 253
+  if (!isText(apiVersion) || !isText(kind) || !isText(name) || !isText(uid)) return undefined
+  const flags = {
+    ...(controller === true && { controller }),
+    ...(blockOwnerDeletion === true && { blockOwnerDeletion }),
+  }
+  return { apiVersion, kind, name, uid, ...flags }
 }
 
 const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/

@@ -1,11 +1,15 @@
 // Carries out what an object asks for: an operation of the table, as its caller, or up to its first write.
 import type { FastifyRequest } from 'fastify'
+import type { Principal } from '../../auth/principal.ts'
 import { realNamespace } from '../../rules/names.ts'
+import { expecting } from '../../store/expectation.ts'
 import { rehearse } from '../../store/rehearsal.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Listing } from '../lists/listing.ts'
 import type { Operations } from '../operations/invoke.ts'
+import type { Manager } from './changes/field-owners.ts'
+import { type Meta, withMeta } from './changes/kept-metadata.ts'
 import type { Kind, Planned } from './kinds/kind.ts'
 import type { Query } from './query.ts'
 import type { WireLists } from './wire-lists.ts'
@@ -21,18 +25,52 @@ export interface Writer {
   readonly lists: WireLists
   readonly query: Query
   readonly now: Date
+  /** As whom the objects are written, where that is not the caller. */
+  readonly principal?: Principal | undefined
+  /** Whose fields they become. */
+  readonly by: Manager
 }
 
-/** Invokes an operation as its route would. In a dry run, returns what it would write first. */
-export async function run(writer: Writer, planned: Planned): Promise<{ value?: unknown; written?: Entry<never> }> {
-  const { operations, request, settings, query } = writer
+interface Carried {
+  readonly key: string
+  /** Undefined: it is not there yet. */
+  readonly rev?: string | undefined
+  readonly refusal: () => Error
+  readonly meta: Meta
+}
+
+/** An operation and the metadata of its object, in one write. `isCarried`: the operation wrote that object. */
+export async function runWith(
+  writer: Writer,
+  planned: Planned,
+  { meta, ...expected }: Carried,
+): Promise<Ran & { readonly isCarried: boolean }> {
+  let isCarried = false
+  const add = withMeta(writer.kind, meta)
+  const adding = (record: unknown): unknown => {
+    isCarried = true
+    return add(record)
+  }
+  const ran = await expecting({ ...expected, adding }, () => run(writer, planned))
+  return { ...ran, isCarried }
+}
+
+interface Ran {
+  readonly value?: unknown
+  /** Of a dry run: what would be written first. */
+  readonly written?: Entry<never>
+}
+
+/** Invokes an operation as its route would, up to its first write in a dry run. */
+export async function run(writer: Writer, planned: Planned): Promise<Ran> {
+  const { operations, request, settings, query, principal = request.principal } = writer
   const { operation } = planned
   const namespace =
     planned.namespace === undefined
       ? writer.namespace
       : realNamespace(planned.namespace, settings.compat.namespaceAliases)
   const call = operations.admit(operation, {
-    principal: request.principal,
+    principal,
     namespace,
     params: { ...planned.params },
     query: operation.query ? { ...planned.query } : undefined,
@@ -45,4 +83,4 @@ export async function run(writer: Writer, planned: Planned): Promise<{ value?: u
 
 /** A namespace goes by two spellings, and its record by one. */
 export const realName = ({ kind, settings }: Pick<Writer, 'kind' | 'settings'>, name: string): string =>
-  kind.isNamespace ? realNamespace(name, settings.compat.namespaceAliases) : name
+  kind.isAliased ? realNamespace(name, settings.compat.namespaceAliases) : name

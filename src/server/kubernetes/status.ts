@@ -62,7 +62,7 @@ export const objectNotFound = (kind: Kind, name: string): ApiError =>
 /** `node` of a REST body is `spec.nodeName` of an object. */
 function placed(cause: Cause, kind: Kind | undefined): Cause {
   const { field } = cause
-  if (!kind || /^(?:metadata|spec|status|apiVersion|kind)\b/.test(field)) return cause
+  if (!kind || field.startsWith('.') || /^(?:metadata|spec|status|apiVersion|kind)\b/.test(field)) return cause
   return { ...cause, field: kind.places?.[field] ?? `spec.${field}` }
 }
 

@@ -1,45 +1,122 @@
-// update and patch: what differs between an object and what a client makes of it becomes operations of the table. Labels
-// and annotations are kept in the record; what cannot be changed is refused.
+// update, patch and apply: what differs between an object and what a client makes of it becomes operations of the table, and
+// its metadata goes into the record with the first of them, in one write. What cannot be changed is refused.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, invalid } from '../../api/errors.ts'
-import { expecting } from '../../store/expectation.ts'
-import { keeping, keptOf } from './kept-metadata.ts'
-import type { Fields, Kind, KubeObject, Planned, Written } from './kinds/kind.ts'
+import type { Entry } from '../../store/store.ts'
+import { applied, readManagedFields, updated } from './changes/field-owners.ts'
+import { keeping, keptOf, type Meta, ownable, ownableShape } from './changes/kept-metadata.ts'
+import { patches } from './changes/patch.ts'
+import { deletionOf, finalize } from './delete.ts'
+import {
+  apiVersionOf,
+  type Fields,
+  fieldsOf,
+  type Kind,
+  type KubeObject,
+  type Planned,
+  type Written,
+} from './kinds/kind.ts'
 import { entryOf } from './list.ts'
-import { patches } from './patch.ts'
-import { run, type Writer } from './run.ts'
+import { realName, run, runWith, type Writer } from './run.ts'
 import { conflict } from './status.ts'
 
+/** What is to become of an object, and whose its fields are then. */
+interface Revision {
+  readonly object: Written
+  readonly managedFields: Meta['managedFields']
+}
+
+/** Whoever names no version is not to lose a race: Kubernetes looks again as often. */
+const attempts = 5
+
 /** Returns the object as it is then. A change that makes no difference writes nothing. */
-export async function updateObject(writer: Writer, name: string, object: Written): Promise<KubeObject> {
+export async function updateObject(
+  writer: Writer,
+  name: string,
+  revise: (before: KubeObject) => Revision,
+): Promise<KubeObject> {
   const { kind, listing, lists } = writer
-  const entry = entryOf(kind, listing, name)
-  const before = lists.object(listing, entry)
-  const { uid, resourceVersion } = object.metadata
-  const refusal = (): ApiError => conflict(kind, name)
-  if (uid !== undefined && uid !== before.metadata.uid) throw refusal()
-  if (resourceVersion !== undefined && resourceVersion !== entry.rev) throw refusal()
-  const plans = [...plansOf(kind, before, object)]
-  const first = plans.shift()
-  if (!first) return before
-  const start = () => run(writer, first)
-  await (resourceVersion === undefined ? start() : expecting({ key: entry.key, rev: entry.rev, refusal }, start))
-  if (writer.query.isDryRun)
-    return {
-      ...before,
-      ...(object.spec !== undefined && { spec: { ...(before.spec as Fields), ...(object.spec as Fields) } }),
+  for (let attempt = 1; ; attempt++) {
+    const entry = entryOf(kind, listing, realName(writer, name))
+    const before = lists.object(listing, entry)
+    const revision = revise(before)
+    const { uid, resourceVersion } = revision.object.metadata
+    const lost = conflict(kind, name)
+    if (uid !== undefined && uid !== before.metadata.uid) throw lost
+    if (resourceVersion !== undefined && resourceVersion !== entry.rev) throw lost
+    try {
+      return await changed(writer, { entry, before, revision, refusal: () => lost })
+    } catch (error) {
+      if (error !== lost || resourceVersion !== undefined || attempt === attempts) throw error
     }
-  for (const planned of plans) await run(writer, planned)
-  return lists.object(listing, entryOf(kind, listing, name))
+  }
+}
+
+interface Changing {
+  readonly entry: Entry<never>
+  readonly before: KubeObject
+  readonly revision: Revision
+  readonly refusal: () => Error
+}
+
+async function changed(writer: Writer, { entry, before, revision, refusal }: Changing): Promise<KubeObject> {
+  const { kind, listing, lists } = writer
+  const { object, managedFields } = revision
+  const [was, kept] = [keptOf(kind, before), keptOf(kind, object)]
+  const deletion = deletionOf(entry)
+  const meta: Meta = { ...kept, managedFields, deletion }
+  const carried = { key: entry.key, rev: entry.rev, refusal, meta }
+  if (deletion) {
+    if (kept.finalizers.some((each) => !was.finalizers.includes(each))) throw noMoreFinalizers(kind)
+    if (kept.finalizers.length === 0) return finalize(writer, before, carried)
+  }
+  const isKept = isDeepStrictEqual(was, kept) && isDeepStrictEqual(before.metadata.managedFields ?? [], managedFields)
+  const specific = plansOf(kind, before, object)
+  const [first, ...more] = specific.length > 0 ? specific : isKept ? [] : [keeping(kind, before, kept)]
+  if (!first) return before
+  const { isCarried, written } = await runWith(writer, first, carried)
+  if (writer.query.isDryRun) return rehearsed(writer, { before, object, written, isWhole: more.length === 0 })
+  for (const planned of more) await run(writer, planned)
+  const now = (): Entry<never> => entryOf(kind, listing, realName(writer, before.metadata.name))
+  // The operation left the record as it was: that is changed by itself.
+  if (!isCarried && !isKept) {
+    const { key, rev } = now()
+    await runWith(writer, keeping(kind, before, kept), { ...carried, key, rev })
+  }
+  return lists.object(listing, now())
+}
+
+interface Rehearsed {
+  readonly before: KubeObject
+  readonly object: Written
+  readonly written: Entry<never> | undefined
+  /** One operation makes all of the change. */
+  readonly isWhole: boolean
+}
+
+/** As it would be, at the version that it is at. */
+function rehearsed({ kind, lists, listing }: Writer, { before, object, written, isWhole }: Rehearsed): KubeObject {
+  const isIts = written?.value !== undefined && written.key.startsWith(listing.collection.prefix)
+  const made = isIts ? lists.object(listing, written) : before
+  const { resourceVersion, creationTimestamp } = before.metadata
+  const metadata = {
+    ...made.metadata,
+    ...(resourceVersion !== undefined && { resourceVersion }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+  }
+  if (isIts && isWhole) return { ...made, metadata }
+  const asked = Object.keys(kind.schema).filter((name) => name !== 'status' && object[name] !== undefined)
+  const top = asked.map((name) => {
+    const [was, is] = [made[name], object[name]]
+    return [name, Array.isArray(is) ? is : { ...fieldsOf(was), ...fieldsOf(is) }]
+  })
+  return { ...made, ...Object.fromEntries(top), metadata }
 }
 
 function plansOf(kind: Kind, before: KubeObject, after: Written): readonly Planned[] {
   const change = kind.update as NonNullable<Kind['update']>
   if (!change.isSame(before, after)) throw unchangeable(kind)
-  const [was, is] = [keptOf(kind, before), keptOf(kind, after)]
-  const isKept = isDeepStrictEqual(was, is)
-  if (!isKept && kind.keptAs === undefined) throw notKept(kind)
-  return [...change.plan(before, after), ...(isKept ? [] : [keeping(kind, before.metadata.name, is)])]
+  return change.plan(before, after)
 }
 
 const unchangeable = (kind: Kind): ApiError => {
@@ -51,10 +128,73 @@ const unchangeable = (kind: Kind): ApiError => {
   )
 }
 
-const notKept = (kind: Kind): ApiError => {
-  const message = `Labels and annotations of a ${kind.kind} cannot be changed`
-  return invalid(kind.plural, [{ field: 'metadata', reason: 'FieldValueForbidden', message }])
+const noMoreFinalizers = (kind: Kind): ApiError => {
+  const message = 'Finalizers cannot be added to an object that is being deleted'
+  return invalid(kind.plural, [{ field: 'metadata.finalizers', reason: 'FieldValueForbidden', message }])
 }
+
+/** What an update or a patch makes of an object: what it changes is its manager's. */
+export function replacing({ kind, by }: Pick<Writer, 'kind' | 'by'>, before: KubeObject, object: Written): Revision {
+  const entries =
+    readManagedFields(object.metadata.managedFields, apiVersionOf(kind), by.time) ?? before.metadata.managedFields ?? []
+  const managedFields = updated(entries, {
+    before: ownable(kind, before),
+    after: ownable(kind, object),
+    shape: ownableShape(kind),
+    by,
+  })
+  return { object, managedFields }
+}
+
+/** What an apply makes of an object: what it names is its manager's, and what it no longer names goes. */
+export function applying(
+  { kind, by, query }: Pick<Writer, 'kind' | 'by' | 'query'>,
+  before: KubeObject,
+  config: Written,
+): Revision {
+  const { object, managedFields } = applied(before.metadata.managedFields ?? [], {
+    live: ownable(kind, before),
+    config: ownable(kind, config),
+    shape: ownableShape(kind),
+    by,
+    isForced: query.isForced,
+  })
+  const { metadata, ...rest } = object as Fields
+  const { name, uid, resourceVersion } = config.metadata
+  const { labels, annotations } = before.metadata
+  return {
+    // What is made from other fields stays as it is.
+    object: {
+      ...rest,
+      metadata: {
+        ...(metadata as Written['metadata']),
+        name,
+        ...(uid !== undefined && { uid }),
+        ...(resourceVersion !== undefined && { resourceVersion }),
+        labels: {
+          ...madeOf(labels, keptOf(kind, before).labels),
+          ...made(config.metadata.labels, kind.madeLabels),
+          ...(metadata as Written['metadata']).labels,
+        },
+        annotations: {
+          ...madeOf(annotations, keptOf(kind, before).annotations),
+          ...made(config.metadata.annotations, kind.madeAnnotations),
+          ...(metadata as Written['metadata']).annotations,
+        },
+      },
+    },
+    managedFields,
+  }
+}
+
+type Texts = Written['metadata']['labels']
+
+const madeOf = (all: Texts, kept: Texts): Texts =>
+  Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(kept, name)))
+
+/** Those that are made from fields which a client may change, such as a description. */
+const made = (texts: Texts, names: readonly string[] = []): Texts =>
+  Object.fromEntries(Object.entries(texts).filter(([name]) => names.includes(name)))
 
 /** The object that a patch makes of another one. */
 export function patched(kind: Kind, contentType: string, before: KubeObject, patch: unknown): Fields {
@@ -70,5 +210,5 @@ export function patched(kind: Kind, contentType: string, before: KubeObject, pat
       },
     )
   const { resourceVersion: _, ...metadata } = before.metadata
-  return apply({ ...before, metadata }, patch)
+  return apply({ ...before, metadata }, patch, ownableShape(kind))
 }

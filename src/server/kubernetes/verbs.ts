@@ -1,4 +1,5 @@
 // A request about a kind: which verb it is, and what carries it out.
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createServiceAccountToken } from '../../api/access/service-accounts.ts'
 import { ApiError, invalid } from '../../api/errors.ts'
@@ -7,7 +8,20 @@ import type { Spell } from '../gate/spelling.ts'
 import { spelledBy } from '../lists/watches.ts'
 import { stream } from '../transfer/streams.ts'
 import { formOf } from './accept.ts'
-import { fieldsOf, isMade, type Kind, type KubeObject, objectOf, resourceName, verbsOf } from './kinds/kind.ts'
+import { createObject } from './create.ts'
+import { deleteObject, readDeleteOptions } from './delete.ts'
+import {
+  apiVersionOf,
+  fieldsOf,
+  isMade,
+  type Kind,
+  type KubeObject,
+  objectOf,
+  type Planned,
+  resourceName,
+  statusVerbs,
+  verbsOf,
+} from './kinds/kind.ts'
 import { entryOf, listText, madeText, reachVersions, selectorsOf } from './list.ts'
 import { followLog, logText } from './log.ts'
 import { admit, allowedIn, openKind } from './open-kind.ts'
@@ -16,11 +30,10 @@ import { readObject } from './read-object.ts'
 import { type Renderer, rendered } from './render.ts'
 import { realName, run, type Writer } from './run.ts'
 import type { KubernetesServices } from './services.ts'
-import { objectNotFound } from './status.ts'
-import { patched, updateObject } from './update.ts'
+import { conflict, objectNotFound } from './status.ts'
+import { applying, patched, replacing, updateObject } from './update.ts'
 import { watchEvents } from './watch.ts'
 import { selectorTest, WireLists } from './wire-lists.ts'
-import { createObject, deleteObject, readDeleteOptions } from './write.ts'
 
 interface Asked {
   readonly kind: Kind
@@ -71,8 +84,8 @@ export function serveVerb(
   const { kind, name, sub } = asked
   const query = readQuery(request)
   const verb = verbOf(request.method, name !== undefined, query)
-  const isStatus = sub === 'status' && kind.hasStatus === true && verb === 'get'
-  const more = subresources[`${verb} ${kind.plural}/${sub}`]
+  const isStatus = sub === 'status' && kind.hasStatus === true && statusVerbs.includes(verb)
+  const more = isStatus && verb !== 'get' ? writeStatus : subresources[`${verb} ${kind.plural}/${sub}`]
   if (sub !== undefined && !isStatus && !more) throw notPossible(kind, verb, sub)
   const serve = more ?? verbs[verb]
   const isAcross =
@@ -123,7 +136,7 @@ function getObject(context: Context): unknown {
 
 /** A namespace that was asked for by its other spelling goes by that. */
 function asNamed({ kind, name }: Context, object: KubeObject): KubeObject {
-  return kind.isNamespace && name !== undefined ? { ...object, metadata: { ...object.metadata, name } } : object
+  return kind.isAliased && name !== undefined ? { ...object, metadata: { ...object.metadata, name } } : object
 }
 
 async function listObjects(context: Context): Promise<FastifyReply> {
@@ -171,6 +184,7 @@ function watchObjects(context: Context): Promise<FastifyReply> {
 function writerOf(context: Context): Writer {
   const { services, kind, request, query } = context
   const { listing, lists, namespace } = opened(context)
+  const now = services.clock.now()
   return {
     operations: services.operations,
     settings: services.settings,
@@ -180,8 +194,18 @@ function writerOf(context: Context): Writer {
     listing,
     lists,
     query,
-    now: services.clock.now(),
+    now,
+    by: { manager: managerOf(request, query), apiVersion: apiVersionOf(kind), time: timestamp(now) },
   }
+}
+
+/** Who names no manager goes by its program, `kubectl` of `kubectl/v1.33.0 (linux/amd64)`. */
+function managerOf({ headers }: FastifyRequest, { fieldManager }: Query): string {
+  const program = (headers['user-agent'] ?? '')
+    .split('/', 1)[0]
+    ?.replaceAll(/[^\x20-\x7e]/g, '')
+    .slice(0, 128)
+  return fieldManager ?? (program || 'unknown')
 }
 
 async function create(context: Context): Promise<FastifyReply> {
@@ -200,27 +224,63 @@ async function update(context: Context): Promise<FastifyReply> {
   const { object } = writtenIn(context, request.body)
   if (object.metadata.name !== name) throw otherName(name)
   if (object.metadata.resourceVersion === undefined && kind.group === 'orka.macstadium.com') throw versionMissing(kind)
-  return sendObject(context, await updateObject(writer, name, object))
+  const updated = await updateObject(writer, name, (before) => replacing(writer, before, object))
+  return sendObject(context, asNamed(context, updated))
 }
 
-/** Apply creates what is not there. */
 async function patch(context: Context): Promise<FastifyReply> {
-  const { kind, name = '', request, services } = context
+  const { kind, name = '', request } = context
   const { 'content-type': type = '' } = request.headers
+  if (type.startsWith('application/apply-patch')) return apply(context)
   const writer = writerOf(context)
-  const isApply = type.startsWith('application/apply-patch')
-  const entry = found(() => entryOf(kind, writer.listing, realName({ kind, settings: services.settings }, name)))
-  if (isApply && !entry && kind.create) {
-    const { object } = writtenIn(context, request.body)
+  const updated = await updateObject(writer, name, (before) => {
+    const { object } = writtenIn(context, patched(kind, type, asNamed(context, before), request.body))
     if (object.metadata.name !== name) throw otherName(name)
-    return sendObject(context, await createObject(writer, object), 201)
-  }
-  if (!entry) throw objectNotFound(kind, name)
-  const before = writer.lists.object(writer.listing, entry)
-  const after = patched(kind, type, before, request.body)
-  const { object } = writtenIn(context, after)
+    return replacing(writer, before, object)
+  })
+  return sendObject(context, asNamed(context, updated))
+}
+
+/** Creates what is not there. */
+async function apply(context: Context): Promise<FastifyReply> {
+  const { kind, name = '', request, query } = context
+  const writer = writerOf(context)
+  if (query.fieldManager === undefined) throw managerMissing()
+  const { object } = writtenIn(context, request.body)
   if (object.metadata.name !== name) throw otherName(name)
-  return sendObject(context, await updateObject(writer, name, object))
+  if (object.metadata.managedFields !== undefined)
+    throw new ApiError('BadRequest', 'Invalid metadata.managedFields: must be nil, apply sets them')
+  const entry = found(() => entryOf(kind, writer.listing, realName(writer, name)))
+  if (!entry && kind.create && object.metadata.uid === undefined)
+    return sendObject(context, asNamed(context, await createObject(writer, object, true)), 201)
+  if (!entry) throw objectNotFound(kind, name)
+  const updated = await updateObject(writer, name, (before) => applying(writer, before, object))
+  return sendObject(context, asNamed(context, updated))
+}
+
+const managerMissing = (): ApiError => {
+  const message = 'Specify fieldManager: it is required to apply'
+  return invalid('', [{ field: 'fieldManager', reason: 'FieldValueRequired', message }])
+}
+
+/** The service writes the status: a client that leaves it as it is gets the object, and nothing else of its body counts. */
+function writeStatus(context: Context): FastifyReply {
+  const { kind, name = '', request } = context
+  const { listing, lists } = writerOf(context)
+  const entry = entryOf(kind, listing, name)
+  const before = lists.object(listing, entry)
+  const { 'content-type': type = '' } = request.headers
+  const after = request.method === 'PATCH' ? patched(kind, type, before, request.body) : fieldsOf(request.body)
+  const { resourceVersion, uid } = fieldsOf(after.metadata)
+  const isStale = resourceVersion !== undefined && resourceVersion !== entry.rev
+  if (isStale || (uid !== undefined && uid !== before.metadata.uid)) throw conflict(kind, name)
+  if (after.status !== undefined && !isDeepStrictEqual(after.status, before.status)) throw statusIsMade(kind)
+  return sendObject(context, before)
+}
+
+const statusIsMade = (kind: Kind): ApiError => {
+  const message = `The status of a ${kind.kind} is written by the service`
+  return invalid(kind.plural, [{ field: 'status', reason: 'FieldValueForbidden', message }])
 }
 
 function found<T>(look: () => T): T | undefined {
@@ -236,7 +296,8 @@ function found<T>(look: () => T): T | undefined {
 function writtenIn({ services, kind, namespace, query, request, reply, name }: Context, body: unknown) {
   request.about = { kind, name, isWrite: true }
   const aliases = services.settings.compat.namespaceAliases
-  const read = readObject(body, { kind, namespace, aliases, fieldValidation: query.fieldValidation })
+  const { duplicates = [] } = request
+  const read = readObject(body, { kind, namespace, aliases, fieldValidation: query.fieldValidation, duplicates })
   request.about = { kind, name: read.object.metadata.name, isWrite: true }
   if (read.warnings.length > 0) reply.header('warning', read.warnings.map(warning))
   return read
@@ -254,6 +315,21 @@ const versionMissing = (kind: Kind): ApiError =>
     },
   ])
 
+interface Token {
+  readonly token: string
+  readonly expiresAt: string | null
+}
+
+const tokenOf = async (writer: Writer, planned: Planned): Promise<Token> => (await run(writer, planned)).value as Token
+
+/** A dry run: no token is kept, so none may be made. */
+function noToken(writer: Writer, { operation, params, body }: Planned): Token {
+  const { operations, request, namespace, kind, listing, now } = writer
+  operations.admit(operation, { principal: request.principal, namespace, params: { ...params }, body: { ...body } })
+  entryOf(kind, listing, params?.serviceaccount ?? '')
+  return { token: '', expiresAt: timestamp(now) }
+}
+
 /** Verb, kind and subresource → what serves it. */
 const subresources: Readonly<Record<string, Serve>> = {
   'get pods/log': (context) => {
@@ -268,14 +344,14 @@ const subresources: Readonly<Record<string, Serve>> = {
     const { name = '', request } = context
     const { spec } = fieldsOf(request.body)
     const { expirationSeconds } = fieldsOf(spec)
-    const writer = { ...writerOf(context), query: { ...context.query, isDryRun: false } }
+    const writer = writerOf(context)
     const seconds = typeof expirationSeconds === 'number' ? Math.floor(expirationSeconds) : 3_600
-    const { value } = await run(writer, {
+    const planned = {
       operation: createServiceAccountToken,
       params: { serviceaccount: name },
       body: { duration: `${seconds}s` },
-    })
-    const { token, expiresAt } = value as { token: string; expiresAt: string | null }
+    }
+    const { token, expiresAt } = context.query.isDryRun ? noToken(writer, planned) : await tokenOf(writer, planned)
     const answer = {
       kind: 'TokenRequest',
       apiVersion: 'authentication.k8s.io/v1',

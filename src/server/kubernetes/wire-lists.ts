@@ -9,7 +9,7 @@ import {
   type Fields as SelectableFields,
   type Test,
 } from '../../rules/selectors.ts'
-import type { RecordMeta } from '../../store/records/fleet-records.ts'
+import type { RecordMeta } from '../../store/records/record-meta.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Listing } from '../lists/listing.ts'

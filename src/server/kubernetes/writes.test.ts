@@ -49,8 +49,10 @@ describe('changing objects of the Kubernetes wire', () => {
     assert.equal(changed.body.spec.cpu, 8)
     const same = await patch(url, { spec: { cpu: 8 } }, merge)
     assert.equal(same.body.metadata.resourceVersion, changed.body.metadata.resourceVersion)
-    assert.equal((await patch(url, config('a', { cpu: 10 }), apply)).body.spec.cpu, 10)
-    assert.equal((await patch(`${configs}/new`, config('new'), apply)).status, 201)
+    const forced = `${url}?fieldManager=ci&force=true`
+    assert.equal((await patch(forced, config('a', { cpu: 10 }), apply)).body.spec.cpu, 10)
+    assert.equal((await patch(`${configs}/new?fieldManager=ci`, config('new'), apply)).status, 201)
+    assert.equal((await patch(url, config('a'), apply)).status, 422)
     assert.equal((await patch(url, { spec: {} }, strategic)).status, 415)
     assert.equal((await patch(url, steps, jsonPatch)).status, 422)
     assert.equal((await patch(url, { metadata: { name: 'b' } }, merge)).status, 400)

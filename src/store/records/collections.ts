@@ -13,6 +13,7 @@ import type {
   VmSecretRecord,
 } from './fleet-records.ts'
 import type { PushJobRecord } from './push-jobs.ts'
+import { type CallerRecord, type RecordMeta, raising } from './record-meta.ts'
 import type { RunnerCredentialRecord, RunnerJobRecord, RunnerPoolRecord, RunnerRecord } from './runner-records.ts'
 import type {
   KnownServerRecord,
@@ -38,6 +39,7 @@ export interface NamespaceRecord {
   readonly requestKey?: string
   /** Set while what is in it is being removed; nothing new may come in. */
   readonly isTerminating?: boolean
+  readonly meta?: RecordMeta
 }
 
 interface EraRecord {
@@ -63,6 +65,7 @@ export interface ServiceAccountRecord {
   readonly uid: string
   readonly createdAt: string
   readonly requestKey?: string
+  readonly meta?: RecordMeta
 }
 
 /** One record per namespace and role. */
@@ -71,6 +74,7 @@ export interface RoleBindingRecord {
   readonly serviceAccounts: readonly { readonly name: string; readonly namespace: string; readonly uid: string }[]
   /** In the default namespace, where every user has the role: those from whom it was taken. */
   readonly excludedUsers: readonly string[]
+  readonly meta?: RecordMeta
 }
 
 /** One key per registry and namespace: the store itself keeps it at one set (docs/spec.md R17). */
@@ -160,9 +164,7 @@ export interface LoginRecord {
 
 /** A browser that is logged in, by the hash of what its cookie holds. */
 export interface BrowserSessionRecord {
-  readonly principal:
-    | { readonly kind: 'user'; readonly name: string; readonly admin: boolean; readonly uid?: string }
-    | { readonly kind: 'serviceaccount'; readonly name: string; readonly namespace: string; readonly uid: string }
+  readonly principal: CallerRecord
   readonly createdAt: string
   readonly expiresAt: string
   /** However often it is renewed. */
@@ -175,6 +177,14 @@ export interface BrowserSessionRecord {
   readonly sealed: string
 }
 
+const imageSpec = ({ content, sizeBytes, source, sourceType, owner }: ImageRecord) => [
+  content,
+  sizeBytes,
+  source,
+  sourceType,
+  owner,
+]
+
 const kinds = {
   namespaces: kind<NamespaceRecord>('/namespaces/'),
   registryCredentials: sealed<RegistryCredentialRecord>('/registry-credentials/'),
@@ -186,19 +196,35 @@ const kinds = {
   users: sealed<UserRecord>('/users/'),
   browserSessions: sealed<BrowserSessionRecord>('/browser-sessions/'),
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
-  roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
+  roleBindings: kind<RoleBindingRecord>(
+    '/role-bindings/',
+    undefined,
+    raising(({ users, serviceAccounts }) => [users, serviceAccounts]),
+  ),
   events: kind<EventRecord>('/events/', foldedEvents),
-  vms: kind<VmRecord>('/vms/', storedVms),
+  vms: kind<VmRecord>(
+    '/vms/',
+    storedVms,
+    raising(({ shape, reservedPorts }) => [shape, reservedPorts]),
+  ),
   vmSecrets: sealed<VmSecretRecord>('/vm-secrets/'),
-  vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
+  vmConfigs: kind<VmConfigRecord>(
+    '/vm-configs/',
+    undefined,
+    raising(({ shape }) => [shape]),
+  ),
   pools: kind<PoolRecord>('/pools/'),
   runnerPools: kind<RunnerPoolRecord>('/runner-pools/'),
   runnerCredentials: sealed<RunnerCredentialRecord>('/runner-credentials/'),
   runners: kind<RunnerRecord>('/runners/'),
   runnerJobs: kind<RunnerJobRecord>('/runner-jobs/'),
-  nodes: kind<NodeRecord>('/nodes/'),
-  images: kind<ImageRecord>('/images/'),
-  isos: kind<ImageRecord>('/isos/'),
+  nodes: kind<NodeRecord>(
+    '/nodes/',
+    undefined,
+    raising(({ tags, namespace, isCordoned }) => [tags, namespace, isCordoned]),
+  ),
+  images: kind<ImageRecord>('/images/', undefined, raising(imageSpec)),
+  isos: kind<ImageRecord>('/isos/', undefined, raising(imageSpec)),
   pushJobs: kind<PushJobRecord>('/push-jobs/'),
   quotas: kind<QuotaRecord>('/quotas/'),
   legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
@@ -244,8 +270,9 @@ export const sealedOf = (collections: Collections): readonly Collection<SealedRe
 function kind<T>(
   prefix: T extends SealedRecord ? never : string,
   through: (store: Store) => KindStore = (store) => store,
+  revised: (before: T, after: T) => T = (_before, after) => after,
 ) {
-  return { isSealed: false, open: (store: Store) => opened<T>(through(store), prefix) }
+  return { isSealed: false, open: (store: Store) => opened<T>(through(store), prefix, revised) }
 }
 
 /** A kind whose records hold a secret, in the field `sealed`. */
@@ -253,6 +280,6 @@ function sealed<T extends SealedRecord>(prefix: string) {
   return { isSealed: true, open: (store: Store) => opened<T>(store, prefix) }
 }
 
-function opened<T>(store: KindStore, prefix: string): Collection<T> {
-  return new Collection(store, new View<T>(store, prefix), prefix)
+function opened<T>(store: KindStore, prefix: string, revised?: (before: T, after: T) => T): Collection<T> {
+  return new Collection(store, new View<T>(store, prefix), prefix, revised)
 }

@@ -8,12 +8,7 @@ import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { Pool, SlotEndReason } from '../../api/vms/pools.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
-
-/** What clients keep with a record, for themselves. Labels of a VM are its own, and stand in its record. */
-export interface RecordMeta {
-  readonly labels: Readonly<Record<string, string>>
-  readonly annotations: Readonly<Record<string, string>>
-}
+import type { RecordMeta } from './record-meta.ts'
 
 export interface VmDesired {
   /** Grows with every change of what is desired. */

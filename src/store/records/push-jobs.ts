@@ -4,6 +4,7 @@ import type { PushFormat } from '../../api/records.ts'
 import type { PushJob } from '../../api/vms/push-jobs.ts'
 import type { Collection } from '../collection.ts'
 import type { Entry } from '../store.ts'
+import type { RecordMeta } from './record-meta.ts'
 
 export interface PushJobRecord {
   readonly name: string
@@ -29,6 +30,7 @@ export interface PushJobRecord {
   readonly errorMessage?: string
   readonly startedAt: string
   readonly finishedAt?: string
+  readonly meta?: RecordMeta
 }
 
 export const nothingYet: PushJob['progress'] = { bytesTotal: 0, bytesDone: 0, bytesSkipped: 0, percent: 0 }

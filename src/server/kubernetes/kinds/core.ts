@@ -10,10 +10,12 @@ import {
   type ServiceAccount,
 } from '../../../api/access/service-accounts.ts'
 import { cordonNode, deleteNode, listNodes, type Node, uncordonNode } from '../../../api/nodes/nodes.ts'
+import type { Operation } from '../../../api/operation.ts'
 import { type Event, listEvents } from '../../../api/service/events.ts'
+import { setMetadata } from '../../../api/service/metadata.ts'
 import { cancelPushJob, listPushJobs, type PushJob } from '../../../api/vms/push-jobs.ts'
 import type { NamespaceRecord } from '../../../store/records/collections.ts'
-import { type Column, fieldsOf, type Kind, type KubeObject, sameSpec } from './kind.ts'
+import { type Column, fieldsOf, type Kind, type KubeObject, sameSpec, type Written } from './kind.ts'
 import { archLabel, orka, specOf } from './orka.ts'
 import { column } from './vm-fields.ts'
 
@@ -21,6 +23,16 @@ const core = { group: '', version: 'v1' } as const
 const age = column(['Age', 'date', 'metadata.creationTimestamp'])
 const any = (description: string) => t.Optional(t.Object({}, { description, additionalProperties: true }))
 const Conditions = t.Array(t.Object({ type: t.String(), status: t.String() }, { additionalProperties: true }))
+
+const nameLabel = 'kubernetes.io/metadata.name'
+const namespaceLabel = `${orka.group}/namespace`
+
+/** Only its metadata can be changed, by who may do what the operations do. */
+const onlyMetadata = (...operations: readonly Operation[]) => ({
+  operations: [...operations, setMetadata],
+  plan: () => [],
+  isSame: (before: KubeObject, after: Written): boolean => sameSpec(before, after),
+})
 
 export const namespaceKind: Kind = {
   ...core,
@@ -30,13 +42,16 @@ export const namespaceKind: Kind = {
   shortNames: ['ns'],
   description: 'A namespace. Deleting it is refused while it has VMs or nodes',
   scope: 'cluster',
-  isNamespace: true,
+  isAliased: true,
+  keptAs: 'namespaces',
+  keptIn: ({ metadata }) => metadata.name,
+  madeLabels: [nameLabel, namespaceLabel],
   list: listNamespaces,
   show: ({ name, createdAt }: Namespace, { isTerminating }: NamespaceRecord) => ({
     name,
     createdAt,
     deletedAt: isTerminating ? createdAt : undefined,
-    labels: { 'kubernetes.io/metadata.name': name, [`${orka.group}/namespace`]: 'true' },
+    labels: { [nameLabel]: name, [namespaceLabel]: 'true' },
     body: { spec: {}, status: { phase: isTerminating ? 'Terminating' : 'Active' } },
   }),
   schema: { spec: any('Empty'), status: t.Object({ phase: t.String({ description: 'Active or Terminating' }) }) },
@@ -45,11 +60,19 @@ export const namespaceKind: Kind = {
     operations: [createNamespace],
     plan: ({ metadata }) => ({ operation: createNamespace, body: { name: metadata.name } }),
   },
+  update: onlyMetadata(createNamespace),
   remove: {
     operation: deleteNamespace,
     plan: ({ metadata }) => ({ operation: deleteNamespace, namespace: metadata.name }),
   },
   places: { name: 'metadata.name' },
+}
+
+const hostLabel = 'kubernetes.io/hostname'
+const placeLabel = 'svc3/namespace'
+
+function placeOf(object: KubeObject): string {
+  return object.metadata.labels[placeLabel] ?? ''
 }
 
 export const nodeKind: Kind = {
@@ -60,12 +83,15 @@ export const nodeKind: Kind = {
   shortNames: ['no'],
   description: 'A node of any namespace. kubectl cordon and uncordon work on it',
   scope: 'cluster',
+  keptAs: 'nodes',
+  keptIn: placeOf,
+  madeLabels: [archLabel, hostLabel, placeLabel],
   list: listNodes,
   show: (node: Node) => ({
     name: node.name,
     uid: node.uid,
     createdAt: node.createdAt,
-    labels: { [archLabel]: node.architecture, 'kubernetes.io/hostname': node.name, 'svc3/namespace': node.namespace },
+    labels: { [archLabel]: node.architecture, [hostLabel]: node.name, [placeLabel]: node.namespace },
     body: {
       spec: node.cordoned ? { unschedulable: true } : {},
       status: {
@@ -143,8 +169,6 @@ export const nodeKind: Kind = {
   },
 }
 
-const placeOf = (object: KubeObject): string => object.metadata.labels['svc3/namespace'] ?? ''
-
 /** A job that was cancelled has failed, as far as clients know. */
 const podPhases: Readonly<Record<PushJob['status'], string>> = {
   Pending: 'Pending',
@@ -154,6 +178,11 @@ const podPhases: Readonly<Record<PushJob['status'], string>> = {
   Cancelled: 'Failed',
 }
 
+const typeLabel = `${orka.group}/job.type`
+const jobLabel = 'batch.kubernetes.io/job-name'
+const oldJobLabel = 'job-name'
+const referenceAnnotation = `${orka.group}/oci-image`
+
 export const podKind: Kind = {
   ...core,
   kind: 'Pod',
@@ -162,18 +191,21 @@ export const podKind: Kind = {
   shortNames: ['po'],
   description: 'A push job. Deleting it cancels the push',
   scope: 'namespace',
+  keptAs: 'pushjobs',
+  madeLabels: [typeLabel, jobLabel, oldJobLabel],
+  madeAnnotations: [referenceAnnotation],
   list: listPushJobs,
   show: (job: PushJob) => ({
     name: job.name,
     namespace: job.namespace,
     createdAt: job.startedAt,
     labels: {
-      [`${orka.group}/job.type`]: 'registry-push',
-      'batch.kubernetes.io/job-name': job.name,
-      'job-name': job.name,
+      [typeLabel]: 'registry-push',
+      [jobLabel]: job.name,
+      [oldJobLabel]: job.name,
     },
     annotations: {
-      [`${orka.group}/oci-image`]: job.image,
+      [referenceAnnotation]: job.image,
       'svc3/vm': job.vm,
       'svc3/progress': `${job.progress.percent}%`,
       'svc3/digest': job.digest,
@@ -204,6 +236,7 @@ export const podKind: Kind = {
   },
   selectable: ['status.phase', 'spec.nodeName'],
   columns: [column(['Status', 'string', 'status.phase']), age],
+  update: onlyMetadata(),
   remove: {
     operation: cancelPushJob,
     plan: ({ metadata }) => ({ operation: cancelPushJob, params: { job: metadata.name } }),
@@ -310,6 +343,7 @@ export const serviceAccountKind: Kind = {
   shortNames: ['sa'],
   description: 'An account for programs. kubectl create token makes a token',
   scope: 'namespace',
+  keptAs: 'serviceaccounts',
   list: listServiceAccounts,
   show: ({ name, namespace, uid, createdAt }: ServiceAccount) => ({ name, namespace, uid, createdAt, body: {} }),
   schema: {},
@@ -318,6 +352,7 @@ export const serviceAccountKind: Kind = {
     operations: [createServiceAccount],
     plan: ({ metadata }) => ({ operation: createServiceAccount, params: { serviceaccount: metadata.name } }),
   },
+  update: onlyMetadata(createServiceAccount),
   remove: {
     operation: deleteServiceAccount,
     plan: ({ metadata }) => ({ operation: deleteServiceAccount, params: { serviceaccount: metadata.name } }),
@@ -352,6 +387,8 @@ export const roleBindingKind: Kind = {
   singular: 'rolebinding',
   description: 'Who is a developer of a namespace. There is one, named after the role svc-dev (or orka-dev)',
   scope: 'namespace',
+  isAliased: true,
+  keptAs: 'rolebindings',
   list: listRoleBindings,
   show: ({ name, namespace, subjects }: RoleBinding) => ({
     name,

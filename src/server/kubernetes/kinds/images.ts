@@ -163,6 +163,7 @@ export const imageKind: Kind = {
   plural: 'images',
   singular: 'image',
   keptAs: 'images',
+  madeLabels: [archLabel],
   description: 'An image of the cluster, the same in every namespace',
   list: listImages,
   schema: {
@@ -208,6 +209,7 @@ export const isoKind: Kind = {
   plural: 'isos',
   singular: 'iso',
   keptAs: 'isos',
+  madeLabels: [archLabel],
   description: 'An ISO of the cluster, the same in every namespace',
   list: listIsos,
   schema: {

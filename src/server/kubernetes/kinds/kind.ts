@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type * as t from 'typebox'
 import type { Operation } from '../../../api/operation.ts'
 import type { kindsWithMetadata } from '../../../api/service/metadata.ts'
-import type { RecordMeta } from '../../../store/records/fleet-records.ts'
+import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/records/record-meta.ts'
 import type { ListOperation } from '../../operations/invoke.ts'
 
 export type Texts = Readonly<Record<string, string>>
@@ -22,6 +22,9 @@ interface ObjectMeta {
   readonly deletionTimestamp?: string
   readonly labels: Texts
   readonly annotations: Texts
+  readonly finalizers?: readonly string[]
+  readonly ownerReferences?: readonly OwnerReference[]
+  readonly managedFields?: readonly ManagedFields[]
 }
 
 /** As it crosses the wire; `spec`, `status` and what else a kind has stand beside `metadata`. */
@@ -118,12 +121,16 @@ export interface Kind {
   readonly create?: Creation
   readonly update?: Change
   readonly remove?: Removal
-  /** What `setMetadata` calls it; absent: labels and annotations of clients are not kept. */
+  /** What `setMetadata` calls it; absent: what clients add to its metadata is not kept. */
   readonly keptAs?: (typeof kindsWithMetadata)[number]
+  /** The namespace that its metadata is changed in, where that is not the one of the path. */
+  keptIn?(object: KubeObject): string
+  /** Labels that are made from other fields. */
+  readonly madeLabels?: readonly string[]
   /** Annotations that are made from other fields, besides ours and the creator's. */
   readonly madeAnnotations?: readonly string[]
-  /** Its objects are namespaces: their names have two spellings. */
-  readonly isNamespace?: true
+  /** Its names have two spellings, as those of namespaces do. */
+  readonly isAliased?: true
   /** Fields that a selector may name, and that every object matches. */
   readonly unselected?: readonly string[]
   /** The subresource `log`: what there is to say now. */
@@ -150,6 +157,9 @@ export const verbsOf = (kind: Kind): string[] => [
   ...(isMade(kind) ? [] : ['watch']),
 ]
 
+/** Of the subresource `status`, of kinds that have one. */
+export const statusVerbs: readonly string[] = ['get', 'patch', 'update']
+
 /** Made for each answer: there is nothing to watch. */
 export const isMade = ({ list }: Kind): boolean => list.madeOf !== undefined
 
@@ -166,7 +176,11 @@ export function objectOf(
   shown: Shown,
   { namespace, rev, meta }: { namespace?: string | undefined; rev: string; meta?: RecordMeta | undefined },
 ): KubeObject {
-  const { name, createdAt, deletedAt, generation, labels = {}, annotations = {}, body } = shown
+  const { name, createdAt, generation, labels = {}, annotations = {}, body } = shown
+  const { finalizers = [], ownerReferences = [], deletion } = meta ?? {}
+  const deletedAt = shown.deletedAt ?? deletion?.at
+  // Two kinds may show the same record, each with fields of its own.
+  const managedFields = (meta?.managedFields ?? []).filter(({ apiVersion }) => apiVersion === apiVersionOf(kind))
   const place = shown.namespace ?? namespace
   return {
     apiVersion: apiVersionOf(kind),
@@ -176,11 +190,14 @@ export function objectOf(
       ...(kind.scope !== 'cluster' && place !== undefined && { namespace: place }),
       uid: shown.uid ?? madeUid(kind, shown.namespace ?? '', name, createdAt),
       resourceVersion: rev,
-      generation: generation ?? 1,
+      generation: generation ?? meta?.generation ?? 1,
       creationTimestamp: createdAt,
       ...(deletedAt !== undefined && { deletionTimestamp: deletedAt, deletionGracePeriodSeconds: 0 }),
       labels: { ...meta?.labels, ...labels },
       annotations: { ...meta?.annotations, ...(given(annotations) as Texts) },
+      ...(finalizers.length > 0 && { finalizers }),
+      ...(ownerReferences.length > 0 && { ownerReferences }),
+      ...(managedFields.length > 0 && { managedFields }),
     },
     ...body,
   }

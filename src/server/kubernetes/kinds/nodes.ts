@@ -13,6 +13,7 @@ export const orkaNodeKind: Kind = {
   description: 'A node, in the namespace that it belongs to',
   scope: 'namespace',
   keptAs: 'nodes',
+  madeLabels: [archLabel],
   list: listNodes,
   show: (node: Node) => ({
     name: node.name,
@@ -46,7 +47,10 @@ export const orkaNodeKind: Kind = {
   }),
   schema: {
     spec: t.Object({
-      tags: t.Array(t.String({ maxLength: 256 }), { description: 'Tags, by which VMs choose nodes' }),
+      tags: t.Array(t.String({ maxLength: 256 }), {
+        description: 'Tags, by which VMs choose nodes',
+        'x-kubernetes-list-type': 'set',
+      }),
       namespace: t.String({ maxLength: 256, description: 'Namespace that it belongs to' }),
     }),
     status: t.Object({

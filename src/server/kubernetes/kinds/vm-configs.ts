@@ -26,6 +26,7 @@ export const vmConfigKind: Kind = {
   description: 'Values for deployments, named by the label orka.macstadium.com/vm-config of a VirtualMachineInstance',
   scope: 'namespace',
   keptAs: 'vmconfigs',
+  madeLabels: [archLabel],
   list: listVmConfigs,
   show: (config: VmConfig, record: VmConfigRecord) => ({
     name: config.name,

@@ -138,6 +138,7 @@ export const vmKind: Kind = {
   description: 'A VM. Creating one deploys it; deleting it deletes the VM and its disk',
   scope: 'namespace',
   keptAs: 'vms',
+  madeLabels: [archLabel],
   list: listVms,
   show,
   schema,

@@ -100,6 +100,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
       const role = checkRole(params.role)
       const { users, accounts } = subjectsOf(body, true)
       return change(params.namespace, role, (now) => ({
+        ...now,
         users: [...new Set([...now.users, ...users])].sort(),
         serviceAccounts: [...without(now.serviceAccounts, accounts), ...accounts].sort(byPlace),
         excludedUsers: now.excludedUsers.filter((name) => !users.includes(name)),
@@ -112,6 +113,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
       const own = accounts.find(({ namespace, uid }) => namespace === params.namespace && uid !== '')
       if (own) throw ownNamespace(own.name, params.namespace)
       return change(params.namespace, role, (now) => ({
+        ...now,
         users: now.users.filter((name) => !users.includes(name)),
         serviceAccounts: without(now.serviceAccounts, accounts),
         excludedUsers:

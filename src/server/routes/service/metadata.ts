@@ -1,15 +1,19 @@
 // Handler of labels and annotations: kept in the record that they belong to, by compare-and-set.
-import { ApiError, type Cause, invalid, notFound } from '../../../api/errors.ts'
+import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/metadata.ts'
 import type { Roles } from '../../../auth/roles.ts'
+import { realNamespace } from '../../../rules/names.ts'
 import type { Collection } from '../../../store/collection.ts'
 import type { Collections } from '../../../store/records/collections.ts'
-import type { RecordMeta } from '../../../store/records/fleet-records.ts'
+import type { RecordMeta } from '../../../store/records/record-meta.ts'
+import type { Settings } from '../../config/settings.ts'
+import { metadataProblems } from '../../gate/record-metadata.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 interface MetadataServices {
-  readonly collections: Pick<Collections, 'vms' | 'vmConfigs' | 'images' | 'isos' | 'nodes'>
+  readonly collections: Collections
   readonly roles: Roles
+  readonly settings: Pick<Settings, 'compat'>
 }
 
 interface Kept {
@@ -20,36 +24,52 @@ interface Kept {
 
 type Kind = (typeof api.kindsWithMetadata)[number]
 
-const maxLabels = 64
-const maxAnnotationChars = 131_072
+interface Place {
+  readonly collection: unknown
+  /** Undefined: of the whole cluster. */
+  readonly scope?: 'namespace'
+  /** Who may change its records in other ways may change this. */
+  readonly isForAdmins?: true
+  /** Names have two spellings. */
+  readonly isAliased?: true
+}
 
-export function metadata({ collections, roles }: MetadataServices): HandlersOf<typeof api> {
-  /** Where its records are, and in which scope. */
-  const places: Readonly<Record<Kind, { readonly collection: unknown; readonly isInNamespace: boolean }>> = {
-    vms: { collection: collections.vms, isInNamespace: true },
-    vmconfigs: { collection: collections.vmConfigs, isInNamespace: true },
-    images: { collection: collections.images, isInNamespace: false },
-    isos: { collection: collections.isos, isInNamespace: false },
-    nodes: { collection: collections.nodes, isInNamespace: false },
+export function metadata({ collections, roles, settings }: MetadataServices): HandlersOf<typeof api> {
+  const places: Readonly<Record<Kind, Place>> = {
+    vms: { collection: collections.vms, scope: 'namespace' },
+    vmconfigs: { collection: collections.vmConfigs, scope: 'namespace' },
+    images: { collection: collections.images },
+    isos: { collection: collections.isos },
+    nodes: { collection: collections.nodes, isForAdmins: true },
+    pushjobs: { collection: collections.pushJobs, scope: 'namespace' },
+    namespaces: { collection: collections.namespaces, isForAdmins: true, isAliased: true },
+    serviceaccounts: { collection: collections.serviceAccounts, scope: 'namespace', isForAdmins: true },
+    rolebindings: { collection: collections.roleBindings, scope: 'namespace', isForAdmins: true, isAliased: true },
+  }
+
+  /** What is in no scope of its own is changed in the namespace that it belongs to. */
+  const belongs: Readonly<Partial<Record<Kind, (record: Kept, name: string, namespace: string) => boolean>>> = {
+    nodes: (record, _name, namespace) => record.namespace === namespace,
+    namespaces: (_record, name, namespace) => name === namespace,
   }
 
   return {
-    async setMetadata({ params: { namespace, kind, record: name }, body: { labels, annotations }, principal }) {
-      if (!Object.hasOwn(places, kind)) throw notFound(kind, name, { namespace })
+    async setMetadata({ params: { namespace, kind, record: asked }, body: { labels, annotations }, principal }) {
+      if (!Object.hasOwn(places, kind)) throw notFound(kind, asked, { namespace })
       const known = kind as Kind
-      if (known === 'nodes' && roles.roleOf(principal, namespace) !== 'admin') throw forNodes(name)
-      const causes = problemsOf(labels, annotations)
+      const { collection: found, scope, isForAdmins, isAliased } = places[known]
+      const name = isAliased ? realNamespace(asked, settings.compat.namespaceAliases) : asked
+      if (isForAdmins && roles.roleOf(principal, namespace) !== 'admin') throw forAdmins(known, name)
+      const causes = metadataProblems({ labels, annotations })
       if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
-      const { isInNamespace } = places[known]
-      const collection = places[known].collection as Collection<Kept>
-      const key = collection.key(isInNamespace ? namespace : '', name)
-      const isHere = (record: Kept): boolean => known !== 'nodes' || record.namespace === namespace
-      const changed = await collection.change(key, (record) => {
-        if (!record || !isHere(record)) throw notFound(kind, name, { namespace })
+      const collection = found as Collection<Kept>
+      const changed = await collection.change(collection.key(scope ? namespace : '', name), (record) => {
+        const isHere = record && (belongs[known]?.(record, name, namespace) ?? true)
+        if (!isHere) throw notFound(kind, name, { namespace })
         // Labels of a VM are those that lists of the REST API select by.
         return known === 'vms'
-          ? { ...record, labels, meta: { labels: {}, annotations } }
-          : { ...record, meta: { labels, annotations } }
+          ? { ...record, labels, meta: { ...record.meta, annotations } }
+          : { ...record, meta: { ...record.meta, labels, annotations } }
       })
       if (!changed) throw notFound(kind, name, { namespace })
       return { kind: known, name, labels, annotations, resourceVersion: changed.rev }
@@ -57,28 +77,9 @@ export function metadata({ collections, roles }: MetadataServices): HandlersOf<t
   }
 }
 
-function problemsOf(labels: RecordMeta['labels'], annotations: RecordMeta['annotations']): Cause[] {
-  const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
-  const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_./-]{0,316}$/.test(name)
-  const bad = (field: string, names: readonly string[]): Cause[] =>
-    names.filter((name) => !isName(name)).map((name) => cause(field, `${field}: invalid name "${name.slice(0, 50)}"`))
-  const chars = Object.entries(annotations).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
-  return [
-    ...bad('labels', Object.keys(labels)),
-    ...bad('annotations', Object.keys(annotations)),
-    ...(Object.keys(labels).length > maxLabels ? [cause('labels', `labels: at most ${maxLabels}`)] : []),
-    ...(Object.values(labels).some((value) => value.length > 256)
-      ? [cause('labels', 'labels: a value has more than 256 characters')]
-      : []),
-    ...(chars > maxAnnotationChars
-      ? [cause('annotations', `annotations: at most ${maxAnnotationChars} characters together`)]
-      : []),
-  ].slice(0, 20)
-}
-
-const forNodes = (name: string): ApiError =>
-  new ApiError('Forbidden', 'Forbidden: only administrators change labels and annotations of nodes', {
-    kind: 'nodes',
+const forAdmins = (kind: Kind, name: string): ApiError =>
+  new ApiError('Forbidden', `Forbidden: only administrators change labels and annotations of ${kind}`, {
+    kind,
     name,
     hint: 'Ask a cluster administrator',
   })

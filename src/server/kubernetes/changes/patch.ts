@@ -1,20 +1,20 @@
-// Patches of an object: JSON patch (RFC 6902), merge patch (RFC 7386), and what apply sends. Bounded: a patch cannot make
-// more of an object than a body may have.
+// Patches of an object: JSON patch (RFC 6902), merge patch (RFC 7386) and, for kinds of Kubernetes itself, strategic merge
+// patch. Bounded: a patch cannot make more of an object than a body may have, nor take more time than a body of that size.
 import { isDeepStrictEqual } from 'node:util'
-import { ApiError } from '../../api/errors.ts'
-import { type Fields, fieldsOf } from './kinds/kind.ts'
+import { ApiError } from '../../../api/errors.ts'
+import { type Fields, fieldsOf } from '../kinds/kind.ts'
+import type { Shape } from './field-paths.ts'
+import { strategicMerge } from './strategic-merge.ts'
 
 const maxOperations = 1_000
-const maxChars = 1_048_576
+/** Of all that is copied by one patch. */
+const maxCopiedChars = 1_048_576
 
 /** Content type → how it is applied. */
-export const patches: Readonly<Record<string, (object: Fields, patch: unknown) => Fields>> = {
+export const patches: Readonly<Record<string, (object: Fields, patch: unknown, shape: Shape) => Fields>> = {
   'application/json-patch+json': jsonPatch,
   'application/merge-patch+json': (object, patch) => merged(object, objectIn(patch)),
-  // Kinds of Kubernetes itself: maps are merged, lists replaced.
-  'application/strategic-merge-patch+json': (object, patch) => merged(object, objectIn(patch)),
-  // Fields that are no longer named stay: nobody notes who owns which.
-  'application/apply-patch+yaml': (object, patch) => merged(object, objectIn(patch)),
+  'application/strategic-merge-patch+json': (object, patch, shape) => strategicMerge(object, objectIn(patch), shape),
 }
 
 function objectIn(patch: unknown): Fields {
@@ -45,15 +45,20 @@ function jsonPatch(object: Fields, patch: unknown): Fields {
   if (!Array.isArray(patch)) throw bad('a JSON patch must be a list of operations')
   if (patch.length > maxOperations) throw bad(`a JSON patch may have at most ${maxOperations} operations`)
   let result: unknown = structuredClone(object)
+  const budget: Budget = { copiedChars: 0 }
   for (const each of patch) {
     const { op, path, from, value } = fieldsOf(each)
     if (typeof op !== 'string' || typeof path !== 'string') throw bad('an operation has no op or no path')
-    result = applied(result, { op, path, from: typeof from === 'string' ? from : undefined, value })
+    result = applied(result, { op, path, from: typeof from === 'string' ? from : undefined, value }, budget)
   }
   return fieldsOf(result)
 }
 
-function applied(document: unknown, { op, path, from, value }: Step): unknown {
+interface Budget {
+  copiedChars: number
+}
+
+function applied(document: unknown, { op, path, from, value }: Step, budget: Budget): unknown {
   const steps = stepsOf(path)
   switch (op) {
     case 'add':
@@ -70,15 +75,22 @@ function applied(document: unknown, { op, path, from, value }: Step): unknown {
     case 'copy': {
       if (from === undefined) throw bad(`${op} has no from`)
       const source = stepsOf(from)
-      const found = structuredClone(at(document, source))
-      const copied = put(op === 'move' ? remove(document, source) : document, steps, found, true)
-      if (op === 'copy' && JSON.stringify(copied).length > maxChars) throw bad('the object becomes too large')
-      return copied
+      const found = at(document, source)
+      if (op === 'move') {
+        if (isWithin(steps, source)) throw bad('an object cannot be moved into itself')
+        return put(remove(document, source), steps, found, true)
+      }
+      budget.copiedChars += JSON.stringify(found).length
+      if (budget.copiedChars > maxCopiedChars) throw bad('the object becomes too large')
+      return put(document, steps, structuredClone(found), true)
     }
     default:
       throw bad(`unknown operation ${JSON.stringify(op.slice(0, 20))}`)
   }
 }
+
+const isWithin = (steps: readonly string[], source: readonly string[]): boolean =>
+  steps.length > source.length && source.every((step, index) => step === steps[index])
 
 /** `/spec/tags/0`, with `~1` for a slash and `~0` for a tilde. */
 function stepsOf(pointer: string): string[] {

@@ -1,0 +1,44 @@
+// What may be kept with a record: labels, annotations, finalizers and owner references, with the limits that keep a record
+// small.
+import type { Cause } from '../../api/errors.ts'
+
+type Texts = Readonly<Record<string, string>>
+
+interface Kept {
+  readonly labels: Texts
+  readonly annotations: Texts
+  readonly finalizers?: readonly string[]
+  readonly ownerReferences?: readonly object[]
+}
+
+const maxLabels = 64
+const maxAnnotationChars = 131_072
+const maxFinalizers = 32
+const maxOwners = 32
+const maxCauses = 20
+
+const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_./-]{0,316}$/.test(name)
+
+/** All that is wrong with it; none: it may be kept. */
+export function metadataProblems({ labels, annotations, finalizers = [], ownerReferences = [] }: Kept): Cause[] {
+  const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+  const names = (field: string, all: readonly string[]): Cause[] =>
+    all.filter((name) => !isName(name)).map((name) => cause(field, `${field}: invalid name "${name.slice(0, 50)}"`))
+  const most = (field: string, count: number, limit: number): Cause[] =>
+    count > limit ? [cause(field, `${field}: at most ${limit}`)] : []
+  const chars = Object.entries(annotations).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  return [
+    ...most('labels', Object.keys(labels).length, maxLabels),
+    ...most('finalizers', finalizers.length, maxFinalizers),
+    ...most('ownerReferences', ownerReferences.length, maxOwners),
+    ...(chars > maxAnnotationChars
+      ? [cause('annotations', `annotations: at most ${maxAnnotationChars} characters together`)]
+      : []),
+    ...(Object.values(labels).some((value) => value.length > 256)
+      ? [cause('labels', 'labels: a value has more than 256 characters')]
+      : []),
+    ...names('labels', Object.keys(labels)),
+    ...names('annotations', Object.keys(annotations)),
+    ...names('finalizers', finalizers),
+  ].slice(0, maxCauses)
+}

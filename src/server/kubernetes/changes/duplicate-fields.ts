@@ -1,0 +1,55 @@
+// Fields that the text of an object has twice: parsers take the last one without a word. One pass over the text.
+
+/** No more are named than this. */
+const mostNamed = 20
+
+/** `spec.cpu`, for each object or list on the way. Text that is not JSON is for its parser to refuse. */
+export function duplicateFields(text: string): readonly string[] {
+  const found: string[] = []
+  const open: { readonly names: Set<string> | undefined; name: string; index: number }[] = []
+  for (let at = 0; at < text.length && found.length < mostNamed; at++) {
+    const char = text[at]
+    const top = open.at(-1)
+    if (char === '"') {
+      const end = stringEnd(text, at)
+      if (top?.names && nextChar(text, end + 1) === ':') {
+        const name = nameIn(text.slice(at, end + 1))
+        top.name = name
+        if (top.names.has(name)) found.push(pathOf(open))
+        top.names.add(name)
+      }
+      at = end
+    } else if (char === '{') open.push({ names: new Set(), name: '', index: 0 })
+    else if (char === '[') open.push({ names: undefined, name: '', index: 0 })
+    else if (char === '}' || char === ']') open.pop()
+    else if (char === ',' && top) top.index++
+  }
+  return [...new Set(found)]
+}
+
+function stringEnd(text: string, start: number): number {
+  let at = start + 1
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at
+}
+
+function nextChar(text: string, start: number): string {
+  let at = start
+  while (at < text.length && ' \t\r\n'.includes(text[at] as string)) at++
+  return text[at] ?? ''
+}
+
+function nameIn(quoted: string): string {
+  if (!quoted.includes('\\')) return quoted.slice(1, -1)
+  try {
+    return String(JSON.parse(quoted))
+  } catch {
+    return quoted
+  }
+}
+
+const pathOf = (open: readonly { readonly names: unknown; readonly name: string; readonly index: number }[]): string =>
+  open
+    .map(({ names, name, index }, depth) => (names ? `${depth === 0 ? '' : '.'}${name}` : `[${index}]`))
+    .join('')
+    .slice(0, 200)

@@ -1,0 +1,161 @@
+// The fields of an object that can be owned one by one, each by its path. A path is a list of steps as Kubernetes writes
+// them: `f:cpu` a field, `v:"ios"` an item of a set, `k:{"uid":"1"}` an item with a key. By the schema of the kind, objects
+// and maps are taken apart; a list is one value unless `x-kubernetes-list-type` says otherwise.
+import { ApiError } from '../../../api/errors.ts'
+import { type Fields, fieldsOf } from '../kinds/kind.ts'
+
+export interface Shape {
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly patternProperties?: Readonly<Record<string, Shape>>
+  readonly items?: Shape
+  readonly 'x-kubernetes-list-type'?: string
+  readonly 'x-kubernetes-list-map-keys'?: readonly string[]
+}
+
+/** Path, as JSON of its steps → value. */
+type Values = ReadonlyMap<string, unknown>
+export type Paths = ReadonlySet<string>
+
+/** More fields than any object has that people write. */
+const maxFields = 5_000
+
+const tooMany = (): ApiError => new ApiError('Invalid', `The object has more than ${maxFields} fields`)
+
+const pathOf = (steps: readonly string[]): string => JSON.stringify(steps)
+const stepsOf = (path: string): readonly string[] => JSON.parse(path) as string[]
+
+/** Of a name in an object; undefined: it is not known. */
+function inside({ properties, patternProperties }: Shape, name: string): Shape | undefined {
+  if (properties && Object.hasOwn(properties, name)) return properties[name]
+  return patternProperties && Object.values(patternProperties)[0]
+}
+
+const isTakenApart = ({ properties, patternProperties }: Shape): boolean =>
+  properties !== undefined || patternProperties !== undefined
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The step of an item; undefined: its list is one value. */
+export function keyOfItem(shape: Shape): ((item: unknown) => string) | undefined {
+  const type = shape['x-kubernetes-list-type']
+  const keys = shape['x-kubernetes-list-map-keys'] ?? []
+  if (type === 'set') return (item) => `v:${JSON.stringify(item)}`
+  if (type !== 'map') return undefined
+  return (item) => `k:${JSON.stringify(Object.fromEntries(keys.map((key) => [key, fieldsOf(item)[key]])))}`
+}
+
+export function valuesOf(object: unknown, shape: Shape): Values {
+  const found = new Map<string, unknown>()
+  const add = (steps: readonly string[], value: unknown): void => {
+    if (found.size >= maxFields) throw tooMany()
+    found.set(pathOf(steps), value)
+  }
+  const look = (value: unknown, of: Shape, steps: readonly string[]): void => {
+    if (isObject(value) && isTakenApart(of)) {
+      for (const [name, each] of Object.entries(value)) {
+        const part = inside(of, name)
+        // What the schema does not know is not kept.
+        if (part) look(each, part, [...steps, `f:${name}`])
+      }
+      return
+    }
+    const stepOf = Array.isArray(value) ? keyOfItem(of) : undefined
+    if (stepOf) for (const item of value as readonly unknown[]) add([...steps, stepOf(item)], item)
+    else add(steps, value)
+  }
+  look(object, shape, [])
+  return found
+}
+
+/** `onto` with all that is in `from`. */
+export function merged(onto: unknown, from: unknown, shape: Shape): unknown {
+  if (isObject(from) && isTakenApart(shape)) {
+    const result = new Map(Object.entries(fieldsOf(onto)))
+    for (const [name, value] of Object.entries(from)) {
+      const part = inside(shape, name)
+      result.set(name, part ? merged(result.get(name), value, part) : value)
+    }
+    return Object.fromEntries(result)
+  }
+  const stepOf = Array.isArray(from) && Array.isArray(onto) ? keyOfItem(shape) : undefined
+  if (!stepOf) return from
+  const items = new Map((onto as readonly unknown[]).map((item) => [stepOf(item), item]))
+  for (const item of from as readonly unknown[]) items.set(stepOf(item), item)
+  return [...items.values()]
+}
+
+/** Without what is at these paths. */
+export function without(object: unknown, paths: Paths, shape: Shape): unknown {
+  if (paths.size === 0) return object
+  const drop = (value: unknown, of: Shape, steps: readonly string[]): unknown => {
+    if (isObject(value) && isTakenApart(of)) {
+      const kept = Object.entries(value)
+        .map(([name, each]) => ({ name, each, at: [...steps, `f:${name}`] }))
+        .filter(({ at }) => !paths.has(pathOf(at)))
+      return Object.fromEntries(
+        kept.map(({ name, each, at }) => {
+          const part = inside(of, name)
+          return [name, part ? drop(each, part, at) : each]
+        }),
+      )
+    }
+    const stepOf = Array.isArray(value) ? keyOfItem(of) : undefined
+    if (!stepOf) return value
+    return (value as readonly unknown[]).filter((item) => !paths.has(pathOf([...steps, stepOf(item)])))
+  }
+  return drop(object, shape, [])
+}
+
+interface Tree {
+  [step: string]: Tree
+}
+
+/** As `fieldsV1` has them: nested, by their steps. */
+export function encoded(paths: Iterable<string>): Fields {
+  // No step is called like a property that every object has: each begins with f:, v: or k:.
+  const root: Tree = {}
+  for (const path of [...paths].sort()) {
+    let at = root
+    for (const step of stepsOf(path)) at = at[step] ??= {}
+  }
+  return root
+}
+
+/** The paths in `fieldsV1`. Of what clients send, steps that Kubernetes does not write are refused. */
+export function decoded(fields: unknown): Paths {
+  const found = new Set<string>()
+  const look = (value: unknown, steps: readonly string[]): void => {
+    if (!isObject(value)) throw unreadable('it is no object')
+    const names = Object.keys(value).filter((name) => name !== '.')
+    if (names.length === 0 && steps.length > 0) {
+      if (found.size >= maxFields) throw tooMany()
+      found.add(pathOf(steps))
+    }
+    for (const name of names) {
+      if (!/^[fvk]:/.test(name)) throw unreadable(`it has ${JSON.stringify(name.slice(0, 40))}`)
+      // What has a key is one value here.
+      if (name.startsWith('k:')) look({}, [...steps, name])
+      else look(value[name], [...steps, name])
+    }
+  }
+  look(fields, [])
+  return found
+}
+
+const unreadable = (why: string): ApiError =>
+  new ApiError('BadRequest', `Invalid metadata.managedFields: ${why}`, {
+    hint: 'Leave metadata.managedFields out',
+  })
+
+/** `.spec.tags["ios"]`, as messages have it. */
+export const pathText = (path: string): string =>
+  stepsOf(path)
+    .map((step) => {
+      const rest = step.slice(2)
+      if (step.startsWith('f:')) return `.${rest}`
+      if (step.startsWith('v:')) return `[${rest}]`
+      const keys = Object.entries(JSON.parse(rest) as Fields)
+      return `[${keys.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`
+    })
+    .join('')
