@@ -161,7 +161,9 @@ export class Load implements AsyncDisposable {
         attempt > 0 &&
         ((method === 'POST' && response?.status === 409) || (method === 'DELETE' && response?.status === 404))
       if (isDone) return undefined
-      const mayPass = !response || response.status >= 500
+      // An upload that a restart cut off is still there as one that is being written, until the server that comes back clears it up.
+      const isWritten = method === 'DELETE' && response?.status === 409
+      const mayPass = !response || response.status >= 500 || isWritten
       if (!mayPass || performance.now() > untilMs) throw new Error(`${method} ${where}: ${response?.status} ${text}`)
       await sleep(200)
     }
