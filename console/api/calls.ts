@@ -20,7 +20,7 @@ export function noticeRefusal(error: unknown): void {
 }
 
 /** The operation's types are checked where a form makes the input: here is one path for all of them. */
-const callOperation = async <O extends Operation>(operation: O, input: RawInput): Promise<ResponseOf<O>> =>
+export const callOperation = async <O extends Operation>(operation: O, input: RawInput): Promise<ResponseOf<O>> =>
   (await (client.call as (operation: Operation, input: RawInput) => Promise<unknown>)(
     operation,
     input,

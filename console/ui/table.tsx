@@ -1,5 +1,5 @@
-// Tables of records: sorted by a column, and drawn only where they are visible, so that ten thousand rows are no more work
-// than thirty. And the page that is one table of a list.
+// Tables of records: sorted by a column, rows to select, and drawn only where they are visible, so that ten thousand rows are no
+// more work than thirty. And the page that is one table of a list.
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
 import type { Operation } from '../../src/api/operation.ts'
 import { identityOf } from '../../src/client/follow-list.ts'
@@ -9,6 +9,7 @@ import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { choose, type MenuItem } from './menu.tsx'
 import { Empty, Loaded, Page } from './page.tsx'
+import type { Selection } from './selection.ts'
 import { TeachPage } from './teach.tsx'
 import { Time } from './time.tsx'
 import { useVisibleRows } from './visible-rows.ts'
@@ -45,6 +46,7 @@ interface Props<T> {
   readonly keyOf?: ((row: T) => string) | undefined
   /** The column that it is sorted by at first, and whether from the end. */
   readonly sort?: readonly [column: number, isDown: boolean]
+  readonly selection?: Selection<T> | undefined
 }
 
 /** Shorter tables are drawn whole: simpler for the browser, and the browser's search finds every row. */
@@ -65,7 +67,7 @@ const collator = new Intl.Collator('en', { numeric: true })
 const compare = (a: string | number, b: string | number): number =>
   typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b))
 
-function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false] }: Props<T>) {
+function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false], selection }: Props<T>) {
   const [[by, isDown], setSort] = useState(sort)
   const sorted = useMemo(() => {
     const value = columns[by]?.by
@@ -85,6 +87,11 @@ function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false] 
       >
         <thead {...roles.group}>
           <tr {...roles.row}>
+            {selection && (
+              <th scope="col" className="select" {...roles.title}>
+                <SelectAll selection={selection} count={rows.length} onAll={() => selection.select(rows.map(keyOf))} />
+              </th>
+            )}
             {columns.map((column, index) => (
               <th
                 key={column.title}
@@ -107,11 +114,11 @@ function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false] 
         {isWhole ? (
           <tbody>
             {sorted.map((row, index) => (
-              <Row key={keyOf(row)} row={row} columns={columns} index={index} />
+              <Row key={keyOf(row)} row={row} columns={columns} index={index} {...selected(selection, keyOf(row))} />
             ))}
           </tbody>
         ) : (
-          <LongBody rows={sorted} columns={columns} keyOf={keyOf} />
+          <LongBody rows={sorted} columns={columns} keyOf={keyOf} selection={selection} />
         )}
       </table>
     </div>
@@ -120,16 +127,23 @@ function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false] 
 
 const rowsHigh = (count: number): string => `calc(var(--row) * ${count})`
 
-type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns'> & { readonly keyOf: (row: T) => string }
+type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'selection'> & { readonly keyOf: (row: T) => string }
 
 /** As high as all rows are; each of those in sight stands where it belongs, and moves none of the others. */
-function LongBody<T>({ rows, columns, keyOf }: LongBodyProps<T>) {
+function LongBody<T>({ rows, columns, keyOf, selection }: LongBodyProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null)
   const [from, to] = useVisibleRows(body, rows.length)
   return (
     <tbody ref={body} style={{ height: rowsHigh(rows.length) }} {...roles.group}>
       {rows.slice(from, to).map((row, offset) => (
-        <Row key={keyOf(row)} row={row} columns={columns} index={from + offset} isPlaced />
+        <Row
+          key={keyOf(row)}
+          row={row}
+          columns={columns}
+          index={from + offset}
+          isPlaced
+          {...selected(selection, keyOf(row))}
+        />
       ))}
     </tbody>
   )
@@ -140,10 +154,32 @@ interface RowProps<T> {
   readonly columns: readonly Column<T>[]
   readonly index: number
   readonly isPlaced?: boolean
+  readonly rowKey?: string
+  readonly isSelected?: boolean
+  readonly onSelect?: (key: string) => void
 }
 
-const drawRow = <T,>({ row, columns, index, isPlaced }: RowProps<T>) => (
-  <tr data-row aria-rowindex={index + 2} style={isPlaced ? { top: rowsHigh(index) } : undefined} {...roles.row}>
+const selected = <T,>(selection: Selection<T> | undefined, key: string) =>
+  selection && { rowKey: key, isSelected: selection.keys.has(key), onSelect: selection.toggle }
+
+const drawRow = <T,>({ row, columns, index, isPlaced, rowKey = '', isSelected, onSelect }: RowProps<T>) => (
+  <tr
+    data-row
+    aria-rowindex={index + 2}
+    data-selected={isSelected}
+    style={isPlaced ? { top: rowsHigh(index) } : undefined}
+    {...roles.row}
+  >
+    {onSelect && (
+      <td className="select" {...roles.cell}>
+        <input
+          type="checkbox"
+          aria-label={texts.common.select(rowKey)}
+          checked={isSelected}
+          onChange={() => onSelect(rowKey)}
+        />
+      </td>
+    )}
     {columns.map((column) => (
       <td key={column.title} className={column.look} {...roles.cell}>
         {column.cell ? column.cell(row) : column.by?.(row)}
@@ -154,6 +190,28 @@ const drawRow = <T,>({ row, columns, index, isPlaced }: RowProps<T>) => (
 
 /** Drawn again only when its record changes: scrolling waits for nothing but the rows that come into sight. */
 const Row = memo(drawRow) as typeof drawRow
+
+interface SelectAllProps<T> {
+  readonly selection: Selection<T>
+  readonly count: number
+  readonly onAll: () => void
+}
+
+function SelectAll<T>({ selection, count, onAll }: SelectAllProps<T>) {
+  const chosen = selection.items.length
+  const isAll = chosen > 0 && chosen === count
+  return (
+    <input
+      type="checkbox"
+      aria-label={texts.common.selectAll}
+      checked={isAll}
+      ref={(box) => {
+        if (box) box.indeterminate = chosen > 0 && !isAll
+      }}
+      onChange={() => (isAll ? selection.select([]) : onAll())}
+    />
+  )
+}
 
 interface PageProps<T> {
   readonly words: {
@@ -176,6 +234,7 @@ interface PageProps<T> {
   readonly columns: readonly Column<T>[]
   readonly keyOf?: (row: T) => string
   readonly sort?: readonly [column: number, isDown: boolean]
+  readonly selection?: Selection<T>
   /** Above the table, and which rows they leave. */
   readonly filters?: ReactNode
   readonly rows?: readonly T[]
@@ -187,7 +246,7 @@ interface PageProps<T> {
 
 export function TablePage<T>(props: PageProps<T>) {
   const { words, beside, operation, input, create, example, actions, list, columns, sort, filters, children } = props
-  const { rows = list.items, noRows, keyOf } = props
+  const { rows = list.items, noRows, keyOf, selection } = props
   const createButton = create && (
     <Button kind="primary" reason={create.reason} onClick={() => choose(create)}>
       {create.label}
@@ -216,7 +275,14 @@ export function TablePage<T>(props: PageProps<T>) {
         {rows.length === 0 && noRows !== undefined ? (
           noRows
         ) : (
-          <Table label={words.title} columns={columns} rows={rows} keyOf={keyOf} {...(sort && { sort })} />
+          <Table
+            label={words.title}
+            columns={columns}
+            rows={rows}
+            keyOf={keyOf}
+            selection={selection}
+            {...(sort && { sort })}
+          />
         )}
       </Loaded>
       {children}

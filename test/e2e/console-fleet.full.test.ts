@@ -219,6 +219,41 @@ describe('the console of a fleet', () => {
     assert.deepEqual(opened.complaints, [])
   })
 
+  it('the console of a fleet acts on several VMs after one confirmation that lists them', {
+    timeout: 150_000,
+  }, async () => {
+    await go(page, service, '/vms')
+    await page.getByRole('searchbox').fill('batch-1')
+    await page.getByText('11 of 51 VMs').waitFor()
+    await page.getByRole('checkbox', { name: 'Select all' }).check()
+    await page.getByRole('checkbox', { name: 'Select svc-default/batch-10' }).uncheck()
+    await page.getByText('10 selected').waitFor()
+    await assertAccessible(page, 'the list of VMs with a selection')
+    await page.getByRole('button', { name: 'Set expiry', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('heading', { name: 'Set expiry: 10 VMs' }).waitFor()
+    await dialog.getByLabel('Expires in').fill('3h')
+    await dialog.getByRole('button', { name: 'Set expiry', exact: true }).click()
+    await page.getByText('Expiry of 10 VMs set').waitFor()
+    await page.getByRole('checkbox', { name: 'Select svc-default/batch-10' }).check()
+    await page.getByRole('checkbox', { name: 'Select svc-default/batch-11' }).check()
+    await page.getByRole('button', { name: 'Start', exact: true }).click()
+    // Those that are running are skipped, with the reason.
+    await dialog.getByText(/^batch-10: ./).waitFor()
+    await dialog.getByText('2 VMs are skipped').waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await dialog.getByText('batch-11', { exact: true }).waitFor()
+    await dialog.getByLabel('Type 2 to confirm').fill('2')
+    await assertAccessible(page, 'the confirmation of several deletions')
+    await screenshot(page, 'console-bulk')
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('2 VMs deleted').waitFor()
+    await page.getByText('9 of 49 VMs').waitFor()
+    assert.equal(await page.getByText('selected').count(), 0)
+    assert.deepEqual(opened.complaints, [])
+  })
+
   it('the console of a fleet finds VMs, nodes, images, pages and actions by Ctrl-K', { timeout: 150_000 }, async () => {
     await go(page, service, '/')
     await page.keyboard.press('Control+k')

@@ -2,17 +2,20 @@
 import { useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
 import { deployVm, listVms, powerStates, type Vm } from '../../../src/api/vms/vms.ts'
+import { identityOf } from '../../../src/client/follow-list.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { SearchField } from '../../ui/field.tsx'
+import { useSelection } from '../../ui/selection.ts'
 import { actionsColumn, type Column, TablePage } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { NameLink } from '../links.tsx'
 import { vmPath } from '../paths.ts'
 import { VmMenu } from './actions.tsx'
+import { BulkBar } from './bulk.tsx'
 import { Deploy } from './deploy.tsx'
 import {
   filterFromQuery,
@@ -67,6 +70,7 @@ export function VmList() {
   const query = useSearch()
   const [filter, setFilter] = useState(() => filterFromQuery(query))
   const rows = filterVms(list.items, filter)
+  const selection = useSelection(rows, identityOf)
   const change = (part: Partial<VmFilter>): void => {
     const next = { ...filter, ...part }
     setFilter(next)
@@ -91,9 +95,11 @@ export function VmList() {
               <Queue key={namespace} namespace={namespace} />
             ))}
           <Filters vms={list.items} filter={filter} onChange={change} />
+          <BulkBar selection={selection} />
         </>
       }
       rows={rows}
+      selection={selection}
       noRows={
         <div className="empty">
           <p>{texts.common.nothingFound}</p>

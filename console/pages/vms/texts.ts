@@ -156,6 +156,21 @@ export const vmActionWords = {
   },
 } as const satisfies Record<string, ActionWords>
 
+export const bulkTexts = {
+  title: (action: string, amount: number) => `${action}: ${count(amount, 'VM', 'VMs')}`,
+  more: (amount: number) => `and ${amount} more`,
+  leftOut: (amount: number) => `${count(amount, 'VM is', 'VMs are')} skipped:`,
+  none: 'None of the selected VMs allows this',
+  ttl: 'Expires in',
+  progress: (done: number, all: number) => `${done} of ${all} done`,
+  done: {
+    start: (amount: number) => `${count(amount, 'VM', 'VMs')} started`,
+    stop: (amount: number) => `${count(amount, 'VM', 'VMs')} stopped`,
+    extend: (amount: number) => `Expiry of ${count(amount, 'VM', 'VMs')} set`,
+    delete: (amount: number) => `${count(amount, 'VM', 'VMs')} deleted`,
+  },
+} as const
+
 export const actionTexts = {
   size: 'New size in GiB',
   sizeNow: (size: number) => `Currently ${size} GiB`,

@@ -1,0 +1,183 @@
+// Actions on several VMs at once: one confirmation that lists them, what is left out and why, and what came of each.
+import { type FormEvent, useState } from 'react'
+import type { Operation } from '../../../src/api/operation.ts'
+import { deleteVm, execVm, extendVm, type Vm } from '../../../src/api/vms/vms.ts'
+import type { RawInput } from '../../../src/client/client.ts'
+import { callOperation, noticeRefusal, problemOf } from '../../api/calls.ts'
+import { useSession } from '../../api/session.ts'
+import { commandLine } from '../../teach/commands.ts'
+import { texts } from '../../texts.ts'
+import { Button } from '../../ui/button.tsx'
+import { Code } from '../../ui/copy.tsx'
+import { Dialog, openDialog } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { Note } from '../../ui/page.tsx'
+import type { Selection } from '../../ui/selection.ts'
+import { say } from '../../ui/toasts.tsx'
+import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
+import { vmActionWords, bulkTexts as words } from './texts.ts'
+
+type Person = ReturnType<typeof useSession>['person']
+
+interface BulkAction {
+  readonly operation: Operation
+  readonly body?: unknown
+  /** Why one of them is left out. */
+  readonly reason: (vm: Vm, person: Person) => string | undefined
+}
+
+const power = (command: 'start' | 'stop'): BulkAction => ({
+  operation: execVm,
+  body: { command },
+  reason: (vm) => reasonAgainst(command, vm),
+})
+
+const actions = {
+  start: power('start'),
+  stop: power('stop'),
+  extend: { operation: extendVm, reason: () => undefined },
+  delete: { operation: deleteVm, reason: (vm, person) => reasonAgainstDeleting(vm.owner, person) },
+} as const satisfies Record<string, BulkAction>
+type ActionName = keyof typeof actions
+
+/** So many requests at a time. */
+const atOnce = 4
+const listed = 12
+
+export function BulkBar({ selection }: { readonly selection: Selection<Vm> }) {
+  const { items, select } = selection
+  if (items.length === 0) return null
+  return (
+    <div className="line">
+      <span className="strong tabular" role="status">
+        {texts.common.selected(items.length)}
+      </span>
+      {(Object.keys(actions) as ActionName[]).map((name) => (
+        <Button
+          key={name}
+          size="small"
+          kind={name === 'delete' ? 'danger' : undefined}
+          onClick={() =>
+            openDialog((onClose) => <BulkDialog name={name} vms={items} onClose={onClose} onDone={() => select([])} />)
+          }
+        >
+          {vmActionWords[name].label}
+        </Button>
+      ))}
+      <Button size="small" kind="quiet" onClick={() => select([])}>
+        {texts.common.clearSelection}
+      </Button>
+    </div>
+  )
+}
+
+interface DialogProps {
+  readonly name: ActionName
+  readonly vms: readonly Vm[]
+  readonly onClose: () => void
+  readonly onDone: () => void
+}
+
+function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
+  const { person } = useSession()
+  const action: BulkAction = actions[name]
+  const [chosen] = useState(() => vms.map((vm) => ({ vm, reason: action.reason(vm, person) })))
+  const can = chosen.flatMap(({ vm, reason }) => (reason === undefined ? [vm] : []))
+  const leftOut = chosen.filter(({ reason }) => reason !== undefined)
+  const [ttl, setTtl] = useState('2h')
+  const [typed, setTyped] = useState('')
+  const [done, setDone] = useState<number>()
+  const [failures, setFailures] = useState<readonly string[]>([])
+  const inputFor = ({ namespace, name: vm }: Vm): RawInput => ({
+    params: { namespace, vm },
+    ...(name === 'extend' ? { body: { ttl } } : action.body !== undefined && { body: action.body }),
+  })
+  const needed = name === 'delete' ? String(can.length) : undefined
+  const blocked =
+    can.length === 0 ? words.none : needed !== undefined && typed !== needed ? texts.common.typeName(needed) : undefined
+  const isBusy = done !== undefined && done < can.length
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault()
+    if (blocked !== undefined || done !== undefined) return
+    setDone(0)
+    const failed = await inTurns(can, async (vm) => {
+      try {
+        await callOperation(action.operation, inputFor(vm))
+        return undefined
+      } catch (error) {
+        noticeRefusal(error)
+        return texts.common.labelled(vm.name, problemOf(error).message)
+      } finally {
+        setDone((before = 0) => before + 1)
+      }
+    })
+    onDone()
+    if (failed.length > 0) return setFailures(failed)
+    say(words.done[name](can.length))
+    onClose()
+  }
+  return (
+    <Dialog title={words.title(vmActionWords[name].label, can.length)} onClose={onClose}>
+      <form className="stack" onSubmit={(event) => void submit(event)} noValidate>
+        <p className="muted">{vmActionWords[name].text}</p>
+        <ul className="names">
+          {can.slice(0, listed).map((vm) => (
+            <li key={vm.uid}>{vm.name}</li>
+          ))}
+          {can.length > listed && <li className="muted">{words.more(can.length - listed)}</li>}
+        </ul>
+        {leftOut.length > 0 && (
+          <Note tone="warn">
+            <span>{words.leftOut(leftOut.length)}</span>
+            {leftOut.slice(0, listed).map(({ vm, reason }) => (
+              <span key={vm.uid}>{texts.common.labelled(vm.name, reason ?? '')}</span>
+            ))}
+          </Note>
+        )}
+        {name === 'extend' && <TextField label={words.ttl} value={ttl} onValue={setTtl} autoFocus />}
+        {needed !== undefined && can.length > 0 && (
+          <TextField label={texts.common.typeName(needed)} value={typed} onValue={setTyped} autoFocus />
+        )}
+        {can.length > 0 && (
+          <details>
+            <summary>{texts.common.command}</summary>
+            <Code
+              text={can.map((vm) => commandLine(action.operation, inputFor(vm))).join('\n')}
+              what={texts.common.command}
+            />
+          </details>
+        )}
+        {isBusy && <p role="status">{words.progress(done, can.length)}</p>}
+        {failures.length > 0 && (
+          <Note tone="bad" role="alert">
+            {failures.map((failure) => (
+              <span key={failure}>{failure}</span>
+            ))}
+          </Note>
+        )}
+        <div className="dialog-foot">
+          <Button onClick={onClose}>{done === undefined ? texts.common.cancel : texts.common.close}</Button>
+          {failures.length === 0 && (
+            <Button type="submit" kind={name === 'delete' ? 'danger' : 'primary'} isBusy={isBusy} reason={blocked}>
+              {vmActionWords[name].label}
+            </Button>
+          )}
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+/** What went wrong with which, in their order. */
+async function inTurns(vms: readonly Vm[], work: (vm: Vm) => Promise<string | undefined>): Promise<readonly string[]> {
+  const left = vms.entries()
+  const failures: string[] = []
+  const worker = async (): Promise<void> => {
+    for (const [, vm] of left) {
+      const failure = await work(vm)
+      if (failure !== undefined) failures.push(failure)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+  return failures
+}
