@@ -71,6 +71,20 @@ describe('other texts', () => {
     assert.deepEqual([exitCode, stdout, stderr], [0, `${service.token}\n`, ''])
   })
 
+  it('user get-token prints a credential of the version that kubectl reads', async () => {
+    const asked = async (env: Record<string, string>): Promise<unknown> =>
+      JSON.parse((await svc3('user get-token -o exec-credential', { env })).stdout)
+    const of = (version: string) => ({
+      apiVersion: `client.authentication.k8s.io/${version}`,
+      kind: 'ExecCredential',
+      status: { token: service.token },
+    })
+    const info = (version: string) => ({ KUBERNETES_EXEC_INFO: JSON.stringify({ ...of(version), spec: {} }) })
+    assert.deepEqual(await asked({}), of('v1'))
+    for (const version of ['v1', 'v1beta1']) assert.deepEqual(await asked(info(version)), of(version))
+    assert.deepEqual(await asked({ KUBERNETES_EXEC_INFO: 'nonsense' }), of('v1'))
+  })
+
   it('a bad token does not exit 0, and the text contains Unauthorized', async () => {
     service.override = (_, response) =>
       send(response, 401, new ApiError('Unauthorized', 'The token is invalid').toStatus('r'))

@@ -3,6 +3,7 @@ import { ApiError } from '../../../api/errors.ts'
 import { defineCommand, namespaced } from '../../command.ts'
 import { claimsOf } from '../../connect/claims.ts'
 import { serverOf } from '../../connect/connection.ts'
+import type { Host } from '../../host.ts'
 
 export const command = defineCommand({
   description:
@@ -32,16 +33,17 @@ export const command = defineCommand({
         'Unauthorized',
         `Unauthorized: the token for ${serverOf(connection)} expired at ${tokenExpiresAt}`,
       )
-    host.stdout.write(options.output === 'token' ? `${token}\n` : `${credential(token, tokenExpiresAt)}\n`)
+    host.stdout.write(options.output === 'token' ? `${token}\n` : `${credential(host, token, tokenExpiresAt)}\n`)
     return 0
   },
 })
 
-/** Clients of Kubernetes ask again when it expires. */
-const credential = (token: string, expiresAt: string | undefined): string => {
+/** Clients of Kubernetes ask again when it expires. They say in the environment which version they read, and take no other. */
+function credential({ env }: Pick<Host, 'env'>, token: string, expiresAt: string | undefined): string {
+  const [asked] = /client\.authentication\.k8s\.io\/v1(?:beta1)?(?=")/.exec(env.KUBERNETES_EXEC_INFO ?? '') ?? []
   const expirationTimestamp = expiresAt ?? claimsOf(token)?.expiresAt
   return JSON.stringify({
-    apiVersion: 'client.authentication.k8s.io/v1',
+    apiVersion: asked ?? 'client.authentication.k8s.io/v1',
     kind: 'ExecCredential',
     status: { token, ...(expirationTimestamp !== undefined && { expirationTimestamp }) },
   })

@@ -84,7 +84,8 @@ function execOf(host: Host, { context, source, apiUrl }: Connection): Fields {
       ? [{ name: 'SVC3_API_URL', value: apiUrl }]
       : [{ name: 'SVC3_DATA', value: dataDir(host) }]
   return {
-    apiVersion: 'client.authentication.k8s.io/v1',
+    // Debian 12 has kubectl 1.20, which knows no v1; every later one reads both.
+    apiVersion: 'client.authentication.k8s.io/v1beta1',
     command: path.join(host.checkout, 'bin', 'svc3'),
     args: ['user', 'get-token', '-o', 'exec-credential', ...(isByContext ? ['--context', context] : [])],
     env,
