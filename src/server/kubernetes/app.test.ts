@@ -128,6 +128,15 @@ describe('objects of the Kubernetes wire', () => {
     assert.ok(reasons.includes('DeployVm') && reasons.includes('DeleteVm'))
   })
 
+  it('a Node has every text of nodeInfo, on which typed clients insist', async () => {
+    await startNode(service)
+    const { items } = (await kube.call('GET', '/api/v1/nodes')).body
+    const { nodeInfo } = items[0].status
+    const fields = ['architecture', 'bootID', 'containerRuntimeVersion', 'kernelVersion', 'kubeProxyVersion', 'kubeletVersion', 'machineID', 'operatingSystem', 'osImage', 'systemUUID'] // biome-ignore format: a list
+    assert.deepEqual(Object.keys(nodeInfo).toSorted(), fields)
+    assert.ok(Object.values(nodeInfo).every((value) => typeof value === 'string'))
+  })
+
   it('generateName gets five characters behind it and no dash of its own', async () => {
     const { body } = await post(configs, { ...config(''), metadata: { generateName: 'ci-' } })
     assert.match(body.metadata.name, /^ci-[a-z0-9]{5}$/)
@@ -239,6 +248,12 @@ describe('lists of the Kubernetes wire', () => {
     assert.deepEqual(columns.slice(0, 5), [['Name', 0], ['Image', 0], ['CPU', 0], ['Memory', 0], ['ISO', 1]]) // biome-ignore format: a list
     assert.deepEqual(body.rows[0].cells.slice(0, 4), ['a', 'intel', 4, null])
     assert.equal(body.rows[0].object.kind, 'PartialObjectMetadata')
+    const events = (await kube.call('GET', '/api/v1/namespaces/svc-default/events', { headers: { accept: table } }))
+      .body
+    const shown = events.columnDefinitions.filter(({ priority }: { priority: number }) => priority === 0)
+    assert.deepEqual(shown.map(({ name }: { name: string }) => name), ['Last Seen', 'Type', 'Reason', 'Object', 'Message']) // biome-ignore format: a list
+    assert.equal(events.columnDefinitions.at(-1).format, 'name')
+    assert.equal(events.rows[0].cells.at(-1), events.rows[0].object.metadata.name)
   })
 
   it('a namespace is spelled as the path spells it, and over all namespaces as it was created', async () => {

@@ -26,13 +26,17 @@ export interface Renderer {
   readonly now: () => Date
 }
 
-const columnsOf = ({ columns }: Kind): readonly Column[] => [nameColumn, ...columns]
+const wideNameColumn: Column = { ...nameColumn, isWide: true }
+
+/** Names that nobody reads come last, and only if asked for. */
+const columnsOf = ({ columns, hasMadeNames }: Kind): readonly Column[] =>
+  hasMadeNames ? [...columns, wideNameColumn] : [nameColumn, ...columns]
 
 export const columnDefinitions = (kind: Kind) =>
-  columnsOf(kind).map(({ name, type, description, isWide }, index) => ({
+  columnsOf(kind).map(({ name, type, description, isWide }) => ({
     name,
     type,
-    format: index === 0 ? 'name' : '',
+    format: name === nameColumn.name ? 'name' : '',
     description,
     priority: isWide ? 1 : 0,
   }))

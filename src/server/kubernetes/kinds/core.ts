@@ -111,7 +111,13 @@ export const nodeKind: Kind = {
             lastTransitionTime: node.createdAt,
           },
         ],
+        // Typed clients insist on every field.
         nodeInfo: {
+          machineID: node.uid,
+          systemUUID: node.uid,
+          bootID: '',
+          kernelVersion: '',
+          kubeProxyVersion: '',
           architecture: node.architecture,
           kubeletVersion: node.version,
           containerRuntimeVersion: node.driver,
@@ -275,6 +281,7 @@ export const eventKind: Kind = {
   shortNames: ['ev'],
   description: 'What happened, by whom',
   scope: 'namespace',
+  hasMadeNames: true,
   list: listEvents,
   show: (event: Event) => {
     const [kind, apiVersion] = involvedKinds[event.involved.kind] ?? [event.involved.kind, '']
@@ -331,6 +338,7 @@ export const eventKind: Kind = {
         return `${String(kind).toLowerCase()}/${String(name)}`
       },
     },
+    column(['Source', 'string', 'source.component', true]),
     column(['Message', 'string', 'message']),
   ],
 }

@@ -133,6 +133,8 @@ export interface Kind {
   readonly isAliased?: true
   /** Fields that a selector may name, and that every object matches. */
   readonly unselected?: readonly string[]
+  /** Nobody chose its names: a table shows them last, and only if asked for more. */
+  readonly hasMadeNames?: true
   /** The subresource `log`: what there is to say now. */
   log?(item: never): KindLog
   /** Fields of refusals of its operations → where they are in an object; others are in `spec`. */
