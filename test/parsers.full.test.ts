@@ -41,7 +41,14 @@ import { parseFieldSelector, parseLabelSelector } from '../src/rules/selectors.t
 import { parseDiskSize } from '../src/rules/sizes.ts'
 import { errorIn } from '../src/runners/github/http.ts'
 import { batchOf } from '../src/runners/github/messages.ts'
+import { refuseDeepJson } from '../src/server/http/json-depth.ts'
 import { parseAccept } from '../src/server/kubernetes/accept.ts'
+import { duplicateFields } from '../src/server/kubernetes/changes/duplicate-fields.ts'
+import { applied } from '../src/server/kubernetes/changes/field-owners.ts'
+import { decoded } from '../src/server/kubernetes/changes/field-paths.ts'
+import { ownableShape } from '../src/server/kubernetes/changes/kept-metadata.ts'
+import { patches } from '../src/server/kubernetes/changes/patch.ts'
+import { vmConfigKind } from '../src/server/kubernetes/kinds/vm-configs.ts'
 import { decodeProtobuf } from '../src/server/kubernetes/protobuf.ts'
 import { parseIndex as parseRemoteIndex } from '../src/server/remotes/folder.ts'
 import { checkPair } from '../src/server/tls/certificate-check.ts'
@@ -169,6 +176,19 @@ async function ask(method: string, url: string, options: Parameters<TestService[
 }
 const vms = '/api/v1/namespaces/svc-default/vms'
 
+/** Behind the parser of bodies, which refuses what nests too deep. */
+const ofJson =
+  (work: (value: unknown) => unknown) =>
+  (text: string): unknown => {
+    try {
+      refuseDeepJson(text)
+      return work(JSON.parse(text))
+    } catch (error) {
+      if (!(error instanceof ApiError) && !(error instanceof SyntaxError)) throw error
+      return undefined
+    }
+  }
+
 /** Parser → how outsiders reach it. The key is what the source calls it, where it has a name. */
 const parsers: Readonly<Record<string, Row>> = {
   parseLabelSelector: {
@@ -239,6 +259,70 @@ const parsers: Readonly<Record<string, Row>> = {
         return error.reason
       }
     },
+  },
+  decoded: {
+    mostBytes: body,
+    examples: ['{"f:spec":{".":{},"f:cpu":{},"v:\\"a\\"":{}}}'],
+    grows: [
+      counted((index) => `"f:a${index}":{},`, '{"f:spec":{', '"f:b":{}}}'),
+      // A few long steps that thousands of fields share.
+      (bytes) =>
+        `${`{"f:${'a'.repeat(bytes / 80)}":`.repeat(40)}${counted((index) => `"f:${index}":{},`, '{', '"f:b":{}}')(bytes / 2)}${'}'.repeat(40)}`,
+      ...nested,
+    ],
+    parse: ofJson(decoded),
+  },
+  duplicateFields: {
+    mostBytes: body,
+    examples: ['{"spec":{"cpu":1,"cpu":2},"a":[{"b":1,"b":2}]}', '{"\\u0061":1,"a":2}'],
+    grows: [
+      counted((index) => `"a${index}":1,`, '{', '"a1":2}'),
+      repeated('"a":1,', '{', '"a":1}'),
+      repeated(' ', '{"a"', ':1}'),
+      repeated('"a" ', '{'),
+      ...nested,
+    ],
+    parse: duplicateFields,
+  },
+  'an object that is applied to another': {
+    mostBytes: body,
+    examples: [
+      '{"metadata":{"labels":{"a":"b"},"finalizers":["a/b"],"ownerReferences":[{"uid":"1"}]},"spec":{"cpu":2}}',
+    ],
+    grows: [
+      counted((index) => `"a${index}":"",`, '{"metadata":{"annotations":{', '"b":""}}}'),
+      counted((index) => `"${index}",`, '{"metadata":{"finalizers":[', '"b"]}}'),
+      counted((index) => `{"uid":"${index}"},`, '{"metadata":{"ownerReferences":[', '{"uid":"b"}]}}'),
+    ],
+    parse: ofJson((config) =>
+      applied([], {
+        live: { metadata: { labels: { a: 'c' } } },
+        config,
+        shape: ownableShape(vmConfigKind),
+        by: { manager: 'a', apiVersion: 'v1', time: '' },
+        isForced: true,
+      }),
+    ),
+  },
+  'patches of an object': {
+    mostBytes: body,
+    examples: [
+      '[{"op":"test","path":"/a","value":1},{"op":"copy","from":"/a","path":"/b"}]',
+      '{"metadata":{"$patch":"replace","$retainKeys":["a"],"$deleteFromPrimitiveList/finalizers":["b"],"finalizers":["c"]}}',
+    ],
+    grows: [
+      repeated('{"op":"copy","from":"/a","path":"/b"},', '[', '{"op":"remove","path":"/b"}]'),
+      counted((index) => `"a/${index}",`, '{"metadata":{"finalizers":[', '"b"]}}'),
+      counted((index) => `"a/${index}",`, '{"metadata":{"$deleteFromPrimitiveList/finalizers":[', '"b"]}}'),
+      counted((index) => `"a${index}":{},`, '{"metadata":{', '"b":1}}'),
+      repeated('/a', '[{"op":"add","value":1,"path":"', '"}]'),
+    ],
+    parse: ofJson((patch) => {
+      for (const apply of Object.values(patches))
+        ofJson((value) => apply({ a: 1, metadata: { finalizers: ['b'] } }, value, ownableShape(vmConfigKind)))(
+          JSON.stringify(patch),
+        )
+    }),
   },
   parseRange: {
     mostBytes: header,

@@ -129,6 +129,93 @@ describe('kubectl', () => {
     await succeeds('events', /CordonNode/)
   })
 
+  it('server-side apply: conflicts are named, forced ones win, and a dropped field goes', async () => {
+    const config = (spec: object) => manifest('VirtualMachineConfig', 'ssa', { image: 'tiny-arm64', ...spec })
+    const apply = 'apply --server-side --field-manager'
+    await succeeds(`${apply} git -f -`, /ssa serverside-applied/, config({ cpu: 2, tag: 'ios' }))
+    await fails(`${apply} ops -f -`, /conflict with "git": .spec.cpu[\s\S]*--force-conflicts/, config({ cpu: 4 }))
+    const { code, out } = await kubectl(
+      'diff --server-side --force-conflicts --field-manager ops -f -',
+      config({ cpu: 4 }),
+    )
+    assert.equal(code, 1, out)
+    assert.match(out, /^-\s+cpu: 2\n\+\s+cpu: 4$/m)
+    await succeeds('get vmconfig ssa -o jsonpath={.spec.cpu}', /^2$/)
+    await succeeds(`${apply} ops --force-conflicts -f -`, /serverside-applied/, config({ cpu: 4 }))
+    await succeeds('get vmconfig ssa -o jsonpath={.spec.tag}{.metadata.generation}', /^ios2$/)
+    await succeeds(`${apply} git -f -`, /serverside-applied/, config({}))
+    await succeeds('get vmconfig ssa -o jsonpath={.spec}', /^(?!.*ios).*"cpu":4/)
+    await succeeds('label vmconfig ssa team=ios', /labeled/)
+    await succeeds('get vmconfig ssa --show-managed-fields -o yaml', /manager: kubectl-label/)
+    // Another manager cannot take a label of kubectl label.
+    const labelled = manifest('VirtualMachineConfig', 'ssa', {}, { labels: { team: 'web' } })
+    await fails(`${apply} git -f -`, /conflict with "kubectl-label".*: .metadata.labels.team/, labelled)
+    await succeeds('delete vmconfig ssa', /deleted/)
+  })
+
+  it('an object that kubectl applied is taken over by server-side apply', async () => {
+    const config = (cpu: number) => manifest('VirtualMachineConfig', 'moved', { image: 'tiny-arm64', cpu })
+    await succeeds('apply -f -', /moved created/, config(2))
+    await succeeds('apply --server-side -f -', /moved serverside-applied/, config(4))
+    await succeeds('get vmconfig moved -o jsonpath={.spec.cpu}', /^4$/)
+    await succeeds('apply --server-side -f -', /moved serverside-applied/, config(4))
+    const { code, out } = await kubectl('diff --server-side -f -', config(4))
+    assert.equal(code, 0, out)
+    await succeeds('delete vmconfig moved', /deleted/)
+  })
+
+  it('a finalizer keeps a VM running until it is removed', async () => {
+    const finalizers = ['example.com/backup']
+    const vm = manifest('VirtualMachineInstance', 'held', { image: 'tiny-arm64', cpu: 1 }, { finalizers })
+    await succeeds('create -f -', /created/, vm)
+    await succeeds('wait --for=condition=Ready vm/held --timeout=60s', /condition met/)
+    await succeeds('delete vm held --wait=false', /deleted/)
+    await succeeds('get vm held -o jsonpath={.status.phase}{.metadata.deletionTimestamp}', /^Running20/)
+    await succeeds('patch vm held --type=json -p [{"op":"remove","path":"/metadata/finalizers/0"}]', /patched/)
+    await succeeds('wait --for=delete vm/held --timeout=60s', /^/)
+    await fails('get vm held', /not found/)
+  })
+
+  it('kinds of Kubernetes itself take labels, annotations and applied manifests', async () => {
+    for (const each of ['ns orka-default', 'node sim-arm64-1', 'orkanode sim-arm64-1']) {
+      await succeeds(`label ${each} team=ios --overwrite`, /labeled/)
+      await succeeds(`annotate ${each} example.com/ticket=42`, /annotated/)
+      await succeeds(`get ${each} --show-labels`, /team=ios/)
+      await succeeds(`annotate ${each} example.com/ticket-`, /annotated/)
+      await succeeds(`label ${each} team-`, /unlabeled/)
+    }
+    const core = (kind: string, labels: object) =>
+      JSON.stringify({ apiVersion: 'v1', kind, metadata: { name: kind === 'Namespace' ? 'orka-git' : 'git', labels } })
+    for (const kind of ['Namespace', 'ServiceAccount']) {
+      await succeeds('apply -f -', /created/, core(kind, { a: '1', b: '1' }))
+      await succeeds('apply -f -', /unchanged/, core(kind, { a: '1', b: '1' }))
+      await succeeds('apply -f -', /configured/, core(kind, { a: '2' }))
+      await succeeds('apply --server-side -f -', /serverside-applied/, core(kind, { a: '3' }))
+    }
+    await succeeds('get sa git -o jsonpath={.metadata.labels}', /^{"a":"3"}$/)
+    await succeeds('delete ns orka-git', /deleted/)
+    await succeeds('delete sa git', /deleted/)
+  })
+
+  it('names are generated, stale objects refused, collections deleted, and the status left to the service', async () => {
+    const generated = JSON.stringify({
+      apiVersion: 'orka.macstadium.com/v1',
+      kind: 'VirtualMachineConfig',
+      metadata: { generateName: 'many-', labels: { set: 'many' } },
+      spec: { image: 'tiny-arm64' },
+    })
+    const name = /(many-[a-z0-9]{5}) created/.exec(await succeeds('create -f -', /created/, generated))?.[1] ?? ''
+    await succeeds('create -f -', /created/, generated)
+    const stale = await succeeds(`get vmconfig ${name} -o json`, /resourceVersion/)
+    await succeeds(`label vmconfig ${name} a=b`, /labeled/)
+    await fails('replace -f -', /the object has been modified/, stale)
+    await succeeds('delete vmconfig -l set=many --dry-run=server', /deleted \(server dry run\)/)
+    await succeeds('delete vmconfig -l set=many', /deleted/)
+    await succeeds('get vmconfig -l set=many', /No resources found/)
+    const status = 'patch orkanode sim-arm64-1 --subresource=status --type=merge -p {"status":{"phase":"GONE"}}'
+    await fails(status, /written by the service/)
+  })
+
   it('a watch of kubectl sees what happens, and goes on at the server that is started again', async () => {
     await succeeds('create -f -', /created/, manifest('VirtualMachineConfig', 'one', { image: 'tiny-arm64' }))
     const configs = '/apis/orka.macstadium.com/v1/namespaces/orka-default/virtualmachineconfigs'

@@ -194,6 +194,15 @@ describe('server-side apply', () => {
     assert.deepEqual(managers(set.body), ['x Apply'])
     const reset = await patch(`${configs}/entries`, { metadata: { managedFields: [{}] } })
     assert.deepEqual(managers(reset.body), [])
+    const { resourceVersion } = reset.body.metadata
+    const steps = (version: string) => [
+      { op: 'add', path: '/metadata/managedFields', value: [entry] },
+      { op: 'replace', path: '/metadata/resourceVersion', value: version },
+    ]
+    // As kubectl does when it goes over to server-side apply.
+    const jsonPatch = { 'content-type': 'application/json-patch+json' }
+    assert.deepEqual(managers((await patch(`${configs}/entries`, steps(resourceVersion), jsonPatch)).body), ['x Apply'])
+    assert.equal((await patch(`${configs}/entries`, steps(resourceVersion), jsonPatch)).status, 409)
     const bad = { metadata: { managedFields: [{ ...entry, fieldsV1: { spec: 1 } }] } }
     assert.equal((await patch(`${configs}/entries`, bad)).status, 400)
     const inApply = { ...config('entries', {}, { managedFields: [entry] }) }

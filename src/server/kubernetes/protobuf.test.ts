@@ -55,6 +55,16 @@ describe('request bodies in protobuf', () => {
     })
   })
 
+  it('owner references are read with their flags: an update without them would remove them', () => {
+    const owner = Buffer.concat([bytesOf(1, 'Team'), bytesOf(4, 'u-1'), Buffer.from([0x30, 1, 0x38, 0])])
+    const metadata = Buffer.concat([bytesOf(1, 'bot'), bytesOf(13, owner), bytesOf(14, 'a/b')])
+    assert.deepEqual(decodeProtobuf(envelope('v1', 'ServiceAccount', bytesOf(1, metadata))).metadata, {
+      name: 'bot',
+      ownerReferences: [{ kind: 'Team', uid: 'u-1', controller: true, blockOwnerDeletion: false }],
+      finalizers: ['a/b'],
+    })
+  })
+
   it('what is no message, ends too early, or claims more than there is, is a bad request', () => {
     const good = envelope('v1', 'Namespace', bytesOf(1, bytesOf(1, 'a')))
     const bad = [

@@ -2,7 +2,7 @@
 // known; answers are JSON, which those clients take. Every byte is looked at once per level, and levels are few.
 import { ApiError } from '../../api/errors.ts'
 
-type Type = 'text' | 'int' | Message
+type Type = 'text' | 'int' | 'flag' | Message
 interface Field {
   readonly name: string
   readonly type: Type
@@ -16,8 +16,18 @@ interface Message {
 const text = (name: string): Field => ({ name, type: 'text' })
 const texts = (name: string): Field => ({ name, type: 'text', form: 'list' })
 const int = (name: string): Field => ({ name, type: 'int' })
+const flag = (name: string): Field => ({ name, type: 'flag' })
 const message = (name: string, type: Message): Field => ({ name, type })
 const map = (name: string): Field => ({ name, type: { 1: text('key'), 2: text('value') }, form: 'map' })
+
+const ownerReference: Message = {
+  1: text('kind'),
+  3: text('name'),
+  4: text('uid'),
+  5: text('apiVersion'),
+  6: flag('controller'),
+  7: flag('blockOwnerDeletion'),
+}
 
 const metadata = message('metadata', {
   1: text('name'),
@@ -27,6 +37,7 @@ const metadata = message('metadata', {
   6: text('resourceVersion'),
   11: map('labels'),
   12: map('annotations'),
+  13: { name: 'ownerReferences', type: ownerReference, form: 'list' },
   14: texts('finalizers'),
 })
 
@@ -120,9 +131,9 @@ function formed(values: readonly unknown[], form: Field['form']): unknown {
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 function read(value: Buffer | number, type: Type): unknown {
-  if (type === 'int') {
+  if (type === 'int' || type === 'flag') {
     if (typeof value !== 'number') throw unreadable('a number has another type')
-    return value
+    return type === 'int' ? value : value !== 0
   }
   if (typeof value === 'number') throw unreadable('a text has another type')
   if (type !== 'text') return decode(value, type)

@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, invalid } from '../../api/errors.ts'
 import type { Entry } from '../../store/store.ts'
+import { refuseDeepJson } from '../http/json-depth.ts'
 import { applied, readManagedFields, updated } from './changes/field-owners.ts'
 import { keeping, keptOf, type Meta, ownable, ownableShape } from './changes/kept-metadata.ts'
 import { patches } from './changes/patch.ts'
@@ -47,7 +48,8 @@ export async function updateObject(
     try {
       return await changed(writer, { entry, before, revision, refusal: () => lost })
     } catch (error) {
-      if (error !== lost || resourceVersion !== undefined || attempt === attempts) throw error
+      // A request for a version is refused above, when it looks again.
+      if (error !== lost || attempt === attempts) throw error
     }
   }
 }
@@ -158,6 +160,7 @@ export function applying(
     shape: ownableShape(kind),
     by,
     isForced: query.isForced,
+    lastApplied: lastAppliedIn(before),
   })
   const { metadata, ...rest } = object as Fields
   const { name, uid, resourceVersion } = config.metadata
@@ -187,6 +190,17 @@ export function applying(
   }
 }
 
+/** What `kubectl apply` keeps in an annotation, as any client may write it. */
+function lastAppliedIn({ metadata }: KubeObject): Fields {
+  try {
+    const text = metadata.annotations['kubectl.kubernetes.io/last-applied-configuration'] ?? '{}'
+    refuseDeepJson(text)
+    return fieldsOf(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
 type Texts = Written['metadata']['labels']
 
 const madeOf = (all: Texts, kept: Texts): Texts =>
@@ -209,6 +223,5 @@ export function patched(kind: Kind, contentType: string, before: KubeObject, pat
         hint: 'Use kubectl patch --type=merge or --type=json',
       },
     )
-  const { resourceVersion: _, ...metadata } = before.metadata
-  return apply({ ...before, metadata }, patch, ownableShape(kind))
+  return apply(before, patch, ownableShape(kind))
 }

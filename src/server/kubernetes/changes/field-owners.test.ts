@@ -74,6 +74,17 @@ describe('owners of fields', () => {
     assert.deepEqual(ownedBy(forced.managedFields, 'kubectl'), ['.spec.image'])
   })
 
+  it('kubectl takes over what it applied itself before, and no more', () => {
+    const live = { spec: { cpu: 4, image: 'x' } }
+    const entries = update([], {}, live, 'kubectl-client-side-apply')
+    const as = (manager: string, config: object, lastApplied: object) =>
+      applied(entries, { live, config, shape, by: by(manager), isForced: false, lastApplied })
+    const { object } = as('kubectl', { spec: { cpu: 8 } }, live)
+    assert.deepEqual(object, { spec: { cpu: 8, image: 'x' } })
+    assert.throws(() => as('git', { spec: { cpu: 8 } }, live), /conflict with "kubectl-client-side-apply"/)
+    assert.throws(() => as('kubectl', { spec: { cpu: 8 } }, { spec: { cpu: 2 } }), /1 conflict/)
+  })
+
   it('what nobody noted belongs to whoever wrote before the first apply', () => {
     assert.throws(() => apply([], { spec: { cpu: 4 } }, { spec: { cpu: 8 } }, 'git'), /"before-first-apply"/)
     const { managedFields } = apply([], { spec: { cpu: 4 } }, { spec: { cpu: 4 } }, 'git')

@@ -89,11 +89,16 @@ interface Apply {
   readonly by: Manager
   /** Takes what belongs to others. */
   readonly isForced: boolean
+  /** What `kubectl apply` wrote before it applied on the server: `kubectl` takes over what is still as it was then. */
+  readonly lastApplied?: unknown
 }
+
+/** The one that goes on with what `kubectl apply` began. */
+const successor = 'kubectl'
 
 export function applied(
   entries: readonly ManagedFields[],
-  { live, config, shape, by, isForced }: Apply,
+  { live, config, shape, by, isForced, lastApplied = {} }: Apply,
 ): { readonly object: unknown; readonly managedFields: readonly ManagedFields[] } {
   const [there, wanted] = [valuesOf(live, shape), valuesOf(config, shape)]
   // What is there was written by somebody, though nobody noted by whom.
@@ -108,8 +113,10 @@ export function applied(
       .filter(([path, value]) => there.has(path) && !isDeepStrictEqual(there.get(path), value))
       .map(([path]) => path),
   )
+  const mayTake = by.manager === successor ? valuesOf(lastApplied, shape) : new Map<string, unknown>()
+  const isItsOwn = (path: string): boolean => mayTake.has(path) && isDeepStrictEqual(mayTake.get(path), there.get(path))
   const conflicts = others.flatMap((owner) =>
-    [...owner.paths].filter((path) => differs.has(path)).map((path) => ({ owner, path })),
+    [...owner.paths].filter((path) => differs.has(path) && !isItsOwn(path)).map((path) => ({ owner, path })),
   )
   if (conflicts.length > 0 && !isForced) throw conflicting(conflicts)
   const left = others.map((owner) => ({ ...owner, paths: minus(owner.paths, differs) }))

@@ -18,6 +18,8 @@ export type Paths = ReadonlySet<string>
 
 /** More fields than any object has that people write. */
 const maxFields = 5_000
+/** Of all paths that a client sends, together. */
+const maxPathChars = 1_048_576
 
 const tooMany = (): ApiError => new ApiError('Invalid', `The object has more than ${maxFields} fields`)
 
@@ -125,13 +127,17 @@ export function encoded(paths: Iterable<string>): Fields {
 /** The paths in `fieldsV1`. Of what clients send, steps that Kubernetes does not write are refused. */
 export function decoded(fields: unknown): Paths {
   const found = new Set<string>()
+  let chars = 0
+  const add = (path: string): void => {
+    // Steps that many fields share count for each of them.
+    chars += path.length
+    if (found.size >= maxFields || chars > maxPathChars) throw tooMany()
+    found.add(path)
+  }
   const look = (value: unknown, steps: readonly string[]): void => {
     if (!isObject(value)) throw unreadable('it is no object')
     const names = Object.keys(value).filter((name) => name !== '.')
-    if (names.length === 0 && steps.length > 0) {
-      if (found.size >= maxFields) throw tooMany()
-      found.add(pathOf(steps))
-    }
+    if (names.length === 0 && steps.length > 0) add(pathOf(steps))
     for (const name of names) {
       if (!/^[fvk]:/.test(name)) throw unreadable(`it has ${JSON.stringify(name.slice(0, 40))}`)
       // What has a key is one value here.
