@@ -18,7 +18,8 @@ const shape =
   ' [--scheduler {scheduler}] [--iso {iso}] [--system-serial {systemSerial}] [--gpu if gpuPassthrough]' +
   ' [--disable-vnc if not vncConsole] [--disable-net-boost if not netBoost] [--legacy-io if legacyIO]' +
   ' [--display-width {displayWidth}] [--display-height {displayHeight}] [--display-dpi {displayDPI}]'
-const poolSettings = '[--min-idle {minIdle!}] [--max-idle {maxIdle!}] [--max-age {maxAge}] [--schedule {schedule}]'
+const poolSettings =
+  '[--min-idle {minIdle!}] [--max-idle {maxIdle!}] [--max-age {maxAge}] [--ready-command {readyCommand}] [--schedule {schedule}]'
 const subjects = '[-u {users}] [-s {serviceaccounts}]'
 const nodeSelection = '[--nodes {nodes}] [--tags {tags}] [--all if all]'
 /** A password is never an argument of a command: others would see it in the list of processes. */
@@ -26,7 +27,7 @@ const passwordFile = '--password-stdin < password.txt'
 
 /**
  * Commands as manuals write them, with fields of the request: `{vm}` is its value, `[-d {description}]` is left out without
- * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false or an empty list). `{n!}` may be 0.
+ * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false or empty). `{n!}` may be 0.
  */
 const usages: Partial<Record<OperationId, string>> = {
   listVms: 'vm list --watch',
@@ -82,7 +83,7 @@ const usages: Partial<Record<OperationId, string>> = {
   listPools: 'pool list -o wide',
   getPool: 'pool describe {pool}',
   createPool: `pool create {name} --config {config} ${poolSettings}`,
-  updatePool: `pool update {pool} [--config {config}] ${poolSettings} [--no-schedule if not schedule] [--pause if paused] [--resume if not paused]`,
+  updatePool: `pool update {pool} [--config {config}] ${poolSettings} [--no-ready-command if not readyCommand] [--no-schedule if not schedule] [--pause if paused] [--resume if not paused]`,
   rotatePool: 'pool rotate {pool}',
   drainPool: 'pool drain {pool}',
   deletePool: 'pool delete {pool}',
@@ -141,7 +142,7 @@ function fillOptional(part: string, fields: Fields): string[] {
   if (condition !== undefined) {
     const [field = '', negated] = condition.split(' ').toReversed()
     const value = fields[field]
-    const isNot = value === false || (Array.isArray(value) && value.length === 0)
+    const isNot = value === false || value === '' || (Array.isArray(value) && value.length === 0)
     return (negated ? isNot : isSet(value)) ? words.split(' ') : []
   }
   const [option = '', value = ''] = words.split(' ')

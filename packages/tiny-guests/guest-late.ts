@@ -36,7 +36,8 @@ done
 
 /**
  * As much of QEMU's guest agent as the host needs before it captures the disk: what was written goes there. Nothing is frozen.
- * And `svc3-identity`, by which a guest that goes on from memory hears which VM it is now: its answer lists what it has set.
+ * And `guest-exec` of a script for `/bin/sh`, which comes as input in base64, since nothing in a line may be escaped; its number is
+ * ours, and no process's. And `svc3-identity`, by which a guest that goes on from memory hears which VM it is now: its answer lists what it has set.
  * While nobody is at the other end, a read ends at once: then it waits a moment.
  *
  * A deploy waits for that answer, and the code of a guest that has just gone on is all new to a processor that is emulated: so
@@ -84,6 +85,18 @@ set_exactly() {
   # Told again meanwhile, this time is an old one.
   read last < /run/identity; [ "$last" = "$at" ] && date -s @$((second + ms / 1000 + 1)) > /dev/null
 }
+execs=0
+execute() {
+  field path; [ "$value" = /bin/sh ] || { echo '{"error": {"class": "GenericError", "desc": "this guest executes /bin/sh, no more"}}'; return; }
+  field input-data; result=/run/exec.$((execs+=1))
+  { echo "$value" | base64 -d | /bin/sh; echo $? > $result.new; mv $result.new $result; } </dev/null >/dev/null 2>&1 3>&- 4>&- &
+  echo "{\\"return\\": {\\"pid\\": $execs}}"
+}
+executed() {
+  pid=\${line##*'"pid"'}; pid=\${pid#*:}; pid=\${pid# }; result=/run/exec.\${pid%%[!0-9]*}; code=
+  [ -e $result ] && read -r code < $result && rm $result
+  [ -n "$code" ] && echo "{\\"return\\": {\\"exited\\": true, \\"exitcode\\": $code}}" || echo '{"return": {"exited": false}}'
+}
 mkfifo /run/agent; exec 4<> /run/agent
 pause() { read -r -t 0.2 never <&4; }
 # The port gets its name a moment after its driver is there.
@@ -107,8 +120,10 @@ while :; do
     guest-ping) echo '{"return": {}}' ;;
     guest-fsfreeze-freeze) sync; echo '{"return": 1}' ;;
     guest-fsfreeze-thaw) echo '{"return": 0}' ;;
+    guest-exec) execute ;;
+    guest-exec-status) executed ;;
     svc3-identity) identity ;;
-    *) echo '{"error": {"class": "CommandNotFound", "desc": "this guest flushes its disks and takes an identity, no more"}}' ;;
+    *) echo '{"error": {"class": "CommandNotFound", "desc": "this guest flushes its disks, executes scripts and takes an identity, no more"}}' ;;
   esac >&3
   [ "$name" = svc3-identity ] && { echo "$at" > /run/identity; [ -n "$second" ] && { set_exactly & }; [ -n "$own" ] && keep_name "$own"; }
 done

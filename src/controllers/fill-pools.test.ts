@@ -129,6 +129,22 @@ describe('pools of warm VMs', () => {
     assert.equal((await rig.pool()).minIdleNow, 2)
   })
 
+  it('a slot is ready once the command of its pool passes in it', async () => {
+    await rig.call('PUT', '/pools/warm', { readyCommand: 'false' })
+    await rig.call('POST', '/pools/warm/drain')
+    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await rig.call('PUT', '/pools/warm', { paused: false })
+    await eventually(async () => assert.equal((await rig.pool()).starting, 2))
+    await eventually(async () => assert.equal((await rig.folders()).length, 2))
+    assert.deepEqual([(await rig.pool()).ready, (await rig.pool()).readyCommand], [0, 'false'])
+    await rig.call('PUT', '/pools/warm', { readyCommand: '' })
+    await rig.call('POST', '/pools/warm/drain')
+    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await rig.call('PUT', '/pools/warm', { paused: false })
+    await rig.full(2)
+    assert.equal((await rig.pool()).readyCommand, undefined)
+  })
+
   it('a pool that is deleted leaves no slot behind', async () => {
     await rig.call('DELETE', '/pools/warm')
     await eventually(async () => {
@@ -144,6 +160,7 @@ describe('pools of warm VMs', () => {
       [{ name: 'X!', config: 'small' }, 422, /not a valid name/],
       [{ name: 'x', config: 'small', maxAge: 'soon' }, 422, /is not a duration of at least a minute/],
       [{ name: 'x', config: 'small', minIdle: -1 }, 422, /minIdle/],
+      [{ name: 'x', config: 'small', readyCommand: 'x'.repeat(1_025) }, 422, /readyCommand/],
       [{ name: 'x', config: 'small', schedule: [{ cron: '0 0 30 2 *', minIdle: 1 }] }, 422, /never fires/],
       [
         { name: 'x', config: 'small', schedule: [{ cron: '0 0 * * *', timeZone: 'Mars/Olympus', minIdle: 1 }] },

@@ -154,12 +154,16 @@ export interface StopOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+export interface Waiting extends Pick<VmSpec, 'uid' | 'name'> {
+  readonly readyCommand?: string | undefined
+}
+
 interface Warm {
   /**
    * A VM that waits has come up: from now on it is ready to be claimed at once. Again: fine. False: its guest is not that
-   * far yet.
+   * far yet, or `command`, for its shell, did not pass in it.
    */
-  prepare(handle: Handle, vm: Pick<VmSpec, 'uid' | 'name'>, signal: AbortSignal): Promise<boolean>
+  prepare(handle: Handle, vm: Waiting, signal: AbortSignal): Promise<boolean>
   /**
    * Makes a running VM that waited on another address this one: name, metadata, clock and random numbers first, then its
    * ports. Again: fine. Throws where it cannot; then the VM is to be destroyed.

@@ -16,6 +16,7 @@ import {
   type Started,
   type StopOptions,
   type VmSpec,
+  type Waiting,
 } from './driver.ts'
 
 type SimulatedStep =
@@ -236,7 +237,8 @@ export class SimulatedDriver implements Driver {
   }
 
   readonly warm = {
-    prepare: async () => true,
+    /** A command passes unless it is `false`: nothing runs it. */
+    prepare: async (_: Handle, { readyCommand }: Waiting): Promise<boolean> => readyCommand !== 'false',
     claim: ({ folder }: Handle, vm: VmSpec): Promise<Started> =>
       this.#alone(folder, async () => {
         const now = await this.#required(folder)

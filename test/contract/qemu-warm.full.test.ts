@@ -61,6 +61,10 @@ for (const architecture of testedArchitectures)
         const name = `vm-${vm.uid}`
         const claimed = { ...vm, name, ip, metadata: { greeting: `of ${name}` } }
         assert.ok(driver.warm)
+        const isReady = (readyCommand: string) => driver.warm?.prepare(handle, { ...vm, readyCommand }, signal())
+        assert.equal(await isReady('test -e \'/run/it "is" ready\''), false, 'a command that fails passed')
+        assert.equal(await isReady(`: > '/run/it "is" ready'; hostname | grep -qx warm-${vm.uid}`), true)
+        assert.equal(await isReady('test -e \'/run/it "is" ready\''), true)
         assert.equal(await driver.warm.prepare(handle, vm, signal()), true, 'again, as after a kill of the agent')
         assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
         assert.equal(await isOpen(waiting, ssh), false, 'it is still reached where it waited')

@@ -132,6 +132,7 @@ function Settings({ namespace, field }: FieldProps & { readonly namespace: strin
       <TextField label={words.minIdle} hint={words.minIdleHint} placeholder="1" {...field('minIdle')} />
       <TextField label={words.maxIdle} hint={words.maxIdleHint} {...field('maxIdle')} />
       <TextField label={words.maxAge} hint={words.maxAgeHint} placeholder={words.maxAgeDefault} {...field('maxAge')} />
+      <TextField label={words.readyCommand} hint={words.readyCommandHint} {...field('readyCommand')} />
     </>
   )
 }

@@ -26,11 +26,13 @@ export const poolTexts = {
   minIdle: 'Minimum idle',
   maxIdle: 'Maximum idle',
   maxAge: 'Maximum age',
+  readyCommand: 'Readiness command',
   schedule: 'Schedule',
   minIdleHint: 'Warm VMs to keep ready',
   maxIdleHint: 'Warm VMs above this number are removed',
   maxAgeDefault: '12h',
   maxAgeHint: 'Warm VMs are replaced after this time, for example 12h',
+  readyCommandHint: 'Passes in the guest when a warm VM is ready (default: SSH answers)',
   scheduleHint: 'One entry per line, for example: 0 7 * * mon-fri Europe/Berlin=4',
   scheduleFault: (line: string) =>
     `"${line}" is not an entry: write minute, hour, day, month, weekday, time zone=number`,

@@ -47,6 +47,8 @@ export const DesiredVm = t.Object(
     isCold: t.Optional(t.Boolean()),
     /** It waits in a pool: no VM has it yet. */
     isSlot: t.Optional(t.Boolean()),
+    /** Of one that waits: it is ready when this passes in its guest's shell. */
+    readyCommand: t.Optional(t.String()),
     /** The slot that this VM takes over, if it is there still. */
     slot: t.Optional(Name),
     /** What is to be frozen of it, or was and has not come to the server yet. */

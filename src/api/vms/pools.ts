@@ -37,6 +37,7 @@ export const Pool = t.Object(
     maxIdle: t.Integer(),
     maxAge: t.String({ description: 'Such as `12h`' }),
     schedule: t.Array(ScheduleEntry),
+    readyCommand: t.Optional(t.String({ description: 'Passes in the guest when a warm VM is ready' })),
     minIdleNow: t.Integer({ description: 'minIdle, or what the schedule says now' }),
     paused: t.Boolean(),
     ready: t.Integer({ description: 'Warm VMs that a deployment can take now' }),
@@ -65,6 +66,13 @@ const settings = {
     t.Array(t.Object({ ...ScheduleEntry.properties, timeZone: t.Optional(ScheduleEntry.properties.timeZone) }), {
       maxItems: 20,
       description: 'Changes minIdle at certain times; `timeZone` defaults to `UTC`. Empty: none',
+    }),
+  ),
+  readyCommand: t.Optional(
+    t.String({
+      maxLength: 1_024,
+      description:
+        'Shell command; a warm VM is ready when it exits with 0 in the guest, which needs a guest agent. Tried again until then. Empty: none',
     }),
   ),
 }

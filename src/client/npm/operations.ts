@@ -515,6 +515,8 @@ export interface Pool {
     /** minIdle from then on, until another entry fires */
     minIdle: number
   }>
+  /** Passes in the guest when a warm VM is ready */
+  readyCommand?: string
   /** minIdle, or what the schedule says now */
   minIdleNow: number
   paused: boolean
@@ -569,6 +571,8 @@ export interface PoolChange {
     /** minIdle from then on, until another entry fires */
     minIdle: number
   }>
+  /** Shell command; a warm VM is ready when it exits with 0 in the guest, which needs a guest agent. Tried again until then. Empty: none */
+  readyCommand?: string
   /** Change only if the record still has this resourceVersion */
   resourceVersion?: string
 }
@@ -594,6 +598,8 @@ export interface PoolInput {
     /** minIdle from then on, until another entry fires */
     minIdle: number
   }>
+  /** Shell command; a warm VM is ready when it exits with 0 in the guest, which needs a guest agent. Tried again until then. Empty: none */
+  readyCommand?: string
 }
 
 /** Name and description. Default: those of the remote */

@@ -3,12 +3,13 @@
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, isAlive, type ProcessId, waitForEnd } from '../../platform/processes.ts'
-import { type Capture, type Observed, PortTaken, type Started, type VmSpec } from '../driver.ts'
+import { type Capture, type Observed, PortTaken, type Started, type VmSpec, type Waiting } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
 import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { untilLoaded } from './captures/memory.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
 import { GuestAgent, isListening } from './control/guest-agent.ts'
+import { passesIn } from './control/guest-command.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './control/run.ts'
 import { tellGuest } from './control/tell-guest.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
@@ -194,13 +195,18 @@ export class QemuVm {
    * Rehearses what a claim does: code that a guest runs for the first time is slow where its processor is emulated. The line
    * stays open. Without an agent in the guest there is nothing to rehearse.
    */
-  async prepare(vm: Pick<VmSpec, 'uid' | 'name'>, signal: AbortSignal): Promise<boolean> {
+  async prepare(vm: Waiting, signal: AbortSignal): Promise<boolean> {
     const found = await this.#found()
     if (!found || found.run.isEnding || found.run.untold) return false
     const { qmp } = await this.#living(found.run)
     this.#preparedMs ??= performance.now()
-    if (!(await isListening(qmp))) return performance.now() - this.#preparedMs > agentMs
+    const { readyCommand } = vm
+    if (!(await isListening(qmp))) return readyCommand === undefined && performance.now() - this.#preparedMs > agentMs
     if (!this.#line || this.#line.isOver) this.#line = new GuestAgent(found.run.runtime)
+    if (readyCommand !== undefined && !(await passesIn(this.#line, readyCommand, signal))) {
+      this.#hangUp()
+      return false
+    }
     // What it did not confirm in time may be said later, as the answer to something else.
     if ((await tellGuest(qmp, this.#line, identityOf(vm))) !== undefined) this.#hangUp()
     return !signal.aborted

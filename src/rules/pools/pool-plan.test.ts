@@ -62,6 +62,7 @@ const slot = (uid: string, more: Partial<Slot> = {}): Slot => ({
   createdMs: nowMs - 1_000,
   isReady: true,
   isLeaving: false,
+  hasCommand: false,
   cpu: 1,
   memoryMiB: 512,
   gpus: 0,

@@ -32,6 +32,8 @@ export interface Slot {
   readonly createdMs: number
   readonly isReady: boolean
   readonly isLeaving: boolean
+  /** It is ready when a command of the pool passes. */
+  readonly hasCommand: boolean
   readonly os?: string | undefined
   readonly cpu: number
   readonly memoryMiB: number
@@ -72,6 +74,9 @@ interface End {
   readonly reason: SlotEndReason
   readonly message: string
 }
+
+const late = ({ hasCommand }: Slot): End =>
+  end('NoAnswer', hasCommand ? 'Its readiness command did not pass in 20 minutes' : 'Its guest did not answer')
 
 const end = (reason: SlotEndReason, message: string): End => ({ reason, message })
 
@@ -119,7 +124,7 @@ export function planPools(situation: Situation): Plan {
     let budget = Math.max(1, Math.floor(pool.minIdle / 4)) - inWork.length
     for (const slot of staying(pool.uid).toSorted((a, b) => a.createdMs - b.createdMs)) {
       const isLate = !slot.isReady && nowMs - slot.createdMs > bootMs
-      const useless = isLate ? end('NoAnswer', 'Its guest did not answer') : uselessness(pool, slot)
+      const useless = isLate ? late(slot) : uselessness(pool, slot)
       if (useless === undefined || (!isLate && budget <= 0)) continue
       budget -= 1
       leaving.set(slot.uid, useless)

@@ -117,7 +117,7 @@ const goneSlot: NodeSlot = {
 
 function desiredSlot(node: NodeRecord, uid: string, each: SlotAllocation, revision: string): DesiredVm {
   const { namespace, name, memoryMiB, slot } = each
-  const { shape, imageContent, imageRecipe, ssh, vnc, screenshare, leaving } = slot
+  const { shape, imageContent, imageRecipe, ssh, vnc, screenshare, leaving, readyCommand } = slot
   return {
     name,
     namespace,
@@ -142,6 +142,7 @@ function desiredSlot(node: NodeRecord, uid: string, each: SlotAllocation, revisi
     display: shape.display,
     ...machineOf(shape),
     isSlot: true,
+    ...(readyCommand !== undefined && { readyCommand }),
     metadata: {},
     facts: guestFacts({ uid, name, node: node.name, image: shape.image, cpu: shape.cpu, memoryMiB }),
   }

@@ -178,8 +178,9 @@ export interface NodeSlot extends Pick<VmRecord, 'imageContent' | 'imageRecipe'>
   readonly readyAt?: string
   /** Why it is to go. It has what it has of the node until its agent says that nothing is left. */
   readonly leaving?: SlotEnd
-  /** That of the pool when it was made. */
+  /** These two are those of the pool when it was made. */
   readonly rotation?: number
+  readonly readyCommand?: string
 }
 
 export interface SlotEnd {
@@ -206,6 +207,8 @@ export interface PoolRecord {
   /** Counts requests to replace all slots: those of an earlier rotation go. */
   readonly rotation?: number
   readonly schedule?: Pool['schedule']
+  /** Passes in the guest's shell when a slot is ready. */
+  readonly readyCommand?: string
   /** Slots that went without having been handed out. */
   readonly removed?: Readonly<Pool['removed']>
   /** Deployments that took a slot of it, and those that would have. */

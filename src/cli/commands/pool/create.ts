@@ -26,6 +26,10 @@ export const command = defineCommand({
       line: 'svc3 pool create ios --config ios-build --schedule "0 7 * * mon-fri Europe/Berlin=4" --schedule "0 19 * * * Europe/Berlin=0"',
       does: 'Keep four ready on working days, none at night',
     },
+    {
+      line: 'svc3 pool create ios --config ios-build --ready-command "test -e /var/run/build-agent.ready"',
+      does: 'Hand out VMs once a command of yours passes in them',
+    },
   ],
   async run(context, { args: { name }, options }) {
     if (!isVmConfigName(name))

@@ -8,6 +8,11 @@ export const poolOptions = {
   'min-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Warm VMs to keep ready' },
   'max-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Remove warm VMs above this number' },
   'max-age': { type: 'string', value: 'DURATION', description: 'Replace warm VMs after this time, such as 12h' },
+  'ready-command': {
+    type: 'string',
+    value: 'COMMAND',
+    description: 'Shell command that passes in the guest when a warm VM is ready (default: SSH answers)',
+  },
   schedule: {
     type: 'string',
     value: 'CRON[ ZONE]=N',
@@ -20,11 +25,14 @@ interface Given {
   readonly 'min-idle'?: number | undefined
   readonly 'max-idle'?: number | undefined
   readonly 'max-age'?: string | undefined
+  readonly 'ready-command'?: string | undefined
   readonly schedule: readonly string[]
 }
 
-export function settingsOf(options: Given): Pick<PoolInput, 'minIdle' | 'maxIdle' | 'maxAge' | 'schedule'> {
-  const { 'min-idle': minIdle, 'max-idle': maxIdle, 'max-age': maxAge } = options
+export function settingsOf(
+  options: Given,
+): Pick<PoolInput, 'minIdle' | 'maxIdle' | 'maxAge' | 'readyCommand' | 'schedule'> {
+  const { 'min-idle': minIdle, 'max-idle': maxIdle, 'max-age': maxAge, 'ready-command': readyCommand } = options
   if (minIdle !== undefined && maxIdle !== undefined && minIdle > maxIdle)
     throw new UsageError(`--min-idle ${minIdle} is more than --max-idle ${maxIdle}`, 'Raise --max-idle')
   if (maxAge !== undefined && !parseDuration(maxAge))
@@ -34,6 +42,7 @@ export function settingsOf(options: Given): Pick<PoolInput, 'minIdle' | 'maxIdle
     ...(minIdle !== undefined && { minIdle }),
     ...(maxIdle !== undefined && { maxIdle }),
     ...(maxAge !== undefined && { maxAge }),
+    ...(readyCommand !== undefined && { readyCommand }),
     ...(schedule.length > 0 && { schedule }),
   }
 }

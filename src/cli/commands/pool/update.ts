@@ -10,6 +10,7 @@ export const command = defineCommand({
   options: {
     config: { type: 'string', value: 'CONFIG', description: 'VM configuration of its VMs' },
     ...poolOptions,
+    'no-ready-command': { type: 'boolean', description: 'A warm VM is ready when SSH answers' },
     'no-schedule': { type: 'boolean', description: 'Remove the schedule' },
     pause: { type: 'boolean', description: 'Start no warm VMs; those that are there stay' },
     resume: { type: 'boolean', description: 'Start warm VMs again' },
@@ -23,18 +24,21 @@ export const command = defineCommand({
   async run(context, { args: { name: pool }, options }) {
     const { config, pause, resume } = options
     if (pause && resume) throw new UsageError('Specify --pause or --resume, not both')
+    if (options['no-ready-command'] && options['ready-command'] !== undefined)
+      throw new UsageError('Specify --ready-command or --no-ready-command, not both')
     if (options['no-schedule'] && options.schedule.length > 0)
       throw new UsageError('Specify --schedule or --no-schedule, not both')
     const body = {
       ...(config !== undefined && { config }),
       ...settingsOf(options),
+      ...(options['no-ready-command'] && { readyCommand: '' }),
       ...(options['no-schedule'] && { schedule: [] }),
       ...((pause || resume) && { paused: pause === true }),
     }
     if (Object.keys(body).length === 0)
       throw new UsageError(
         'Nothing to change',
-        'Specify --min-idle, --max-idle, --max-age, --schedule, --config, --pause or --resume',
+        'Specify --min-idle, --max-idle, --max-age, --ready-command, --schedule, --config, --pause or --resume',
       )
     const { client, namespace } = await context.connect()
     const record = await client.call(updatePool, { params: { namespace, pool }, body, signal: context.signal })

@@ -22,7 +22,7 @@ import { configFor } from '../../vms/deployment.ts'
 
 const kind = 'pools'
 const hint = 'Correct the fields in details.causes'
-const changeable = 'Set config, minIdle, maxIdle, maxAge, schedule or paused'
+const changeable = 'Set config, minIdle, maxIdle, maxAge, schedule, readyCommand or paused'
 const defaults = { minIdle: 1, maxAge: '12h' } as const
 
 interface PoolServices {
@@ -105,6 +105,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         maxAgeSeconds: parseTtl(maxAge) ?? 0,
         isPaused: body.paused ?? false,
         ...(schedule.length > 0 && { schedule }),
+        ...(body.readyCommand && { readyCommand: body.readyCommand }),
         hits: 0,
         misses: 0,
         status: { ready: 0, starting: 0 },
@@ -144,8 +145,8 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
   }
 }
 
-function changedPool({ isDrained, ...record }: PoolRecord, change: PoolChange): PoolRecord {
-  const { config, minIdle, maxIdle, maxAge, paused, schedule } = change
+function changedPool({ isDrained, readyCommand: command, ...record }: PoolRecord, change: PoolChange): PoolRecord {
+  const { config, minIdle, maxIdle, maxAge, paused, schedule, readyCommand = command } = change
   return {
     ...record,
     ...(isDrained && paused !== false && { isDrained }),
@@ -155,6 +156,7 @@ function changedPool({ isDrained, ...record }: PoolRecord, change: PoolChange): 
     ...(maxAge !== undefined && { maxAgeSeconds: parseTtl(maxAge) ?? record.maxAgeSeconds }),
     ...(paused !== undefined && { isPaused: paused }),
     ...(schedule && { schedule: scheduleOf(schedule) }),
+    ...(readyCommand && { readyCommand }),
   }
 }
 
@@ -182,7 +184,7 @@ const cause = (field: string, message: string): Cause => ({ field, reason: 'Fiel
 
 function shown({ value, rev }: Entry<PoolRecord>): Pool {
   const { name, namespace, config, minIdle, maxIdle, maxAgeSeconds, isPaused, hits, misses, status } = value
-  const { schedule = [], removed = {} } = value
+  const { schedule = [], removed = {}, readyCommand } = value
   return {
     name,
     namespace,
@@ -191,6 +193,7 @@ function shown({ value, rev }: Entry<PoolRecord>): Pool {
     maxIdle,
     maxAge: ageText(maxAgeSeconds),
     schedule: [...schedule],
+    ...(readyCommand !== undefined && { readyCommand }),
     minIdleNow: schedule.length === 0 ? minIdle : (status.minIdle ?? minIdle),
     paused: isPaused,
     ready: status.ready,
