@@ -19,7 +19,7 @@ const shape =
   ' [--disable-vnc if not vncConsole] [--disable-net-boost if not netBoost] [--legacy-io if legacyIO]' +
   ' [--display-width {displayWidth}] [--display-height {displayHeight}] [--display-dpi {displayDPI}]'
 const poolSettings =
-  '[--min-idle {minIdle!}] [--max-idle {maxIdle!}] [--max-age {maxAge}] [--ready-command {readyCommand}] [--schedule {schedule}]'
+  '[--min-idle {minIdle!}] [--max-idle {maxIdle!}] [--max-age {maxAge}] [--state {state}] [--ready-command {readyCommand}] [--schedule {schedule}]'
 const subjects = '[-u {users}] [-s {serviceaccounts}]'
 const nodeSelection = '[--nodes {nodes}] [--tags {tags}] [--all if all]'
 /** A password is never an argument of a command: others would see it in the list of processes. */

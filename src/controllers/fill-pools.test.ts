@@ -145,6 +145,34 @@ describe('pools of warm VMs', () => {
     assert.equal((await rig.pool()).readyCommand, undefined)
   })
 
+  it('slots that wait as memory have no cores of their node, and take them when they are handed out', async () => {
+    await rig.call('PUT', '/pools/warm', { state: 'memory' })
+    const parked = () => rig.allocations.filter(([, { cpu, slot }]) => cpu === 0 && slot?.readyAt !== undefined)
+    await eventually(async () => assert.equal(parked().length, 2), 20_000)
+    await rig.full(2)
+    assert.equal((await rig.pool()).state, 'memory')
+    // Nothing is in the way of a VM of all cores, and no slot has to go for it; but none can go on beside it.
+    await rig.call('POST', '/vms', { name: 'large', image: 'tiny-amd64', cpu: 8, memory: 1, noWarm: true })
+    assert.equal(parked().length, 2)
+    await rig.call('POST', '/vms?wait=false', { name: 'a', vmConfig: 'small' })
+    await eventually(async () =>
+      assert.match((await rig.call('GET', '/vms/a')).conditions?.[0]?.message ?? '', /cores/),
+    )
+    assert.equal(parked().length, 2)
+    await rig.call('DELETE', '/vms/large')
+    await eventually(async () => assert.equal((await rig.call('GET', '/vms/a')).status, 'Running'))
+    const vm = await rig.call('GET', '/vms/a')
+    assert.equal(vm.warm, 'warm')
+    const [, mine] = rig.allocations.find(([uid]) => uid === vm.uid) ?? assert.fail()
+    assert.deepEqual([mine.cpu, mine.memoryMiB], [1, 512])
+    await rig.full(2)
+    await rig.call('DELETE', '/vms/a')
+    await rig.call('PUT', '/pools/warm', { state: 'running' })
+    await eventually(async () => assert.equal(parked().length, 0), 20_000)
+    await rig.full(2)
+    assert.ok(rig.allocations.every(([, { cpu }]) => cpu === 1))
+  })
+
   it('a pool that is deleted leaves no slot behind', async () => {
     await rig.call('DELETE', '/pools/warm')
     await eventually(async () => {
@@ -160,6 +188,7 @@ describe('pools of warm VMs', () => {
       [{ name: 'X!', config: 'small' }, 422, /not a valid name/],
       [{ name: 'x', config: 'small', maxAge: 'soon' }, 422, /is not a duration of at least a minute/],
       [{ name: 'x', config: 'small', minIdle: -1 }, 422, /minIdle/],
+      [{ name: 'x', config: 'small', state: 'asleep' }, 400, /state/],
       [{ name: 'x', config: 'small', readyCommand: 'x'.repeat(1_025) }, 422, /readyCommand/],
       [{ name: 'x', config: 'small', schedule: [{ cron: '0 0 30 2 *', minIdle: 1 }] }, 422, /never fires/],
       [

@@ -122,13 +122,13 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   }
 
   const poolOf = (record: PoolRecord): Pool => {
-    const { name, uid, maxIdle, maxAgeSeconds, isPaused, isDrained = false, rotation = 0 } = record
+    const { name, uid, maxIdle, maxAgeSeconds, isPaused, isDrained = false, rotation = 0, state = 'running' } = record
     const scheduled = scheduledIdle(record.schedule ?? [], clock.now().getTime())
     const idle = { minIdle: scheduled?.minIdle ?? record.minIdle, minIdleUntilMs: scheduled?.untilMs }
     const found = poolTemplate(collections, record)
     const template = 'problem' in found ? found : { key: slotKey(found.shape, found.pin), demand: found.demand }
     const rest = failures.get(uid)
-    return { name, uid, ...idle, maxIdle, maxAgeSeconds, isPaused, isDrained, rotation, template, rest }
+    return { name, uid, ...idle, maxIdle, maxAgeSeconds, isPaused, isDrained, rotation, state, template, rest }
   }
 
   /** All that happens to a node in one compare-and-set, against what the plan was made from. */
@@ -153,6 +153,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
         poolUid: pool.uid,
         createdAt: timestamp(clock.now()),
         ...(pool.rotation > 0 && { rotation: pool.rotation }),
+        ...(record?.state !== undefined && { state: record.state }),
         ...(record?.readyCommand !== undefined && { readyCommand: record.readyCommand }),
         shape: found.shape,
         ...found.pin,
@@ -226,6 +227,7 @@ function slotOf(node: NodeRecord, uid: string, each: NodeAllocation & { readonly
     createdMs: Date.parse(slot.createdAt),
     isReady: slot.readyAt !== undefined,
     isLeaving: slot.leaving !== undefined,
+    state: slot.state ?? 'running',
     hasCommand: slot.readyCommand !== undefined,
     os,
     cpu,

@@ -167,7 +167,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         continue
       }
       turns.placed(turn, amountsOn(room, allocation), room)
-      if (!slot) room.take(allocation, demand.reservedPorts)
+      if (!slot || slot.needsRoom) room.take(allocation, demand.reservedPorts)
       const already = chosen.get(room)
       if (already) already.push({ vm, allocation, slot })
       else chosen.set(room, [{ vm, allocation, slot }])

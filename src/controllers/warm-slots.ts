@@ -17,7 +17,13 @@ interface Free extends Taken {
   readonly node: Room
   readonly createdAt: string
   readonly allocation: Allocation
+  /** It waits as memory, and takes cores and memory of its node when it goes on. */
+  readonly needsRoom: boolean
 }
+
+/** Another VM may have got the room, or the node be kept for one. */
+const hasRoom = ({ needsRoom, node, allocation: { cpu, memoryMiB } }: Free): boolean =>
+  !needsRoom || (node.unfit === undefined && node.freeCpu >= cpu && node.freeMemoryMiB >= memoryMiB)
 
 /** A VM that takes a slot has its place already. */
 export const placedBy = ({ node, allocation }: Free) => ({ ok: true, node, allocation }) as const
@@ -43,7 +49,7 @@ export class WarmSlots {
     if (pools.size === 0 && free.size === 0) return undefined
     const key = warmKeyOf(vm)
     const slots = key === undefined ? undefined : free.get(key)
-    const found = slots && chooseSlot(shape, slots)
+    const found = slots && chooseSlot(shape, slots.filter(hasRoom))
     if (found && slots) {
       slots.splice(slots.indexOf(found), 1)
       return found
@@ -101,7 +107,8 @@ export class WarmSlots {
         if (slot.readyAt === undefined || slot.leaving) continue
         const key = slotKey(slot.shape, slot)
         const allocation = allocationOf(each)
-        const one = { uid, pool: slot.pool, node: room, createdAt: slot.createdAt, allocation }
+        const needsRoom = slot.size !== undefined
+        const one = { uid, pool: slot.pool, node: room, createdAt: slot.createdAt, allocation, needsRoom }
         found.set(key, [...(found.get(key) ?? []), one])
       }
     }
@@ -110,7 +117,8 @@ export class WarmSlots {
   }
 }
 
-function allocationOf({ os, cpu, memoryMiB, gpus, slot }: SlotAllocation): Allocation {
+function allocationOf({ os, slot, ...each }: SlotAllocation): Allocation {
   const { ssh, vnc, screenshare } = slot
+  const { cpu, memoryMiB, gpus } = slot.size ?? each
   return { ...(os !== undefined && { os }), cpu, memoryMiB, gpus, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
 }

@@ -165,8 +165,13 @@ interface Warm {
    */
   prepare(handle: Handle, vm: Waiting, signal: AbortSignal): Promise<boolean>
   /**
-   * Makes a running VM that waited on another address this one: name, metadata, clock and random numbers first, then its
-   * ports. Again: fine. Throws where it cannot; then the VM is to be destroyed.
+   * Saves the memory of one that waits beside its disk and ends its process: `suspended` from then on, also after a restart of
+   * the host. Again: fine.
+   */
+  park(handle: Handle, signal: AbortSignal): Promise<void>
+  /**
+   * Makes a VM that waited on another address, running or parked, this one: name, metadata, clock and random numbers first,
+   * then its ports. Again: fine. Throws where it cannot; then the VM is to be destroyed.
    */
   claim(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started>
 }

@@ -239,17 +239,20 @@ export class SimulatedDriver implements Driver {
   readonly warm = {
     /** A command passes unless it is `false`: nothing runs it. */
     prepare: async (_: Handle, { readyCommand }: Waiting): Promise<boolean> => readyCommand !== 'false',
+    park: async ({ folder }: Handle): Promise<void> => {
+      await this.#turn('suspend', folder, 'running', 'suspended')
+    },
     claim: ({ folder }: Handle, vm: VmSpec): Promise<Started> =>
       this.#alone(folder, async () => {
         const now = await this.#required(folder)
-        if (now.power !== 'running') throw new Error('the VM is not running')
+        if (now.power !== 'running' && now.power !== 'suspended') throw new Error('the VM is not running')
         const ports = portsOf(vm)
         const taken = ports.filter((port) => (portsInUse.get(port) ?? folder) !== folder)
         if (taken.length > 0) throw new PortTaken(taken.map(numberOf))
         this.#maybeFail('claim')
         release(now)
         for (const port of ports) portsInUse.set(port, folder)
-        await this.#write(folder, { ...now, ports })
+        await this.#write(folder, { ...now, power: 'running', ports })
         return {}
       }),
   }

@@ -86,6 +86,33 @@ for (const architecture of testedArchitectures)
       assert.notEqual(one[0], two[0], 'both have the same host keys')
       assert.notEqual(one[1], two[1], 'both have the same random numbers')
     })
+
+    it('a slot that is parked has no process, and is the VM when it goes on: name, metadata, clock, then its ports', async () => {
+      const { handle, vm, ssh } = await slot('parked')
+      assert.ok(driver.warm)
+      await driver.warm.park(handle, signal())
+      await driver.warm.park(handle, signal())
+      assert.deepEqual(await driver.inspect(handle), { state: 'suspended' })
+      assert.equal(await isOpen(waiting, ssh), false, 'something listens for it')
+      const parkedMs = Date.now()
+      // The clock of the guest stands still meanwhile.
+      await eventually(() => assert.ok(Date.now() - parkedMs > 4_000))
+      const claimed = { ...vm, name: 'vm-parked', ip, metadata: { greeting: 'hello' } }
+      assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
+      assert.deepEqual(await driver.inspect(handle), { state: 'running' })
+      assert.equal(await isOpen(waiting, ssh), false, 'it is still reached where it waited')
+      assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {}, 'again, as after a kill of the agent')
+      using guest = await openGuest({ ip, ssh }, { user: 'root' }, patienceMs)
+      const askedMs = Date.now()
+      const said = await guest.run('date +%s; hostname; wget -qO- http://169.254.169.254/metadata/greeting')
+      const [time = '', ...rest] = said.split('\n')
+      assert.ok(Math.abs(Number(time) * 1_000 - askedMs) < 3_000, `${time} at ${askedMs}`)
+      assert.deepEqual(rest, ['vm-parked', JSON.stringify({ value: 'hello' })])
+      assert.deepEqual(
+        (await fs.readdir(handle.folder)).filter((name) => name.startsWith('parked')),
+        [],
+      )
+    })
   })
 
 function isOpen(host: string, port: number): Promise<boolean> {

@@ -6,7 +6,7 @@ import { useLive } from '../../api/live.ts'
 import { useSession } from '../../api/session.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
-import { AreaField, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
+import { AreaField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { reasonAgainstDeleting } from '../vms/model.ts'
 import { badLine, emptyPool, formOf, type PoolForm, settingsOf } from './model.ts'
@@ -132,6 +132,7 @@ function Settings({ namespace, field }: FieldProps & { readonly namespace: strin
       <TextField label={words.minIdle} hint={words.minIdleHint} placeholder="1" {...field('minIdle')} />
       <TextField label={words.maxIdle} hint={words.maxIdleHint} {...field('maxIdle')} />
       <TextField label={words.maxAge} hint={words.maxAgeHint} placeholder={words.maxAgeDefault} {...field('maxAge')} />
+      <SelectField label={words.state} {...field('state')} labels={words.stateWords} />
       <TextField label={words.readyCommand} hint={words.readyCommandHint} {...field('readyCommand')} />
     </>
   )

@@ -20,17 +20,27 @@ export type PoolForm = {
   readonly minIdle: string
   readonly maxIdle: string
   readonly maxAge: string
+  readonly state: string
   readonly readyCommand: string
   readonly schedule: string
 }
 
-export const emptyPool: PoolForm = { config: '', minIdle: '', maxIdle: '', maxAge: '', readyCommand: '', schedule: '' }
+export const emptyPool: PoolForm = {
+  config: '',
+  minIdle: '',
+  maxIdle: '',
+  maxAge: '',
+  state: 'running',
+  readyCommand: '',
+  schedule: '',
+}
 
-export const formOf = ({ config, minIdle, maxIdle, maxAge, readyCommand = '', schedule }: Pool): PoolForm => ({
+export const formOf = ({ config, minIdle, maxIdle, maxAge, state, readyCommand = '', schedule }: Pool): PoolForm => ({
   config,
   minIdle: String(minIdle),
   maxIdle: String(maxIdle),
   maxAge,
+  state,
   readyCommand,
   schedule: schedule.map(scheduleLine).join('\n'),
 })
@@ -46,13 +56,14 @@ export const badLine = ({ schedule }: PoolForm): string | undefined =>
 
 /** Only what differs from what was there; an empty field is left to the service. */
 export function settingsOf(form: PoolForm, before: PoolForm): Record<string, unknown> {
-  const { config, minIdle, maxIdle, maxAge, readyCommand, schedule } = form
+  const { config, minIdle, maxIdle, maxAge, state, readyCommand, schedule } = form
   const isNew = (field: keyof PoolForm): boolean => form[field] !== before[field]
   return {
     ...(isNew('config') && config !== '' && { config }),
     ...(isNew('minIdle') && minIdle !== '' && { minIdle: Number(minIdle) }),
     ...(isNew('maxIdle') && maxIdle !== '' && { maxIdle: Number(maxIdle) }),
     ...(isNew('maxAge') && maxAge !== '' && { maxAge }),
+    ...(isNew('state') && { state }),
     ...(isNew('readyCommand') && { readyCommand }),
     ...(isNew('schedule') && { schedule: linesOf(schedule).flatMap((line) => parseScheduleLine(line) ?? []) }),
   }

@@ -63,10 +63,10 @@ describe('capture in a plan', () => {
 describe('slot of a pool that a VM takes over', () => {
   const slot = { isDeployed: false, needsClaim: true } as const
 
-  it('a slot that runs becomes the VM; whatever else there is makes room for a deployment', () => {
+  it('a slot that runs or is parked becomes the VM; whatever else there is makes room for a deployment', () => {
     assert.deepEqual(
       row('running', slot),
-      actuals.map((actual) => (actual === 'running' ? 'claim: claim' : 'claim: discard')),
+      actuals.map((actual) => (actual === 'running' || actual === 'suspended' ? 'claim: claim' : 'claim: discard')),
     )
   })
 

@@ -101,6 +101,8 @@ const isUp: Readonly<Record<Actual, boolean>> = {
   gone: false,
 }
 
+const canBeClaimed: Readonly<Partial<Record<Actual, boolean>>> = { running: true, suspended: true }
+
 /** How it comes back to the desired state once its disk was worked on with the VM down. */
 const back: Readonly<Record<Desired, readonly Step[]>> = {
   running: ['start'],
@@ -114,7 +116,7 @@ export function planFor(situation: Situation): Plan {
   // Also before its end: after a save and a deletion at once, both are done. What runs no more is a failure of the capture.
   if (situation.needsCapture && isDeployed) return capture
   if (desired === 'deleted') return fresh.deleted[actual]
-  if (situation.needsClaim) return actual === 'running' && !situation.isUnclaimable ? claim : discard
+  if (situation.needsClaim) return canBeClaimed[actual] && !situation.isUnclaimable ? claim : discard
   if (!isDeployed) return isFulfilled ? done : first[desired][actual]
   if (isFulfilled) return kept[desired][actual]
   if (needsRevert) return revert(situation)

@@ -115,7 +115,8 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
   stop: (bench) => takeDown(bench, bench.tools.graceSeconds),
   kill: (bench) => takeDown(bench, 0),
 
-  async suspend({ tools, handle }) {
+  async suspend({ tools, handle, desired, signal }) {
+    if (desired.isSlot) return capable(tools.driver, 'warm', 'keep VMs as memory').park(handle, signal)
     await capable(tools.driver, 'suspension', 'freeze VMs').suspend(handle)
   },
 

@@ -22,6 +22,8 @@ export type SlotEndReason = (typeof slotEnds)[number]
 
 export const isSlotFailure = (reason: string): boolean => slotFailures.some((each) => each === reason)
 
+const WaitingState = (description: string) => t.Enum(['running', 'memory'], { description })
+
 const ScheduleEntry = t.Object({
   cron: t.String({ maxLength: 128, description: 'Minute, hour, day, month and weekday, such as `0 8 * * mon-fri`' }),
   timeZone: t.String({ maxLength: 64, description: 'IANA name, such as `Europe/Berlin`' }),
@@ -37,6 +39,7 @@ export const Pool = t.Object(
     maxIdle: t.Integer(),
     maxAge: t.String({ description: 'Such as `12h`' }),
     schedule: t.Array(ScheduleEntry),
+    state: WaitingState('How warm VMs wait: running, or as memory on the disk of their node'),
     readyCommand: t.Optional(t.String({ description: 'Passes in the guest when a warm VM is ready' })),
     minIdleNow: t.Integer({ description: 'minIdle, or what the schedule says now' }),
     paused: t.Boolean(),
@@ -67,6 +70,11 @@ const settings = {
       maxItems: 20,
       description: 'Changes minIdle at certain times; `timeZone` defaults to `UTC`. Empty: none',
     }),
+  ),
+  state: t.Optional(
+    WaitingState(
+      'Warm VMs wait `running` (default), or as `memory` on the disk of their node, without its cores and memory',
+    ),
   ),
   readyCommand: t.Optional(
     t.String({
@@ -104,6 +112,7 @@ const example = {
   maxIdle: 4,
   maxAge: '12h',
   schedule: [{ cron: '0 7 * * mon-fri', timeZone: 'Europe/Berlin', minIdle: 4 }],
+  state: 'running' as const,
   minIdleNow: 4,
   paused: false,
   ready: 4,

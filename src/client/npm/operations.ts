@@ -515,6 +515,8 @@ export interface Pool {
     /** minIdle from then on, until another entry fires */
     minIdle: number
   }>
+  /** How warm VMs wait: running, or as memory on the disk of their node */
+  state: 'running' | 'memory'
   /** Passes in the guest when a warm VM is ready */
   readyCommand?: string
   /** minIdle, or what the schedule says now */
@@ -571,6 +573,8 @@ export interface PoolChange {
     /** minIdle from then on, until another entry fires */
     minIdle: number
   }>
+  /** Warm VMs wait `running` (default), or as `memory` on the disk of their node, without its cores and memory */
+  state?: 'running' | 'memory'
   /** Shell command; a warm VM is ready when it exits with 0 in the guest, which needs a guest agent. Tried again until then. Empty: none */
   readyCommand?: string
   /** Change only if the record still has this resourceVersion */
@@ -598,6 +602,8 @@ export interface PoolInput {
     /** minIdle from then on, until another entry fires */
     minIdle: number
   }>
+  /** Warm VMs wait `running` (default), or as `memory` on the disk of their node, without its cores and memory */
+  state?: 'running' | 'memory'
   /** Shell command; a warm VM is ready when it exits with 0 in the guest, which needs a guest agent. Tried again until then. Empty: none */
   readyCommand?: string
 }

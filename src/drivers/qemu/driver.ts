@@ -87,6 +87,7 @@ export class QemuDriver implements Driver {
     if (this.#network !== 'sealed') return undefined
     return {
       prepare: ({ folder }, vm, signal) => this.#vm(folder).prepare(vm, signal),
+      park: ({ folder }, signal) => this.#vm(folder).park(signal),
       claim: ({ folder }, vm, signal) => this.#vm(folder).claim(vm, this.#vmOptions(), signal),
     }
   }

@@ -2,6 +2,7 @@
 import type { VmSpec } from '../driver.ts'
 import { type Accelerator, acceleratorFor } from './accel.ts'
 import { qemuArguments } from './arguments.ts'
+import { parkedMemory, readParked } from './captures/parked.ts'
 import { runtimeFolder } from './control/run.ts'
 import { readChain } from './disks/chain.ts'
 import { diskBytes, diskNodeOn } from './disks/disks.ts'
@@ -48,8 +49,10 @@ export async function planLaunch(
     boot.kind === 'firmware' && (macos ? 'uefi' : (boot.firmware ?? defaultFirmware[vm.architecture])) === 'uefi'
   const accelerator = await acceleratorFor(vm.architecture, forced)
   const chain = await readChain(folder)
-  // Only a disk that never ran is what the memory knows of it.
-  const saved = vm.isCold || !chain?.isFresh ? undefined : vm.image.memory
+  const parked = await readParked(folder)
+  // Of the image's memory, only a disk that never ran is what it knows of it.
+  const ofImage = vm.isCold || !chain?.isFresh ? undefined : vm.image.memory
+  const saved = parked ? { file: parkedMemory(folder), description: parked.shape } : ofImage
   const command = qemuArguments(vm, {
     isWithoutAgent: saved !== undefined && !String(saved.description.devices).includes('virtserialport'),
     accelerator,
@@ -63,7 +66,8 @@ export async function planLaunch(
   const shape = await shapeOf(input).catch(() => undefined)
   const note = vm.isCold ? undefined : chain?.whyCold
   const rest = saved ? memoryFor(saved, shape) : note !== undefined && { note }
-  return { runtime, command, doors: doorsOf(network, vm), shape, smcKey: macos?.smcKey, ...rest }
+  const doors = parked?.doors ?? doorsOf(network, vm)
+  return { runtime, command, doors, shape, smcKey: macos?.smcKey, ...rest }
 }
 
 type Memory = NonNullable<VmSpec['image']['memory']>

@@ -6,7 +6,8 @@ import { hostBootId, isAlive, type ProcessId, waitForEnd } from '../../platform/
 import { type Capture, type Observed, PortTaken, type Started, type VmSpec, type Waiting } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
 import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
-import { untilLoaded } from './captures/memory.ts'
+import { saveMemory, untilLoaded, whyNoMemory } from './captures/memory.ts'
+import { forgetParked, parkedMemory, readParked, writeParked } from './captures/parked.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
 import { GuestAgent, isListening } from './control/guest-agent.ts'
 import { passesIn } from './control/guest-command.ts'
@@ -16,10 +17,11 @@ import { releaseCapture, shownCapture } from './disks/captures.ts'
 import { markUsed, readChain, settleChain } from './disks/chain.ts'
 import { createDisk, hasDisk } from './disks/disks.ts'
 import { RunningMerge } from './disks/merge-running.ts'
+import { syncFile } from './disks/overlays.ts'
 import { clearRun, endRun, quitMs } from './ending.ts'
 import { coldNote, type Launch, planLaunch, type VmOptions } from './launch.ts'
 import { removeSmc, writeSmc } from './macos.ts'
-import { identityOf } from './network/identity.ts'
+import { type Identity, identityOf } from './network/identity.ts'
 import { removeMetadata, writeMetadata } from './network/metadata.ts'
 import { doorsOf } from './network/network.ts'
 import { portTaken, requireFreePorts } from './network/ports.ts'
@@ -83,9 +85,15 @@ export class QemuVm {
     this.#line = undefined
   }
 
+  /** What it is without a process. */
+  async #down(): Promise<Observed> {
+    if (await readParked(this.#folder)) return { state: 'suspended' }
+    return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
+  }
+
   async inspect(): Promise<Observed> {
     const run = await readRun(this.#folder)
-    if (!run) return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
+    if (!run) return this.#down()
     if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
     const isNow = await isOfThisBoot(run)
     const process = isNow && run.process && (await findProcess(this.#folder, run))
@@ -212,18 +220,47 @@ export class QemuVm {
     return !signal.aborted
   }
 
+  async park(signal: AbortSignal): Promise<void> {
+    await exclusively(this.#folder, async () => {
+      const found = await this.#found()
+      if (!found && (await readParked(this.#folder))) return clearRun(this.#folder)
+      if (!found || found.run.isEnding || found.run.untold) throw new Error('the VM is not running')
+      const { shape, runtime, doors } = found.run
+      const why = whyNoMemory(shape)
+      if (why !== undefined || !shape) throw new Error(`its memory cannot be saved: ${why}`)
+      await forgetParked(this.#folder)
+      const { qmp } = await this.#living(found.run)
+      await setRunning(qmp, false)
+      const file = parkedMemory(this.#folder)
+      await saveMemory(qmp, runtime, file, signal)
+      await syncFile(file)
+      await endRun(this.#folder, this.#control, found.run, found.process)
+      // Not before: whoever finds it lets the guest go on from there.
+      await writeParked(this.#folder, { version: 1, shape, doors })
+      await clearRun(this.#folder)
+    })
+    this.#hangUp()
+    this.#notify()
+  }
+
+  /** Goes on where it was parked, reached by nobody yet, and hears who it is. What cannot is no VM to be handed over. */
+  async #unpark(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<void> {
+    const launch = await planLaunch(this.#folder, vm, options, signal)
+    if (launch.memory === undefined) throw new Error(launch.note ?? 'it was not parked')
+    await this.#launch(vm, launch, options, signal)
+  }
+
   /** What waited for a VM becomes one: its guest hears who it is, and only then its ports are opened. */
   async claim(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
     const started = await exclusively(this.#folder, async () => {
+      const isParked = !(await this.#found()) && (await readParked(this.#folder)) !== undefined
+      if (isParked) await this.#unpark(vm, options, signal)
       const found = await this.#found()
       if (!found || found.run.isEnding || found.run.untold) throw new Error('the VM is not running')
-      const { note: _, ...run } = found.run
+      const { note: told, ...run } = found.run
       const doors = doorsOf(options.network, vm)
       await writeMetadata(this.#folder, vm)
-      const { qmp } = await this.#living(run)
-      using agent = this.#line?.isOver === false ? this.#line : new GuestAgent(run.runtime, signal)
-      this.#line = undefined
-      const note = await tellGuest(qmp, agent, identityOf(vm))
+      const note = isParked ? told : await this.#tell(run, identityOf(vm), signal)
       signal.throwIfAborted()
       await moveDoors(run.runtime, run.doors, doors)
       const claimed: Run = { ...run, doors, ...(note !== undefined && { note }) }
@@ -232,6 +269,13 @@ export class QemuVm {
     })
     this.#notify()
     return started
+  }
+
+  async #tell(run: Run, identity: Identity, signal: AbortSignal): Promise<string | undefined> {
+    const { qmp } = await this.#living(run)
+    using agent = this.#line?.isOver === false ? this.#line : new GuestAgent(run.runtime, signal)
+    this.#line = undefined
+    return await tellGuest(qmp, agent, identity)
   }
 
   release(id: string): Promise<void> {
@@ -268,7 +312,10 @@ export class QemuVm {
       failpoint('qemu-prepared')
       signal.throwIfAborted()
       await settleChain(this.#folder)
-      if (memory === undefined) await markUsed(this.#folder, note)
+      if (memory === undefined) {
+        await markUsed(this.#folder, note)
+        await forgetParked(this.#folder)
+      }
       const { ended } = spawnQemu(this.#folder, runtime, command, memory)
       failpoint('qemu-spawned')
       const patience = AbortSignal.any([signal, AbortSignal.timeout(contactMs)])
@@ -309,6 +356,7 @@ export class QemuVm {
     if (!found) throw new Error('QEMU ended right after its start')
     // From here on it may run, and what is on its disk is its own.
     await markUsed(this.#folder)
+    await forgetParked(this.#folder)
     const complete = { ...run, process: found }
     await writeRun(this.#folder, complete)
     return complete
@@ -377,10 +425,11 @@ export class QemuVm {
   /** Looks once more, alone, and records what the end of a process means. */
   async #settle(): Promise<Observed> {
     const run = await readRun(this.#folder)
-    if (!run) return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
+    if (!run) return this.#down()
     if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
     if (!(await isOfThisBoot(run))) {
       await removeMetadata(this.#folder)
+      if (await readParked(this.#folder)) return { state: 'suspended' }
       return { state: run.isEnding ? 'stopped' : 'gone' }
     }
     const process = await findProcess(this.#folder, run)
@@ -396,7 +445,7 @@ export class QemuVm {
     }
     if (run.isEnding || !run.process) {
       await clearRun(this.#folder)
-      return { state: 'stopped' }
+      return this.#down()
     }
     await waitForSupervisor(this.#folder, run)
     const problem = await describeEnd(this.#folder)

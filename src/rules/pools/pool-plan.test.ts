@@ -50,6 +50,7 @@ const pool = (more: Partial<Pool> = {}): Pool => ({
   isPaused: false,
   isDrained: false,
   rotation: 0,
+  state: 'running',
   template: { key: 'k', demand },
   ...more,
 })
@@ -62,6 +63,7 @@ const slot = (uid: string, more: Partial<Slot> = {}): Slot => ({
   createdMs: nowMs - 1_000,
   isReady: true,
   isLeaving: false,
+  state: 'running',
   hasCommand: false,
   cpu: 1,
   memoryMiB: 512,

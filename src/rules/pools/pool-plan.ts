@@ -17,11 +17,16 @@ export interface Pool {
   readonly isPaused: boolean
   readonly isDrained: boolean
   readonly rotation: number
+  /** How its slots wait. */
+  readonly state: SlotState
   /** What its slots are; or why there can be none now. */
   readonly template: { readonly key: string; readonly demand: Demand } | { readonly problem: string }
   /** Slots of it failed: no other is started before then. */
   readonly rest?: { readonly untilMs: number; readonly problem: string } | undefined
 }
+
+/** As memory they have no core and no memory of their node. */
+type SlotState = 'running' | 'memory'
 
 export interface Slot {
   readonly uid: string
@@ -32,6 +37,7 @@ export interface Slot {
   readonly createdMs: number
   readonly isReady: boolean
   readonly isLeaving: boolean
+  readonly state: SlotState
   /** It is ready when a command of the pool passes. */
   readonly hasCommand: boolean
   readonly os?: string | undefined
@@ -137,10 +143,11 @@ export function planPools(situation: Situation): Plan {
       leaving.set(uid, end('TooMany', 'The pool has more than it should'))
   }
 
-  function uselessness({ template, maxAgeSeconds, rotation }: Pool, slot: Slot): End | undefined {
+  function uselessness({ template, maxAgeSeconds, rotation, state }: Pool, slot: Slot): End | undefined {
     if (nowMs - slot.createdMs > maxAgeSeconds * 1_000) return end('TooOld', 'It is older than the pool allows')
     if ('problem' in template || template.key !== slot.key)
       return end('Changed', 'The image or the configuration has changed')
+    if (slot.state !== state) return end('Changed', 'The pool keeps its VMs in another state')
     if (slot.rotation < rotation) return end('Rotated', 'The pool is rotated')
     const node = nodes.find(({ name }) => name === slot.node)
     return node?.unfit?.cause === 'cordoned' ? end('Cordoned', `Node ${slot.node} is cordoned`) : undefined
@@ -236,7 +243,8 @@ function giveWay({ slots, nodes, waiting }: Situation, leaving: Map<string, End>
       const going = here.filter(({ uid, isLeaving }) => isLeaving || leaving.has(uid))
       // The newest first: who waits longest is the next to be handed out.
       const idle = here
-        .filter((slot) => !going.includes(slot) && !spokenFor.has(slot.uid))
+        // What waits as memory has nothing to give.
+        .filter((slot) => slot.cpu > 0 && !going.includes(slot) && !spokenFor.has(slot.uid))
         .toSorted((a, b) => b.createdMs - a.createdMs)
       for (let count = 0; count <= idle.length; count++) {
         if (best && count >= best.victims.length) break

@@ -77,7 +77,7 @@ function tellSlots(
   if (!after || !fleet.isOpen(after.name)) return
   for (const [uid, each] of slotsIn(after)) {
     const known = before?.allocations[uid]?.slot
-    if (!known || Boolean(known.leaving) !== Boolean(each.slot.leaving))
+    if (!known || generationOf(known) !== generationOf(each.slot))
       fleet.sendVm(after.name, desiredSlot(after, uid, each, revision))
   }
   const had = Object.entries(before?.allocations ?? {}).filter(([uid]) => !after.allocations[uid])
@@ -115,16 +115,22 @@ const goneSlot: NodeSlot = {
   screenshare: 1,
 }
 
+/** It boots; where it waits as memory, that is saved then; and it goes. */
+const generationOf = ({ leaving, bootedAt }: NodeSlot): 1 | 2 | 3 => (leaving ? 3 : bootedAt === undefined ? 1 : 2)
+const powers = { 1: 'running', 2: 'suspended', 3: 'deleted' } as const
+
 function desiredSlot(node: NodeRecord, uid: string, each: SlotAllocation, revision: string): DesiredVm {
-  const { namespace, name, memoryMiB, slot } = each
-  const { shape, imageContent, imageRecipe, ssh, vnc, screenshare, leaving, readyCommand } = slot
+  const { namespace, name, slot } = each
+  const { memoryMiB } = slot.size ?? each
+  const generation = generationOf(slot)
+  const { shape, imageContent, imageRecipe, ssh, vnc, screenshare, readyCommand } = slot
   return {
     name,
     namespace,
     uid,
-    generation: leaving ? 2 : 1,
+    generation,
     revision,
-    power: leaving ? 'deleted' : 'running',
+    power: powers[generation],
     diskGeneration: 1,
     architecture: shape.architecture,
     cpu: shape.cpu,

@@ -174,11 +174,16 @@ export interface NodeSlot extends Pick<VmRecord, 'imageContent' | 'imageRecipe'>
   readonly ssh: number
   readonly vnc?: number
   readonly screenshare: number
-  /** Its guest has answered: from then on it can be taken. */
+  /** It can be taken from then on: its guest has answered and, where it waits as memory, its memory is saved. */
   readonly readyAt?: string
+  /** Of one that waits as memory: its guest has answered, and its memory is to be saved. */
+  readonly bootedAt?: string
+  /** What it takes again when it is handed out: while it waits as memory, it has no core and no memory of its node. */
+  readonly size?: Pick<NodeAllocation, 'cpu' | 'memoryMiB' | 'gpus'>
   /** Why it is to go. It has what it has of the node until its agent says that nothing is left. */
   readonly leaving?: SlotEnd
-  /** These two are those of the pool when it was made. */
+  /** These are those of the pool when it was made. */
+  readonly state?: 'memory'
   readonly rotation?: number
   readonly readyCommand?: string
 }
@@ -207,6 +212,8 @@ export interface PoolRecord {
   /** Counts requests to replace all slots: those of an earlier rotation go. */
   readonly rotation?: number
   readonly schedule?: Pool['schedule']
+  /** How slots wait; running where it is left out. */
+  readonly state?: 'memory'
   /** Passes in the guest's shell when a slot is ready. */
   readonly readyCommand?: string
   /** Slots that went without having been handed out. */

@@ -41,18 +41,28 @@ export async function takeSlotReport(
     if (!each?.slot) return undefined
     if (report.power === 'removed') return { ...record, allocations: others }
     const slot = reported(each.slot, report, now)
-    return slot === each.slot ? undefined : { ...record, allocations: { ...others, [uid]: { ...each, slot } } }
+    if (slot === each.slot) return undefined
+    const allocation = slot.readyAt !== undefined && slot.state === 'memory' ? parked(each, slot) : { ...each, slot }
+    return { ...record, allocations: { ...others, [uid]: allocation } }
   })
   return isKnown
 }
 
 function reported(slot: NodeSlot, report: VmReport, now: string): NodeSlot {
   if (slot.leaving) return slot
-  const leaving = endOf(report)
+  const isParked = slot.bootedAt !== undefined && report.power === 'suspended' && report.problem === undefined
+  const leaving = isParked ? undefined : endOf(report)
   if (leaving) return { ...slot, leaving }
-  return slot.readyAt === undefined && report.power === 'running' && report.booted === true
-    ? { ...slot, readyAt: now }
-    : slot
+  if (slot.readyAt !== undefined) return slot
+  if (isParked) return { ...slot, readyAt: now }
+  const hasBooted = slot.bootedAt === undefined && report.power === 'running' && report.booted === true
+  return hasBooted ? { ...slot, [slot.state === 'memory' ? 'bootedAt' : 'readyAt']: now } : slot
+}
+
+/** What it had of its node is free. */
+function parked({ cpu, memoryMiB, gpus, ...rest }: NodeAllocation, slot: NodeSlot): NodeAllocation {
+  const size = slot.size ?? { cpu, memoryMiB, gpus }
+  return { ...rest, cpu: 0, memoryMiB: 0, gpus: 0, slot: { ...slot, size } }
 }
 
 function endOf({ power, problem, portsTaken, generation }: VmReport): SlotEnd | undefined {

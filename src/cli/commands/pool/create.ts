@@ -27,6 +27,10 @@ export const command = defineCommand({
       does: 'Keep four ready on working days, none at night',
     },
     {
+      line: 'svc3 pool create linux --config linux-build --min-idle 20 --state memory',
+      does: 'Keep twenty on disk, without cores and memory of their nodes',
+    },
+    {
       line: 'svc3 pool create ios --config ios-build --ready-command "test -e /var/run/build-agent.ready"',
       does: 'Hand out VMs once a command of yours passes in them',
     },

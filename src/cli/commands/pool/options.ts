@@ -8,6 +8,11 @@ export const poolOptions = {
   'min-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Warm VMs to keep ready' },
   'max-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Remove warm VMs above this number' },
   'max-age': { type: 'string', value: 'DURATION', description: 'Replace warm VMs after this time, such as 12h' },
+  state: {
+    type: 'choice',
+    choices: ['running', 'memory'],
+    description: 'How warm VMs wait: running (default), or as memory on disk, without cores of the node',
+  },
   'ready-command': {
     type: 'string',
     value: 'COMMAND',
@@ -25,14 +30,15 @@ interface Given {
   readonly 'min-idle'?: number | undefined
   readonly 'max-idle'?: number | undefined
   readonly 'max-age'?: string | undefined
+  readonly state?: PoolInput['state'] | undefined
   readonly 'ready-command'?: string | undefined
   readonly schedule: readonly string[]
 }
 
 export function settingsOf(
   options: Given,
-): Pick<PoolInput, 'minIdle' | 'maxIdle' | 'maxAge' | 'readyCommand' | 'schedule'> {
-  const { 'min-idle': minIdle, 'max-idle': maxIdle, 'max-age': maxAge, 'ready-command': readyCommand } = options
+): Pick<PoolInput, 'minIdle' | 'maxIdle' | 'maxAge' | 'state' | 'readyCommand' | 'schedule'> {
+  const { 'min-idle': minIdle, 'max-idle': maxIdle, 'max-age': maxAge, state, 'ready-command': readyCommand } = options
   if (minIdle !== undefined && maxIdle !== undefined && minIdle > maxIdle)
     throw new UsageError(`--min-idle ${minIdle} is more than --max-idle ${maxIdle}`, 'Raise --max-idle')
   if (maxAge !== undefined && !parseDuration(maxAge))
@@ -42,6 +48,7 @@ export function settingsOf(
     ...(minIdle !== undefined && { minIdle }),
     ...(maxIdle !== undefined && { maxIdle }),
     ...(maxAge !== undefined && { maxAge }),
+    ...(state !== undefined && { state }),
     ...(readyCommand !== undefined && { readyCommand }),
     ...(schedule.length > 0 && { schedule }),
   }

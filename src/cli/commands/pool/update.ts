@@ -38,7 +38,7 @@ export const command = defineCommand({
     if (Object.keys(body).length === 0)
       throw new UsageError(
         'Nothing to change',
-        'Specify --min-idle, --max-idle, --max-age, --ready-command, --schedule, --config, --pause or --resume',
+        'Specify --min-idle, --max-idle, --max-age, --state, --ready-command, --schedule, --config, --pause or --resume',
       )
     const { client, namespace } = await context.connect()
     const record = await client.call(updatePool, { params: { namespace, pool }, body, signal: context.signal })

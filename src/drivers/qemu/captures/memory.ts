@@ -93,7 +93,10 @@ export async function untilLoaded(qmp: Qmp, signal: AbortSignal): Promise<void> 
 }
 
 /** Why the memory of such a VM is not saved; undefined where it can be. */
-export function whyNoMemory(shape: MemoryState['description'] | undefined, vm: VmSpec): string | undefined {
+export function whyNoMemory(
+  shape: MemoryState['description'] | undefined,
+  vm: Pick<VmSpec, 'iso'> = {},
+): string | undefined {
   if (!shape) return 'the VM was started by an earlier version of svc3; restart it first'
   if (vm.iso !== undefined) return 'an ISO is in its drive'
   if (/pflash/.test(String(shape.machine))) return 'it boots by UEFI, whose variables are a file of their own'

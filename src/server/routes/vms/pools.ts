@@ -22,7 +22,7 @@ import { configFor } from '../../vms/deployment.ts'
 
 const kind = 'pools'
 const hint = 'Correct the fields in details.causes'
-const changeable = 'Set config, minIdle, maxIdle, maxAge, schedule, readyCommand or paused'
+const changeable = 'Set config, minIdle, maxIdle, maxAge, schedule, state, readyCommand or paused'
 const defaults = { minIdle: 1, maxAge: '12h' } as const
 
 interface PoolServices {
@@ -105,6 +105,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         maxAgeSeconds: parseTtl(maxAge) ?? 0,
         isPaused: body.paused ?? false,
         ...(schedule.length > 0 && { schedule }),
+        ...(body.state === 'memory' && { state: body.state }),
         ...(body.readyCommand && { readyCommand: body.readyCommand }),
         hits: 0,
         misses: 0,
@@ -145,8 +146,8 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
   }
 }
 
-function changedPool({ isDrained, readyCommand: command, ...record }: PoolRecord, change: PoolChange): PoolRecord {
-  const { config, minIdle, maxIdle, maxAge, paused, schedule, readyCommand = command } = change
+function changedPool({ isDrained, state: kept, readyCommand: command, ...record }: PoolRecord, change: PoolChange) {
+  const { config, minIdle, maxIdle, maxAge, paused, schedule, state = kept, readyCommand = command } = change
   return {
     ...record,
     ...(isDrained && paused !== false && { isDrained }),
@@ -156,8 +157,9 @@ function changedPool({ isDrained, readyCommand: command, ...record }: PoolRecord
     ...(maxAge !== undefined && { maxAgeSeconds: parseTtl(maxAge) ?? record.maxAgeSeconds }),
     ...(paused !== undefined && { isPaused: paused }),
     ...(schedule && { schedule: scheduleOf(schedule) }),
+    ...(state === 'memory' && { state }),
     ...(readyCommand && { readyCommand }),
-  }
+  } satisfies PoolRecord
 }
 
 const scheduleOf = (schedule: PoolInput['schedule'] = []): Pool['schedule'] =>
@@ -184,7 +186,7 @@ const cause = (field: string, message: string): Cause => ({ field, reason: 'Fiel
 
 function shown({ value, rev }: Entry<PoolRecord>): Pool {
   const { name, namespace, config, minIdle, maxIdle, maxAgeSeconds, isPaused, hits, misses, status } = value
-  const { schedule = [], removed = {}, readyCommand } = value
+  const { schedule = [], removed = {}, state = 'running', readyCommand } = value
   return {
     name,
     namespace,
@@ -193,6 +195,7 @@ function shown({ value, rev }: Entry<PoolRecord>): Pool {
     maxIdle,
     maxAge: ageText(maxAgeSeconds),
     schedule: [...schedule],
+    state,
     ...(readyCommand !== undefined && { readyCommand }),
     minIdleNow: schedule.length === 0 ? minIdle : (status.minIdle ?? minIdle),
     paused: isPaused,

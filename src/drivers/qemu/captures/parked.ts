@@ -1,0 +1,30 @@
+// A VM that waits as memory in a file beside its disk, without a process. The record of it is written last, when nothing writes
+// to the disk any more, and goes before its guest runs again: memory and disk are of one moment, or there is no record.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
+import type { MemoryState } from '../../driver.ts'
+import type { Doors } from '../network/network.ts'
+
+interface Parked {
+  readonly version: 1
+  readonly shape: MemoryState['description']
+  /** Where it is reached until it is claimed. */
+  readonly doors: Doors
+}
+
+const recordFile = 'parked.json'
+export const parkedMemory = (folder: string): string => path.join(folder, 'parked.memory')
+
+export async function readParked(folder: string): Promise<Parked | undefined> {
+  const text = await readFileIfPresent(path.join(folder, recordFile))
+  return text === undefined ? undefined : (JSON.parse(text) as Parked)
+}
+
+export const writeParked = (folder: string, parked: Parked): Promise<void> =>
+  writeFileAtomically(path.join(folder, recordFile), `${JSON.stringify(parked)}\n`)
+
+export async function forgetParked(folder: string): Promise<void> {
+  await fs.rm(path.join(folder, recordFile), { force: true })
+  await fs.rm(parkedMemory(folder), { force: true })
+}
