@@ -4,7 +4,7 @@ import { nothing, plus, type Totals } from '../rules/queue/quota.ts'
 import { amountsOf } from '../rules/queue/shares.ts'
 import type { Collections } from '../store/records/collections.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
-import { holdsQuota } from '../store/records/vms.ts'
+import { holdsQuota, isDeleted } from '../store/records/vms.ts'
 
 interface Held {
   readonly namespace: string
@@ -23,8 +23,11 @@ export class OwnerUsage {
 
   /** A VM changed, or is gone. */
   note(key: string, record: VmRecord | undefined): void {
+    // One that is about to go: whoever waits for its place is chosen before its record is gone.
     const amounts =
-      record && holdsQuota(record) ? amountsOf(record, (name) => this.#nodes.get('', name)?.value) : undefined
+      record && holdsQuota(record) && !isDeleted(record)
+        ? amountsOf(record, (name) => this.#nodes.get('', name)?.value)
+        : undefined
     const before = this.#held.get(key)
     if (before) {
       const { cpu, memoryMiB, macos } = before.amounts

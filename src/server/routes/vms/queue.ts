@@ -26,8 +26,8 @@ export function queue(services: QueueServices): HandlersOf<typeof api> {
   return {
     listQueue({ params: { namespace } }) {
       checkNamespace(services, namespace)
-      const all = collections.vms.list(namespace).filter(({ value }) => holdsQuota(value))
-      const waiting = all.filter(({ value }) => !value.place && !isDeleted(value))
+      const all = collections.vms.list(namespace).filter(({ value }) => holdsQuota(value) && !isDeleted(value))
+      const waiting = all.filter(({ value }) => !value.place)
       const usage = usageByOwner(
         all.map(({ value }) => value),
         (name) => collections.nodes.get('', name)?.value,
