@@ -1,6 +1,6 @@
 // A driver without a hypervisor: the same behaviour, nothing runs. For trying svc3 and CI glue on any machine, and for
 // load tests. Its VMs "survive" the agent in a small file each, or with `persist: false` in memory only.
-import { existsSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -109,7 +109,7 @@ export class SimulatedDriver implements Driver {
       const { problem: _, ...rest } = now
       await this.#write(folder, { ...rest, power: 'running', bootId, ports })
       if (this.#knobs.persist !== false)
-        await fs.appendFile(path.join(folder, consoleFile), `simulated: ${vm.name} is up; nothing runs in here\n`)
+        appendFileSync(path.join(folder, consoleFile), `simulated: ${vm.name} is up; nothing runs in here\n`)
       return {}
     })
   }
@@ -133,7 +133,7 @@ export class SimulatedDriver implements Driver {
       const now = await this.#read(folder)
       if (now) release(now)
       this.#vms.delete(folder)
-      if (this.#knobs.persist !== false && existsSync(folder)) await fs.rm(folder, { recursive: true, force: true })
+      if (this.#knobs.persist !== false) rmSync(folder, { recursive: true, force: true })
       this.#notify(folder)
     })
   }
@@ -301,8 +301,8 @@ export class SimulatedDriver implements Driver {
   /** Whole or not there, but not fsynced: what it describes does not survive the host either. */
   async #write(folder: string, vm: SimulatedVm): Promise<void> {
     if (this.#knobs.persist !== false) {
-      if (!existsSync(folder)) await fs.mkdir(folder, { recursive: true, mode: 0o700 })
-      await writeFileWhole(path.join(folder, stateFile), JSON.stringify(vm))
+      if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 })
+      writeFileWhole(path.join(folder, stateFile), JSON.stringify(vm))
     }
     this.#set(folder, vm)
   }

@@ -11,12 +11,12 @@ it('a file that is written whole has its text and no temporary file beside it, f
   try {
     const file = path.join(folder, 'x.json')
     for (const text of ['', 'short', 'ü'.repeat(100_000), 'shorter']) {
-      await writeFileWhole(file, text)
+      writeFileWhole(file, text)
       assert.equal(await fs.readFile(file, 'utf8'), text)
     }
     assert.deepEqual(await fs.readdir(folder), ['x.json'])
     assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
-    await assert.rejects(writeFileWhole(path.join(folder, 'none', 'x'), ''), { code: 'ENOENT' })
+    assert.throws(() => writeFileWhole(path.join(folder, 'none', 'x'), ''), { code: 'ENOENT' })
   } finally {
     await fs.rm(folder, { recursive: true })
   }

@@ -2,7 +2,7 @@
 // write waits until the view has applied it; and one that lost sees what won, so that a retry helps.
 import { expected } from './expectation.ts'
 import { assertReal } from './rehearsal.ts'
-import { compareRevs, type Entry, isFault, type Json, type Rev, type Store, StoreError } from './store.ts'
+import { compareRevs, type Entry, type Given, isFault, type Json, type Rev, type Store, StoreError } from './store.ts'
 import type { View } from './view.ts'
 
 /** A view that does not follow is a fault; whoever waits for it is told. */
@@ -58,20 +58,22 @@ export class Collection<T> {
     return this.#store.watch(scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`, after, signal)
   }
 
-  create(scope: string, name: string, value: T): Promise<Entry<T>> {
-    return this.#create(this.key(scope, name), value)
+  /** `given`: only while that other record is as it was read (Conflict). */
+  create(scope: string, name: string, value: T, given?: Given): Promise<Entry<T>> {
+    return this.#create(this.key(scope, name), value, given)
   }
 
-  async #create(key: string, asked: T): Promise<Entry<T>> {
+  async #create(key: string, asked: T, given?: Given): Promise<Entry<T>> {
     const { value, made } = expected(key, undefined, asked)
     assertReal(key, value, this.at(key) !== undefined)
     try {
-      const created = await this.#store.create(key, value as Json)
+      const created = await this.#store.create(key, value as Json, given)
       made()
       if (!this.#has(created.rev)) await this.#reached(created.rev)
       return created as Entry<T>
     } catch (error) {
-      return this.#lost(error, () => this.at(key) !== undefined)
+      // What it was given is of another kind, and seen elsewhere: `moved`.
+      return this.#lost(error, () => this.at(key) !== undefined || isFault(error, 'Conflict'))
     }
   }
 
@@ -126,17 +128,26 @@ export class Collection<T> {
 
   /** Somebody else was quicker, perhaps on another server: until that is seen here, a retry would be in vain. */
   async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
-    if (isLost(error) && !isSeen())
-      await new Promise<void>((resolve) => {
-        const done = (): void => {
-          clearTimeout(timer)
-          unsubscribe()
-          resolve()
-        }
-        const unsubscribe = this.view.subscribe(() => isSeen() && done())
-        const timer = setTimeout(done, lostMs)
-      })
+    if (isLost(error)) await this.#seen(isSeen)
     throw error
+  }
+
+  /** Until what changed this record is seen here, for a moment at most: for whoever lost against it. */
+  moved(entry: Given): Promise<void> {
+    return this.#seen(() => this.at(entry.key)?.rev !== entry.rev)
+  }
+
+  async #seen(isSeen: () => boolean): Promise<void> {
+    if (isSeen()) return
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer)
+        unsubscribe()
+        resolve()
+      }
+      const unsubscribe = this.view.subscribe(() => isSeen() && done())
+      const timer = setTimeout(done, lostMs)
+    })
   }
 
   #has(rev: Rev): boolean {

@@ -1,5 +1,5 @@
 // The faults that every engine reports, in the same words: what happened, to what, and what to do next.
-import { maxValueBytes, type Rev, StoreError } from './store.ts'
+import { type Given, maxValueBytes, type Rev, StoreError } from './store.ts'
 
 export const alreadyExists = (key: string): StoreError =>
   new StoreError('AlreadyExists', `"${key}" already exists: update it, or choose another key`)
@@ -9,6 +9,12 @@ export const notFound = (key: string): StoreError =>
 
 export const conflict = (key: string, expected: Rev, actual: Rev): StoreError =>
   new StoreError('Conflict', `"${key}" is at revision ${actual}, not ${expected}: read it again`)
+
+/** Of what a create was given: it may be gone. */
+export const movedOn = ({ key, rev }: Given, actual: Rev | undefined): StoreError =>
+  actual === undefined
+    ? new StoreError('Conflict', `"${key}" no longer exists; it was at revision ${rev}: read it again`)
+    : conflict(key, rev, actual)
 
 export const compacted = (after: Rev): StoreError =>
   new StoreError('Compacted', `The changes after revision ${after} have expired: list again and watch from there`)

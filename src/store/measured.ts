@@ -20,7 +20,7 @@ export function measured(store: Store, observe: Observe): Store {
   return {
     get: (key) => timed('get', () => store.get(key)),
     list: (prefix, page) => timed('list', () => store.list(prefix, page)),
-    create: (key, value) => timed('create', () => store.create(key, value)),
+    create: (key, value, given) => timed('create', () => store.create(key, value, given)),
     update: (key, value, expect) => timed('update', () => store.update(key, value, expect)),
     delete: (key, expect) => timed('delete', () => store.delete(key, expect)),
     compact: (rev) => timed('compact', () => store.compact(rev)),

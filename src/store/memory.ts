@@ -1,5 +1,5 @@
 // The store in memory: for tests, and the plainest statement of the contract. Nothing outlives the process.
-import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
+import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber, textOf } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
 import { assertKey } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
@@ -74,11 +74,13 @@ export function openMemory(options: MemoryOptions = {}): Store {
       const found = keys.range(prefix, page?.after, page?.limit).map((key) => entries.get(key) as Entry)
       return { entries: found, rev: String(rev) }
     },
-    async create(key, value) {
+    async create(key, value, given) {
       assertOpen()
       assertKey(key)
       const text = textOf(key, value)
       if (entries.has(key)) throw alreadyExists(key)
+      const actual = given && entries.get(given.key)?.rev
+      if (given && actual !== given.rev) throw movedOn(given, actual)
       return put(key, text, undefined)
     },
     async update(key, value, expect) {

@@ -17,6 +17,9 @@ export interface Entry<T = Json> {
   readonly rev: Rev
 }
 
+/** What a new entry is made from: it is written only while that is as it was read. */
+export type Given = Pick<Entry, 'key' | 'rev'>
+
 export type Change<T = Json> =
   | { readonly type: 'put'; readonly entry: Entry<T>; readonly previous?: Entry<T> }
   /** `rev` is the revision of the deletion; `previous` is what was deleted. */
@@ -70,9 +73,10 @@ export interface Store {
   list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page>
   /**
    * MUST throw AlreadyExists when the key is there; of any number of concurrent calls exactly one succeeds. The value
-   * is kept as JSON: the entry has what reading it back gives. TypeError for what is no key or no JSON.
+   * is kept as JSON: the entry has what reading it back gives. TypeError for what is no key or no JSON. MUST throw
+   * Conflict when another entry, `given`, is not at its revision (any more), or is gone: one transaction compares both keys.
    */
-  create(key: string, value: Json): Promise<Entry>
+  create(key: string, value: Json, given?: Given): Promise<Entry>
   /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. */
   update(key: string, value: Json, expect: Rev): Promise<Entry>
   /** As update. Returns the revision of the deletion. */

@@ -74,6 +74,39 @@ function writeContract(engine: Engine): void {
       await rejectsWith('NotFound', store.update('/cas/a', 5, second.rev))
     })
 
+    test(`${engine.name}: an entry is created from another only while that is as it was read`, async () => {
+      const base = await store.create('/given/base', 1)
+      const made = await store.create('/made/a', 1, base)
+      assert.deepEqual(await store.get('/made/a'), made)
+      assert.deepEqual(await store.get('/given/base'), base)
+      const moved = await store.update('/given/base', 2, base.rev)
+      await rejectsWith('Conflict', store.create('/made/b', 1, base), new RegExp(`/given/base.* ${moved.rev}`))
+      for (const rev of ['0', 'abc', '', `${moved.rev}0`])
+        await rejectsWith('Conflict', store.create('/made/b', 1, { key: '/given/base', rev }), /given/)
+      await rejectsWith(
+        'Conflict',
+        store.create('/made/b', 1, { key: '/given/none', rev: moved.rev }),
+        /no longer exists/,
+      )
+      await rejectsWith('Conflict', store.create('/made/b', 1, { key: '/given/none', rev: '0' }), /no longer exists/)
+      assert.equal(await store.get('/made/b'), undefined)
+      // What is there already is said first: whoever repeats a request finds what it made.
+      await rejectsWith('AlreadyExists', store.create('/made/a', 2, base), /made/)
+      await store.delete('/given/base', moved.rev)
+      await rejectsWith('Conflict', store.create('/made/b', 1, moved), /no longer exists/)
+    })
+
+    test(`${engine.name}: of a change and what is created from the unchanged, in one moment, the later one loses`, async () => {
+      for (let round = 0; round < 20; round++) {
+        const base = await store.create(`/given/${round}`, 1)
+        const made = store.create(`/made/of-${round}`, 1, base)
+        const [created, updated] = await Promise.allSettled([made, store.update(base.key, 2, base.rev)])
+        assert.equal(updated.status, 'fulfilled')
+        if (created.status === 'rejected') assert.ok(isFault(created.reason, 'Conflict'), String(created.reason))
+        else assert.ok(compareRevs(created.value.rev, updated.value.rev) < 0)
+      }
+    })
+
     test(`${engine.name}: of 100 concurrent creates of one key exactly one succeeds`, async () => {
       const tries = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => store.create('/unique/a', n)))
       const won = tries.filter((one) => one.status === 'fulfilled')

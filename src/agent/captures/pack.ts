@@ -246,6 +246,8 @@ export function createPretendPacker(content: () => Promise<NodeContent>): Packer
     },
     // Captures of one size are the same image.
     dropped: async () => undefined,
+    // Nothing of it was remembered.
+    forget: async () => undefined,
   }
 }
 

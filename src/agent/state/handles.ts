@@ -2,7 +2,7 @@
 // There is no journal: every step can be done again, so the observed and the desired state say what is left to do.
 // Nothing secret is in here: metadata, user data and credentials come from the server and are not written. So VMs that
 // ended with their host start again once the server has answered, not before: nothing here would do for a start.
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
@@ -139,7 +139,7 @@ export function openHandles(folder: string, driver: string, durability: Durabili
       const { desired: wish, ...rest } = record
       const text = `${JSON.stringify({ ...rest, wish } satisfies StoredRecord)}\n`
       const file = path.join(folder, fileName)
-      if (!existsSync(folder)) await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+      if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 })
       await (durability === 'synced' ? writeFileAtomically : writeFileWhole)(file, text)
     },
     async remove(uid) {

@@ -2,13 +2,12 @@
 // server is away or because it is lost, takes the record back.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
+import { after, before, beforeEach, describe, it } from 'node:test'
 import { type Answer, startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { randomDisc } from '../../../test/support/tools/disc.ts'
 import { chunksOf } from '../../images/format/manifest.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
-import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import type { KnownServerRecord } from '../../store/records/server-records.ts'
 import type { ServerCalls } from './server-calls.ts'
 import { shareContent } from './shared-content.ts'
@@ -90,50 +89,4 @@ describe('a copy', () => {
       assert.deepEqual([status, body.checksum], [202, digest], text)
       assert.ok(isThere())
     })
-})
-
-describe('a VM', () => {
-  /** As soon as the VM is recorded, and before the image is looked at again. */
-  function replaceMeanwhile(t: TestContext, name: string, content: string): void {
-    const { store, collections } = service.services
-    const get = store.get.bind(store)
-    t.mock.method(store, 'get', async (key: string) => {
-      const image = collections.images.get('', name)
-      if (key === image?.key && image.value.content !== content)
-        await collections.images.update(image, { ...image.value, content } satisfies ImageRecord)
-      return get(key)
-    })
-  }
-
-  it('a VM whose image was replaced meanwhile, and whose content is not to be had, is taken back', async (t) => {
-    const { collections } = service.services
-    const older = await upload('replaced')
-    const newer = await upload('newer')
-    replaceMeanwhile(t, 'replaced', newer.digest)
-    const deploy = async (): Promise<Answer> => {
-      const image = collections.images.get('', 'replaced')
-      assert.ok(image)
-      await collections.images.update(image, { ...image.value, content: older.digest })
-      const body = { name: 'vm', image: 'replaced', customMetadata: { some: 'secret' } }
-      return service.call('POST', `${base}/vms?wait=false`, { body })
-    }
-    const left = () => [collections.vms.list().length, collections.vmSecrets.list().length]
-
-    await older.lose()
-    away = [gone]
-    isAway(await deploy())
-    assert.deepEqual(left(), [0, 0], 'while its server is away')
-
-    away = []
-    const lost = await deploy()
-    assert.equal(lost.status, 409, lost.text)
-    assert.match(lost.body.message, /was replaced during the deployment/)
-    assert.deepEqual(left(), [0, 0], 'when it is lost')
-
-    await older.restore()
-    const { status, text } = await deploy()
-    assert.equal(status, 202, text)
-    assert.deepEqual(left(), [1, 1])
-    assert.equal(collections.vms.get('svc-default', 'vm')?.value.imageContent, older.digest)
-  })
 })

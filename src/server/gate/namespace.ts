@@ -5,7 +5,7 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import type { Collection, Current } from '../../store/collection.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
+import { type Entry, type Given, ignoreLost, isFault } from '../../store/store.ts'
 
 interface Stored {
   readonly collections: Pick<Collections, 'namespaces'>
@@ -39,9 +39,10 @@ export async function createInside<T>(
   collection: Collection<T>,
   name: string,
   record: T,
+  given?: Given,
 ): Promise<Entry<T>> {
   checkNamespace(services, namespace)
-  return keepInside(services, namespace, collection, await collection.create(namespace, name, record))
+  return keepInside(services, namespace, collection, await collection.create(namespace, name, record, given))
 }
 
 interface Requested {

@@ -30,7 +30,7 @@ import type { VmSecret } from '../nodes/desired.ts'
 import type { Waits } from '../nodes/waits.ts'
 import { type RegistryServices, referenceOf } from '../remotes/registries.ts'
 import { findRegistryImage } from '../remotes/registry-images.ts'
-import { assertStill, type BaseImageServices, contentNow } from './base-image.ts'
+import { contentNow } from './base-image.ts'
 import { deploymentProblems } from './deployment-problems.ts'
 import { type InterruptionServices, interruptionsOf, throwIfInterrupted } from './interruption.ts'
 import { metadataOf } from './metadata.ts'
@@ -39,11 +39,13 @@ import { shapeOf, shapeProblems } from './shape.ts'
 
 const kind = 'vms'
 const defaultTimeoutMinutes = 10
+/** An image that is being committed to changes every second or so. */
+const mostLooks = 10
 
 interface Records {
   readonly collections: Collections
 }
-export type DeployServices = BaseImageServices & Omit<RegistryServices, 'collections'>
+export type DeployServices = Records & Omit<RegistryServices, 'collections'>
 export interface AwaitServices extends InterruptionServices, Records {
   /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>
@@ -88,8 +90,35 @@ export async function createVm(
   request: Request,
   written: (entry: Entry<VmRecord>) => Promise<void>,
 ): Promise<Entry<VmRecord>> {
+  for (let look = 1; ; look++) {
+    try {
+      return await createAsSeen(services, request, written)
+    } catch (error) {
+      if (!(error instanceof ImageMoved) || look === mostLooks) throw error
+      await services.collections.images.moved(error.image)
+    }
+  }
+}
+
+/** The image is not what was looked at any more: it may be gone, locked by a commit, or have other content. */
+class ImageMoved extends StoreError {
+  readonly image: Entry<ImageRecord>
+
+  constructor(image: Entry<ImageRecord>, cause: unknown) {
+    super('Conflict', `Image ${image.value.name} changed during the deployment: try again`, { cause })
+    this.image = image
+  }
+}
+
+async function createAsSeen(
+  services: DeployServices,
+  request: Request,
+  written: (entry: Entry<VmRecord>) => Promise<void>,
+): Promise<Entry<VmRecord>> {
   const { namespace, body, requestKey } = request
   const { record, secret } = planVm(services, request)
+  // Whoever commits into an image locks it first and then looks for VMs: one of the two always sees the other.
+  const image = services.collections.images.get('', record.shape.image)
   const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
   if (requestKey !== undefined && earlier?.value.requestKey === requestKey) return earlier
   const pinned = await contentOf(services, namespace, record.shape)
@@ -103,8 +132,7 @@ export async function createVm(
         if (services.collections.vms.get(namespace, name)) throw taken(name)
         await takeQuota(services.collections, planned)
       }
-      const entry = await write(services, planned, secret)
-      await assertStill(services, entry).catch(asWritten)
+      const entry = await write(services, planned, { secret, image })
       await written(entry)
       return entry
     } catch (error) {
@@ -120,7 +148,8 @@ export async function createVm(
   }
 }
 
-const isRefusal = (error: unknown): boolean => error instanceof ApiError || isFault(error, 'AlreadyExists')
+const isRefusal = (error: unknown): boolean =>
+  error instanceof ApiError || error instanceof ImageMoved || isFault(error, 'AlreadyExists')
 
 const taken = (name: string): StoreError => new StoreError('AlreadyExists', `VM ${name} exists`)
 
@@ -145,19 +174,11 @@ function* nodesIn({ view }: Collections['nodes'], namespace: string): Iterable<N
 
 const nodesPerLook = 32
 
-/** Its record exists: an error about a store that does not answer must not look as if nothing was created. */
-const asWritten = (error: unknown): never => {
-  if (!isFault(error, 'Unavailable')) throw error
-  throw new StoreError('Unknown', 'The VM was created, but its image could not be checked again', {
-    cause: error,
-  })
-}
-
 /** Secrets first: a VM that is there has what it needs. A secret without its VM is swept by a controller. */
 async function write(
   services: DeployServices,
   record: VmRecord,
-  secret: VmSecret | undefined,
+  { secret, image }: { readonly secret: VmSecret | undefined; readonly image: Entry<ImageRecord> | undefined },
 ): Promise<Entry<VmRecord>> {
   const { collections, secrets } = services
   const { uid, name, namespace, createdAt } = record
@@ -168,11 +189,11 @@ async function write(
     )
   }
   try {
-    return await createInside(services, namespace, collections.vms, name, record)
+    return await createInside(services, namespace, collections.vms, name, record, image)
   } catch (error) {
     const kept = secret && collections.vmSecrets.get('', uid)
     if (kept) await collections.vmSecrets.delete(kept).catch(ignoreLost)
-    throw error
+    throw image && isFault(error, 'Conflict') ? new ImageMoved(image, error) : error
   }
 }
 

@@ -1,7 +1,7 @@
 // The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
 
-import { alreadyExists, closed, compacted, conflict, notFound, textOf } from '../faults.ts'
+import { alreadyExists, closed, compacted, conflict, movedOn, notFound, textOf } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
@@ -10,6 +10,7 @@ import {
   changeRev,
   type Entry,
   type Exchange,
+  type Given,
   type Health,
   type Json,
   type Page,
@@ -114,17 +115,20 @@ class EtcdStore implements Store {
     return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit }))
   }
 
-  async create(key: string, value: Json): Promise<Entry> {
+  async create(key: string, value: Json, given?: Given): Promise<Entry> {
     return this.#work(key, true, async () => {
       assertKey(key)
       const text = textOf(key, value)
+      const wanted = given && { key: this.#layout.key(given.key), modRevision: this.#layout.revision(given.rev) }
+      // Text that is no revision is nobody's; and etcd takes 0 for a key that is not there.
+      if (given && !(wanted && wanted.modRevision > 0)) throw await this.#movedOn(given)
       const op = newOperationId()
       const before = this.#follower.revision
       const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
         const etcdKey = this.#layout.key(key)
-        const { txn } = await this.#calls.txn(encodeCreate(etcdKey, seal(etcdKey, op, text)), once)
-        if (!txn.succeeded) throw alreadyExists(key)
+        const { txn } = await this.#calls.txn(encodeCreate(etcdKey, seal(etcdKey, op, text), wanted), once)
+        if (!txn.succeeded) throw given && !txn.found ? await this.#movedOn(given) : alreadyExists(key)
         return entryAt(txn.header.revision)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
@@ -265,6 +269,12 @@ class EtcdStore implements Store {
 
   #lost(key: string, expect: Rev, found: KeyValue | undefined): StoreError {
     return found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+  }
+
+  /** Said with what it is now, which may be another revision again. */
+  async #movedOn(given: Given): Promise<StoreError> {
+    const found = isKey(given.key) ? await this.#calls.find(given.key).catch(() => undefined) : undefined
+    return movedOn(given, found && this.#layout.rev(found.modRevision))
   }
 
   #written(key: string, value: Json, revision: number): Entry {

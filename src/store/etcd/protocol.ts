@@ -68,8 +68,20 @@ const put = (key: Buffer, value: Buffer): Buffer => messageField(2, message(byte
 const remove = (key: Buffer): Buffer => messageField(3, bytesField(1, key))
 const look = (key: Buffer): Buffer => messageField(3, messageField(1, encodeRange({ key })))
 
-export const encodeCreate = (key: Buffer, value: Buffer): Buffer =>
-  message(comparison(key, 0), messageField(2, put(key, value)))
+/** Where a comparison fails, the answer has what is there. */
+export const encodeCreate = (key: Buffer, value: Buffer, given?: Given): Buffer =>
+  message(
+    comparison(key, 0),
+    ...(given ? [comparison(given.key, given.modRevision)] : []),
+    messageField(2, put(key, value)),
+    ...(given ? [look(key)] : []),
+  )
+
+/** Another key, and the revision that it must have. */
+interface Given {
+  readonly key: Buffer
+  readonly modRevision: number
+}
 
 /** Where the comparison fails, the answer has what is there. */
 export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number): Buffer =>

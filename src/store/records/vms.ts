@@ -60,16 +60,22 @@ export async function removeVm(fleet: Fleet, entry: Entry<VmRecord>, failure?: s
 export const holdsQuota = (record: VmRecord): boolean =>
   !isFailedDeployment(record) && !(isDeleted(record) && !record.place)
 
-/** Nothing of it is left on a node: what it had of the node is free, then its record goes. */
+/**
+ * Nothing of it is left on a node: what it had of the node is free, and its record goes. All at once: cut off in between, what
+ * it had without its record is swept, and a record without that is forgotten again.
+ */
 export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<void> {
-  await fleet.vms.change(key, async (record) => {
-    if (record?.uid !== uid) return undefined
-    if (record.place) await release(fleet, record.place.node, uid)
-    return null
-  })
-  await releaseQuota(fleet, namespaceIn(fleet, key), uid)
+  const known = fleet.vms.at(key)?.value
   const secret = fleet.vmSecrets.get('', uid)
-  if (secret) await fleet.vmSecrets.delete(secret).catch(ignoreLost)
+  const node = known?.uid === uid ? known.place?.node : undefined
+  const left = [
+    fleet.vms.change(key, (record) => (record?.uid === uid ? null : undefined)),
+    ...(node === undefined ? [] : [release(fleet, node, uid)]),
+    releaseQuota(fleet, namespaceIn(fleet, key), uid),
+    ...(secret ? [fleet.vmSecrets.delete(secret).catch(ignoreLost)] : []),
+  ]
+  // Nobody is told before all of it has come to its end.
+  await Promise.all(left).finally(() => Promise.allSettled(left))
 }
 
 /** By the key: its record is gone. */

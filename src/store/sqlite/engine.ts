@@ -5,13 +5,14 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { syncFolder } from '../../platform/files.ts'
-import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from '../faults.ts'
+import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber, textOf } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
   type Change,
   type Entry,
+  type Given,
   type Health,
   type Json,
   type Page,
@@ -149,10 +150,14 @@ class SqliteStore implements Store {
     return { entries: rows.map(toEntry), rev: String(rev) }
   }
 
-  async create(key: string, value: Json): Promise<Entry> {
+  async create(key: string, value: Json, given?: Given): Promise<Entry> {
     assertKey(key)
-    const { answer, entry } = await this.#ask(['create', key, textOf(key, value)])
+    const text = textOf(key, value)
+    const { answer, entry } = await this.#ask(
+      given ? ['create', key, text, [given.key, revNumber(given.rev)]] : ['create', key, text],
+    )
     if (answer[0] === 'exists') throw alreadyExists(key)
+    if (answer[0] === 'moved' && given) throw movedOn(given, answer[1] === undefined ? undefined : String(answer[1]))
     if (!entry) throw otherKind(answer)
     return entry
   }

@@ -10,7 +10,7 @@ export interface ThreadOptions {
 }
 
 export type Request =
-  | readonly ['create', key: string, text: string]
+  | readonly ['create', key: string, text: string, given?: readonly [key: string, rev: number]]
   | readonly ['update', key: string, text: string, expect: number]
   | readonly ['delete', key: string, expect: number]
   | readonly ['get', key: string]
@@ -33,6 +33,8 @@ export type LogRow = readonly [
 export type Answer =
   | readonly ['written', rev: number, previousText: string | null, previousRev: number | null]
   | readonly ['exists']
+  /** What it was given is at another revision, or gone. */
+  | readonly ['moved', actual: number | undefined]
   | readonly ['absent']
   | readonly ['conflict', actual: number]
   | readonly ['rows', rows: readonly Row[], rev: number]

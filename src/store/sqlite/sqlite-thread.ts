@@ -95,6 +95,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   const columns = 'log.rev, log.key, log.previous_rev, log.value, log.sum'
   const selectEntry = prepare(`
     SELECT entries.key, ${columns} FROM entries LEFT JOIN log ON log.rev = entries.rev WHERE entries.key = ?`)
+  const selectRev = prepare('SELECT rev FROM entries WHERE key = ?')
   const insertEntry = prepare('INSERT INTO entries (key, rev) VALUES (?, ?) ON CONFLICT DO NOTHING')
   const updateEntry = prepare('UPDATE entries SET rev = ? WHERE key = ?')
   const deleteEntry = prepare('DELETE FROM entries WHERE key = ?')
@@ -165,7 +166,12 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   }
 
   const writes: { readonly [K in Write]: Handle<K> } = {
-    create: ([, key, text]) => {
+    create: ([, key, text, given]) => {
+      if (given) {
+        if (selectRev.get(key)) return ['exists']
+        const [actual] = (selectRev.get(given[0]) ?? []) as readonly number[]
+        if (actual !== given[1]) return ['moved', actual]
+      }
       if (insertEntry.run(key, next).changes === 0) return ['exists']
       return ['written', append(key, null, text), null, null]
     },

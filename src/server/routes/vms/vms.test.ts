@@ -306,6 +306,39 @@ describe('deploying a VM', () => {
     assert.deepEqual(allocations('node-1'), {})
   })
 
+  it('deploying a VM whose image changes between the look and the write makes it from what the image is then, or not at all', async (t) => {
+    const { store, collections } = service.services
+    const create = store.create.bind(store)
+    const meanwhile: (() => Promise<unknown>)[] = []
+    t.mock.method(store, 'create', async (...args: Parameters<typeof create>) => {
+      if (args[0].startsWith(collections.vms.prefix)) await meanwhile.shift()?.()
+      return create(...args)
+    })
+    const imageBecomes = (change: object) => async (): Promise<unknown> => {
+      const image = collections.images.get('', 'intel')
+      assert.ok(image)
+      return collections.images.update(image, { ...image.value, ...change })
+    }
+    const withSecret = (name: string) => deploy({ name, customMetadata: { some: 'secret' } }, {}, '?wait=false')
+    meanwhile.push(imageBecomes({ content: 'sha256:newer' }), imageBecomes({ content: 'sha256:newest' }))
+    assert.equal((await withSecret('moved')).status, 202)
+    assert.equal(record('moved')?.imageContent, 'sha256:newest')
+
+    meanwhile.push(imageBecomes({ state: 'Updating' }))
+    const locked = await withSecret('locked')
+    assert.deepEqual([locked.status, record('locked')], [409, undefined], locked.text)
+    assert.match(locked.body.message, /is Updating/)
+    await imageBecomes({ state: 'Ready' })()
+
+    meanwhile.push(async () => {
+      const image = collections.images.get('', 'intel')
+      assert.ok(image)
+      await collections.images.delete(image)
+    })
+    assert.equal((await withSecret('gone')).status, 404)
+    assert.equal(collections.vmSecrets.list().length, 1)
+  })
+
   it('deploying a VM refuses a namespace that is kept for other workloads', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-pods', enableCustomPods: true } })
     const { status, body } = await service.call('POST', '/api/v1/namespaces/svc-pods/vms', { body: { image: 'intel' } })
@@ -564,6 +597,22 @@ describe('the end of a VM', () => {
     there.connect()
     const answer = (await there.say(body, { generation: 1, power: 'running' })) as { unknown: string[] }
     assert.deepEqual(answer.unknown, [body.uid])
+  })
+
+  it('the end of a VM is an event once it is certain, also when its node does not answer in time', async () => {
+    const { collections } = service.services
+    const silent: NodeOptions['react'] = ({ power, generation }) =>
+      power === 'running' ? { power, generation } : undefined
+    await node({ name: 'silent', react: silent })
+    assert.equal((await deploy({ name: 'slow', node: 'silent' })).status, 201)
+    const ending = service.call('DELETE', `${inDefault}/vms/slow`)
+    await eventually(() =>
+      assert.ok(collections.events.list('svc-default').some(({ value }) => value.reason === 'DeleteVm')),
+    )
+    assert.ok(record('slow'))
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/slow?force=true`)).status, 200)
+    assert.equal((await ending).status, 200)
+    assert.deepEqual(allocations('silent'), {})
   })
 
   it('the end of a VM while it is deployed ends the deployment', async () => {

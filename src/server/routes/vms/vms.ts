@@ -115,9 +115,21 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     }
   }
 
-  async function gone(entry: Entry<VmRecord>, force: boolean): Promise<void> {
-    const { key, value } = entry
+  /** `accepted`: it will go, whatever becomes of this request. */
+  async function gone(
+    entry: Entry<VmRecord>,
+    force: boolean,
+    accepted: () => Promise<void> | undefined,
+  ): Promise<void> {
+    const { value } = entry
     await removeVm(collections, entry)
+    await Promise.all([accepted(), away(entry, force)])
+    // Who deploys next may need what it had of its node.
+    const node = collections.nodes.get('', value.place?.node ?? '')
+    if (node?.value.allocations[value.uid]) await collections.nodes.moved(node)
+  }
+
+  async function away({ key, value }: Entry<VmRecord>, force: boolean): Promise<void> {
     if (force) await forgetVm(collections, key, value.uid)
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
@@ -165,13 +177,14 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return new Answer(201, shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry)), isRepeated)
     },
 
-    async deleteVm({ params: { namespace, vm }, query, principal }) {
+    async deleteVm({ params: { namespace, vm }, query, principal, accepted }) {
       const entry = existing(namespace, vm)
       const isAdmin = roles.roleOf(principal, namespace) === 'admin'
       mustOwn(principal, isAdmin ? 'admin' : 'dev', { ...entry.value, kind, noun: 'VM' })
       if (query?.force === true && !isAdmin) throw forceIsForAdmins(vm)
-      await gone(entry, query?.force === true)
-      return success(`VM ${vm} deleted from ${namespace}`, { kind, name: vm })
+      const answer = success(`VM ${vm} deleted from ${namespace}`, { kind, name: vm })
+      await gone(entry, query?.force === true, () => accepted?.(answer))
+      return answer
     },
 
     async execVm({ params, body: { command }, requestKey }) {
