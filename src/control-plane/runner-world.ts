@@ -7,8 +7,10 @@ import { parseRunnerScope } from '../rules/runners/scope.ts'
 import type { GitHubCredential } from '../runners/github/connection.ts'
 import { githubSource } from '../runners/github/scale-set.ts'
 import { SourceError } from '../runners/source.ts'
+import { runAsRoot } from '../server/nodes/guest-commands.ts'
+import type { GuestLogin } from '../server/nodes/ssh-login.ts'
 import { createVm } from '../server/vms/deployment.ts'
-import type { RunnerPoolRecord } from '../store/records/runner-records.ts'
+import { guestSecretName, type RunnerPoolRecord } from '../store/records/runner-records.ts'
 import type { Server } from './assemble.ts'
 
 /** `retry`: tests shorten it. */
@@ -44,10 +46,11 @@ export function runnerWorld(server: Server, retry?: RetryPolicy): RunnerServices
 
     async deploy(pool, name, userdata) {
       const { namespace, owner, config } = pool
-      // A first-boot script needs a boot, also where the image carries memory.
+      // A first-boot script needs a boot, also where the image carries memory. Without one a warm VM will do.
+      const first = userdata === undefined ? {} : { userdata, noWarm: true, cold: true }
       const request = {
         namespace,
-        body: { name, vmConfig: config, userdata, noWarm: true, cold: true, labels: { [runnerLabel]: pool.name } },
+        body: { name, vmConfig: config, labels: { [runnerLabel]: pool.name }, ...first },
         owner,
         now: clock.now(),
         requestKey: undefined,
@@ -55,6 +58,16 @@ export function runnerWorld(server: Server, retry?: RetryPolicy): RunnerServices
       }
       const entry = await createVm(server, request, async () => undefined)
       return entry.value.uid
+    },
+
+    start(pool, vm, prepare, signal) {
+      const entry = collections.runnerCredentials.get('', guestSecretName(pool))
+      if (!entry || pool.sshUser === undefined)
+        throw new Error('The runner pool has no password or key for its guests; set them again')
+      const secret = JSON.parse(secrets.open(entry.key, entry.value)) as Omit<GuestLogin, 'user'>
+      const login = { user: pool.sshUser, ...secret }
+      const withinMs = pool.connectSeconds * 1_000
+      return runAsRoot({ dial: () => server.tunnels.dial(vm, 'ssh'), login, withinMs, signal }, prepare)
     },
 
     ...(retry && { retry }),

@@ -1,6 +1,6 @@
 // The slots that VMs can take in one run of the scheduler, and what that run did to the pools.
 import type { Allocation } from '../rules/placement.ts'
-import { chooseSlot, slotKey, warmKeyOf } from '../rules/pools/warm-match.ts'
+import { chooseSlot, slotKey, type WarmRequest, warmKeyOf } from '../rules/pools/warm-match.ts'
 import type { Collections } from '../store/records/collections.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
 import { type SlotAllocation, slotsIn } from '../store/records/pools.ts'
@@ -42,7 +42,7 @@ export class WarmSlots {
   }
 
   /** The slot for a VM, which no other gets in this run. */
-  take(vm: Omit<VmRecord, 'name' | 'uid'>): Free | undefined {
+  take(vm: WarmRequest & Pick<VmRecord, 'namespace'>): Free | undefined {
     const { namespace, shape } = vm
     const pools = this.#poolsOf(namespace)
     const free = this.#freeIn(namespace)

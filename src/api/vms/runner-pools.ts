@@ -14,6 +14,7 @@ const runnerEnds = [
   'NotConnected',
   'GuestEnded',
   'DeployFailed',
+  'StartFailed',
   'RunnerGone',
   'RegistrationFailed',
   'RegistrationLost',
@@ -45,6 +46,7 @@ export const RunnerPool = t.Object(
     idleFor: t.String({ description: 'Runners above minIdle are removed after this time without a job' }),
     runnerFolder: t.String({ description: 'Where the runner is in the image' }),
     user: t.Optional(t.String({ description: 'User of the guest that runs it' })),
+    sshUser: t.Optional(t.String({ description: 'It is started by SSH as this user; without it, by first-boot data' })),
     paused: t.Boolean(),
     deleting: t.Boolean({ description: 'It goes when its last job has ended' }),
     waiting: Count('Jobs without a runner'),
@@ -90,6 +92,19 @@ const settings = {
   idleFor: t.Optional(t.String({ maxLength: 64, description: 'Default: `5m`' })),
   runnerFolder: t.Optional(t.String({ maxLength: 256, description: 'Default: `/opt/actions-runner`' })),
   user: t.Optional(t.String({ maxLength: 64, description: 'User of the guest that runs the runner. Default: root' })),
+  ssh: t.Optional(
+    t.Object(
+      {
+        user: t.String({ maxLength: 64 }),
+        password: t.Optional(t.String({ maxLength: 1_024, writeOnly: true })),
+        privateKey: t.Optional(t.String({ maxLength: 16_384, writeOnly: true, description: 'Instead of a password' })),
+      },
+      {
+        description:
+          'Start the runner by SSH as this user, who is root or may use sudo. Stored encrypted, never returned',
+      },
+    ),
+  ),
 }
 
 const Credential = t.Object(
@@ -122,6 +137,7 @@ export const RunnerPoolChange = t.Object(
     config: t.Optional(t.String({ maxLength: 64 })),
     credential: t.Optional(Credential),
     ...settings,
+    firstBoot: t.Optional(t.Boolean({ description: 'Start the runner by first-boot data again, and not by SSH' })),
     paused: t.Optional(t.Boolean({ description: 'Take no jobs and start no VMs; jobs wait at GitHub' })),
     resourceVersion: ExpectedVersion,
   },

@@ -870,6 +870,8 @@ export interface RunnerPool {
   runnerFolder: string
   /** User of the guest that runs it */
   user?: string
+  /** It is started by SSH as this user; without it, by first-boot data */
+  sshUser?: string
   paused: boolean
   /** It goes when its last job has ended */
   deleting: boolean
@@ -900,6 +902,7 @@ export interface RunnerPool {
     NotConnected?: number
     GuestEnded?: number
     DeployFailed?: number
+    StartFailed?: number
     RunnerGone?: number
     RegistrationFailed?: number
     RegistrationLost?: number
@@ -946,6 +949,15 @@ export interface RunnerPoolChange {
   runnerFolder?: string
   /** User of the guest that runs the runner. Default: root */
   user?: string
+  /** Start the runner by SSH as this user, who is root or may use sudo. Stored encrypted, never returned */
+  ssh?: {
+    user: string
+    password?: string
+    /** Instead of a password */
+    privateKey?: string
+  }
+  /** Start the runner by first-boot data again, and not by SSH */
+  firstBoot?: boolean
   /** Take no jobs and start no VMs; jobs wait at GitHub */
   paused?: boolean
   /** Change only if the record still has this resourceVersion */
@@ -987,6 +999,13 @@ export interface RunnerPoolInput {
   runnerFolder?: string
   /** User of the guest that runs the runner. Default: root */
   user?: string
+  /** Start the runner by SSH as this user, who is root or may use sudo. Stored encrypted, never returned */
+  ssh?: {
+    user: string
+    password?: string
+    /** Instead of a password */
+    privateKey?: string
+  }
 }
 
 export interface ServiceAccount {

@@ -6,16 +6,17 @@ import { firstExcess, leastAmounts, plus, totalOf } from '../../rules/queue/quot
 import type { Collections } from '../../store/records/collections.ts'
 import { quotaOf } from '../../store/records/quotas.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
+import { poolTemplate } from '../pool-template.ts'
 import { type Presence, Rooms } from '../rooms.ts'
-
-type Records = Pick<Collections, 'nodes' | 'vms' | 'vmConfigs' | 'images' | 'quotas' | 'runnerPools' | 'runners'>
+import { WarmSlots } from '../warm-slots.ts'
 
 /** By the uid of the pool. A job that was queued while 0 was announced is never delivered: so it is 0 only at the end. */
-export function capacities(collections: Records, presence: Presence): ReadonlyMap<string, number> {
+export function capacities(collections: Collections, presence: Presence): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
   const pools = collections.runnerPools.list().map(({ value }) => value)
   if (pools.length === 0) return found
   const rooms = new Rooms(collections.nodes, presence)
+  const slots = new WarmSlots(collections, rooms)
   for (const [namespace, own] of Map.groupBy(pools, (pool) => pool.namespace)) share(namespace, own)
   return found
 
@@ -26,16 +27,20 @@ export function capacities(collections: Records, presence: Presence): ReadonlyMa
     for (const { uid, deleting } of own) found.set(uid, deleting ? 0 : (placed.get(uid) ?? 0))
     let open = own.flatMap((pool) => {
       const demand = pool.deleting || pool.isPaused ? undefined : demandIn(collections, pool)
-      return demand ? [{ pool, demand, shape: JSON.stringify([namespace, pool.uid]) }] : []
+      const warm = warmRequest(collections, pool)
+      return demand ? [{ pool, demand, warm, shape: JSON.stringify([namespace, pool.uid]) }] : []
     })
     while (open.length > 0)
-      open = open.filter(({ pool: { uid, max }, demand, shape }) => {
+      open = open.filter(({ pool: { uid, max }, demand, warm, shape }) => {
         const had = found.get(uid) ?? 0
         const amounts = leastAmounts(demand)
         if (had >= max || firstExcess(limits, used, amounts)) return false
-        const place = rooms.place(demand, namespace, shape)
-        if (!place.ok) return false
-        place.node.take(place.allocation, [])
+        // A warm VM has its room already.
+        if (!(warm && slots.take(warm))) {
+          const place = rooms.place(demand, namespace, shape)
+          if (!place.ok) return false
+          place.node.take(place.allocation, [])
+        }
         used = plus(used, amounts)
         found.set(uid, had + 1)
         return true
@@ -45,14 +50,21 @@ export function capacities(collections: Records, presence: Presence): ReadonlyMa
 }
 
 /** VMs of pools that have a node already. */
-function placedIn({ runners, vms }: Records, namespace: string): Map<string, number> {
+function placedIn({ runners, vms }: Collections, namespace: string): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { value } of runners.list(namespace))
     if (vms.get(namespace, value.name)?.value.place) counts.set(value.poolUid, (counts.get(value.poolUid) ?? 0) + 1)
   return counts
 }
 
-function demandIn({ vmConfigs, images }: Records, { namespace, config }: RunnerPoolRecord): Demand | undefined {
+/** What its VMs ask of warm ones; those that start by first-boot data take none. */
+function warmRequest(collections: Collections, pool: RunnerPoolRecord): Parameters<WarmSlots['take']>[0] | undefined {
+  const template = pool.sshUser === undefined ? undefined : poolTemplate(collections, pool)
+  if (!template || 'problem' in template) return undefined
+  return { namespace: pool.namespace, shape: template.shape, ...template.pin, reservedPorts: [] }
+}
+
+function demandIn({ vmConfigs, images }: Collections, { namespace, config }: RunnerPoolRecord): Demand | undefined {
   const shape = (vmConfigs.get(namespace, config) ?? vmConfigs.get(defaultNamespace, config))?.value.shape
   return shape && demandOf({ shape, reservedPorts: [], os: images.get('', shape.image)?.value.os })
 }

@@ -2,6 +2,7 @@
 // (rules/runners/runner-plan.ts) say. Every step is in a record before it is taken, so that another leader goes on with it.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
@@ -14,7 +15,7 @@ import {
   type Runner,
   type RunnerPlan,
 } from '../../rules/runners/runner-plan.ts'
-import { startScript } from '../../rules/runners/start-script.ts'
+import { detached, startScript } from '../../rules/runners/start-script.ts'
 import { type Batch, type DemandQueue, type KnownRunner, type RunnerSource, SourceError } from '../../runners/source.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { RunnerPoolRecord, RunnerPoolStatus, RunnerRecord } from '../../store/records/runner-records.ts'
@@ -28,7 +29,9 @@ export interface RunnerWorld {
   /** With its credentials opened. Throws SourceError. */
   sourceOf(pool: RunnerPoolRecord): RunnerSource
   /** Creates the VM of a runner, and does not wait for it; returns its uid. */
-  deploy(pool: RunnerPoolRecord, name: string, userdata: string): Promise<string>
+  deploy(pool: RunnerPoolRecord, name: string, userdata: string | undefined): Promise<string>
+  /** Runs a script in a VM by SSH, as root, made by `prepare` once somebody is logged in. */
+  start(pool: RunnerPoolRecord, vm: VmRecord, prepare: () => Promise<string>, signal: AbortSignal): Promise<void>
   /** Runners that the pool may hold in total. */
   capacityOf(pool: RunnerPoolRecord): number
   /** Changes when the pool has other credentials. */
@@ -80,6 +83,8 @@ export class PoolDriver {
   /** Runners that this process registers and deploys right now. */
   readonly #inHand = new Set<string>()
   readonly #begun = new Set<Promise<void>>()
+  /** News that is on its way into the records. */
+  #storing: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
 
   constructor(controller: Controller, world: RunnerWorld, entry: Entry<RunnerPoolRecord>) {
@@ -244,6 +249,19 @@ export class PoolDriver {
 
   /** Stored, then acknowledged, then acted on. */
   async #take(pool: RunnerPoolRecord, queue: DemandQueue, batch: Batch, signal: AbortSignal): Promise<void> {
+    const storing = this.#store(pool, batch)
+    this.#storing = storing.catch(() => undefined)
+    await storing
+    failpoint('runners.stored')
+    const offers = batch.jobs.filter(({ type }) => type === 'available')
+    if (offers.length > 0) await queue.acquire(offers, signal)
+    await queue.acknowledge(batch, signal)
+    failpoint('runners.acknowledged')
+    if (batch.jobs.some(({ type }) => type === 'completed')) this.#isLookDue = true
+  }
+
+  /** Its jobs, then its counts: whoever plans between the two would count an end twice, or not at all. */
+  async #store(pool: RunnerPoolRecord, batch: Batch): Promise<void> {
     const { collections } = this.#controller
     const now = this.#now()
     await storeNews(collections, pool, batch.jobs, now)
@@ -253,12 +271,6 @@ export class PoolDriver {
       cursor: batch.id,
       ...(batch.demand && { demand: { ...batch.demand, at: now, serial: record.demand.serial + 1 } }),
     }))
-    failpoint('runners.stored')
-    const offers = batch.jobs.filter(({ type }) => type === 'available')
-    if (offers.length > 0) await queue.acquire(offers, signal)
-    await queue.acknowledge(batch, signal)
-    failpoint('runners.acknowledged')
-    if (batch.jobs.some(({ type }) => type === 'completed')) this.#isLookDue = true
   }
 
   // Runners and VMs
@@ -275,16 +287,19 @@ export class PoolDriver {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    const pool = this.#pool()
-    if (!pool) return
+    const before = this.#pool()
+    if (!before) return
     try {
-      await this.#look(pool, signal)
-      await this.#adopt(pool, signal)
+      await this.#look(before, signal)
+      await this.#adopt(before, signal)
     } catch (error) {
       if (signal.aborted) return
       // What is down here goes all the same.
       this.#failed(error)
     }
+    await this.#storing
+    const pool = this.#pool()
+    if (!pool) return
     const plan = this.#plan(pool)
     await this.#note(pool, plan)
     await inTurns(plan.ends, ({ name, end }) => this.#markEnd(pool, name, end))
@@ -294,17 +309,23 @@ export class PoolDriver {
     )
     if (plan.create > 0 && !this.#refused && pool.scaleSetId !== undefined) {
       const names = Array.from({ length: plan.create }, () => `${pool.name}-${nameSuffix(randomBytes(5))}`)
-      // The next plan counts them before their records are there.
-      for (const name of names) this.#inHand.add(name)
-      const begun = inTurns(names, (name) => this.#begin(pool, name)).then(() => {
-        this.#begun.delete(begun)
-        this.nudge()
-      })
-      this.#begun.add(begun)
+      this.#takeInHand(names, (name) => this.#begin(pool, name))
     }
+    if (!this.#refused) this.#takeInHand(plan.starts, (name) => this.#start(pool, name))
     await this.#tell(plan)
     if (pool.deleting) await this.#retire(pool, signal)
     this.#wakeAt(this.#refused ? Math.min(plan.againMs, this.#nowMs() + refusedMs) : plan.againMs)
+  }
+
+  /** In the background: the next plan counts them, also before their records are there. */
+  #takeInHand(names: readonly string[], work: (name: string) => Promise<void>): void {
+    if (names.length === 0) return
+    for (const name of names) this.#inHand.add(name)
+    const begun = inTurns(names, (name) => work(name).finally(() => this.#inHand.delete(name))).then(() => {
+      this.#begun.delete(begun)
+      this.nudge()
+    })
+    this.#begun.add(begun)
   }
 
   #wakeAt(atMs: number): void {
@@ -395,9 +416,11 @@ export class PoolDriver {
         createdMs: Date.parse(value.createdAt),
         isInHand: this.#inHand.has(value.name),
         isRegistered: value.runnerId !== undefined,
+        isBySsh: value.isBySsh === true,
+        isStarted: value.startedAt !== undefined,
         vm,
         problem,
-        runningMs: ms(value.runningAt),
+        runningMs: ms(value.startedAt ?? value.runningAt),
         connectedMs: ms(value.connectedAt),
         hasJob: value.jobId !== undefined,
         isJobDone: value.isJobDone === true,
@@ -461,43 +484,81 @@ export class PoolDriver {
     }))
   }
 
-  /** A record, then the runner, then its VM: each says what the one before may have left. */
+  /**
+   * A record, then the runner, then its VM, which has what it starts with: each says what the one before may have left. By SSH the
+   * VM comes before the runner, because it may be a warm one, and `#start` does the rest.
+   */
   async #begin(pool: RunnerPoolRecord, name: string): Promise<void> {
     const { runners } = this.#controller.collections
-    const { namespace } = pool
+    const { namespace, scaleSetId } = pool
     const key = runners.key(namespace, name)
-    const signal = this.#stop.signal
-    let isRegistered = false
+    const isBySsh = pool.sshUser !== undefined
+    let step: RunnerEndReason = 'DeployFailed'
     try {
-      if (signal.aborted || pool.scaleSetId === undefined) return
-      await runners.create(namespace, name, {
-        name,
-        namespace,
-        pool: pool.name,
-        poolUid: this.#uid,
-        createdAt: this.#now(),
-      })
+      if (this.#stop.signal.aborted || scaleSetId === undefined) return
+      const record = { name, namespace, pool: pool.name, poolUid: this.#uid, createdAt: this.#now() }
+      await runners.create(namespace, name, { ...record, ...(isBySsh && { isBySsh }) })
       failpoint('runners.recorded')
-      const { runnerId, secret } = await this.#sourceFor(pool).register(pool.scaleSetId, name, signal)
-      failpoint('runners.registered')
-      isRegistered = true
-      const kept = await runners.change(key, (record) => (record && !record.end ? { ...record, runnerId } : undefined))
+      if (!isBySsh) step = 'RegistrationFailed'
+      const script = isBySsh ? undefined : await this.#register(pool, scaleSetId, name)
       // Another leader has given it up meanwhile.
-      if (!kept || kept.value.end || signal.aborted) return
-      failpoint('runners.noted')
-      const script = startScript({ folder: pool.runnerFolder, user: pool.user, secret })
-      const vmUid = await this.#world.deploy(pool, name, Buffer.from(script).toString('base64'))
+      if ((!isBySsh && script === undefined) || this.#stop.signal.aborted) return
+      step = 'DeployFailed'
+      const vmUid = await this.#world.deploy(pool, name, script && Buffer.from(script).toString('base64'))
       failpoint('runners.deployed')
-      await runners.change(key, (record) => record && { ...record, vmUid })
+      await runners.change(key, (known) => known && { ...known, vmUid })
     } catch (error) {
-      if (signal.aborted) return
-      const message = error instanceof Error ? error.message : 'unknown'
-      if (error instanceof SourceError && error.problem !== 'NameTaken') this.#failed(error)
-      else this.#controller.log.warn('a VM of a runner pool was not created', { name, namespace, problem: message })
-      await this.#markEnd(pool, name, { reason: isRegistered ? 'DeployFailed' : 'RegistrationFailed', message })
-    } finally {
-      this.#inHand.delete(name)
+      await this.#notBegun(pool, name, step, error)
     }
+  }
+
+  /** Its VM runs: registers the runner and starts it there. What it starts with is nowhere else, and good for one start. */
+  async #start(pool: RunnerPoolRecord, name: string): Promise<void> {
+    const { runners } = this.#controller.collections
+    const entry = runners.get(pool.namespace, name)
+    const vm = entry && this.#vmOf(entry.value)
+    const { scaleSetId } = pool
+    if (!vm || scaleSetId === undefined || this.#stop.signal.aborted) return
+    let step: RunnerEndReason = 'StartFailed'
+    const prepare = async (): Promise<string> => {
+      step = 'RegistrationFailed'
+      const script = await this.#register(pool, scaleSetId, name)
+      step = 'StartFailed'
+      if (script === undefined) throw new Error('Another server has given it up')
+      return detached(script)
+    }
+    try {
+      await this.#world.start(pool, vm.value, prepare, this.#stop.signal)
+      failpoint('runners.started')
+      const startedAt = this.#now()
+      await runners.change(entry.key, (record) => record && { ...record, startedAt })
+    } catch (error) {
+      await this.#notBegun(pool, name, step, error)
+    }
+  }
+
+  /** The script that starts it; undefined: its record is gone, or on its way out. */
+  async #register(pool: RunnerPoolRecord, scaleSetId: number, name: string): Promise<string | undefined> {
+    const { runners } = this.#controller.collections
+    const { runnerId, secret } = await this.#sourceFor(pool).register(scaleSetId, name, this.#stop.signal)
+    failpoint('runners.registered')
+    const kept = await runners.change(runners.key(pool.namespace, name), (record) =>
+      record && !record.end ? { ...record, runnerId } : undefined,
+    )
+    if (!kept || kept.value.end) return undefined
+    failpoint('runners.noted')
+    const { runnerFolder: folder, sshUser } = pool
+    const user = pool.user ?? (sshUser === 'root' ? undefined : sshUser)
+    return startScript({ folder, user, secret })
+  }
+
+  async #notBegun(pool: RunnerPoolRecord, name: string, reason: RunnerEndReason, error: unknown): Promise<void> {
+    if (this.#stop.signal.aborted) return
+    const message = error instanceof Error ? error.message : 'unknown'
+    const { namespace } = pool
+    if (error instanceof SourceError && error.problem !== 'NameTaken') this.#failed(error)
+    else this.#controller.log.warn('a runner was not started', { name, namespace, problem: message })
+    await this.#markEnd(pool, name, { reason, message })
   }
 
   async #end(pool: RunnerPoolRecord, runner: RunnerRecord, signal: AbortSignal): Promise<void> {
@@ -603,7 +664,8 @@ export class PoolDriver {
     }
     for (const { key, value } of runnerJobs.list(pool.namespace))
       if (value.poolUid === this.#uid) await runnerJobs.change(key, () => null)
-    await runnerCredentials.change(runnerCredentials.key('', this.#uid), () => null)
+    for (const { key, value } of runnerCredentials.list())
+      if (value.uid === this.#uid) await runnerCredentials.change(key, () => null)
     await runnerPools.change(this.#key, (record) => (record?.uid === this.#uid ? null : undefined))
   }
 }
@@ -614,6 +676,8 @@ const unborn = (name: string, createdMs: number): Runner => ({
   createdMs,
   isInHand: true,
   isRegistered: false,
+  isBySsh: false,
+  isStarted: false,
   vm: 'none',
   hasJob: false,
   isJobDone: false,

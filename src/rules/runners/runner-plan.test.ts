@@ -12,6 +12,8 @@ const runner = (name: string, more: Partial<Runner> = {}): Runner => ({
   createdMs: 0,
   isInHand: false,
   isRegistered: true,
+  isBySsh: false,
+  isStarted: false,
   vm: 'running',
   runningMs: 0,
   connectedMs: 0,
@@ -67,6 +69,19 @@ describe('the plan of a runner pool', () => {
       [{ isRegistered: false, vm: 'none', isInHand: true }, []],
     ] as const)
       assert.deepEqual(endsOf({ demand: assigned(1), runners: [runner('a', more)] }), ends, JSON.stringify(more))
+  })
+
+  it('a runner that is started by SSH is registered when its VM runs, and is lost only between the two', () => {
+    const bare = { isBySsh: true, isRegistered: false, connectedMs: undefined, seen: undefined } as const
+    const plan = (more: Partial<Runner>, of: Partial<RunnerPoolState> = {}) =>
+      planRunners(state({ demand: assigned(1), runners: [runner('a', { ...bare, ...more })], ...of }))
+    assert.deepEqual([plan({}).starts, plan({}).ends], [['a'], []])
+    assert.deepEqual(plan({ isInHand: true }).starts, [])
+    assert.deepEqual(plan({ vm: 'pending' }).starts, [])
+    assert.deepEqual(plan({}, { isPaused: true }).starts, [])
+    assert.deepEqual(plan({ isRegistered: true }).ends[0]?.end.reason, 'RegistrationLost')
+    assert.deepEqual(plan({ isRegistered: true, seen: 'busy', connectedMs: 1 }).ends, [])
+    assert.deepEqual(plan({ isRegistered: true, isStarted: true, runningMs: 900_000, seen: 'offline' }).ends, [])
   })
 
   it('a runner with a job is never removed, however few are wanted and however old it is', () => {

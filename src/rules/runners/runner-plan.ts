@@ -8,6 +8,7 @@ const failures: readonly RunnerEndReason[] = [
   'NotConnected',
   'GuestEnded',
   'DeployFailed',
+  'StartFailed',
   'RunnerGone',
   'RegistrationFailed',
 ]
@@ -27,6 +28,10 @@ export interface Runner {
   /** It is being registered, or its VM created, right now by this process. */
   readonly isInHand: boolean
   readonly isRegistered: boolean
+  /** It is registered and started by SSH once its VM runs; otherwise it is registered before, and starts by itself. */
+  readonly isBySsh: boolean
+  /** By SSH. */
+  readonly isStarted: boolean
   /** `none`: not created yet. `gone`: it was, and is not any more. */
   readonly vm: 'none' | 'pending' | 'running' | 'down' | 'failed' | 'gone'
   readonly problem?: string | undefined
@@ -65,6 +70,8 @@ export interface RunnerPlan {
   readonly notes: readonly { readonly name: string; readonly note: Note }[]
   readonly ends: readonly { readonly name: string; readonly end: Ending }[]
   readonly create: number
+  /** Those whose VM runs, to be registered and started by SSH. */
+  readonly starts: readonly string[]
   readonly wanted: number
   /** Why there are fewer than wanted. */
   readonly restUntilMs?: number
@@ -121,9 +128,12 @@ export function planRunners(state: RunnerPoolState): RunnerPlan {
   // What is on its way out still has its VM.
   const held = runners.filter(({ vm }) => vm !== 'gone').length
   const lacking = Math.max(0, Math.min(wanted - (live.length - idle.length), max - held))
+  const isReady = ({ isBySsh, isRegistered, isInHand, vm }: Runner): boolean =>
+    isBySsh && !isRegistered && !isInHand && vm === 'running'
   return {
     notes,
     ends,
+    starts: isStopped ? [] : live.filter((runner) => isReady(runner) && !idle.includes(runner)).map(({ name }) => name),
     wanted,
     create: isResting ? 0 : lacking,
     ...(isResting && lacking > 0 && { restUntilMs }),
@@ -157,9 +167,10 @@ function endOf(runner: Runner, state: RunnerPoolState): Ending | undefined {
     return wasUsed || seen !== 'offline'
       ? { reason: 'Finished', message: 'Its guest powered off' }
       : { reason: 'GuestEnded', message: 'The guest powered off before its runner connected' }
-  if (!isRegistered || vm === 'none')
+  const isHalf = runner.isBySsh ? isRegistered && !runner.isStarted && !wasUsed : !isRegistered
+  if (isHalf || vm === 'none')
     return nowMs - createdMs > lostMs
-      ? { reason: 'RegistrationLost', message: 'The server stopped while the runner was being registered' }
+      ? { reason: 'RegistrationLost', message: 'The server stopped while the runner was being set up' }
       : undefined
   if (seen === 'absent' && runner.missedMs !== undefined && nowMs - runner.missedMs >= missedMs)
     return hasJob || runner.isJobDone

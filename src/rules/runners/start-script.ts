@@ -1,4 +1,4 @@
-// The script that starts a runner at the first boot of its VM. It downloads nothing: the runner is in the image. The
+// The script that starts a runner, at the first boot of its VM or by SSH. It downloads nothing: the runner is in the image. The
 // configuration is in the environment of one process and in no argument; whatever becomes of the runner, the VM powers off.
 
 interface RunnerStart {
@@ -9,6 +9,19 @@ interface RunnerStart {
   /** What the source gave for this one runner. */
   readonly secret: string
 }
+
+/** Leaves a script behind that goes on by itself, and ends: for a connection that is closed then. */
+export const detached = (script: string): string => `umask 077
+d=$(mktemp -d /tmp/svc3.XXXXXX) || exit 1
+cat > "$d/start" <<'svc3-end'
+${script}
+svc3-end
+out=/dev/console
+[ -w "$out" ] || out=/dev/null
+start=nohup
+command -v setsid >/dev/null 2>&1 && start='setsid nohup'
+$start sh "$d/start" > "$out" 2>&1 < /dev/null &
+`
 
 const folderForm = /^\/[A-Za-z0-9._/-]{1,200}$/
 export const isRunnerFolder = (folder: string): boolean => folderForm.test(folder) && !folder.includes('//')

@@ -1,10 +1,10 @@
 // A terminal in the browser: the service speaks SSH to the guest through a tunnel, with backpressure both ways. The
 // password stays in memory, and only during login.
-import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import type { Client, ClientChannel } from 'ssh2'
+import type { ClientChannel } from 'ssh2'
 import { ApiError } from '../../api/errors.ts'
 import type { TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts'
+import { cut, type Guest, hangUp, logIn } from './ssh-login.ts'
 
 interface TerminalOptions {
   /** To SSH of the guest. */
@@ -12,19 +12,15 @@ interface TerminalOptions {
   readonly vm: string
 }
 
-const handshakeMs = 20_000
 const maxRefusals = 3
-const goodbyeMs = 1_000
 
-interface Guest {
-  readonly ssh: Client
-  readonly tunnel: Duplex
+interface Opened extends Guest {
   readonly shell: ClientChannel
 }
 
 /** Takes a connection of messages: text as strings, bytes as buffers. */
 export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
-  let guest: Guest | undefined
+  let guest: Opened | undefined
   let isOpening = false
   let refusals = 0
   const closed = new AbortController()
@@ -44,9 +40,8 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
   const open = async (asked: Extract<TerminalMessage, { type: 'open' }>): Promise<void> => {
     isOpening = true
     try {
-      const opened = await logIn(asked, options, closed.signal)
-      guest = opened.guest
-      say({ type: 'opened', hostKey: opened.hostKey })
+      guest = await openShell(asked, options, closed.signal)
+      say({ type: 'opened', hostKey: guest.hostKey })
       carry(socket, guest.shell, finish)
     } catch (error) {
       if (!closed.signal.aborted) refuse(...explained(error, asked.user, options.vm))
@@ -95,58 +90,22 @@ function carry(socket: Duplex, shell: ClientChannel, finish: (message: string) =
   shell.on('close', () => finish(ending))
 }
 
-async function logIn(
+async function openShell(
   { user, password, columns, rows }: Extract<TerminalMessage, { type: 'open' }>,
   { dial }: TerminalOptions,
   signal: AbortSignal,
-): Promise<{ guest: Guest; hostKey: string }> {
-  const tunnel = await dial()
-  const { Client } = await import('ssh2').then((module) => module.default ?? module)
-  const ssh = new Client()
-  let hostKey = ''
+): Promise<Opened> {
+  const guest = await logIn(await dial(), { user, password }, signal)
   const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>()
-  const abort = (): void => reject(new Error('the browser has gone'))
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  ssh.on('ready', () =>
-    ssh.shell({ term: 'xterm-256color', cols: columns, rows, width: 0, height: 0 }, (error, shell) =>
-      error ? reject(error) : resolve(shell),
-    ),
-  )
-  ssh.on('error', reject)
-  ssh.on('close', () => reject(new Error('The guest closed the connection')))
-  ssh.on('keyboard-interactive', (_name, _text, _language, prompts, answer) => answer(prompts.map(() => password)))
-  ssh.connect({
-    sock: tunnel,
-    username: user,
-    password,
-    tryKeyboard: true,
-    readyTimeout: handshakeMs,
-    // Guests make their keys when they first boot: nobody could know them before. The page shows which it was.
-    hostVerifier: (key: Buffer) => {
-      hostKey = `SHA256:${createHash('sha256').update(key).digest('base64').replaceAll('=', '')}`
-      return true
-    },
-  })
+  const size = { cols: columns, rows, width: 0, height: 0 }
+  guest.ssh.once('close', () => reject(new Error('The guest closed the connection')))
+  guest.ssh.shell({ term: 'xterm-256color', ...size }, (error, shell) => (error ? reject(error) : resolve(shell)))
   try {
-    return { guest: { ssh, tunnel, shell: await promise }, hostKey }
+    return { ...guest, shell: await promise }
   } catch (error) {
-    // Errors that come later are the same one.
-    ssh.on('error', () => undefined)
-    ssh.destroy()
-    tunnel.destroy()
+    cut(guest)
     throw error
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
-}
-
-/** A guest that hangs answers no goodbye: after a while the connection is cut. */
-function hangUp({ ssh, tunnel }: Guest): void {
-  const timer = setTimeout(() => tunnel.destroy(), goodbyeMs)
-  tunnel.once('close', () => clearTimeout(timer))
-  ssh.on('error', () => undefined)
-  ssh.end()
 }
 
 function explained(error: unknown, user: string, vm: string): [message: string, hint: string] {

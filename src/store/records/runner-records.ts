@@ -22,6 +22,8 @@ export interface RunnerPoolRecord {
   readonly idleSeconds: number
   readonly runnerFolder: string
   readonly user?: string
+  /** Runners are started by SSH as this user; undefined: by first-boot data. */
+  readonly sshUser?: string
   readonly isPaused: boolean
   /** Paused, and without idle runners, until it is resumed. */
   readonly isDrained?: true
@@ -65,7 +67,7 @@ export interface RunnerPoolStatus {
   readonly condition: { readonly reason: string; readonly message: string; readonly since: string }
 }
 
-/** The private key or token of a pool, under its uid. */
+/** The private key or token of a pool, under its uid; what opens its guests, under `guestSecretName`. */
 export interface RunnerCredentialRecord {
   readonly pool: string
   readonly namespace: string
@@ -85,7 +87,11 @@ export interface RunnerRecord {
   readonly runnerId?: number
   /** Undefined: no VM was created yet, as far as is known. */
   readonly vmUid?: string
+  /** It is started by SSH once its VM runs, and registered then. */
+  readonly isBySsh?: true
   readonly runningAt?: string
+  /** By SSH. */
+  readonly startedAt?: string
   readonly connectedAt?: string
   readonly jobId?: string
   readonly isJobDone?: true
@@ -105,6 +111,8 @@ export interface RunnerJobRecord extends Readonly<Omit<RunnerJob, 'link'>> {
   /** Its runner ended while this was the serial of the demand, which still counts the job. */
   readonly endedAtSerial?: number
 }
+
+export const guestSecretName = ({ uid }: Pick<RunnerPoolRecord, 'uid'>): string => `${uid}-guest`
 
 /** A pool may be deleted and made again: its jobs are told apart by its uid. */
 export const runnerJobName = (pool: Pick<RunnerPoolRecord, 'uid'>, jobId: string): string =>

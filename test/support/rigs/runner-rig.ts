@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../../../src/agent/agent.ts'
 import { runnerWorld } from '../../../src/control-plane/runner-world.ts'
+import { fillPools } from '../../../src/controllers/fill-pools.ts'
 import { recordEvents } from '../../../src/controllers/record-events.ts'
 import { driveRunners } from '../../../src/controllers/runners/drive-runners.ts'
 import { scheduleVms } from '../../../src/controllers/schedule-vms.ts'
@@ -27,6 +28,7 @@ export class RunnerRig implements AsyncDisposable {
   readonly #agents: Agent[] = []
   readonly #loops: Loop[] = []
   #driving: Loop | undefined
+  #driver: RunnerGuests | undefined
   #token = ''
 
   private constructor(service: TestService, github: GitHubStandIn, folder: string) {
@@ -45,7 +47,8 @@ export class RunnerRig implements AsyncDisposable {
     rig.#token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
     await service.listen()
     const { services } = service
-    rig.#loops.push(recordEvents(services), scheduleVms(services, services.presence))
+    const { presence } = services
+    rig.#loops.push(recordEvents(services), scheduleVms(services, presence), fillPools(services, presence))
     services.presence.subscribe(() => {
       for (const loop of rig.#loops) loop.nudge()
     })
@@ -56,13 +59,23 @@ export class RunnerRig implements AsyncDisposable {
     return rig
   }
 
+  /** Why nobody can log in to guests. */
+  sshProblem: string | undefined
+
   /** The clock of the service is so much ahead. */
   aheadMs = 0
 
   /** A leader begins. */
   drive(): void {
     const { services } = this.service
-    this.#driving = driveRunners(services, services.presence, runnerWorld(services, retry))
+    const world = runnerWorld(services, retry)
+    this.#driving = driveRunners(services, services.presence, {
+      ...world,
+      start: async (_pool, { name }, prepare) => {
+        if (this.sshProblem !== undefined) throw new Error(this.sshProblem)
+        await this.#driver?.run(name, await prepare())
+      },
+    })
   }
 
   /** A leader goes, in good order. */
@@ -72,13 +85,14 @@ export class RunnerRig implements AsyncDisposable {
 
   async #join(name: string, cpu: number): Promise<void> {
     const { token } = await this.call('POST', '/jointokens', {})
+    this.#driver = new RunnerGuests(this.github, this.guests)
     const agent = await startAgent({
       apiUrls: [this.service.apiUrl],
       folder: path.join(this.#folder, name),
       imageFolder: path.join(this.#folder, 'images'),
       name,
       version: '3.0.0-test',
-      driver: new RunnerGuests(this.github, this.guests),
+      driver: this.#driver,
       capacity: { architecture: 'amd64', ip: '127.0.0.1', cpu, memoryMiB: 65_536 },
       joinToken: async () => token,
       log: silentLog,

@@ -16,10 +16,16 @@ export interface GuestBehaviour {
 export class RunnerGuests extends SimulatedDriver {
   readonly #github: GitHubStandIn
   readonly #behaviour: GuestBehaviour
-  readonly #started = new Set<string>()
+  /** By the name of the VM: no name comes twice, and a warm VM has the uid of its slot. */
+  readonly #handles = new Map<string, Handle>()
 
   constructor(github: GitHubStandIn, behaviour: GuestBehaviour, knobs: SimulatedKnobs = {}) {
     super(knobs)
+    const { claim } = this.warm
+    this.warm.claim = (handle, vm) => {
+      this.#handles.set(vm.name, handle)
+      return claim(handle, vm)
+    }
     this.#github = github
     this.#behaviour = behaviour
   }
@@ -27,15 +33,21 @@ export class RunnerGuests extends SimulatedDriver {
   override async start(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
     const started = await super.start(handle, vm, signal)
     // A first boot, whoever asks again.
-    if (!this.#started.has(vm.uid)) {
-      this.#started.add(vm.uid)
-      void this.#boot(handle, vm)
+    if (!this.#handles.has(vm.name)) {
+      this.#handles.set(vm.name, handle)
+      void this.#run(handle, Buffer.from(vm.userdata ?? '', 'base64').toString())
     }
     return started
   }
 
-  async #boot(handle: Handle, vm: VmSpec): Promise<void> {
-    const script = Buffer.from(vm.userdata ?? '', 'base64').toString()
+  /** As if by SSH. */
+  async run(name: string, script: string): Promise<void> {
+    const handle = this.#handles.get(name)
+    if (!handle) throw new Error('SSH in the guest did not respond')
+    void this.#run(handle, script)
+  }
+
+  async #run(handle: Handle, script: string): Promise<void> {
     const [, jit] = /^export ACTIONS_RUNNER_INPUT_JITCONFIG='([^']+)'$/m.exec(script) ?? []
     if (jit === undefined) return
     if (this.#behaviour.mute > 0) {

@@ -3,7 +3,7 @@ import { createRunnerPool } from '../../../api/vms/runner-pools.ts'
 import { isVmConfigName } from '../../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
-import { credentialOf, credentialOptions, settingOptions, settingsOf } from './options.ts'
+import { credentialOf, credentialOptions, guestOf, settingOptions, settingsOf } from './options.ts'
 
 export const command = defineCommand({
   description:
@@ -35,6 +35,10 @@ export const command = defineCommand({
       line: 'svc3 runner-pool create ios --url https://github.com/acme/app --config ios --token-stdin --min-idle 1 < token.txt',
       does: 'Take jobs of a repository with a token, and keep one runner waiting',
     },
+    {
+      line: 'svc3 runner-pool create mac --url https://github.com/acme --config ios --token-stdin --ssh-user admin --ssh-password-file guest.txt < token.txt',
+      does: 'Start runners by SSH, so that they take warm VMs of a pool',
+    },
   ],
   async run(context, { args: { name }, options }) {
     if (!isVmConfigName(name) || !/^[a-z]/.test(name))
@@ -42,7 +46,7 @@ export const command = defineCommand({
         `Invalid name "${name}"`,
         'Use up to 40 lowercase letters, digits and dashes, beginning with a letter',
       )
-    const settings = settingsOf(options)
+    const settings = { ...settingsOf(options), ...guestOf(context, options) }
     const credential = await credentialOf(context, options)
     if (!credential)
       throw new UsageError(

@@ -22,6 +22,7 @@ const fields: readonly Field<RunnerPool>[] = [
   { label: 'VM configuration', value: (pool) => pool.config },
   { label: 'Runner folder', value: (pool) => pool.runnerFolder },
   { label: 'User', value: (pool) => pool.user },
+  { label: 'Started by', value: ({ sshUser }) => (sshUser === undefined ? 'first-boot data' : `SSH as ${sshUser}`) },
   { label: 'Jobs waiting', value: (pool) => pool.waiting },
   { label: 'Starting', value: (pool) => pool.starting },
   { label: 'Idle', value: (pool) => pool.idle },

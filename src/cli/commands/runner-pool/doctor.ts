@@ -27,6 +27,8 @@ const guest: Readonly<Record<string, (pool: RunnerPool) => string>> = {
     `Put the runner with its run.sh into ${runnerFolder} of the image of ${config}, or set --runner-folder; svc3 vm logs shows the console`,
   NotConnected: () => 'Check that guests run first-boot scripts, reach GitHub, and have the right time',
   DeployFailed: ({ config }) => `Deploy a VM by hand to see why: svc3 vm deploy --config ${config}`,
+  StartFailed: ({ sshUser = 'its user' }) =>
+    `Check that guests run an SSH server, and that ${sshUser} logs in with the password or key that was set and may use sudo`,
   RunnerGone: () => 'Check who removes runners at GitHub',
   RegistrationFailed: () => 'Check the permissions of the App or the token',
 }

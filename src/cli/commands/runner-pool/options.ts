@@ -37,6 +37,13 @@ export const settingOptions = {
     description: 'Where the runner is in the image (default: /opt/actions-runner)',
   },
   user: { type: 'string', value: 'USER', description: 'User of the guest that runs the runner (default: root)' },
+  'ssh-user': {
+    type: 'string',
+    value: 'USER',
+    description: 'Start the runner by SSH as this user, who is root or may use sudo (default: first-boot data)',
+  },
+  'ssh-password-file': { type: 'string', value: 'FILE', description: 'File with the password of --ssh-user' },
+  'ssh-key': { type: 'string', value: 'FILE', description: 'Private key of --ssh-user, instead of a password' },
 } as const
 
 export const credentialOptions = {
@@ -74,6 +81,27 @@ export function settingsOf(options: Settings): Pick<RunnerPoolChange, SettingFie
   }
 }
 
+interface GivenGuest {
+  readonly 'ssh-user'?: string | undefined
+  readonly 'ssh-password-file'?: string | undefined
+  readonly 'ssh-key'?: string | undefined
+}
+
+/** How runners are started by SSH; empty: not told. */
+export function guestOf(context: Context, given: GivenGuest): Pick<RunnerPoolChange, 'ssh'> {
+  const { 'ssh-user': user, 'ssh-password-file': passwordFile, 'ssh-key': keyFile } = given
+  if (user === undefined && passwordFile === undefined && keyFile === undefined) return {}
+  if (user === undefined || (passwordFile === undefined) === (keyFile === undefined))
+    throw new UsageError(
+      'The SSH login of the guest is incomplete',
+      'Specify --ssh-user with --ssh-password-file or --ssh-key',
+    )
+  if (keyFile !== undefined) return { ssh: { user, privateKey: readSecret(context, keyFile, '--ssh-key') } }
+  const password = readSecret(context, passwordFile ?? '', '--ssh-password-file').replace(/\r?\n$/, '')
+  context.secrets.add(password)
+  return { ssh: { user, password } }
+}
+
 interface Given {
   readonly 'app-id'?: string | undefined
   readonly 'installation-id'?: string | undefined
@@ -91,19 +119,16 @@ export async function credentialOf(context: Context, given: Given): Promise<Runn
   if (!isApp) return undefined
   if (appId === undefined || installationId === undefined || file === undefined)
     throw new UsageError('The GitHub App is incomplete', advice)
-  return { appId, installationId, privateKey: readKey(context, file) }
+  return { appId, installationId, privateKey: readSecret(context, file, '--private-key') }
 }
 
-function readKey(context: Context, file: string): string {
+function readSecret(context: Context, file: string, option: string): string {
   const place = path.resolve(context.host.workingDir, file)
   try {
     const key = fs.readFileSync(place, 'utf8')
     context.secrets.add(key)
     return key
   } catch (error) {
-    throw new Failure(
-      `Cannot read ${place} (${(error as NodeJS.ErrnoException).code})`,
-      'Check the path of --private-key',
-    )
+    throw new Failure(`Cannot read ${place} (${(error as NodeJS.ErrnoException).code})`, `Check the path of ${option}`)
   }
 }

@@ -2,7 +2,7 @@
 import { updateRunnerPool } from '../../../api/vms/runner-pools.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
-import { credentialOf, credentialOptions, settingOptions, settingsOf } from './options.ts'
+import { credentialOf, credentialOptions, guestOf, settingOptions, settingsOf } from './options.ts'
 
 export const command = defineCommand({
   description: 'Omitted options stay as they are. Jobs that run are not disturbed.',
@@ -11,6 +11,7 @@ export const command = defineCommand({
     config: { type: 'string', value: 'CONFIG', description: 'VM configuration of its VMs' },
     ...credentialOptions,
     ...settingOptions,
+    'first-boot': { type: 'boolean', description: 'Start the runner by first-boot data again, and not by SSH' },
     resume: { type: 'boolean', description: 'Take jobs again' },
     ...namespaced,
     ...printed,
@@ -21,12 +22,14 @@ export const command = defineCommand({
     { line: 'svc3 runner-pool update ios --resume', does: 'Take jobs again after a pause' },
   ],
   async run(context, { args: { name: runnerpool }, options }) {
-    const { config, resume } = options
+    const { config, resume, 'first-boot': firstBoot } = options
     const credential = await credentialOf(context, options)
     const body = {
       ...(config !== undefined && { config }),
       ...(credential && { credential }),
       ...settingsOf(options),
+      ...guestOf(context, options),
+      ...(firstBoot && { firstBoot }),
       ...(resume && { paused: false }),
     }
     if (Object.keys(body).length === 0)

@@ -18,7 +18,7 @@ import { noDemand, queueSeconds } from '../../../rules/runners/jobs.ts'
 import { parseRunnerScope } from '../../../rules/runners/scope.ts'
 import { isGuestUser, isRunnerFolder } from '../../../rules/runners/start-script.ts'
 import type { Collections } from '../../../store/records/collections.ts'
-import type { RunnerJobRecord, RunnerPoolRecord } from '../../../store/records/runner-records.ts'
+import { guestSecretName, type RunnerJobRecord, type RunnerPoolRecord } from '../../../store/records/runner-records.ts'
 import type { Entry } from '../../../store/store.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
@@ -70,11 +70,18 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     return shown(changed)
   }
 
-  function seal({ name: pool, namespace, uid }: RunnerPoolRecord, secret: string, now: Date) {
-    const key = runnerCredentials.key('', uid)
+  /** Under its uid, or under another name of it. */
+  function seal({ name: pool, namespace, uid }: RunnerPoolRecord, secret: string, now: Date, name = uid) {
+    const key = runnerCredentials.key('', name)
     return secrets.sealing((protect) =>
       runnerCredentials.change(key, () => protect(key, { pool, namespace, uid, updatedAt: timestamp(now) }, secret)),
     )
+  }
+
+  async function sealGuest(pool: RunnerPoolRecord, { ssh }: Pick<RunnerPoolChange, 'ssh'>, now: Date): Promise<void> {
+    if (!ssh) return
+    const { user: _, ...secret } = ssh
+    await seal(pool, JSON.stringify(secret), now, guestSecretName(pool))
   }
 
   const checkConfig = (namespace: string, config: string): void => {
@@ -167,11 +174,12 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       try {
         // The secret first: a pool that is there has what it needs.
         await seal(planned, credential.secret, now)
+        await sealGuest(planned, body, now)
         return shown(await createOnce(services, namespace, pools, planned, taken))
       } finally {
-        const kept = runnerCredentials.get('', planned.uid)
-        if (kept && pools.get(namespace, name)?.value.uid !== planned.uid)
-          await runnerCredentials.change(kept.key, () => null)
+        const isThere = pools.get(namespace, name)?.value.uid === planned.uid
+        for (const { key, value } of isThere ? [] : runnerCredentials.list())
+          if (value.uid === planned.uid) await runnerCredentials.change(key, () => null)
       }
     },
 
@@ -182,7 +190,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
         throw new ApiError('BadRequest', 'Specify at least one field to change', {
           kind,
           name,
-          hint: 'Set config, credential, minIdle, max, labels, connectWithin, idleFor, runnerFolder, user or paused',
+          hint: 'Set config, credential, minIdle, max, labels, connectWithin, idleFor, runnerFolder, user, ssh, firstBoot or paused',
         })
       const { value } = existing(namespace, name)
       const scope = parseRunnerScope(value.url)
@@ -191,6 +199,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       if (causes.length > 0) throw invalid(kind, causes, hint)
       if (body.config !== undefined) checkConfig(namespace, body.config)
       if (credential && 'secret' in credential) await seal(value, credential.secret, now)
+      await sealGuest(value, body, now)
       return change(params, (record) => {
         const next = {
           ...changedPool(record, body),
@@ -217,10 +226,11 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
 }
 
 function changedPool(
-  { isDrained, ...record }: RunnerPoolRecord,
+  { isDrained, sshUser, ...record }: RunnerPoolRecord,
   change: Omit<RunnerPoolChange, 'config'> & Pick<RunnerPoolInput, 'labels'> & { config?: string },
 ): RunnerPoolRecord {
-  const { config, minIdle, max, labels, connectWithin, idleFor, runnerFolder, user, paused } = change
+  const { config, minIdle, max, labels, connectWithin, idleFor, runnerFolder, user, ssh, firstBoot, paused } = change
+  const bySsh = ssh?.user ?? (firstBoot ? undefined : sshUser)
   return {
     ...record,
     ...(isDrained && paused !== false && { isDrained }),
@@ -232,6 +242,7 @@ function changedPool(
     ...(idleFor !== undefined && { idleSeconds: parseTtl(idleFor) ?? record.idleSeconds }),
     ...(runnerFolder !== undefined && { runnerFolder }),
     ...(user !== undefined && { user }),
+    ...(bySsh !== undefined && { sshUser: bySsh }),
     ...(paused !== undefined && { isPaused: paused }),
   }
 }
@@ -263,9 +274,13 @@ function credentialOf(
   return { kind: { kind: 'app', appId, installationId }, secret: privateKey }
 }
 
-type Settings = Pick<RunnerPoolChange, 'connectWithin' | 'idleFor' | 'runnerFolder' | 'user' | 'labels'>
+type Settings = Pick<
+  RunnerPoolChange,
+  'connectWithin' | 'idleFor' | 'runnerFolder' | 'user' | 'labels' | 'ssh' | 'firstBoot'
+>
 
-function settingProblems({ connectWithin, idleFor, runnerFolder, user, labels = [] }: Settings): Cause[] {
+function settingProblems(settings: Settings): Cause[] {
+  const { connectWithin, idleFor, runnerFolder, user, labels = [] } = settings
   const isShort = (text: string | undefined): boolean => text !== undefined && (parseTtl(text) ?? 0) < 10
   const badLabel = labels.find((label) => !labelForm.test(label))
   return [
@@ -284,8 +299,24 @@ function settingProblems({ connectWithin, idleFor, runnerFolder, user, labels = 
       ? [cause('runnerFolder', 'runnerFolder is not an absolute path of letters, digits, dots, dashes and slashes')]
       : []),
     ...(user !== undefined && !isGuestUser(user) ? [cause('user', 'user is not the name of a user')] : []),
+    ...guestProblems(settings),
     ...(badLabel === undefined ? [] : [cause('labels', `invalid label "${badLabel.slice(0, 50)}"`)]),
   ]
+}
+
+/** How to log in to its guests: whole, and in one way. What is secret of it is in no message. */
+function guestProblems({ ssh, firstBoot }: Settings): Cause[] {
+  if (!ssh) return []
+  const wrong = (message: string): Cause[] => [cause('ssh', message)]
+  if (firstBoot) return wrong('specify ssh or firstBoot, not both')
+  if (!isGuestUser(ssh.user)) return wrong('ssh.user is not the name of a user')
+  if ((ssh.password === undefined) === (ssh.privateKey === undefined))
+    return wrong('specify ssh.password or ssh.privateKey, one of them')
+  if (ssh.password !== undefined && !/^[^\p{Cc}]+$/u.test(ssh.password))
+    return wrong('ssh.password is empty, or has control characters')
+  return ssh.privateKey === undefined || /^-----BEGIN [A-Z ]*PRIVATE KEY-----\s/.test(ssh.privateKey)
+    ? []
+    : wrong('ssh.privateKey is not a private key in PEM or of OpenSSH')
 }
 
 const labelForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
@@ -303,7 +334,7 @@ const idleProblems = ({ minIdle, max }: RunnerPoolRecord): Cause[] =>
 const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
 function shownPool({ value, rev }: Entry<RunnerPoolRecord>, jobs: readonly RunnerJobRecord[], now: Date): RunnerPool {
-  const { status, credential, user } = value
+  const { status, credential, user, sshUser } = value
   const waiting = jobs.filter(({ state }) => state === 'Waiting')
   const oldestMs = Math.min(now.getTime(), ...waiting.map(({ queuedAt }) => Date.parse(queuedAt)))
   const queue = queueSeconds(jobs)
@@ -322,6 +353,7 @@ function shownPool({ value, rev }: Entry<RunnerPoolRecord>, jobs: readonly Runne
     idleFor: durationText(value.idleSeconds),
     runnerFolder: value.runnerFolder,
     ...(user !== undefined && { user }),
+    ...(sshUser !== undefined && { sshUser }),
     paused: value.isPaused,
     deleting: value.deleting !== undefined,
     waiting: Math.max(waiting.length, value.demand.assigned - value.demand.running),

@@ -1,0 +1,100 @@
+// A script that the service runs in a guest as root, by SSH. The script and the password go by standard input of encrypted
+// connections: neither is ever in a command line.
+import type { Duplex } from 'node:stream'
+import type { Client } from 'ssh2'
+import { reasonOf } from '../../platform/reason.ts'
+import { wait } from '../../rules/retry.ts'
+import { cut, type Guest, type GuestLogin, hangUp, logIn } from './ssh-login.ts'
+
+interface GuestAccess {
+  /** To SSH of the guest. */
+  dial(): Promise<Duplex>
+  readonly login: GuestLogin
+  /** The guest may be booting: so long its SSH server may take. */
+  readonly withinMs: number
+  readonly signal: AbortSignal
+}
+
+const againMs = 500
+const commandMs = 60_000
+const maxOutput = 8_192
+
+/** Whoever logged in is root, becomes it freely, by the password, or not at all. */
+const lookForRoot = `sh -c 'if [ "$(id -u)" = 0 ]; then echo svc3-root is; elif sudo -n true 2>/dev/null; then echo svc3-root may; elif command -v sudo >/dev/null; then echo svc3-root asks; fi'`
+
+/** `prepare` makes the script once somebody is logged in: what it needs may be good for one use only. Throws a sentence. */
+export async function runAsRoot(access: GuestAccess, prepare: () => Promise<string>): Promise<void> {
+  const { signal, login } = access
+  const guest = await patiently(access)
+  try {
+    const { command, input } = rootShell((await exec(guest.ssh, lookForRoot, '', signal)).output, login)
+    const { code, output } = await exec(guest.ssh, command, input + (await prepare()), signal)
+    if (code !== 0) throw new Error(`The script in the guest ended with code ${code}: ${lastLine(output)}`)
+    hangUp(guest)
+  } catch (error) {
+    cut(guest)
+    throw error
+  }
+}
+
+function rootShell(
+  looked: string,
+  { user, password }: GuestLogin,
+): { readonly command: string; readonly input: string } {
+  const [, how] = /^svc3-root (\w+)$/m.exec(looked) ?? []
+  if (how === 'is') return { command: 'sh -s', input: '' }
+  if (how === 'may') return { command: 'sudo -n sh -s', input: '' }
+  if (how !== 'asks') throw new Error(`User ${user} of the guest is not root, and the guest has no sudo`)
+  if (password === undefined) throw new Error(`sudo in the guest requires a password of user ${user}`)
+  return { command: `sudo -k -S -p '' sh -s`, input: `${password}\n` }
+}
+
+/** A refused login does not get better. */
+async function patiently({ dial, login, withinMs, signal }: GuestAccess): Promise<Guest> {
+  const endMs = performance.now() + withinMs
+  for (;;) {
+    try {
+      return await logIn(await dial(), login, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      if ((error as { level?: string }).level === 'client-authentication')
+        throw new Error(`The guest refused user ${login.user} or its ${login.privateKey ? 'key' : 'password'}`)
+      if (performance.now() > endMs)
+        throw new Error(
+          `SSH in the guest did not respond within ${Math.round(withinMs / 1_000)} s (${reasonOf(error)})`,
+        )
+      await wait(againMs, signal)
+    }
+  }
+}
+
+const lastLine = (text: string): string => (text.trim().split('\n').at(-1) ?? '').slice(0, 200)
+
+async function exec(
+  ssh: Client,
+  command: string,
+  input: string,
+  signal: AbortSignal,
+): Promise<{ readonly code: number; readonly output: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ code: number; output: string }>()
+  const bound = AbortSignal.any([signal, AbortSignal.timeout(commandMs)])
+  const abort = (): void => reject(new Error('The guest does not finish what it was told'))
+  bound.addEventListener('abort', abort, { once: true })
+  const lost = (): void => reject(new Error('The connection to the guest was lost'))
+  ssh.once('close', lost)
+  ssh.exec(command, (error, channel) => {
+    if (error) return reject(error)
+    let output = ''
+    const take = (data: Buffer): void => {
+      if (output.length < maxOutput) output += data.toString('utf8')
+    }
+    channel.on('data', take)
+    channel.stderr.on('data', take)
+    channel.on('close', (code: number | undefined) => resolve({ code: code ?? 255, output }))
+    channel.end(input)
+  })
+  return promise.finally(() => {
+    bound.removeEventListener('abort', abort)
+    ssh.off('close', lost)
+  })
+}

@@ -1,0 +1,76 @@
+// Logging in to a guest by SSH through a tunnel: for the terminals of people, and for what the service itself starts in a guest.
+import { createHash } from 'node:crypto'
+import type { Duplex } from 'node:stream'
+import type { Client } from 'ssh2'
+
+/** By password or by key. */
+export interface GuestLogin {
+  readonly user: string
+  readonly password?: string
+  readonly privateKey?: string
+}
+
+export interface Guest {
+  readonly ssh: Client
+  readonly tunnel: Duplex
+  readonly hostKey: string
+}
+
+const handshakeMs = 20_000
+const goodbyeMs = 1_000
+
+export async function logIn(
+  tunnel: Duplex,
+  { user, password, privateKey }: GuestLogin,
+  signal: AbortSignal,
+): Promise<Guest> {
+  const { Client } = await import('ssh2').then((module) => module.default ?? module)
+  const ssh = new Client()
+  let hostKey = ''
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const abort = (): void => reject(new Error('nobody waits for it any more'))
+  signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) abort()
+  ssh.on('ready', resolve)
+  ssh.on('error', reject)
+  ssh.on('close', () => reject(new Error('The guest closed the connection')))
+  ssh.on('keyboard-interactive', (_name, _text, _language, prompts, answer) =>
+    answer(prompts.map(() => password ?? '')),
+  )
+  ssh.connect({
+    sock: tunnel,
+    username: user,
+    ...(password !== undefined && { password, tryKeyboard: true }),
+    ...(privateKey !== undefined && { privateKey }),
+    readyTimeout: handshakeMs,
+    // Guests make their keys when they first boot: nobody could know them before. Who logs in is told which it was.
+    hostVerifier: (key: Buffer) => {
+      hostKey = `SHA256:${createHash('sha256').update(key).digest('base64').replaceAll('=', '')}`
+      return true
+    },
+  })
+  try {
+    await promise
+    return { ssh, tunnel, hostKey }
+  } catch (error) {
+    cut({ ssh, tunnel })
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** At once. Errors that come later are the same one. */
+export function cut({ ssh, tunnel }: Pick<Guest, 'ssh' | 'tunnel'>): void {
+  ssh.on('error', () => undefined)
+  ssh.destroy()
+  tunnel.destroy()
+}
+
+/** A guest that hangs answers no goodbye: after a while the connection is cut. */
+export function hangUp({ ssh, tunnel }: Pick<Guest, 'ssh' | 'tunnel'>): void {
+  const timer = setTimeout(() => tunnel.destroy(), goodbyeMs)
+  tunnel.once('close', () => clearTimeout(timer))
+  ssh.on('error', () => undefined)
+  ssh.end()
+}
