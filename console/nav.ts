@@ -14,6 +14,7 @@ export const everybody: readonly Place[] = [
   ['/nodes', nav.nodes],
   ['/configurations', nav.configs],
   ['/pools', nav.pools],
+  ['/runner-pools', nav.runnerPools],
   ['/events', nav.events],
   ['/charts', nav.charts],
 ]

@@ -27,6 +27,7 @@ export const texts = {
     nodes: 'Nodes',
     configs: 'Configurations',
     pools: 'Pools',
+    runnerPools: 'Runner pools',
     events: 'Events',
     charts: 'Charts',
     administration: 'Administration',

@@ -6,6 +6,7 @@ import { operations } from '../../src/api/index.ts'
 import type { Node } from '../../src/api/nodes/nodes.ts'
 import type { Pool } from '../../src/api/vms/pools.ts'
 import type { PushJob } from '../../src/api/vms/push-jobs.ts'
+import type { RunnerJob, RunnerPool } from '../../src/api/vms/runner-pools.ts'
 import type { Vm } from '../../src/api/vms/vms.ts'
 import { longSize } from '../../src/rules/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
@@ -17,6 +18,7 @@ import { imageTexts } from './images/texts.ts'
 import { capacityOf, joinLine } from './nodes/model.ts'
 import { imagePath, vmPath } from './paths.ts'
 import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
+import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
 import { capacityByArchitecture, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
 import { replacementFor } from './service/legacy-advice.ts'
 import { formatFor, latestOf, workOf } from './service/model.ts'
@@ -176,6 +178,28 @@ describe('pools', () => {
     })
     assert.equal(badLine({ ...before, schedule }), undefined)
     assert.equal(badLine({ ...before, schedule: 'at night' }), 'at night')
+  })
+})
+
+describe('runner pools', () => {
+  const pool = operations.getRunnerPool.example.response as unknown as RunnerPool
+  const job = operations.listRunnerJobs.example.response.items[0] as unknown as RunnerJob
+  it('a runner pool is as its condition says, and what nobody chose is a problem', () => {
+    const state = (reason: string) => runnerPoolState({ ...pool, condition: { ...pool.condition, reason } }).tone
+    assert.deepEqual(['Ready', 'Paused', 'Connecting', 'Unauthorized', 'RunnersFail'].map(state), ['good', 'idle', 'busy', 'bad', 'bad']) // biome-ignore format: one line
+  })
+
+  it('jobs that run come first, then those that wait, and each says how long it waited', () => {
+    const jobs = [
+      { ...job, id: 'done', state: 'Completed' as const, result: 'succeeded' },
+      { ...job, id: 'waits', state: 'Waiting' as const, queuedAt: '2026-11-17T09:00:01Z' },
+      { ...job, id: 'runs' },
+      { ...job, id: 'later', queuedAt: '2026-11-17T09:00:05Z' },
+      { ...job, id: 'other', pool: 'other' },
+    ]
+    assert.deepEqual(jobsOf(jobs, 'ios').map(({ id }) => id), ['later', 'runs', 'waits', 'done']) // biome-ignore format: one line
+    assert.equal(waitOf(job), 21)
+    assert.deepEqual(['succeeded', 'failed', 'canceled'].map((result) => jobState({ ...job, state: 'Completed', result }).tone), ['good', 'bad', 'idle']) // biome-ignore format: one line
   })
 })
 

@@ -10,4 +10,5 @@ const part = encodeURIComponent
 export const vmPath = ({ namespace, name }: Named): string => `/vms/${part(namespace)}/${part(name)}`
 export const nodePath = ({ namespace, name }: Named): string => `/nodes/${part(namespace)}/${part(name)}`
 export const poolPath = ({ namespace, name }: Named): string => `/pools/${part(namespace)}/${part(name)}`
+export const runnerPoolPath = ({ namespace, name }: Named): string => `/runner-pools/${part(namespace)}/${part(name)}`
 export const imagePath = (kind: 'image' | 'iso', name: string): string => `/${kind}s/${part(name)}`

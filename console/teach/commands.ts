@@ -87,6 +87,14 @@ const usages: Partial<Record<OperationId, string>> = {
   rotatePool: 'pool rotate {pool}',
   drainPool: 'pool drain {pool}',
   deletePool: 'pool delete {pool}',
+  listRunnerPools: 'runner-pool list -o wide',
+  getRunnerPool: 'runner-pool describe {runnerpool}',
+  createRunnerPool:
+    'runner-pool create {name} --url {url} --config {config} [--min-idle {minIdle!}] [--max {max}] --token-stdin < token.txt',
+  updateRunnerPool:
+    'runner-pool update {runnerpool} [--config {config}] [--min-idle {minIdle!}] [--max {max}] [--pause if paused] [--resume if not paused]',
+  drainRunnerPool: 'runner-pool drain {runnerpool}',
+  deleteRunnerPool: 'runner-pool delete {runnerpool}',
   listRegistryCredentials: 'regcred list',
   addRegistryCredential: `regcred add {server} [-u {username}] [--allow-insecure if allowInsecure] [--replace if replace] ${passwordFile}`,
   removeRegistryCredential: 'regcred remove {server}',

@@ -67,7 +67,7 @@ const collator = new Intl.Collator('en', { numeric: true })
 const compare = (a: string | number, b: string | number): number =>
   typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b))
 
-function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false], selection }: Props<T>) {
+export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false], selection }: Props<T>) {
   const [[by, isDown], setSort] = useState(sort)
   const sorted = useMemo(() => {
     const value = columns[by]?.by

@@ -7,8 +7,8 @@ import { type WatchEvent, type WatchOptions, watch } from './watch.ts'
 
 /** Tells the items of one list apart. */
 export const identityOf = (item: unknown): string => {
-  const { namespace, name, server } = item as { namespace?: string; name?: string; server?: string }
-  return `${namespace ?? ''}/${name ?? server ?? ''}`
+  const { namespace, id, name, server } = item as Partial<Record<'namespace' | 'id' | 'name' | 'server', string>>
+  return `${namespace ?? ''}/${id ?? name ?? server ?? ''}`
 }
 
 /** Begins with what is there, as ADDED, then a BOOKMARK. Ends when the signal aborts. */

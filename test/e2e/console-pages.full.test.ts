@@ -52,6 +52,13 @@ before(async () => {
   await call('POST', `${ns}/images/tiny-amd64/copy`, { name: 'copied', description: markup })
   await call('POST', `${ns}/vmconfigs`, { name: 'ios-build', image: 'tiny-arm64', cpu: 2 })
   const schedule = [{ cron: '0 0 * * *', timeZone: 'Europe/Berlin', minIdle: 1 }]
+  const credential = { token: 'ghp_example' }
+  await call('POST', `${ns}/runnerpools`, {
+    name: 'ci',
+    config: 'ios-build',
+    url: 'http://127.0.0.1:2/acme',
+    credential,
+  })
   await call('POST', `${ns}/pools`, { name: 'warm', config: 'ios-build', maxIdle: 2, schedule, paused: true })
   await call('POST', `${ns}/serviceaccounts/jenkins`)
   await call('POST', `${ns}/secrets/registrycredentials/add`, {
@@ -82,6 +89,8 @@ const pages = [
   ['/configurations', 'Configurations'],
   ['/pools', 'Pools'],
   ['/pools/svc-default/warm', 'warm'],
+  ['/runner-pools', 'Runner pools'],
+  ['/runner-pools/svc-default/ci', 'ci'],
   ['/events', 'Events'],
   ['/charts', 'Charts'],
   ['/credentials', 'Registry credentials'],

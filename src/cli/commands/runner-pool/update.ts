@@ -12,6 +12,7 @@ export const command = defineCommand({
     ...credentialOptions,
     ...settingOptions,
     'first-boot': { type: 'boolean', description: 'Start the runner by first-boot data again, and not by SSH' },
+    pause: { type: 'boolean', description: 'Take no jobs; they wait at GitHub' },
     resume: { type: 'boolean', description: 'Take jobs again' },
     ...namespaced,
     ...printed,
@@ -22,7 +23,8 @@ export const command = defineCommand({
     { line: 'svc3 runner-pool update ios --resume', does: 'Take jobs again after a pause' },
   ],
   async run(context, { args: { name: runnerpool }, options }) {
-    const { config, resume, 'first-boot': firstBoot } = options
+    const { config, pause, resume, 'first-boot': firstBoot } = options
+    if (pause && resume) throw new UsageError('Specify --pause or --resume, not both')
     const credential = await credentialOf(context, options)
     const body = {
       ...(config !== undefined && { config }),
@@ -30,10 +32,10 @@ export const command = defineCommand({
       ...settingsOf(options),
       ...guestOf(context, options),
       ...(firstBoot && { firstBoot }),
-      ...(resume && { paused: false }),
+      ...((pause || resume) && { paused: pause === true }),
     }
     if (Object.keys(body).length === 0)
-      throw new UsageError('Nothing to change', 'Specify --max, --min-idle, --config, credentials or --resume')
+      throw new UsageError('Nothing to change', 'Specify --max, --min-idle, --config, credentials, --pause or --resume')
     const { client, namespace } = await context.connect()
     const record = await client.call(updateRunnerPool, {
       params: { namespace, runnerpool },

@@ -1,0 +1,173 @@
+// One runner pool: its jobs with their VMs and runs, its runners, how long jobs wait, how runners ended, and its settings.
+import { Link, useLocation } from 'wouter'
+import {
+  getRunnerPool,
+  listRunnerJobs,
+  listRunnerPools,
+  type RunnerEndReason,
+  type RunnerJob,
+  type RunnerPool,
+} from '../../../src/api/vms/runner-pools.ts'
+import { useLive } from '../../api/live.ts'
+import { texts } from '../../texts.ts'
+import { Card, DetailPage, Facts, Loaded, Note } from '../../ui/page.tsx'
+import { State } from '../../ui/state.tsx'
+import { type Column, Table, timeColumn } from '../../ui/table.tsx'
+import { TeachPage } from '../../ui/teach.tsx'
+import { Time } from '../../ui/time.tsx'
+import { EventFeed } from '../event-feed.tsx'
+import { type Named, vmPath } from '../paths.ts'
+import { RunnerPoolMenu } from './actions.tsx'
+import { isProblem, jobState, jobsOf, stateOf, waitOf } from './model.ts'
+import { runnerPoolTexts as words } from './texts.ts'
+
+export function RunnerPoolDetail({ namespace, name }: Named) {
+  const [, go] = useLocation()
+  return (
+    <DetailPage
+      list={useLive(listRunnerPools, [namespace])}
+      name={name}
+      namespace={namespace}
+      up={[words.title, '/runner-pools']}
+      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
+      beside={(pool) => <State {...stateOf(pool)} />}
+      actions={(pool) => (
+        <>
+          <TeachPage operation={getRunnerPool} input={{ params: { namespace, runnerpool: name } }} />
+          <RunnerPoolMenu pool={pool} onDeleted={() => go('/runner-pools')} />
+        </>
+      )}
+    >
+      {(pool) => (
+        <>
+          {isProblem(pool) && <Note tone="bad">{pool.condition.message}</Note>}
+          <Card title={words.jobs}>
+            <Jobs pool={pool} />
+          </Card>
+          <div className="grid-2">
+            <Card title={words.runners}>
+              <Facts
+                facts={{
+                  [words.columns.starting]: pool.starting,
+                  [words.columns.idle]: pool.idle,
+                  [words.columns.running]: pool.running,
+                  [words.columns.max]: pool.max,
+                  [words.announced]: pool.capacity,
+                }}
+              />
+            </Card>
+            <Card title={words.queueTime}>
+              <QueueTime pool={pool} />
+            </Card>
+            <Card title={words.ended}>
+              <Ended pool={pool} />
+            </Card>
+            <Card title={words.settings}>
+              <Settings pool={pool} />
+            </Card>
+          </div>
+          <Card title={texts.common.events}>
+            <EventFeed
+              namespace={namespace}
+              kinds={['runner-pools']}
+              name={name}
+              since={pool.createdAt}
+              empty={texts.common.noEvents}
+            />
+          </Card>
+        </>
+      )}
+    </DetailPage>
+  )
+}
+
+const columns: readonly Column<RunnerJob>[] = [
+  { title: words.job.name, by: ({ name }) => name },
+  { title: words.job.repository, by: ({ repository }) => repository, look: 'wide' },
+  { title: words.job.state, cell: (job) => <State {...jobState(job)} /> },
+  {
+    title: words.job.vm,
+    look: 'wide',
+    cell: ({ namespace, runner, state }) =>
+      runner !== undefined && state === 'Running' ? (
+        <Link href={vmPath({ namespace, name: runner })}>{runner}</Link>
+      ) : (
+        runner
+      ),
+  },
+  timeColumn(words.job.queued, ({ queuedAt }) => queuedAt),
+  {
+    title: words.job.wait,
+    look: 'number',
+    cell: (job) => {
+      const seconds = waitOf(job)
+      return seconds === undefined ? undefined : words.seconds(seconds)
+    },
+  },
+  {
+    title: words.job.run,
+    cell: ({ link }) => (
+      <a href={link} target="_blank" rel="noreferrer">
+        {words.openRun}
+      </a>
+    ),
+  },
+]
+
+/** In the order of the model until somebody sorts them: the column of states has none. */
+const byState = [2, false] as const
+
+function Jobs({ pool: { namespace, name } }: { readonly pool: RunnerPool }) {
+  const list = useLive(listRunnerJobs, [namespace])
+  const jobs = jobsOf(list.items, name)
+  return (
+    <Loaded list={list}>
+      {jobs.length === 0 ? (
+        <p className="muted">{words.noJobs}</p>
+      ) : (
+        <Table label={words.jobs} columns={columns} rows={jobs} keyOf={({ id }) => id} sort={byState} />
+      )}
+    </Loaded>
+  )
+}
+
+function QueueTime({ pool: { queueSeconds, waiting, oldestWaitingSeconds } }: { readonly pool: RunnerPool }) {
+  if (!queueSeconds && waiting === 0) return <p className="muted">{words.noTimes}</p>
+  return (
+    <Facts
+      facts={{
+        [words.columns.waiting]: waiting,
+        [words.oldest]: waiting === 0 ? undefined : words.seconds(oldestWaitingSeconds),
+        [words.p50]: queueSeconds && words.seconds(queueSeconds.p50),
+        [words.p95]: queueSeconds && words.seconds(queueSeconds.p95),
+      }}
+    />
+  )
+}
+
+function Ended({ pool: { ended } }: { readonly pool: RunnerPool }) {
+  const counts = Object.entries(ended) as [RunnerEndReason, number][]
+  if (counts.length === 0) return <p className="muted">{words.endedNone}</p>
+  return <Facts facts={Object.fromEntries(counts.map(([reason, count]) => [words.reasons[reason], count]))} />
+}
+
+const Settings = ({ pool }: { readonly pool: RunnerPool }) => (
+  <Facts
+    facts={{
+      [words.columns.scope]: (
+        <a href={pool.url} target="_blank" rel="noreferrer">
+          {pool.url}
+        </a>
+      ),
+      [words.scaleSet]: pool.scaleSet,
+      [words.group]: pool.group,
+      [words.labels]: pool.labels.join(', '),
+      [words.credential]: pool.credential.kind === 'token' ? words.token : words.app(pool.credential.appId ?? ''),
+      [words.config]: pool.config,
+      [words.startedBy]: pool.sshUser === undefined ? words.firstBoot : words.ssh(pool.sshUser),
+      [words.minIdle]: pool.minIdle,
+      [texts.common.owner]: pool.owner,
+      [texts.common.created]: <Time at={pool.createdAt} />,
+    }}
+  />
+)
