@@ -18,6 +18,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   burst: () => import('../bench/burst.ts'),
   queue: () => import('../bench/queue.ts'),
   pools: () => import('../bench/pools.ts'),
+  runners: () => import('../bench/runners.ts'),
   scale: () => import('../bench/scale.ts'),
   guest: () => import('../bench/guest.ts'),
   images: () => import('../bench/images.ts'),

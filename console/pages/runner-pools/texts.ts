@@ -56,7 +56,7 @@ export const runnerPoolTexts = {
     Idle: 'More runners than jobs',
     Drained: 'Pool drained',
     Deleted: 'Pool deleted',
-    VmDeleted: 'VM deleted by somebody',
+    VmDeleted: 'VM deleted before its job ended',
     NotConnected: 'Failed: did not connect',
     GuestEnded: 'Failed: guest powered off',
     DeployFailed: 'Failed: VM not deployed',

@@ -529,7 +529,6 @@ export class PoolDriver {
     }
     try {
       await this.#world.start(pool, vm.value, prepare, this.#stop.signal)
-      failpoint('runners.started')
       const startedAt = this.#now()
       await runners.change(entry.key, (record) => record && { ...record, startedAt })
     } catch (error) {

@@ -18,9 +18,9 @@ ${script}
 svc3-end
 out=/dev/console
 [ -w "$out" ] || out=/dev/null
-start=nohup
-command -v setsid >/dev/null 2>&1 && start='setsid nohup'
-$start sh "$d/start" > "$out" 2>&1 < /dev/null &
+run=sh
+command -v setsid >/dev/null 2>&1 && run='setsid sh'
+(trap '' HUP; exec $run "$d/start" > "$out" 2>&1 < /dev/null) &
 `
 
 const folderForm = /^\/[A-Za-z0-9._/-]{1,200}$/

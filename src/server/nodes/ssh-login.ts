@@ -28,7 +28,7 @@ export async function logIn(
   const ssh = new Client()
   let hostKey = ''
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const abort = (): void => reject(new Error('nobody waits for it any more'))
+  const abort = (): void => reject(new Error('The login was canceled'))
   signal.addEventListener('abort', abort, { once: true })
   if (signal.aborted) abort()
   ssh.on('ready', resolve)
