@@ -26,6 +26,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   registry: () => import('../bench/registry.ts'),
   'image-places': () => import('../bench/image-places.ts'),
   console: () => import('../bench/console.ts'),
+  kubernetes: () => import('../bench/kubernetes.ts'),
 }
 
 /** They take a machine of their own for minutes. */
