@@ -192,6 +192,18 @@ describe('kubectl', () => {
       await succeeds('apply -f -', /configured/, core(kind, { a: '2' }))
       await succeeds('apply --server-side -f -', /serverside-applied/, core(kind, { a: '3' }))
     }
+    await fails('get rolebinding orka-dev', /rolebindings.rbac.authorization.k8s.io "orka-dev" not found/)
+    await succeeds('create rolebinding orka-dev --clusterrole=orka-dev --user=ana@example.com', /created/)
+    await succeeds('label rolebinding orka-dev a=1', /rolebinding.rbac.authorization.k8s.io\/orka-dev labeled/)
+    await succeeds('set subject rolebinding orka-dev --user=bo@example.com', /subjects updated/)
+    await succeeds(
+      'get rolebinding orka-dev -o jsonpath={.subjects[*].name}{.metadata.labels}',
+      /^ana\S+ bo\S+{"a":"1"}$/,
+    )
+    const tagged = { apiVersion: 'orka.macstadium.com/v1', kind: 'OrkaNode', metadata: { name: 'sim-arm64-1' } }
+    for (const tags of [['git'], []])
+      await succeeds('apply --server-side -f -', /applied/, JSON.stringify({ ...tagged, spec: { tags } }))
+    await succeeds('get orkanode sim-arm64-1 -o jsonpath={.spec.tags}', /^(?!.*git)/)
     await succeeds('get sa git -o jsonpath={.metadata.labels}', /^{"a":"3"}$/)
     await succeeds('delete ns orka-git', /deleted/)
     await succeeds('delete sa git', /deleted/)

@@ -58,7 +58,7 @@ const attempts = 5
 export async function deleteObject(writer: Writer, name: string, options: DeleteOptions): Promise<KubeObject> {
   const { kind, lists, listing } = writer
   for (let attempt = 1; ; attempt++) {
-    const entry = entryOf(kind, listing, realName(writer, name))
+    const entry = entryOf(kind, listing, realName(writer, name), name)
     const object = lists.object(listing, entry)
     const { uid, resourceVersion } = options.preconditions
     const lost = conflict(kind, name)

@@ -110,6 +110,11 @@ describe('metadata of objects of the Kubernetes wire', () => {
     const { body } = await patch(`${bindings}/orka-dev`, { subjects })
     assert.equal(body.metadata.labels.a, 'b')
     assert.equal(body.metadata.generation, 2)
+    const lost = await kube.call('GET', `${bindings.replace('default', 'none')}/orka-dev`)
+    assert.equal(lost.status, 404)
+    const ref = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'orka-dev' }
+    const strict = await kube.call('POST', `${bindings}?fieldValidation=Strict`, { body: { ...binding, roleRef: ref } })
+    assert.equal(strict.status, 201)
     const placed = '/api/v1/namespaces/svc-default/metadata/namespaces/svc-other'
     assert.equal((await service.call('PUT', placed, { body: { labels: {}, annotations: {} } })).status, 404)
   })
@@ -172,6 +177,19 @@ describe('server-side apply', () => {
     await patch(`${configs}/taken?fieldManager=hand`, { spec: { cpu: 6 } })
     const refused = await applyAs('taken', { image: 'intel', cpu: 4 }, 'git')
     assert.match(refused.body.message, /conflict with "hand" using orka.macstadium.com\/v1 at .*: \.spec\.cpu/)
+  })
+
+  it('an apply names only what its manager wants, and the whole is validated', async () => {
+    const node = `${inDefault}/orkanodes/node-1?fieldManager=git`
+    const tags = (...of: unknown[]) => ({ metadata: { name: 'node-1' }, spec: { tags: of } })
+    await patch(`${inDefault}/orkanodes/node-1`, { spec: { tags: ['hand'] } })
+    assert.deepEqual((await patch(node, tags('git'), apply)).body.spec.tags.toSorted(), ['git', 'hand'])
+    assert.deepEqual((await patch(node, tags(), apply)).body.spec.tags, ['hand'])
+    assert.equal((await patch(node, tags(1), apply)).status, 422)
+    assert.equal(
+      (await patch(`${configs}/nothing?fieldManager=git`, { ...config('nothing'), spec: { cpu: 'x' } }, apply)).status,
+      422,
+    )
   })
 
   it('what REST created belongs to nobody yet', async () => {
@@ -246,7 +264,10 @@ describe('finalizers', () => {
       (event: { reason: string; involved: { name: string } }) =>
         event.reason === 'DeleteVmConfig' && event.involved.name === 'held',
     )
-    assert.equal(deleted.length, 1)
+    assert.deepEqual(
+      deleted.map(({ actor }: { actor: string }) => actor),
+      ['admin@example.com'],
+    )
   })
 
   it('REST does not wait for finalizers', async () => {

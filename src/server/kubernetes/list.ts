@@ -10,11 +10,11 @@ import { columnDefinitions, metaVersion, type Renderer, rendered, rowOf } from '
 import { objectNotFound } from './status.ts'
 import type { WireLists } from './wire-lists.ts'
 
-/** The entry of a name, if the caller may see it. */
-export function entryOf(kind: Kind, listing: Listing<unknown>, name: string): Entry<never> {
+/** The entry of a name, if the caller may see it. `asked`: as the caller spells it. */
+export function entryOf(kind: Kind, listing: Listing<unknown>, name: string, asked = name): Entry<never> {
   const entry = listing.collection.get(listing.scope, name) ?? spread(listing, name)
   if (entry && (!listing.visible || listing.visible(listing.item(entry)))) return entry
-  throw objectNotFound(kind, name)
+  throw objectNotFound(kind, asked)
 }
 
 /** Of a kind in no namespace whose records are in one. */

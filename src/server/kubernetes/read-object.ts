@@ -22,6 +22,8 @@ interface Place {
   readonly fieldValidation: Query['fieldValidation']
   /** Fields that the text of the body has twice. */
   readonly duplicates: readonly string[]
+  /** What is missing is somewhere else: the whole is for `checkSpec`. */
+  readonly isPart?: boolean
 }
 
 interface Read {
@@ -30,7 +32,10 @@ interface Read {
   readonly warnings: readonly string[]
 }
 
-export function readObject(body: unknown, { kind, namespace, aliases, fieldValidation, duplicates }: Place): Read {
+export function readObject(
+  body: unknown,
+  { kind, namespace, aliases, fieldValidation, duplicates, isPart }: Place,
+): Read {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw new ApiError('BadRequest', 'The request body is no object', {
       hint: 'Send an object with apiVersion and kind',
@@ -79,7 +84,7 @@ export function readObject(body: unknown, { kind, namespace, aliases, fieldValid
       'BadRequest',
       `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${faults.join(', ')}`,
     )
-  checkSpec(kind, fields)
+  if (!isPart) checkSpec(kind, fields)
   return { object, warnings: faults }
 }
 
@@ -162,7 +167,7 @@ function checkLabels(kind: Kind, labels: Texts): void {
 
 const validators = new WeakMap<Kind, Validator>()
 
-function checkSpec(kind: Kind, fields: Fields): void {
+export function checkSpec(kind: Kind, fields: Fields): void {
   const { status: _, ...schema } = kind.schema
   const validate = validators.get(kind) ?? bodyValidator(t.Object(optional(schema)))
   validators.set(kind, validate)
@@ -180,6 +185,8 @@ const optional = (schema: Readonly<Record<string, t.TSchema>>): Record<string, t
 
 interface Shape {
   readonly properties?: Readonly<Record<string, Shape>>
+  /** True: it may have others. */
+  readonly additionalProperties?: unknown
   readonly items?: Shape
 }
 
@@ -205,13 +212,13 @@ const mostNamed = 20
 /** `spec.cpus`: fields that the schema does not name. */
 function unknownFields(value: unknown, shape: Shape, path: string): string[] {
   const found: string[] = []
-  const look = (each: unknown, { properties, items }: Shape, at: string): void => {
+  const look = (each: unknown, { properties, additionalProperties, items }: Shape, at: string): void => {
     if (found.length >= mostNamed || typeof each !== 'object' || each === null) return
     if (Array.isArray(each)) {
       if (items) for (const [index, part] of each.entries()) look(part, items, `${at}[${index}]`)
       return
     }
-    if (!properties) return
+    if (!properties || additionalProperties === true) return
     for (const [name, part] of Object.entries(each)) {
       const inside = at === '' ? name : `${at}.${name}`
       if (Object.hasOwn(properties, name)) look(part, properties[name] as Shape, inside)

@@ -38,7 +38,7 @@ export async function updateObject(
 ): Promise<KubeObject> {
   const { kind, listing, lists } = writer
   for (let attempt = 1; ; attempt++) {
-    const entry = entryOf(kind, listing, realName(writer, name))
+    const entry = entryOf(kind, listing, realName(writer, name), name)
     const before = lists.object(listing, entry)
     const revision = revise(before)
     const { uid, resourceVersion } = revision.object.metadata

@@ -26,7 +26,7 @@ import { entryOf, listText, madeText, reachVersions, selectorsOf } from './list.
 import { followLog, logText } from './log.ts'
 import { admit, allowedIn, openKind } from './open-kind.ts'
 import { type Query, readQuery } from './query.ts'
-import { readObject } from './read-object.ts'
+import { checkSpec, readObject } from './read-object.ts'
 import { type Renderer, rendered } from './render.ts'
 import { realName, run, type Writer } from './run.ts'
 import type { KubernetesServices } from './services.ts'
@@ -130,7 +130,7 @@ function getObject(context: Context): unknown {
   const { kind, name = '' } = context
   if (isMade(kind)) return getMade(context)
   const { listing, lists } = opened(context)
-  const found = entryOf(kind, listing, realName({ kind, settings: context.services.settings }, name))
+  const found = entryOf(kind, listing, realName({ kind, settings: context.services.settings }, name), name)
   return sendObject(context, asNamed(context, lists.object(listing, found)))
 }
 
@@ -246,15 +246,19 @@ async function apply(context: Context): Promise<FastifyReply> {
   const { kind, name = '', request, query } = context
   const writer = writerOf(context)
   if (query.fieldManager === undefined) throw managerMissing()
-  const { object } = writtenIn(context, request.body)
+  const entry = found(() => entryOf(kind, writer.listing, realName(writer, name)))
+  const { object } = writtenIn(context, request.body, entry !== undefined)
   if (object.metadata.name !== name) throw otherName(name)
   if (object.metadata.managedFields !== undefined)
     throw new ApiError('BadRequest', 'Invalid metadata.managedFields: must be nil, apply sets them')
-  const entry = found(() => entryOf(kind, writer.listing, realName(writer, name)))
   if (!entry && kind.create && object.metadata.uid === undefined)
     return sendObject(context, asNamed(context, await createObject(writer, object, true)), 201)
   if (!entry) throw objectNotFound(kind, name)
-  const updated = await updateObject(writer, name, (before) => applying(writer, before, object))
+  const updated = await updateObject(writer, name, (before) => {
+    const revision = applying(writer, before, object)
+    checkSpec(kind, revision.object)
+    return revision
+  })
   return sendObject(context, asNamed(context, updated))
 }
 
@@ -293,11 +297,12 @@ function found<T>(look: () => T): T | undefined {
 }
 
 /** What a client writes; unknown fields become a warning. */
-function writtenIn({ services, kind, namespace, query, request, reply, name }: Context, body: unknown) {
+function writtenIn({ services, kind, namespace, query, request, reply, name }: Context, body: unknown, isPart = false) {
   request.about = { kind, name, isWrite: true }
   const aliases = services.settings.compat.namespaceAliases
   const { duplicates = [] } = request
-  const read = readObject(body, { kind, namespace, aliases, fieldValidation: query.fieldValidation, duplicates })
+  const { fieldValidation } = query
+  const read = readObject(body, { kind, namespace, aliases, fieldValidation, duplicates, isPart })
   request.about = { kind, name: read.object.metadata.name, isWrite: true }
   if (read.warnings.length > 0) reply.header('warning', read.warnings.map(warning))
   return read

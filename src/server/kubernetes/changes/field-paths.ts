@@ -7,6 +7,8 @@ import { type Fields, fieldsOf } from '../kinds/kind.ts'
 export interface Shape {
   readonly properties?: Readonly<Record<string, Shape>>
   readonly patternProperties?: Readonly<Record<string, Shape>>
+  /** True: what is in it is not known, and it is one value. */
+  readonly additionalProperties?: unknown
   readonly items?: Shape
   readonly 'x-kubernetes-list-type'?: string
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
@@ -32,8 +34,8 @@ function inside({ properties, patternProperties }: Shape, name: string): Shape |
   return patternProperties && Object.values(patternProperties)[0]
 }
 
-const isTakenApart = ({ properties, patternProperties }: Shape): boolean =>
-  properties !== undefined || patternProperties !== undefined
+const isTakenApart = ({ properties, patternProperties, additionalProperties }: Shape): boolean =>
+  additionalProperties !== true && (properties !== undefined || patternProperties !== undefined)
 
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
