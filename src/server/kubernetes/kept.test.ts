@@ -341,3 +341,25 @@ describe('what is written beside the spec', () => {
     assert.equal((await kube.call('GET', `${configs}/bad`)).status, 404)
   })
 })
+
+describe('finalizers of who lost their role', () => {
+  it('an object whose deleter may no longer delete it stays, until another caller deletes it', async () => {
+    const url = `${configs}/orphan`
+    await create(config('orphan', {}, { finalizers }), service.devToken)
+    assert.equal((await kube.call('DELETE', url, { token: service.devToken })).status, 200)
+    const removed = await service.call(
+      'DELETE',
+      '/api/v1/namespaces/svc-default/rolebindings/svc-dev/subjects/remove',
+      {
+        body: { users: ['dev@example.com'] },
+      },
+    )
+    assert.equal(removed.status, 200)
+    const refused = await patch(url, { metadata: { finalizers: null } })
+    assert.equal(refused.status, 403)
+    assert.deepEqual((await kube.call('GET', url)).body.metadata.finalizers, finalizers)
+    assert.equal((await kube.call('DELETE', url)).status, 200)
+    assert.equal((await patch(url, { metadata: { finalizers: null } })).status, 200)
+    assert.equal((await kube.call('GET', url)).status, 404)
+  })
+})
