@@ -13,6 +13,7 @@ import { captureServer } from './captures/server.ts'
 import { openCaptureStates } from './captures/states.ts'
 import { type CapacityOptions, createCapacity, NoAddress } from './host/capacity.ts'
 import { holdFolder } from './host/hold-folder.ts'
+import { socketFolderOf } from './images/arrivals.ts'
 import { createPins } from './images/cache-pins.ts'
 import type { OpenBlob } from './images/content-source.ts'
 import { openHolders } from './images/holders.ts'
@@ -175,6 +176,7 @@ async function runAgent(
         : createPeers({ find: peersOf(content), credentials, log, silenceMs: options.peerSilenceMs }),
     ...(!isSimulation && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,
+    socketFolder: socketFolderOf(folder),
     added: nodeChanged,
     log,
   })
@@ -305,6 +307,7 @@ async function runAgent(
       await Promise.all([pins.stop(), peerServer?.stop()])
       await roster.stop()
       await captures.stop()
+      await images.arrivals.stop()
       await reports.stop()
       await driver.close()
     },

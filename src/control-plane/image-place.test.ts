@@ -94,7 +94,7 @@ it('a password that is there and cannot be read refuses the start, instead of co
   await fs.writeFile(named, registryUser.password)
   const { username } = registryUser
   const open = (CREDENTIALS_DIRECTORY: string, passwordFile: string) => {
-    const settings = { username, passwordFile, cacheBytes: 1 }
+    const settings = { start: 'whole', username, passwordFile, cacheBytes: 1 } as const
     const environment = { CREDENTIALS_DIRECTORY }
     return openImagePlace({ given: `${address}/own`, settings, environment, dataFolder: folder, log: silentLog })
   }

@@ -55,6 +55,7 @@ export function runnerWorld(server: Server, retry?: RetryPolicy): RunnerServices
         now: clock.now(),
         requestKey: undefined,
         isAwaited: false,
+        imageStart: server.settings.images.start,
       }
       const entry = await createVm(server, request, async () => undefined)
       return entry.value.uid

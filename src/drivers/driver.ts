@@ -16,6 +16,11 @@ export interface BaseImage {
   readonly digest: string
   readonly disk: string
   readonly format: 'raw' | 'qcow2'
+  /**
+   * The disk is still on its way: until `arriving.arrived` it is read by NBD on this unix socket, where a read waits for what
+   * is not there yet. Only for drivers that have that group.
+   */
+  readonly socket?: string
   readonly virtualSizeBytes: number
   readonly boot: Boot
   /** Which guest it holds, where somebody said so. */
@@ -238,6 +243,10 @@ export interface Driver {
     list(handle: Handle): Promise<readonly Capture[]>
   }
   readonly warm?: Warm | undefined
+  readonly arriving?: {
+    /** The image is whole: a running VM reads from its file from now on, and runs on. Already: fine. Not running: fine. */
+    arrived(handle: Handle, image: BaseImage): Promise<void>
+  }
   readonly console?: {
     /** The file that the guest's serial console is written to. */
     log(handle: Handle): string

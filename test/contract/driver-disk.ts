@@ -11,15 +11,22 @@ import { exec } from '../../src/platform/exec.ts'
 const mib = 2 ** 20
 
 /** A MiB of one letter at so many MiB, flushed. No driver may hold the VM's control socket. */
-export async function writeDisk({ folder }: Handle, letter: string, atMib: number): Promise<void> {
+export const writeDisk = (handle: Handle, letter: string, atMib: number): Promise<void> =>
+  atDisk(handle, [`write -P ${letter.charCodeAt(0)} ${atMib}M 1M`, 'flush'])
+
+/** Throws where QEMU does not find that letter in all of that MiB. The same holds. */
+export const requireOnDisk = (handle: Handle, letter: string, atMib: number): Promise<void> =>
+  atDisk(handle, [`read -P ${letter.charCodeAt(0)} ${atMib}M 1M`])
+
+async function atDisk({ folder }: Handle, commands: readonly string[]): Promise<void> {
   const qmp = await connectQmp(qmpSocket(runtimeFolder(folder)), 60_000)
   try {
     const [device] = (await qmp.execute('query-block')) as { qdev: string }[]
-    for (const command of [`write -P ${letter.charCodeAt(0)} ${atMib}M 1M`, 'flush']) {
+    for (const command of commands) {
       const line = `qemu-io -d ${device?.qdev} "${command}"`
-      const said = String(await qmp.execute('human-monitor-command', { 'command-line': line }))
+      const said = String(await qmp.execute('human-monitor-command', { 'command-line': line }, 60_000))
       // What went well is told to its log.
-      if (said !== '') throw new Error(`QEMU did not write: ${said}`)
+      if (said !== '') throw new Error(`QEMU did not ${command}: ${said}`)
     }
   } finally {
     qmp.close()

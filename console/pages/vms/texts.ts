@@ -64,6 +64,7 @@ export const vmTexts = {
     PortsFree: ['Ports free', 'Port in use'],
     NodeReady: ['Node ready', 'Node not ready'],
     Booted: ['Booted', 'Not booted'],
+    ImageReady: ['Image on the node', 'Image arriving'],
   } as Readonly<Record<string, readonly [yes: string, no: string]>>,
   notYet: (condition: string) => `Not ${condition}`,
   whyPending: 'Why this VM is pending',

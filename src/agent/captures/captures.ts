@@ -221,7 +221,9 @@ export function createCaptures(options: CapturesOptions): Captures {
     const { architecture, image, handle } = known
     await using reporter = reporterOf(one, signal)
     const { report } = reporter
-    const base = await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
+    // What the VM changed is packed without its image; what the server has of that, it need not get from here.
+    const arriving = image.content === undefined ? undefined : images.arrivals.of(handle.uid)?.image
+    const base = arriving ?? (await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid }))
     // Of what was pulled from a registry the server has nothing, but all of it may still be here.
     const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
     const content = isHere ? base.digest : image.content

@@ -150,7 +150,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
           let delta = await remembered<Delta>(key, (known) => (known.layer ? [known.layer] : []), uid)
           if (!delta) {
             const below = capture.layers[index - 1]?.file ?? base.disk
-            const parentFile = index === 0 ? below : undefined
+            const parentFile = index === 0 && base.socket === undefined ? below : undefined
             delta = await (layer.format === 'raw'
               ? packRawDelta(layer.file, below, manifest, recording, part)
               : packDelta(layer.file, manifest, recording, { ...part, parentFile }))

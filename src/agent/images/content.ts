@@ -6,6 +6,7 @@ import type { BaseImage, Boot, MachineFiles, MemoryState } from '../../drivers/d
 import type { ContentSource } from '../../images/content/content.ts'
 import { resolveLayers } from '../../images/format/extents.ts'
 import { type Attachment, digestPattern, type Layer, type Manifest } from '../../images/format/format.ts'
+import type { DiskFill } from '../../images/pack/disk-fill.ts'
 import { restoreAttachment, restoreDisk } from '../../images/pack/restore.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
@@ -18,6 +19,17 @@ export interface MakeContentOptions {
   readonly name?: string | undefined
   readonly signal: AbortSignal
   progress(percent: number): void
+  /** Everything but disk and memory is there, and the disk can be read while it comes. */
+  readonly opened?: ((disk: OpenedDisk) => Promise<void>) | undefined
+}
+
+/** A copy that is being made. */
+export interface OpenedDisk {
+  readonly fill: DiskFill
+  /** What is there of the disk. It will have another name when it is whole. */
+  readonly file: string
+  /** As it will be; but kernel and initrd are where they are now. */
+  readonly image: BaseImage
 }
 
 /** What `image.json` says. Paths are relative to its folder. */
@@ -55,16 +67,20 @@ function contentFolder(folder: string, digest: string): string {
 export async function findContent(folder: string, digest: string): Promise<BaseImage | undefined> {
   const inside = contentFolder(folder, digest)
   const known = await describedIn(inside)
-  if (!known) return undefined
-  const { name = digest, virtualSizeBytes, memory, os, machine } = known
-  const disk = path.join(inside, file.disk)
+  return known && imageOf(inside, known)
+}
+
+function imageOf(
+  inside: string,
+  { digest, name = digest, virtualSizeBytes, memory, os, machine, boot }: Description,
+): BaseImage {
   return {
     name,
     digest,
-    disk,
+    disk: path.join(inside, file.disk),
     format: 'raw',
     virtualSizeBytes,
-    boot: bootIn(inside, known.boot),
+    boot: bootIn(inside, boot),
     ...(os && { os }),
     ...(memory && { memory: { file: path.join(inside, file.memory), description: memory } }),
     ...(machine && { machine: machineIn(inside, machine) }),
@@ -95,15 +111,21 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   const attachments: ['kernel' | 'initrd' | 'memory' | 'machine' | 'nvram', Attachment][] = []
   if (boot.kind === 'kernel') attachments.push(['kernel', boot.kernel])
   if (boot.kind === 'kernel' && boot.initrd) attachments.push(['initrd', boot.initrd])
-  if (memory) attachments.push(['memory', memory.state])
   if (machine) attachments.push(['machine', machine.config])
   if (machine?.nvram) attachments.push(['nvram', machine.nvram])
-  const ofAll = attachments.reduce((sum, [, { chunks }]) => sum + shownBytes([{ chunks }]), shownBytes(layers))
+  const saved = memory?.state
+  const last: typeof attachments = saved ? [['memory', saved]] : []
+  const ofAll = [...attachments, ...last].reduce(
+    (sum, [, { chunks }]) => sum + shownBytes([{ chunks }]),
+    shownBytes(layers),
+  )
   const work = progressOver(ofAll, options)
 
-  await restoreDisk(manifest, source, inside('disk'), work(shownBytes(layers)))
-  for (const [part, attachment] of attachments)
-    await restoreAttachment(attachment, source, inside(part), work(shownBytes([attachment])))
+  const restore = async (all: typeof attachments): Promise<void> => {
+    for (const [part, attachment] of all)
+      await restoreAttachment(attachment, source, inside(part), work(shownBytes([attachment])))
+  }
+  await restore(attachments)
   const description: Description = {
     formatVersion: 1,
     name,
@@ -123,6 +145,16 @@ export async function makeContent(folder: string, digest: string, options: MakeC
             commandLine: boot.commandLine,
           },
   }
+  const { opened } = options
+  const onFill = async (fill: DiskFill, name: string): Promise<void> => {
+    const image = imageOf(temporary.path, description)
+    await opened?.({ fill, file: name, image: { ...image, disk: path.join(target, file.disk) } })
+  }
+  await restoreDisk(manifest, source, inside('disk'), {
+    ...work(shownBytes(layers)),
+    onFill,
+  })
+  await restore(last)
   await writeFileAtomically(inside('description'), `${JSON.stringify(description, undefined, 2)}\n`)
   signal.throwIfAborted()
   // Takes the place of a damaged one. VMs that run on that have its files open, and those stay.

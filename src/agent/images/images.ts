@@ -11,6 +11,7 @@ import type { Log } from '../../platform/log.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
+import { type Arrivals, type ArrivalUser, type BeginOptions, createArrivals, socketFolderOf } from './arrivals.ts'
 import { contentNames, findContent } from './content.ts'
 import { fetchedContent, type NodeContent, type OpenBlob } from './content-source.ts'
 import { fillContent } from './fill-content.ts'
@@ -43,6 +44,11 @@ export const baseKeyOf = (image: DesiredImage, { digest }: Pick<BaseImage, 'dige
 export interface Images {
   /** The node's copy, made when it is not there yet. */
   ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage>
+  /** The same for a VM that can run on it while it comes: then it has a socket. Images with memory or a recipe come whole. */
+  arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
+  /** Serves again what a VM was reading when the agent ended. */
+  resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void>
+  readonly arrivals: Pick<Arrivals, 'of' | 'leave' | 'list' | 'stop'>
   /** The file, fetched when it is not there yet. */
   ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
   /** Names of the images that are here. */
@@ -82,6 +88,8 @@ interface ImagesOptions {
   /** Who else has a say in what goes; nobody when left out. */
   readonly holders?: Holders
   readonly quotaBytes?: number | undefined
+  /** Where disks are served that are on their way; short, and of this agent alone. */
+  readonly socketFolder?: string
   /** There is one more. */
   added(): void
   readonly log: Log
@@ -116,12 +124,12 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   const fill = async (
     content: string,
     { title, name, open, read }: Filling,
-    { signal, progress, waits }: FillingOptions,
+    { signal, progress, waits, opened }: FillingOptions,
   ): Promise<void> => {
     const parts = { store: await store(), near: await peers?.near(content, signal), open, read, waits, retry }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
-    await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress })
+    await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress, opened })
   }
 
   const byContent = (content: string, kind: 'image' | 'ISO', name: string): ImageProvider => {
@@ -133,11 +141,11 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       failure: 'could not be fetched',
       next: '; the downloaded part is kept for the next try',
       find: () => findContent(folder, content),
-      make: ({ signal, progress, waits }) =>
+      make: ({ signal, progress, waits, opened }) =>
         fill(
           content,
           { title, name: kind === 'image' ? name : undefined, open: openBlob },
-          { signal, progress: (percent) => progress(undefined, percent), waits },
+          { signal, progress: (percent) => progress(undefined, percent), waits, opened },
         ),
     }
   }
@@ -183,6 +191,35 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     } finally {
       if (!options.held) await release()
     }
+  }
+
+  const arrivals = createArrivals({
+    folder,
+    socketFolder: options.socketFolder ?? socketFolderOf(folder),
+    log,
+    retry,
+    async fetch(provider, { signal, waits, opened }) {
+      await using held = new AsyncDisposableStack()
+      return await get(provider, { signal, progress: () => undefined, waits, opened, held })
+    },
+  })
+
+  const noted = (image: DesiredImage, found: BaseImage): BaseImage => {
+    const known = image.reference ?? image.name
+    const key = baseKeyOf(image, found)
+    if (here.get(known) !== key && found.socket === undefined) {
+      here.set(known, key)
+      added()
+    }
+    return { ...found, name: image.name }
+  }
+
+  const arrive = async (image: DesiredImage, user: ArrivalUser, begun: BeginOptions & EnsureOptions) => {
+    const provider = await providerOf(image, { ...begun, vm: begun.vm ?? user.uid })
+    const arrived = async (whole: BaseImage): Promise<void> => user.arrived(noted(image, whole))
+    // Until the VM is on record, this keeps it; from then on, the record does.
+    begun.held?.defer(await leases.take(provider.key))
+    return noted(image, await arrivals.begin(provider, { ...user, arrived }, begun))
   }
 
   const make = (provider: ImageProvider, options: EnsureOptions): Promise<void> =>
@@ -232,15 +269,12 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
     },
     async ensure(image, options) {
-      const found = await get(await providerOf(image, options), options)
-      const known = image.reference ?? image.name
-      const key = baseKeyOf(image, found)
-      if (here.get(known) !== key) {
-        here.set(known, key)
-        added()
-      }
-      return { ...found, name: image.name }
+      return noted(image, await get(await providerOf(image, options), options))
     },
+    arrive,
+    resume: async (image, user, signal) =>
+      void (await arrive(image, user, { signal, progress: () => undefined, isRunning: true })),
+    arrivals,
     ensureIso: async ({ name, content }, options) => (await get(byContent(content, 'ISO', name), options)).disk,
   }
 }
@@ -281,13 +315,18 @@ export function pretendImages(): Images {
     space: () => undefined,
     store: async () => undefined,
     ensureIso: async () => '/dev/null',
-    ensure: async ({ name }) => ({
-      name,
-      digest: `simulated:${name}`,
-      disk: '/dev/null',
-      format: 'raw',
-      virtualSizeBytes: 10 * 2 ** 30,
-      boot: { kind: 'firmware' },
-    }),
+    arrive: async ({ name }) => pretended(name),
+    resume: async () => undefined,
+    arrivals: { of: () => undefined, leave: async () => undefined, list: () => [], stop: async () => undefined },
+    ensure: async ({ name }) => pretended(name),
   }
 }
+
+const pretended = (name: string): BaseImage => ({
+  name,
+  digest: `simulated:${name}`,
+  disk: '/dev/null',
+  format: 'raw',
+  virtualSizeBytes: 10 * 2 ** 30,
+  boot: { kind: 'firmware' },
+})

@@ -3,7 +3,7 @@
 import type { ContentSource, ContentStore } from '../../images/content/content.ts'
 import { isWhole, putManifest } from '../../images/pack/stored-manifests.ts'
 import { packTart } from '../../oci/tart/read.ts'
-import { findContent } from './content.ts'
+import { findContent, type OpenedDisk } from './content.ts'
 import type { OpenBlob } from './content-source.ts'
 import { packing } from './inventory.ts'
 import type { Leases } from './leases.ts'
@@ -26,6 +26,8 @@ export interface FillingOptions {
   progress(percent: number): void
   /** Whoever has the content says "not now": why. */
   waits?(reason: string): void
+  /** It can be read while it comes. */
+  opened?(disk: OpenedDisk): Promise<void>
 }
 
 interface RegistryProvidersParts {
@@ -68,9 +70,9 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
     title: `image ${name}`,
     next: '; the downloaded part is kept for the next try',
     find: () => findContent(folder, content),
-    make: ({ signal, progress, waits }) => {
+    make: ({ signal, progress, waits, opened }) => {
       const left = leftAfter(performance.now())
-      const reporting = { signal, progress: (percent: number) => progress(left(percent), percent) }
+      const reporting = { signal, opened, progress: (percent: number) => progress(left(percent), percent) }
       const filling = { title: `image ${name}`, name: reference }
       if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, reporting)
       return withRegistryImage({ reference, vm, ask, signal, waits }, ({ ours }) => {

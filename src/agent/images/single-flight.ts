@@ -1,11 +1,15 @@
 // Work that several may wait for: done once, whoever asks for it meanwhile, and no longer than somebody waits.
 import type { BaseImage } from '../../drivers/driver.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
+import type { OpenedDisk } from './content.ts'
 
 export interface EnsureOptions {
   readonly signal: AbortSignal
   progress(phase: string, percent?: number): void
   /** It stands still, and why; reported by `progress` where this is left out. */
   waits?(reason: string): void
+  /** It can be read while it comes. */
+  opened?(disk: OpenedDisk): Promise<void>
   /** For whom: a registry is reached with the credentials for this VM (its uid). */
   readonly vm?: string
   /** It is to be used: it stays where it is until this is disposed of. */
@@ -33,10 +37,12 @@ interface MakingOptions {
   progress(line?: string, percent?: number): void
   /** It stands still until something changes elsewhere: what. */
   waits(reason: string): void
+  opened(disk: OpenedDisk): Promise<void>
 }
 
 interface Making {
-  readonly made: Promise<void>
+  made: Promise<void>
+  disk: OpenedDisk | undefined
   readonly cancel: AbortController
   readonly waiting: Set<EnsureOptions>
 }
@@ -49,6 +55,8 @@ export async function share(folder: string, provider: ImageProvider, options: En
   const making = makings.get(place) ?? start(place, provider)
   making.waiting.add(options)
   try {
+    // One that is under its last name already is whole in a moment.
+    if (making.disk) await options.opened?.(making.disk).catch(ifAbsent(undefined))
     await unlessAborted(making.made, options.signal)
   } finally {
     making.waiting.delete(options)
@@ -71,8 +79,12 @@ function start(place: string, { phase, said = (line) => `${phase}: ${line}`, mak
       if (one.waits) one.waits(reason)
       else one.progress(said(reason))
   }
-  const made = make({ signal: cancel.signal, progress, waits })
-  const making: Making = { made, cancel, waiting }
+  const opened = async (disk: OpenedDisk): Promise<void> => {
+    making.disk = disk
+    for (const one of [...waiting]) await one.opened?.(disk)
+  }
+  const making: Making = { made: Promise.resolve(), disk: undefined, cancel, waiting }
+  making.made = make({ signal: cancel.signal, progress, waits, opened })
   makings.set(place, making)
   return making
 }

@@ -32,6 +32,8 @@ export interface VmRecord {
   readonly base?: string
   readonly problem?: string
   readonly warning?: string
+  /** It may be reading from an image that was still on its way. */
+  readonly isArriving?: true
   /** A slot has become this VM, or has made room for it. */
   readonly isClaimed?: true
   /** Partition and file system are still to be grown, with credentials that only the living agent has. */

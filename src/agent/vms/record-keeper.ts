@@ -112,6 +112,15 @@ export class RecordKeeper {
     await this.write()
   }
 
+  /** It reads from an image that is whole. */
+  async arrived(): Promise<void> {
+    if (!this.#record?.isArriving) return
+    const { isArriving: _, ...rest } = this.#record
+    this.#record = rest
+    this.#isUnwritten = true
+    await this.write()
+  }
+
   /** The desired state is done with, well or not. To be written. */
   settle(desired: DesiredVm, { problem, warning }: Texts, mustWriteFirst: boolean): void {
     const { problem: _, warning: __, isGrowing: ___, ...rest } = this.for(desired)

@@ -1,6 +1,7 @@
 // The report about a VM: put together from what is there, what is on record, and what is under way.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
+import type { ArrivalState } from '../images/arrivals.ts'
 import type { StoredDesired, VmRecord } from '../state/handles.ts'
 import { endedWithHost } from './messages.ts'
 
@@ -10,10 +11,11 @@ interface Known {
   readonly observed: Observed
   readonly portsTaken: readonly number[] | undefined
   readonly booted: boolean | undefined
+  readonly arrival: ArrivalState | undefined
 }
 
 export function reportOf(
-  { desired, record, observed, portsTaken, booted }: Known,
+  { desired, record, observed, portsTaken, booted, arrival }: Known,
   extra: Partial<VmReport> = {},
 ): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
@@ -30,7 +32,20 @@ export function reportOf(
     ...(record?.diskGb && { diskGb: record.diskGb }),
     ...(portsTaken && { portsTaken: [...portsTaken] }),
     ...(booted !== undefined && { booted }),
+    ...(arrival && observed.state === 'running' && { image: arrivalOf(arrival) }),
     ...extra,
+  }
+}
+
+/** In steps: each is a write to the server's database. */
+function arrivalOf({ bytes, of, bytesPerSecond, waiting }: ArrivalState): NonNullable<VmReport['image']> {
+  const percent = Math.floor((100 * bytes) / Math.max(1, of))
+  return {
+    percent,
+    bytes,
+    totalBytes: of,
+    bytesPerSecond,
+    ...(waiting !== undefined && { waiting: waiting.slice(0, 1_024) }),
   }
 }
 

@@ -5,6 +5,7 @@ import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import type { ArrivalUser } from '../images/arrivals.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
 import { deletionOf, type Found, isDeployed, type StoredDesired } from '../state/handles.ts'
@@ -55,6 +56,8 @@ export class VmWorker {
   #isEnded = false
   #failures = 0
   #active: Promise<void> | undefined
+  #performing: Promise<unknown> | undefined
+  #isArrivalResumed = false
   #unfollow: (() => void) | undefined
   #boot: BootWatch | undefined
 
@@ -219,6 +222,7 @@ export class VmWorker {
 
   async #turn(): Promise<void> {
     const desired = this.#desired
+    this.#resumeArrival()
     if (this.#isHalfMade) {
       // Before the first desired state nothing is destroyed.
       if (!desired) return
@@ -256,6 +260,37 @@ export class VmWorker {
     else await this.#rest(desired, plan)
   }
 
+  /** The image may come before the VM has been started on what there was of it. */
+  get #arrival(): ArrivalUser {
+    const { driver } = this.#context.tools
+    return {
+      uid: this.handle.uid,
+      changed: () => {
+        if (this.desired && !this.isSilent && !this.#performing) this.#context.reports.sendProgress(this.#report({}))
+      },
+      arrived: async (image) => {
+        while (this.#performing) await this.#performing
+        await driver.arriving?.arrived(this.handle, image)
+        await this.#keeper.arrived()
+        if (!this.#isEnded) this.wake()
+      },
+    }
+  }
+
+  /** What it was reading when the agent ended is served again before anything else: its guest waits. */
+  #resumeArrival(): void {
+    const { record } = this.#keeper
+    if (!record?.isArriving || record.base === undefined || this.#isArrivalResumed) return
+    this.#isArrivalResumed = true
+    const { images } = this.#context.tools
+    const { name, reference } = record.desired.image
+    const image = reference === undefined ? { name, content: record.base } : record.desired.image
+    images.resume(image, this.#arrival, this.#stopping.signal).catch((error: unknown) => {
+      if (!this.#stopping.signal.aborted)
+        this.#context.log.error('cannot serve the image that a VM runs on', { name: record.desired.name }, error)
+    })
+  }
+
   /** What could not be written before, or what nobody waits for. After the work: a full disk does not keep a VM from stopping. */
   async #catchUp(): Promise<void> {
     if (this.#isEnded || !this.#keeper.isUnwritten) return
@@ -277,11 +312,12 @@ export class VmWorker {
     const comesUp = work.steps.includes('start')
     if (comesUp) this.#boot?.follow(undefined)
     const credentials = this.#credentials
-    const outcome = await carryOut(work, {
+    const performing = carryOut(work, {
       tools: this.#context.tools,
       handle: this.handle,
       desired,
       credentials,
+      arrival: this.#arrival,
       signal: this.#current.signal,
       isOutdated: () =>
         this.#stopping.signal.aborted || this.#isAnew || (this.#desired?.generation ?? 0) > desired.generation,
@@ -295,6 +331,10 @@ export class VmWorker {
       became: (state) => {
         this.#observed = { state }
       },
+    })
+    this.#performing = performing
+    const outcome = await performing.finally(() => {
+      this.#performing = undefined
     })
     if (this.#stopping.signal.aborted && outcome.as !== 'done') return
     // What came of it says nothing about the desired state that counts now.
@@ -391,6 +431,7 @@ export class VmWorker {
       record,
       observed: this.#observed,
       portsTaken: this.#held?.ports,
+      arrival: this.#context.tools.images.arrivals.of(this.handle.uid)?.state,
       booted: this.#boot?.booted,
     }
     return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })

@@ -5,6 +5,7 @@ import type { BaseImage, Driver, Handle, VmSpec } from '../../drivers/driver.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { createUndo, type Undo } from '../../platform/undo.ts'
 import type { Captures } from '../captures/captures.ts'
+import type { ArrivalUser } from '../images/arrivals.ts'
 import { baseKeyOf, type Images } from '../images/images.ts'
 import type { Handles, VmRecord } from '../state/handles.ts'
 import type { Greets } from './boot-watch.ts'
@@ -38,6 +39,8 @@ interface Task {
   /** A newer generation is there: the rest is planned anew. */
   isOutdated(): boolean
   readonly credentials: DesiredVm['growth']
+  /** For an image that it may run on before all of it has come. */
+  readonly arrival: ArrivalUser
   readonly signal: AbortSignal
 }
 
@@ -48,6 +51,8 @@ export type Outcome =
 
 interface Bench extends Task {
   readonly undo: Undo
+  /** The work on it needs the image whole. */
+  readonly needsWhole: boolean
   /** Copies of images stay where they are until it is disposed of. */
   readonly held: AsyncDisposableStack
   spec: VmSpec | undefined
@@ -57,7 +62,7 @@ interface Bench extends Task {
 export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outcome> {
   const undo = createUndo()
   await using held = new AsyncDisposableStack()
-  const bench: Bench = { ...task, undo, held, spec: undefined, warning: undefined }
+  const bench: Bench = { ...task, undo, held, needsWhole: steps.includes('grow'), spec: undefined, warning: undefined }
   try {
     for (const step of steps) {
       if (task.isOutdated()) return { as: 'outdated' }
@@ -102,13 +107,16 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
     })
     // At once, and both before the start: a folder without a record is one whose VM never ran.
     const base = baseKeyOf(desired.image, spec.image)
-    const written = keep({ diskGeneration: desired.diskGeneration, diskGb: sizeOf(spec), base })
+    const written = keep({ diskGeneration: desired.diskGeneration, diskGb: sizeOf(spec), base, ...arrivingOf(spec) })
     const made = tools.driver.create(spec, handle.folder)
     await Promise.all([written, made]).finally(() => Promise.allSettled([written, made]))
   },
 
   async start(bench) {
-    const { note } = await bench.tools.driver.start(bench.handle, specOfBench(bench), bench.signal)
+    const spec = specOfBench(bench)
+    // Before it runs: an agent that comes back has to serve it.
+    if (spec.image.socket !== undefined) await bench.keep(arrivingOf(spec))
+    const { note } = await bench.tools.driver.start(bench.handle, spec, bench.signal)
     bench.warning = note
   },
 
@@ -173,8 +181,9 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
 }
 
 /** The VM, and then the folder with the record of it. */
-export async function removeAll({ driver, handles, captures }: Tools, handle: Handle): Promise<void> {
+export async function removeAll({ driver, handles, captures, images }: Tools, handle: Handle): Promise<void> {
   await driver.destroy(handle)
+  await images.arrivals.leave(handle.uid)
   await captures.forget(handle.uid)
   await handles.remove(handle.uid)
 }
@@ -187,10 +196,22 @@ async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSecon
 }
 
 async function specFor(bench: Bench): Promise<VmSpec> {
-  const { tools, desired, signal, progress, held } = bench
-  const image = await tools.images.ensure(desired.image, { signal, progress, held, vm: desired.uid })
-  return specOf(desired, image, await isoOf(bench))
+  return specOf(bench.desired, await imageFor(bench), await isoOf(bench))
 }
+
+/** Whole, or on its way where that was asked for and the driver can. Drivers of old disks give up on slow ones. */
+async function imageFor({ tools, desired, signal, progress, held, arrival, needsWhole }: Bench): Promise<BaseImage> {
+  const { images, driver } = tools
+  const options = { signal, progress, held, vm: desired.uid }
+  const mayArrive = desired.imageStart === 'lazy' && driver.arriving && !desired.legacyIO && !needsWhole
+  const isCold = desired.isCold ?? false
+  return mayArrive
+    ? images.arrive(desired.image, arrival, { ...options, isCold })
+    : images.ensure(desired.image, options)
+}
+
+const arrivingOf = ({ image }: VmSpec): Pick<VmRecord, 'isArriving'> =>
+  image.socket === undefined ? {} : { isArriving: true }
 
 async function isoOf({ tools, desired, signal, progress, held }: Bench): Promise<string | undefined> {
   const { iso: name, isoContent: content } = desired

@@ -4,6 +4,7 @@ import * as t from 'typebox'
 import { DesiredCache, DesiredImage } from '../images/image-cache.ts'
 import { base, operation } from '../operation.ts'
 import { Architecture, Timestamp } from '../records.ts'
+import { imageStarts } from '../vms/vm-deployment.ts'
 import { machineFields } from '../vms/vm-shape.ts'
 import { powerStates, VmOperation } from '../vms/vms.ts'
 import { DesiredCapture } from './captures.ts'
@@ -43,6 +44,8 @@ export const DesiredVm = t.Object(
     ...machineFields,
     /** The digest of the manifest of the ISO. */
     isoContent: t.Optional(t.String()),
+    /** It may run while its image is still on its way. Absent: an older server, and it waits for all of it. */
+    imageStart: t.Optional(t.Enum(imageStarts)),
     /** Boots from the disk though the image carries memory. */
     isCold: t.Optional(t.Boolean()),
     /** It waits in a pool: no VM has it yet. */
@@ -109,6 +112,16 @@ export const AgentMessage = t.Union(
 )
 export type AgentMessage = t.Static<typeof AgentMessage>
 
+/** How much of the image of a VM is on its node, in bytes as they are stored, and how fast it comes, over the last seconds. */
+const ImageArrival = t.Object({
+  percent: t.Integer({ minimum: 0, maximum: 100 }),
+  bytes: t.Integer(),
+  totalBytes: t.Integer(),
+  bytesPerSecond: t.Integer(),
+  /** Why nothing comes; absent while it does. */
+  waiting: t.Optional(t.String({ maxLength: 1_024 })),
+})
+
 /** What a VM is on its node. */
 export const VmReport = t.Object(
   {
@@ -128,6 +141,8 @@ export const VmReport = t.Object(
     /** Its guest answers by SSH, or has not for minutes. Absent: not known yet. */
     booted: t.Optional(t.Boolean()),
     operation: t.Optional(VmOperation),
+    /** While it runs without all of its image. */
+    image: t.Optional(ImageArrival),
   },
   { title: 'VmReport' },
 )

@@ -7,6 +7,9 @@ import { vmShapeFields } from './vm-shape.ts'
 const Metadata = t.Record(t.String({ maxLength: 128 }), t.Union([t.String(), t.Number(), t.Boolean()]))
 const Labels = t.Record(t.String({ maxLength: 128 }), t.String({ maxLength: 256 }))
 
+export const imageStarts = ['whole', 'lazy'] as const
+export type ImageStart = (typeof imageStarts)[number]
+
 export const VmDeployment = t.Object(
   {
     image: t.Optional(t.String({ maxLength: 512, description: 'An image, or for arm64 an OCI reference' })),
@@ -28,6 +31,11 @@ export const VmDeployment = t.Object(
       }),
     ),
     userdata: t.Optional(t.String({ maxLength: 350_000, writeOnly: true, description: 'First-boot script, base64' })),
+    imageStart: t.Optional(
+      t.Enum(imageStarts, {
+        description: '`lazy`: start before all of the image is on the node, where it can. Default: set by the server',
+      }),
+    ),
     cold: Flag('Boot from the disk, not from the saved memory of the image'),
     priority: t.Optional(
       t.Integer({

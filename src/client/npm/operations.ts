@@ -1322,6 +1322,8 @@ export interface VmDeployment {
   }
   /** First-boot script, base64 */
   userdata?: string
+  /** `lazy`: start before all of the image is on the node, where it can. Default: set by the server */
+  imageStart?: 'whole' | 'lazy'
   /** Boot from the disk, not from the saved memory of the image */
   cold?: boolean
   /** Among your own VMs that wait: higher first. Default: 0 */

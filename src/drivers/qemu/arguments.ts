@@ -3,6 +3,7 @@ import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { accelArgument, architectures, cpuFor } from './architectures.ts'
 import { agentDevice, agentSocket, qmpSocket } from './control/sockets.ts'
+import { remoteNode } from './disks/chain.ts'
 import { variablesFile } from './firmware.ts'
 import {
   type MacosSettings,
@@ -138,9 +139,10 @@ function identity({ uid, systemSerial, architecture }: VmSpec, { macos }: Surrou
   return [...uuid, ...(macos ? macosSerial(systemSerial) : ['-smbios', `type=1,serial=${systemSerial}`])]
 }
 
-function disk({ legacyIO, architecture }: VmSpec, { diskNode }: Surroundings): readonly string[] {
+function disk({ legacyIO, architecture, image }: VmSpec, { diskNode }: Surroundings): readonly string[] {
   const isOld = legacyIO && architecture === 'amd64'
   return [
+    ...(image.socket === undefined ? [] : node(remoteNode(image.socket))),
     ...node({ 'node-name': 'disk', ...diskNode }),
     ...device(isOld ? 'ide-hd,bus=ide.0,drive=disk,bootindex=1' : 'virtio-blk-pci,drive=disk,bootindex=1'),
   ]

@@ -1,7 +1,7 @@
 // The QEMU driver: each VM a QEMU process of its own that outlives the agent, its disk an overlay in the VM's folder.
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
-import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
+import type { BaseImage, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { consoleLimit, programLimit, trimLog } from '../logs.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
@@ -136,6 +136,8 @@ export class QemuDriver implements Driver {
     release: ({ folder }: Handle, id: string) => this.#vm(folder).release(id),
     list: async ({ folder }: Handle) => (await listCaptures(folder)).map((record) => shownCapture(folder, record)),
   }
+
+  readonly arriving = { arrived: ({ folder }: Handle, image: BaseImage) => this.#vm(folder).arrived(image) }
 
   readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }
 

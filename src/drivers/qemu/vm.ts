@@ -3,7 +3,15 @@
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, isAlive, type ProcessId, waitForEnd } from '../../platform/processes.ts'
-import { type Capture, type Observed, PortTaken, type Started, type VmSpec, type Waiting } from '../driver.ts'
+import {
+  type BaseImage,
+  type Capture,
+  type Observed,
+  PortTaken,
+  type Started,
+  type VmSpec,
+  type Waiting,
+} from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
 import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { saveMemory, untilLoaded, whyNoMemory } from './captures/memory.ts'
@@ -13,6 +21,7 @@ import { GuestAgent, isListening } from './control/guest-agent.ts'
 import { passesIn } from './control/guest-command.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './control/run.ts'
 import { tellGuest } from './control/tell-guest.ts'
+import { standOnFile } from './disks/arrived.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
 import { markUsed, readChain, settleChain } from './disks/chain.ts'
 import { createDisk, hasDisk } from './disks/disks.ts'
@@ -195,7 +204,7 @@ export class QemuVm {
       const request = requestOf(vm, options, found?.run)
       return shownCapture(this.#folder, await takeCapture(this.#folder, living, request, signal))
     })
-    this.#merge.begin(vm.image)
+    if (vm.image.socket === undefined) this.#merge.begin(vm.image)
     return capture
   }
 
@@ -248,6 +257,17 @@ export class QemuVm {
     const launch = await planLaunch(this.#folder, vm, options, signal)
     if (launch.memory === undefined) throw new Error(launch.note ?? 'it was not parked')
     await this.#launch(vm, launch, options, signal)
+  }
+
+  /** The image is whole: what runs reads from its file. */
+  arrived(image: BaseImage): Promise<void> {
+    return exclusively(this.#folder, async () => {
+      const found = await this.#found()
+      if (!found || found.run.isEnding) return
+      const { qmp } = await this.#living(found.run)
+      await settleCapture(this.#folder, qmp)
+      await standOnFile(this.#folder, image, qmp)
+    })
   }
 
   /** What waited for a VM becomes one: its guest hears who it is, and only then its ports are opened. */

@@ -2,7 +2,7 @@
 // those are fetched before all others. Nothing is to be seen of a chunk before all of it was checked and written.
 import type fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
-import { defaultParallel, eachAtOnce, type WorkOptions } from '../../platform/parallel.ts'
+import { defaultParallel, eachAtOnce, type Progress, type WorkOptions } from '../../platform/parallel.ts'
 import type { ContentSource } from '../content/content.ts'
 import { writeSparse } from '../content/sparse-write.ts'
 import { firstBeyond, type Segment } from '../format/extents.ts'
@@ -39,6 +39,8 @@ export class DiskFill {
   #lastMissed = -2
   #stir: (() => void) | undefined
   #failure: Error | undefined
+  #bytes = 0
+  readonly #of: number
 
   constructor(file: fs.FileHandle, segments: readonly Segment[], endBytes: number) {
     this.#file = file
@@ -53,11 +55,16 @@ export class DiskFill {
     this.#chunks = [...this.#parts.keys()]
     this.#places = new Map(this.#chunks.map((chunk, index) => [chunk, index]))
     this.#order = new FetchOrder(this.#chunks)
+    this.#of = this.#chunks.reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   }
 
   /** Somebody is about to read from it: what nobody asks for waits a little. */
   expectReaders(): void {
     this.#hold(firstPatienceMs)
+  }
+
+  get progress(): Progress {
+    return { bytes: this.#bytes, of: this.#of }
   }
 
   /** Until all that this part of the disk shows is there; whether it was. Throws where the fill has failed. */
@@ -84,8 +91,6 @@ export class DiskFill {
 
   /** Once. */
   async run(source: ContentSource, { signal, onProgress, parallel = defaultParallel }: WorkOptions): Promise<void> {
-    const of = this.#chunks.reduce((sum, { storedBytes }) => sum + storedBytes, 0)
-    let bytes = 0
     const stop = (): void => this.#stir?.()
     signal?.addEventListener('abort', stop, { once: true })
     try {
@@ -96,8 +101,8 @@ export class DiskFill {
           this.#fetching -= 1
           this.#stir?.()
         }
-        bytes += chunk.storedBytes
-        onProgress?.({ bytes, of })
+        this.#bytes += chunk.storedBytes
+        onProgress?.(this.progress)
         failpoint('images.restore.write')
       })
     } catch (error) {

@@ -176,6 +176,11 @@ export const settingsSchema = t.Object(
     ),
     images: t.Object(
       {
+        start: t.Enum(['whole', 'lazy'], {
+          default: 'whole',
+          description:
+            'What deployments do that do not say: wait for the `whole` image, or start on what has arrived of it (`lazy`)',
+        }),
         address: t.Optional(
           t.String({
             maxLength: 512,

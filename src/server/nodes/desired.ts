@@ -263,6 +263,7 @@ function desiredOf(
     ...machineOf(shape),
     ...(record.isoContent !== undefined && { isoContent: record.isoContent }),
     ...(record.isCold && { isCold: true }),
+    ...(record.imageStart && { imageStart: record.imageStart }),
     ...(place.slot !== undefined && { slot: place.slot }),
     ...(record.captures && { captures: record.captures.map(desiredCapture) }),
     metadata: { ...secret.metadata },

@@ -29,3 +29,19 @@ it('a report that says nothing of the boot leaves the condition, and one of a VM
   assert.deepEqual(conditionsOf(booted, { ...running, power: 'suspended' }), [['Booted', 'True', 'SshAnswers']])
   assert.deepEqual(conditionsOf(booted, { ...running, power: 'stopped' }), [])
 })
+
+it('a report of an image that is on its way is a condition with how far it is, or what it waits for, until it is there', () => {
+  const image = { percent: 34, bytes: 1.2 * 2 ** 30, totalBytes: 3.5 * 2 ** 30, bytesPerSecond: 80 * 2 ** 20 }
+  const messageOf = (from: VmRecord, report: VmReport) => mergeReport(from, report, now)?.conditions.at(-1)?.message
+  const arriving = mergeReport(record, { ...running, image }, now) as VmRecord
+  assert.deepEqual(conditionsOf(record, { ...running, image }), [['ImageReady', 'False', 'Arriving']])
+  assert.equal(arriving.conditions.at(-1)?.message, 'image 34 %, 1.2 GiB of 3.5 GiB, 80 MiB/s')
+  const waiting = { ...image, waiting: 'the registry does not answer' }
+  assert.equal(
+    messageOf(arriving, { ...running, image: waiting }),
+    'image 34 %, 1.2 GiB of 3.5 GiB, waiting: the registry does not answer',
+  )
+  assert.deepEqual(conditionsOf(arriving, running), [['ImageReady', 'True', 'Complete']])
+  assert.deepEqual(conditionsOf(arriving, { ...running, power: 'stopped' }), [])
+  assert.equal(mergeReport(record, running, now), undefined)
+})

@@ -1,6 +1,7 @@
 // Applies an agent's report to the record of a VM. Pure except for the time, and idempotent.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { timestamp } from '../../platform/clock.ts'
+import { sizeText } from '../../rules/sizes.ts'
 import type { VmObserved, VmRecord } from '../../store/records/fleet-records.ts'
 import { isDeleted, withDesired } from '../../store/records/vms.ts'
 
@@ -31,7 +32,7 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
   const hasGivenUp = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
   const kept = hasGivenUp ? { ...record, desired } : record
   const stay = record.conditions.filter(({ type }) => type !== 'NodeReady')
-  const next = { ...kept, observed, conditions: withBooted(stay, report, now) }
+  const next = { ...kept, observed, conditions: withImage(withBooted(stay, report, now), report, now) }
   if (!portsTaken || portsTaken.length === 0) return next
   const message = `Port ${portsTaken.join(', ')} is in use by another program on node ${record.place?.node ?? ''}`
   const others = next.conditions.filter(({ type }) => type !== 'PortsFree')
@@ -58,6 +59,29 @@ function withBooted(
         message: 'No SSH answer 5 min after the start: the guest did not boot, or runs no SSH server',
       } as const)
   return [...others, { type: 'Booted', ...found, at: timestamp(now) }]
+}
+
+/** `image 34 %, 1.2 GiB of 3.5 GiB, 80 MiB/s`, or what it waits for in place of the last. */
+function arrivalText({ percent, bytes, totalBytes, bytesPerSecond, waiting }: NonNullable<VmReport['image']>): string {
+  const rate = waiting === undefined ? `${sizeText(bytesPerSecond)}/s` : `waiting: ${waiting}`
+  return `image ${percent} %, ${sizeText(bytes)} of ${sizeText(totalBytes)}, ${rate}`
+}
+
+/** Known while it runs without all of its image, and after that. */
+function withImage(conditions: VmRecord['conditions'], { power, image }: VmReport, now: Date): VmRecord['conditions'] {
+  const known = conditions.find(({ type }) => type === 'ImageReady')
+  const others = conditions.filter(({ type }) => type !== 'ImageReady')
+  if (power !== 'running' && power !== 'suspended') return others
+  if (!known && !image) return conditions
+  const found = image
+    ? ({
+        status: 'False',
+        reason: image.waiting === undefined ? 'Arriving' : 'Waiting',
+        message: arrivalText(image),
+      } as const)
+    : ({ status: 'True', reason: 'Complete', message: 'All of the image is on the node' } as const)
+  if (known?.status === found.status && known.message === found.message) return conditions
+  return [...others, { type: 'ImageReady', ...found, at: known?.status === found.status ? known.at : timestamp(now) }]
 }
 
 /** A deployment that failed while somebody waits for it leaves nothing behind: the same write begins its end. */

@@ -3,7 +3,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, alreadyExists, invalid, notFound } from '../../api/errors.ts'
-import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
+import type { ImageStart, VmDeployment } from '../../api/vms/vm-deployment.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import type { Condition } from '../../api/vms/vms.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -59,6 +59,8 @@ interface Request {
   readonly requestKey: string | undefined
   /** Somebody waits for the answer. */
   readonly isAwaited: boolean
+  /** What the server is set to, for a body that does not say. */
+  readonly imageStart?: ImageStart
   /** Does not wait for the quota. */
   readonly isRefusedOverQuota?: boolean
 }
@@ -273,7 +275,7 @@ export function findImage(images: Collections['images'], name: string): NamedIma
 }
 
 function recordOf(
-  { namespace, body, owner, now, requestKey, isAwaited }: Request,
+  { namespace, body, owner, now, requestKey, isAwaited, imageStart }: Request,
   shape: VmShape,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
   const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
@@ -297,6 +299,7 @@ function recordOf(
     ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
     ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),
     ...(body.cold === true && { isCold: true }),
+    ...((body.imageStart ?? imageStart) === 'lazy' && { imageStart: 'lazy' }),
     ...(body.priority && { priority: body.priority }),
     ...((body.noWarm === true || body.userdata) && { noWarm: true }),
     desired: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },

@@ -72,6 +72,8 @@ export interface VmRecord {
   readonly awaitedUntil?: string
   /** Boots from its disk, though the image carries memory. */
   readonly isCold?: true
+  /** It starts before all of its image is on its node, where it can. */
+  readonly imageStart?: 'lazy'
   /** Among the VMs of its owner that wait; 0 when missing. */
   readonly priority?: number
   /** It takes no slot of a pool: it has a script for its first boot, or somebody asked for that. */

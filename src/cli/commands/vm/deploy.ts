@@ -1,7 +1,7 @@
 // svc3 vm deploy
 import { ApiError } from '../../../api/errors.ts'
 import { getImage } from '../../../api/images/images.ts'
-import type { VmDeployment } from '../../../api/vms/vm-deployment.ts'
+import { imageStarts, type VmDeployment } from '../../../api/vms/vm-deployment.ts'
 import { deployVm, type Vm } from '../../../api/vms/vms.ts'
 import { parseDuration, timeLeft } from '../../../rules/durations.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
@@ -24,6 +24,7 @@ import { columns } from './parts/columns.ts'
 import { estimate } from './parts/estimate.ts'
 import { whileFollowing } from './parts/follow.ts'
 import { pairsOf } from './parts/pairs.ts'
+import { arrivalNotes } from './parts/reasons.ts'
 import { defined, shapeOf, shapeOptions } from './parts/shape.ts'
 import { readUserdata } from './parts/userdata.ts'
 
@@ -53,6 +54,11 @@ export const command = defineCommand({
       description: 'Metadata that the guest can read',
     },
     userdata: { type: 'string', value: 'FILE', description: 'Script for the first boot; - for standard input' },
+    'image-start': {
+      type: 'choice',
+      choices: imageStarts,
+      description: 'Wait for the whole image, or start before all of it is on the node (default: set by the server)',
+    },
     cold: { type: 'boolean', description: 'Boot from disk instead of resuming saved memory' },
     'no-warm': { type: 'boolean', description: 'Take no warm VM of a pool' },
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels for the VM' },
@@ -110,6 +116,7 @@ export const command = defineCommand({
       customVMMetadata: pairsOf(options.metadata, { option: '--metadata', isSecret: true }),
       labels: pairsOf(options.label, { option: '--label' }),
       userdata: await readUserdata(context, options.userdata),
+      imageStart: options['image-start'],
       ...(options.cold && { cold: true }),
       ...(options['no-warm'] && { noWarm: true }),
       ttl,
@@ -127,6 +134,7 @@ export const command = defineCommand({
       ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
       : await deploy(context, session, { ...body, name: prefix }, how)
     await context.print([vm], columns, '')
+    if (context.isTalking) for (const line of arrivalNotes(vm)) context.note(visible(line))
     for (const line of vm.warning?.split('\n') ?? []) context.note(visible(line))
     if (context.isTalking && how.isWaiting) await noteImageWarning(context, session, vm.image)
     return 0

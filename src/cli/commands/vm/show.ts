@@ -4,7 +4,7 @@ import { defineCommand, namespaced, printed } from '../../command.ts'
 import { sizeCell } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
 import { printRecord } from '../../print-record.ts'
-import { bootText, pendingReason, verdictText } from './parts/reasons.ts'
+import { arrivalText, bootText, pendingReason, verdictText } from './parts/reasons.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
 const fields: readonly Field<Vm>[] = [
@@ -14,6 +14,7 @@ const fields: readonly Field<Vm>[] = [
   { label: 'Power', value: (vm) => vm.powerState },
   { label: 'Reason', value: pendingReason },
   { label: 'Booted', value: bootText },
+  { label: 'Arriving', value: arrivalText },
   { label: 'Nodes', value: ({ nodes }) => nodes?.map(verdictText) },
   { label: 'Error', value: (vm) => vm.errorMessage },
   { label: 'Warning', value: (vm) => vm.warning?.split('\n') },

@@ -13,6 +13,8 @@ export interface Base {
   readonly disk: string
   readonly format: BaseImage['format']
   readonly digest: string
+  /** Where it is read until it is whole; in no record, because it is another one after a while. */
+  readonly socket?: string
 }
 
 export interface Layer {
@@ -86,19 +88,27 @@ export async function markUsed(folder: string, whyCold?: string): Promise<void> 
 export async function chainNode(
   folder: string,
   chain: Chain,
-  base: Pick<Base, 'disk' | 'format'>,
+  base: Omit<Base, 'digest'>,
   isFrozen = false,
 ): Promise<BlockNode> {
   const layers = settledLayers(chain)
   await requireOwnBase(folder, chain, layers)
-  return layers.reduce<BlockNode>(
-    (below, { file }, index) => ({
+  let node: BlockNode = {}
+  for (const [index, { file }] of layers.entries()) {
+    const lowest = base.socket === undefined ? baseNode(base) : remoteName
+    node = {
       ...layerNode(path.join(folder, file), isFrozen || index < layers.length - 1),
-      backing: below,
-    }),
-    baseNode(base),
-  )
+      // It will have to be told to stand on something else.
+      ...(base.socket !== undefined && index === 0 && layers.length > 1 && { 'node-name': lowestNode }),
+      backing: index === 0 ? lowest : node,
+    }
+  }
+  return node
 }
+
+/** A day: an agent that is away, or one that finds nobody who has the image, leaves reads waiting and not failed. */
+const reconnectSeconds = 86_400
+const openSeconds = 20
 
 export const baseNode = ({ disk, format }: Pick<Base, 'disk' | 'format'>): BlockNode => ({
   driver: format,
@@ -107,8 +117,20 @@ export const baseNode = ({ disk, format }: Pick<Base, 'disk' | 'format'>): Block
   ...(format === 'qcow2' && { backing: null }),
 })
 
+/** By itself, and referred to: below a layer, QEMU would take the name in the layer's head for a part of its options. */
+export const remoteNode = (socket: string): BlockNode => ({
+  'node-name': remoteName,
+  driver: 'nbd',
+  'read-only': true,
+  server: { type: 'unix', path: socket },
+  'reconnect-delay': reconnectSeconds,
+  'open-timeout': openSeconds,
+})
+
 /** Node names in QEMU: of the disk that it starts with, and of layers that come later. */
 export const firstNode = 'disk'
+export const lowestNode = 'lowest'
+export const remoteName = 'remote'
 export const nodeOf = ({ id }: Layer): string => `layer-${id.slice(0, 24)}`
 
 export const layerNode = (filename: string, isFrozen: boolean): BlockNode =>

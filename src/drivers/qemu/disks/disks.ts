@@ -29,10 +29,11 @@ export async function createDisk(folder: string, vm: VmSpec): Promise<void> {
 
 /** A new layer on another image in place of all that was: the one moment is when the record of the chain is written. */
 export async function replaceDisk(folder: string, vm: VmSpec): Promise<void> {
-  const { disk, format, digest, virtualSizeBytes, name } = vm.image
-  await fs.access(disk).catch(() => {
-    throw new Error(`the node's copy of image ${name} is not at ${disk}: it has to be fetched again`)
-  })
+  const { disk, format, socket, digest, virtualSizeBytes, name } = vm.image
+  if (socket === undefined)
+    await fs.access(disk).catch(() => {
+      throw new Error(`the node's copy of image ${name} is not at ${disk}: it has to be fetched again`)
+    })
   const layer = newLayer()
   await makeOverlay(
     path.join(folder, layer.file),

@@ -28,7 +28,8 @@ export async function mergeFrozen(folder: string, base: Base, signal: AbortSigna
 /** What is to be put together, the lowest first. */
 export function tooMany(chain: Chain, base: Base): readonly Layer[] | undefined {
   // Images of nodes are raw. What a qcow2 image stands on could not be ruled out here.
-  if (chain.base.digest !== base.digest || base.format !== 'raw') return undefined
+  // One that is not whole can wait.
+  if (chain.base.digest !== base.digest || base.format !== 'raw' || base.socket !== undefined) return undefined
   const frozen = settledLayers(chain).slice(0, -1)
   return frozen.length > mostFrozen ? frozen : undefined
 }

@@ -11,6 +11,7 @@ import { powerAfter, type VmAction } from '../../../rules/vm-actions.ts'
 import type { VmCapture, VmDesired, VmRecord } from '../../../store/records/fleet-records.ts'
 import { changeVm, forgetVm, isDeleted, removeVm, withDesired } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
+import type { Settings } from '../../config/settings.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { Answer } from '../../http/answer.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
@@ -40,6 +41,7 @@ const deletePatienceMs = 60_000
 
 interface VmServices extends KindServices, AwaitServices, Omit<DeployServices, 'collections'> {
   readonly nodeRelay: NodeRelay
+  readonly settings: Pick<Settings, 'images' | 'registries'>
   readonly roles: Roles
   readonly growth: Growth
   readonly tunnels: Tunnels
@@ -165,8 +167,9 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry, accepted }) {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
+      const imageStart = services.settings.images.start
       const isRefusedOverQuota = query?.onQuota === 'refuse'
-      const request = { namespace, body, owner, now, requestKey, isAwaited, isRefusedOverQuota }
+      const request = { namespace, body, owner, now, requestKey, isAwaited, imageStart, isRefusedOverQuota }
       // The same request again finds its VM: that is no second event.
       let isRepeated = true
       const entry = await createVm(services, request, async (created) => {

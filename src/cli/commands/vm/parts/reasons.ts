@@ -25,6 +25,15 @@ export function bootText(vm: Vm): string | undefined {
   return known.status === 'True' ? 'yes' : `no. ${known.message}`
 }
 
+/** What of its image is on its node, while it runs without all of it. */
+export const arrivalText = ({ conditions }: Vm): string | undefined =>
+  conditions.find(({ type, status }) => type === 'ImageReady' && status === 'False')?.message
+
+export const arrivalNotes = (vm: Vm): string[] => {
+  const text = arrivalText(vm)
+  return text === undefined ? [] : [`VM ${vm.name} is running; ${text}`]
+}
+
 /** Its node has not responded for some time. */
 export const isNodeLost = ({ conditions }: Vm): boolean =>
   conditions.some(({ type, status }) => type === 'NodeReady' && status === 'False')
@@ -42,7 +51,7 @@ export function noteReasons(context: Context, vms: readonly Vm[], sameTargetFlag
     if (pending) return [`VM ${vm.name} is pending: ${pending}`]
     const boot = bootOf(vm)
     const problem = vm.errorMessage ?? (boot?.status === 'False' ? boot.message : undefined)
-    return problem ? [`VM ${vm.name}: ${problem}`] : []
+    return problem ? [`VM ${vm.name}: ${problem}`] : arrivalNotes(vm)
   })
   for (const note of notes.slice(0, maxNotes)) context.note(visible(note))
   const left = notes.length - maxNotes

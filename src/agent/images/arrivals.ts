@@ -1,0 +1,376 @@
+// Images that VMs run on while they are still on their way: each is served on a socket of its own from the fetch that is under
+// way, which is the same for all who wait. A fetch that fails is tried again for as long as a VM needs it, and its reads
+// wait; a restarted agent serves again what its VMs were reading.
+import { createHash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { BaseImage } from '../../drivers/driver.ts'
+import { type NbdServer, type ServedDisk, serveDisk } from '../../images/nbd/server.ts'
+import type { Log } from '../../platform/log.ts'
+import { reasonOf } from '../../platform/reason.ts'
+import { makeTemporary } from '../../platform/temporary-folder.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import type { OpenedDisk } from './content.ts'
+import type { ImageProvider } from './single-flight.ts'
+
+/** A VM that reads from it. */
+export interface ArrivalUser {
+  /** Its folder's uid. */
+  readonly uid: string
+  /** How far it is has changed. */
+  changed(): void
+  /** It is whole: the VM reads from its file when this is over. */
+  arrived(image: BaseImage): Promise<void>
+}
+
+export interface ArrivalState {
+  readonly bytes: number
+  readonly of: number
+  readonly bytesPerSecond: number
+  /** Why nothing comes. */
+  readonly waiting?: string
+}
+
+export interface Arrivals {
+  /** Where a VM can start on it: its disk on a socket, or whole, where that came first or has to be. */
+  begin(provider: ImageProvider, user: ArrivalUser, options: BeginOptions): Promise<BaseImage>
+  /** What a VM runs on that has not arrived. */
+  of(uid: string): { readonly image: BaseImage; readonly state: ArrivalState } | undefined
+  /** The VM is gone. With the last one that reads it, the fetch ends, too. */
+  leave(uid: string): Promise<void>
+  /** Keys of all that are on their way, with how much of each is here. */
+  list(): readonly { readonly key: string; readonly percent: number }[]
+  stop(): Promise<void>
+}
+
+export interface BeginOptions {
+  readonly signal: AbortSignal
+  /** The VM runs on it already, whatever is here by now: it is served in any case. */
+  readonly isRunning?: boolean
+  /** The VM does not need the memory that the image may carry. Who does gets it whole: QEMU reads memory to its end first. */
+  readonly isCold?: boolean
+}
+
+interface ArrivalsOptions {
+  /** Of the images. */
+  readonly folder: string
+  /** Short, and of this agent alone. */
+  readonly socketFolder: string
+  /** Fetches it, as for all who wait: until it is whole. */
+  fetch(provider: ImageProvider, options: FetchOptions): Promise<BaseImage>
+  readonly log: Log
+  /** Tests only. */
+  readonly retry?: RetryPolicy | undefined
+}
+
+interface FetchOptions {
+  readonly signal: AbortSignal
+  waits(reason: string): void
+  opened(disk: OpenedDisk): Promise<void>
+}
+
+const patience: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
+/** Of bytes that came within this time. */
+const rateMs = 5_000
+/** Progress is a write to the server's database: it goes in steps. */
+const percentStep = 5
+const tellMs = 5_000
+
+export function createArrivals({ folder, socketFolder, fetch, log, retry = patience }: ArrivalsOptions): Arrivals {
+  const arrivals = new Map<string, Arrival>()
+  const find = (uid: string): Arrival | undefined => [...arrivals.values()].find(({ users }) => users.has(uid))
+
+  const leave = async (uid: string): Promise<void> => {
+    const arrival = find(uid)
+    if (!arrival) return
+    arrival.users.delete(uid)
+    if (arrival.users.size > 0) return
+    arrivals.delete(arrival.key)
+    await arrival.stop()
+  }
+
+  return {
+    async begin(provider, user, { signal, isRunning = false, isCold = false }) {
+      const known = find(user.uid)
+      if (known && known.key !== provider.key) await leave(user.uid)
+      let arrival = arrivals.get(provider.key)
+      if (!arrival) {
+        const whole = await provider.find()
+        if (whole && !isRunning) return whole
+        const socket = path.join(socketFolder, createHash('sha256').update(provider.key).digest('hex').slice(0, 20))
+        arrival = new Arrival(provider, { folder, socket, fetch, log, retry })
+        arrivals.set(provider.key, arrival)
+        arrival.start(whole, (over) => {
+          if (arrivals.get(over.key) === over) arrivals.delete(over.key)
+        })
+      }
+      arrival.users.set(user.uid, user)
+      if (!isCold && !isRunning) arrival.needsMemory.add(user.uid)
+      if (isRunning) arrival.mustServe = true
+      try {
+        const image = await unless(arrival.usable, signal)
+        // Whole before anybody could read from it.
+        if (image.socket === undefined) await leave(user.uid)
+        return image
+      } catch (error) {
+        await leave(user.uid)
+        throw error
+      }
+    },
+    of(uid) {
+      const arrival = find(uid)
+      return arrival?.image && { image: arrival.image, state: arrival.state() }
+    },
+    leave,
+    list: () =>
+      [...arrivals.values()].map((arrival) => {
+        const { bytes, of } = arrival.state()
+        return { key: arrival.key, percent: Math.floor((100 * bytes) / Math.max(1, of)) }
+      }),
+    async stop() {
+      const all = [...arrivals.values()]
+      arrivals.clear()
+      await Promise.all(all.map((arrival) => arrival.stop()))
+    },
+  }
+}
+
+/** Unix sockets have paths of at most 107 bytes, and an agent's folder may be anywhere: hence a name in /tmp. */
+export const socketFolderOf = (agentFolder: string): string =>
+  path.join('/tmp', `svc3-disks-${createHash('sha256').update(path.resolve(agentFolder)).digest('hex').slice(0, 20)}`)
+
+interface ArrivalParts extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'log'> {
+  readonly socket: string
+  readonly retry: RetryPolicy
+}
+
+/** What reads are answered from, for now. */
+interface Shown {
+  readonly file: fs.FileHandle
+  ready(offset: number, length: number, signal: AbortSignal): Promise<boolean>
+}
+
+class Arrival implements ServedDisk {
+  readonly users = new Map<string, ArrivalUser>()
+  readonly key: string
+  bytes = 0
+  /** Those of the users that go on from memory, if there is any. */
+  readonly needsMemory = new Set<string>()
+  /** A VM runs on it already. */
+  mustServe = false
+  image: BaseImage | undefined
+  readonly #provider: ImageProvider
+  readonly #parts: ArrivalParts
+  readonly #usable = Promise.withResolvers<BaseImage>()
+  readonly #stopping = new AbortController()
+  readonly #resources = new AsyncDisposableStack()
+  #shown = Promise.withResolvers<Shown>()
+  #server: NbdServer | undefined
+  #work: Promise<void> | undefined
+  #progress: () => { readonly bytes: number; readonly of: number } = () => ({ bytes: 0, of: 0 })
+  #waiting: string | undefined
+  #toldStep = -1
+  #toldAtMs = 0
+  #past: { readonly atMs: number; readonly bytes: number }[] = []
+
+  constructor(provider: ImageProvider, parts: ArrivalParts) {
+    this.key = provider.key
+    this.#provider = provider
+    this.#parts = parts
+    this.#usable.promise.catch(() => undefined)
+  }
+
+  get usable(): Promise<BaseImage> {
+    return this.#usable.promise
+  }
+
+  /** `whole`: it is here already, and a VM has yet to hear of it. */
+  start(whole: BaseImage | undefined, over: (arrival: Arrival) => void): void {
+    const timer = setInterval(() => this.#tick(), 1_000)
+    this.#resources.defer(() => clearInterval(timer))
+    this.#work = this.#run(whole, over)
+      .catch((error: unknown) => this.#usable.reject(error))
+      .finally(() => clearInterval(timer))
+  }
+
+  state(): ArrivalState {
+    const { bytes, of } = this.#progress()
+    const [first] = this.#past
+    const seconds = first ? (performance.now() - first.atMs) / 1_000 : 0
+    const bytesPerSecond = first && seconds > 0 ? Math.max(0, Math.round((bytes - first.bytes) / seconds)) : 0
+    return { bytes, of, bytesPerSecond, ...(this.#waiting !== undefined && { waiting: this.#waiting }) }
+  }
+
+  async read(offset: number, length: number, signal: AbortSignal): Promise<Buffer> {
+    for (;;) {
+      const shown = this.#shown
+      const { file, ready } = await unless(shown.promise, signal)
+      try {
+        await ready(offset, length, signal)
+      } catch (error) {
+        // The fetch has failed and is tried again; what is read then comes from the next one.
+        if (signal.aborted) throw error
+        if (shown === this.#shown) this.#shown = Promise.withResolvers()
+        continue
+      }
+      const target = Buffer.allocUnsafe(length)
+      let done = 0
+      while (done < length) {
+        const { bytesRead } = await file.read(target, done, length - done, offset + done)
+        if (bytesRead === 0) throw new Error('the disk is shorter than it was')
+        done += bytesRead
+      }
+      return target
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('the image is no longer used'))
+    this.#usable.reject(this.#stopping.signal.reason)
+    await this.#work
+    await this.#server?.stop()
+    await this.#resources.disposeAsync().catch(() => undefined)
+  }
+
+  async #run(found: BaseImage | undefined, over: (arrival: Arrival) => void): Promise<void> {
+    const whole = found ?? (await this.#fetched())
+    if (!whole) return
+    if (found || this.#server) await this.#showWhole(whole, found !== undefined)
+    this.#usable.resolve(whole)
+    if (!this.#server) return
+    // Another may come while one is told.
+    for (const user of this.users.values()) {
+      await this.#tell(user, whole)
+      this.users.delete(user.uid)
+      user.changed()
+    }
+    // From here on, whoever comes finds the copy. Not waited for: the end waits for this work.
+    over(this)
+    void this.stop()
+  }
+
+  async #fetched(): Promise<BaseImage | undefined> {
+    const { fetch, log, retry } = this.#parts
+    const { signal } = this.#stopping
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      try {
+        return await fetch(this.#provider, {
+          signal,
+          waits: (reason) => this.#wait(reason),
+          opened: async (disk) => {
+            attempt = 1
+            this.#wait(undefined)
+            await this.#show(disk)
+          },
+        })
+      } catch (error) {
+        if (signal.aborted) return undefined
+        // Before anything runs on it, whoever wants to is told.
+        if (!this.#server && !this.mustServe) throw error
+        this.#wait(reasonOf(error))
+        log.warn('an image that a VM runs on does not arrive; trying again', {
+          name: this.#provider.title,
+          problem: reasonOf(error),
+          attempt,
+        })
+        await wait(backOff(Math.min(attempt, 8), retry, Math.random), signal).catch(() => undefined)
+      }
+    }
+    return undefined
+  }
+
+  #wait(reason: string | undefined): void {
+    if (this.#waiting === reason) return
+    this.#waiting = reason
+    for (const { changed } of this.users.values()) changed()
+  }
+
+  #tick(): void {
+    const { bytes } = this.#progress()
+    const atMs = performance.now()
+    const before = this.#past.at(-1)
+    this.#past.push({ atMs, bytes })
+    while (this.#past.length > 1 && atMs - (this.#past[0]?.atMs ?? 0) > rateMs) this.#past.shift()
+    if (before?.bytes === bytes) return
+    this.#waiting = undefined
+    const step = Math.floor((100 * bytes) / Math.max(1, this.#progress().of) / percentStep)
+    if (step === this.#toldStep && atMs - this.#toldAtMs < tellMs) return
+    this.#toldStep = step
+    this.#toldAtMs = atMs
+    for (const { changed } of this.users.values()) changed()
+  }
+
+  /** From now on, reads are answered from what is being fetched. */
+  async #show({ fill, file: name, image }: OpenedDisk): Promise<void> {
+    const file = await fs.open(name, 'r')
+    this.#resources.defer(() => file.close())
+    fill.expectReaders()
+    this.#progress = () => fill.progress
+    this.#replace({ file, ready: (...range) => fill.ready(...range) })
+    const { boot, memory, ...rest } = image
+    if (this.#server || (memory && this.needsMemory.size > 0)) return
+    await this.#serve({ ...rest, boot: boot.kind === 'firmware' ? boot : await this.#kept(boot) })
+  }
+
+  async #showWhole(image: BaseImage, isNew: boolean): Promise<void> {
+    const file = await fs.open(image.disk, 'r')
+    this.#resources.defer(() => file.close())
+    this.#replace({ file, ready: async () => true })
+    if (isNew) await this.#serve(image)
+  }
+
+  #replace(shown: Shown): void {
+    const before = this.#shown
+    this.#shown = Promise.withResolvers()
+    this.#shown.resolve(shown)
+    before.resolve(shown)
+  }
+
+  async #serve(image: BaseImage): Promise<void> {
+    this.bytes = image.virtualSizeBytes
+    this.#server = await serveDisk(this.#parts.socket, this)
+    this.image = { ...image, socket: this.#parts.socket }
+    this.#usable.resolve(this.image)
+  }
+
+  /** Where they lie now, they will not stay: but QEMU may yet read them. */
+  async #kept(boot: Extract<BaseImage['boot'], { kind: 'kernel' }>): Promise<BaseImage['boot']> {
+    const temporary = await makeTemporary(this.#parts.folder, 'arriving')
+    this.#resources.use(temporary)
+    const keep = async (file: string): Promise<string> => {
+      const target = path.join(temporary.path, path.basename(file))
+      await fs.link(file, target)
+      return target
+    }
+    return {
+      ...boot,
+      kernel: await keep(boot.kernel),
+      ...(boot.initrd !== undefined && { initrd: await keep(boot.initrd) }),
+    }
+  }
+
+  /** Until the VM reads from the file, however often that takes. */
+  async #tell(user: ArrivalUser, whole: BaseImage): Promise<void> {
+    const { log, retry } = this.#parts
+    const { signal } = this.#stopping
+    for (let attempt = 1; !signal.aborted && this.users.has(user.uid); attempt++) {
+      try {
+        return await unless(user.arrived(whole), signal)
+      } catch (error) {
+        log.warn('a VM does not read from its image on the disk yet; trying again', {
+          problem: reasonOf(error),
+          attempt,
+        })
+        await wait(backOff(Math.min(attempt, 8), retry, Math.random), signal).catch(() => undefined)
+      }
+    }
+  }
+}
+
+function unless<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = (): void => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) abort()
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
+}

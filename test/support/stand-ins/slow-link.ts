@@ -1,0 +1,68 @@
+// A network of a certain rate between this host and itself: a TCP proxy on loopback that passes on so many bytes a second of
+// all answers together, and counts them.
+import { once } from 'node:events'
+import net from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+
+export interface SlowLink extends AsyncDisposable {
+  readonly port: number
+  /** Bytes of answers so far. */
+  readonly bytes: number
+  /** From now on; Infinity for no limit. */
+  bytesPerSecond: number
+}
+
+const pieceBytes = 16 * 1_024
+
+export async function startSlowLink(target: { host: string; port: number }, rate: number): Promise<SlowLink> {
+  const sockets = new Set<net.Socket>()
+  let bytes = 0
+  /** When what was let through would have arrived. */
+  let dueMs = 0
+  const link = {
+    bytesPerSecond: rate,
+    get port() {
+      return (server.address() as net.AddressInfo).port
+    },
+    get bytes() {
+      return bytes
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+  async function* held(upstream: net.Socket): AsyncGenerator<Buffer> {
+    for await (const chunk of upstream as AsyncIterable<Buffer>)
+      for (let at = 0; at < chunk.length; at += pieceBytes) {
+        const piece = chunk.subarray(at, at + pieceBytes)
+        dueMs = Math.max(dueMs, performance.now()) + (1_000 * piece.length) / link.bytesPerSecond
+        const earlyMs = dueMs - performance.now()
+        if (earlyMs > 2) await setTimeout(earlyMs)
+        bytes += piece.length
+        yield piece
+      }
+  }
+  const server = net.createServer((client) => {
+    const upstream = net.connect(target.port, target.host)
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => socket.destroy())
+      socket.on('close', () => {
+        sockets.delete(socket)
+        client.destroy()
+        upstream.destroy()
+      })
+    }
+    client.pipe(upstream)
+    const pass = async (): Promise<void> => {
+      for await (const piece of held(upstream)) if (!client.write(piece)) await once(client, 'drain')
+      client.end()
+    }
+    pass().catch(() => client.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return link
+}
