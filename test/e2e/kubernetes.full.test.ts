@@ -221,7 +221,7 @@ describe('kubectl', () => {
     const stale = await succeeds(`get vmconfig ${name} -o json`, /resourceVersion/)
     await succeeds(`label vmconfig ${name} a=b`, /labeled/)
     await fails('replace -f -', /the object has been modified/, stale)
-    await succeeds('delete vmconfig -l set=many --dry-run=server', /deleted \(server dry run\)/)
+    await succeeds('delete vmconfig -l set=many --dry-run=server', /deleted.* \(server dry run\)/)
     await succeeds('delete vmconfig -l set=many', /deleted/)
     await succeeds('get vmconfig -l set=many', /No resources found/)
     const status = 'patch orkanode sim-arm64-1 --subresource=status --type=merge -p {"status":{"phase":"GONE"}}'

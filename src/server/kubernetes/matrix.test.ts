@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type KubernetesRig, startKubernetes } from '../../../test/support/rigs/kubernetes.ts'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { startNode } from '../../../test/support/stand-ins/node.ts'
 import { mayCall } from '../../rules/permissions.ts'
 import { kinds } from './kinds/index.ts'
 import { apiVersionOf, type Kind, verbsOf } from './kinds/kind.ts'
@@ -15,6 +16,7 @@ before(async () => {
   service = await startService()
   kube = startKubernetes(service)
   await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-closed' } })
+  await startNode(service)
 })
 after(async () => {
   await kube[Symbol.asyncDispose]()
@@ -61,5 +63,38 @@ describe('permissions of the Kubernetes wire', () => {
           else if (isOne && role === 'dev') assert.ok([403, 404].includes(status), `${url} as ${role}: ${status}`)
           else if (verb !== 'deletecollection' || role === 'none') assert.equal(status, 403, `${url} as ${role}`)
         }
+      })
+
+  /** The caller sees one of each, so that nobody is told that it is missing in place of being refused. */
+  const existing: Readonly<Record<string, string>> = { namespaces: 'svc-default', nodes: 'node-1' }
+
+  for (const kind of kinds.filter(({ scope }) => scope === 'cluster'))
+    for (const verb of verbsOf(kind))
+      it(`${verb} of ${kind.plural}, which are in no namespace, is refused to whom REST refuses it`, async () => {
+        const [method, isOne] = requests[verb] ?? ['GET', false]
+        const name = existing[kind.plural] ?? assert.fail(`no ${kind.kind} is there to try`)
+        const look = async () => (await kube.call('GET', `/api/v1/${kind.plural}/${name}`)).body
+        const before = await look()
+        const changed = { metadata: { labels: { ...before.metadata.labels, a: 'b' } }, spec: { unschedulable: true } }
+        const written = {
+          apiVersion: apiVersionOf(kind),
+          kind: kind.kind,
+          metadata: verb === 'create' ? { name: 'svc-new' } : { ...before.metadata, ...changed.metadata },
+          spec: changed.spec,
+        }
+        const bodies: Readonly<Record<string, object>> = { POST: written, PUT: written, PATCH: changed }
+        const body = bodies[method]
+        const { status } = await kube.call(
+          method,
+          `/api/v1/${kind.plural}${isOne ? `/${name}` : ''}${verb === 'watch' ? '?watch=true&timeoutSeconds=1' : ''}`,
+          {
+            token: service.devToken,
+            headers: verb === 'patch' ? { 'content-type': 'application/merge-patch+json' } : {},
+            ...(body && { body }),
+          },
+        )
+        const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall('dev', allow))
+        assert.equal(status === 403, !isAllowed, `${verb} ${name}: ${status}`)
+        if (!isAllowed) assert.equal((await look()).metadata.resourceVersion, before.metadata.resourceVersion)
       })
 })
