@@ -62,6 +62,10 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 pool create ios --config ios-build --min-idle 2 --max-idle 4': {},
   'svc3 pool create ios --config ios-build --schedule "0 7 * * mon-fri Europe/Berlin=4" --schedule "0 19 * * * Europe/Berlin=0"':
     { as: { ios: 'by-day' } },
+  'svc3 pool create linux --config linux-build --min-idle 20 --state memory': { as: { 'linux-build': 'ios-build' } },
+  'svc3 pool create ios --config ios-build --ready-command "test -e /var/run/build-agent.ready"': {
+    as: { ios: 'by-command' },
+  },
   'svc3 pool describe ios': {},
   'svc3 runner-pool create ios --url https://github.com/acme --config ios --app-id 12 --installation-id 34 --private-key acme.pem':
     { as: { ...runners.as, 'https://github.com/acme': 'http://127.0.0.1:1/acme' } },
