@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { PoolRig } from '../../test/support/rigs/pool-rig.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
+import { fillPools } from './fill-pools.ts'
 import { scheduleVms } from './schedule-vms.ts'
 
 describe('many requests on one pool', () => {
@@ -45,6 +46,15 @@ describe('many requests on one pool', () => {
     assert.deepEqual([vm.warm, vm.ssh], ['warm', ssh])
     await eventually(async () => assert.equal((await rig.pool()).hits, 1))
     assert.deepEqual(await rig.folders(), [slotUid])
+  })
+
+  it('a pool that is there when a leader begins is filled at once', async () => {
+    await using rig = await PoolRig.start([{ cpu: 8 }])
+    await Promise.all(rig.loops.splice(0).map((loop) => loop.stop()))
+    await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 2 })
+    const { services } = rig.service
+    rig.loops.push(fillPools(services, services.presence))
+    await eventually(async () => assert.equal((await rig.pool()).ready, 2), 10_000)
   })
 
   it('slots that fail let their pool rest, and it says why', async () => {

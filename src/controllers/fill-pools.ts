@@ -121,7 +121,8 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     return plan.againMs
   }
 
-  const poolOf = (record: PoolRecord): Pool => {
+  /** A function: the loop runs at once, before any constant below it is there. */
+  function poolOf(record: PoolRecord): Pool {
     const { name, uid, maxIdle, maxAgeSeconds, isPaused, isDrained = false, rotation = 0, state = 'running' } = record
     const scheduled = scheduledIdle(record.schedule ?? [], clock.now().getTime())
     const idle = { minIdle: scheduled?.minIdle ?? record.minIdle, minIdleUntilMs: scheduled?.untilMs }
