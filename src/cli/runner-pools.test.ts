@@ -10,9 +10,11 @@ import { serve } from '../../test/support/stand-ins/fleet.ts'
 import { success } from '../api/errors.ts'
 import { estimateVm } from '../api/vms/estimates.ts'
 import { getRunnerPool, listRunnerJobs } from '../api/vms/runner-pools.ts'
+import { getVm } from '../api/vms/vms.ts'
 
 let service: FakeService
 let pool: object
+let guestSays = ''
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-runner-pools-'))
 const key = path.join(folder, 'acme.pem')
 const sent: unknown[] = []
@@ -38,6 +40,16 @@ beforeEach(() => {
     'PUT runnerpools/ios': kept,
     'POST runnerpools/ios/drain': kept,
     'POST vms/estimate': () => estimateVm.example.response,
+    'POST vms': ({ body }) => {
+      sent.push(body)
+      return { ...getVm.example.response, name: 'ios-doctor-x' }
+    },
+    'GET vms/ios-doctor-x/logs': (_, response) =>
+      void response.writeHead(200, { 'content-type': 'text/plain' }).end(guestSays),
+    'DELETE vms/ios-doctor-x': () => {
+      sent.push('deleted')
+      return success('ok', { kind: 'vms', name: 'ios-doctor-x' })
+    },
     'DELETE runnerpools/ios': () => success('ok', { kind: 'runnerpools', name: 'ios' }),
   })
 })
@@ -103,5 +115,32 @@ describe('svc3 runner-pool', () => {
     assert.equal(exitCode, 1)
     assert.match(stdout, /Check the App id/)
     assert.match(stdout, /Put the runner with its run\.sh into \/opt\/actions-runner of the image of ios-build/)
+  })
+
+  it('svc3 runner-pool doctor --try looks into a VM of the image, says what it lacks, and deletes it', async () => {
+    const lines = ['folder yes', 'start no', 'listener no', `clock ${Math.round(Date.now() / 1_000)}`, 'end']
+    guestSays = lines.map((line) => `svc3-check ${line}\r\n`).join('')
+    const { stdout, exitCode } = await svc3(['doctor', 'ios', '--try'])
+    assert.equal(exitCode, 1)
+    assert.match(stdout, /\/opt\/actions-runner\/run\.sh is missing or not executable/)
+    const [deployed, deleted] = sent as [{ vmConfig: string; userdata: string }, string]
+    assert.deepEqual([deployed.vmConfig, deleted], ['ios-build', 'deleted'])
+    assert.match(Buffer.from(deployed.userdata, 'base64').toString(), /test -x \/opt\/actions-runner\/run\.sh/)
+  })
+
+  it('svc3 runner-pool takes the login of guests from a file, whole or not at all', async () => {
+    const file = path.join(folder, 'guest.txt')
+    fs.writeFileSync(file, 'guest-secret\n')
+    const { stdout, exitCode } = await svc3(['update', 'ios', '--ssh-user', 'admin', '--ssh-password-file', file])
+    assert.equal(exitCode, 0)
+    assert.ok(!stdout.includes('secret'))
+    assert.equal((await svc3(['update', 'ios', '--first-boot'])).exitCode, 0)
+    assert.deepEqual(sent, [{ ssh: { user: 'admin', password: 'guest-secret' } }, { firstBoot: true }])
+    for (const words of [
+      ['--ssh-user', 'admin'],
+      ['--ssh-key', key],
+      ['--pause', '--resume'],
+    ])
+      assert.equal((await svc3(['update', 'ios', ...words])).exitCode, 2, words.join(' '))
   })
 })

@@ -1,5 +1,8 @@
 // A stand-in of GitHub Actions for tests: tokens, scale sets, sessions, the message queue and runners, over HTTP on loopback, with
 // faults. It is no GitHub: jobs are queued by the test, runners connect by a call, and sessions lapse within a second or two.
+// GitHub's own client (actions/scaleset v0.4.0) went through a whole cycle against it, by token and by App: group, set (create, read,
+// change, delete), session, 409 of a second one, 401 and refresh, message, acknowledgement, runner by id and by name, a name that is
+// taken, a busy runner that stays, end, removal. That run is no part of this project.
 //
 // What it answers, by request (`…` is the address that `runner-registration` names; all of it JSON):
 //   POST app/installations/{id}/access_tokens        201 {token, expires_at}

@@ -2,15 +2,16 @@
 import { ApiError } from '../../../api/errors.ts'
 import { estimateVm } from '../../../api/vms/estimates.ts'
 import { getRunnerPool, type RunnerPool } from '../../../api/vms/runner-pools.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { deleteVm, deployVm, getVmLogs } from '../../../api/vms/vms.ts'
+import type { Client } from '../../../client/client.ts'
+import { wait } from '../../../rules/retry.ts'
+import { checkScript, type ImageFinding as Finding, imageFindings } from '../../../rules/runners/image-check.ts'
+import { type Context, defineCommand, namespaced, printed } from '../../command.ts'
 import { exitCodes } from '../../line/usage.ts'
 
-interface Finding {
-  readonly check: string
-  readonly ok: boolean
-  readonly message: string
-  readonly advice?: string
-}
+const lookMs = 180_000
+const againMs = 1_000
+const deleteMs = 60_000
 
 const connection: Readonly<Record<string, string>> = {
   Unauthorized: 'Check the App id, its installation and its key, or the token; svc3 runner-pool update replaces them',
@@ -63,13 +64,52 @@ function findings(pool: RunnerPool): Finding[] {
   ]
 }
 
+/** At its first boot, as runners are started: what does not run there would not start a runner either. */
+async function lookInside(context: Context, client: Client, pool: RunnerPool): Promise<Finding[]> {
+  const { namespace, runnerFolder: folder, user = pool.sshUser, config, url } = pool
+  const { signal } = context
+  const expected = { folder, user, host: new URL(url).hostname }
+  const userdata = Buffer.from(checkScript(expected)).toString('base64')
+  const body = { name: `${pool.name}-doctor`, shouldGenerateName: true, vmConfig: config, userdata, cold: true }
+  context.note(`Deploying a VM of ${config}`)
+  const { name: vm } = await client.call(deployVm, { params: { namespace }, body, signal })
+  const params = { namespace, vm }
+  try {
+    for (const endMs = performance.now() + lookMs; ; await wait(againMs, signal)) {
+      const { body: log } = await client.open(getVmLogs, { params, query: {}, signal })
+      const found = imageFindings(await new Response(log).text(), expected, Date.now())
+      if (found) return found
+      if (performance.now() > endMs)
+        return [
+          {
+            check: 'Image',
+            ok: false,
+            message: `No first-boot script ran within ${lookMs / 60_000} min`,
+            advice:
+              'Use an image that runs first-boot scripts and writes to its serial console, or start runners by SSH',
+          },
+        ]
+    }
+  } finally {
+    // Also after Ctrl-C.
+    await client.call(deleteVm, { params, signal: AbortSignal.timeout(deleteMs) })
+  }
+}
+
 export const command = defineCommand({
   description:
-    'Checks the connection to GitHub, whether a VM of the configuration fits, and how runners have ended. Exit code 1: something is wrong.',
+    'Checks the connection to GitHub, whether a VM of the configuration fits, and how runners have ended; with --try, what the image lacks. Exit code 1: something is wrong.',
   arguments: { name: { value: 'RUNNER-POOL', description: 'name of the runner pool', required: true } },
-  options: { ...namespaced, ...printed },
-  examples: [{ line: 'svc3 runner-pool doctor ios', does: 'Say what an image or the credentials lack' }],
-  async run(context, { args: { name: runnerpool } }) {
+  options: {
+    try: { type: 'boolean', description: 'Deploy a VM of the configuration, and say what its image lacks' },
+    ...namespaced,
+    ...printed,
+  },
+  examples: [
+    { line: 'svc3 runner-pool doctor ios', does: 'Say what is in the way of jobs' },
+    { line: 'svc3 runner-pool doctor ios --try', does: 'Look into a VM of the image, too, and delete it after that' },
+  ],
+  async run(context, { args: { name: runnerpool }, options }) {
     const { client, namespace } = await context.connect()
     const { signal } = context
     const pool = await client.call(getRunnerPool, { params: { namespace, runnerpool }, signal })
@@ -82,7 +122,8 @@ export const command = defineCommand({
           return { check: 'VM', ok: false, message: error.message, ...(error.hint && { advice: error.hint }) }
         },
       )
-    const all = [...findings(pool), fit]
+    const looked = options.try && fit.ok ? await lookInside(context, client, pool) : []
+    const all = [...findings(pool), fit, ...looked]
     await context.print(
       all,
       [
