@@ -142,7 +142,11 @@ function startInformer(token: string) {
     isStopped = true
     await informer.stop()
   }
-  return { informer, seen, first: first.promise, stop, lists: () => lists, errors: () => errors }
+  const start = async (): Promise<void> => {
+    isStopped = false
+    await informer.start()
+  }
+  return { informer, seen, first: first.promise, start, stop, lists: () => lists, errors: () => errors }
 }
 
 describe('the informer of the JavaScript client', () => {
@@ -212,9 +216,9 @@ describe('the informer of the JavaScript client', () => {
     const [server] = servers as [ServerProcess]
     const watched = startInformer(server.token)
     t.after(watched.stop)
-    await watched.informer.start()
+    await watched.start()
     const { resourceVersion = '' } = (await watched.first).metadata ?? {}
-    await watched.informer.stop()
+    await watched.stop()
     for (let round = 0; round < 20; round++) await insist('DELETE', `/fresh-${round}`, [200, 404])
     const { items } = await eventually(async () => {
       const list = await listed(server)
@@ -231,7 +235,7 @@ describe('the informer of the JavaScript client', () => {
     const { status, text } = await get(fresh, `?watch=true&resourceVersion=${resourceVersion}&timeoutSeconds=1`)
     assert.equal(status, 410, text)
     assert.equal(JSON.parse(text).reason, 'Expired')
-    await watched.informer.start()
+    await watched.start()
     await eventually(() => assert.deepEqual(byName(watched.informer.list()), byName(items)))
     assert.equal(watched.lists(), 2)
   })
