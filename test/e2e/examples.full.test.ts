@@ -73,10 +73,13 @@ const plan: Readonly<Record<string, How>> = {
     given: ['vm-config create ios-tv -i sonoma'],
     as: { ios: 'ios-tv', 'https://github.com/acme/app': 'http://127.0.0.1:1/acme/app' },
   },
+  'svc3 runner-pool create mac --url https://github.com/acme --config ios --ssh-user ci --ssh-key ci.pem --token-stdin < token.txt':
+    { as: { ...runners.as, 'https://github.com/acme': 'http://127.0.0.1:1/acme', 'ci.pem': 'acme.pem' } },
   'svc3 runner-pool describe ios': runners,
   'svc3 runner-pool jobs ios -o wide': runners,
   // It finds that nobody answers, once the server has tried.
   'svc3 runner-pool doctor ios': { ...runners, exit: 1, isRepeated: true },
+  'svc3 runner-pool doctor ios --try': { ...runners, exit: 1, isRepeated: true },
   'svc3 runner-pool update ios --max 12': runners,
   'svc3 runner-pool update ios --token-stdin < token.txt': runners,
   'svc3 runner-pool pause ios': runners,

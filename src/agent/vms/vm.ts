@@ -362,8 +362,8 @@ export class VmWorker {
       const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
       const isRestart = before.state === 'gone' && work.kind === 'start'
       const warning = isCut ? manualGrowth(interrupted) : outcome.warning
-      this.#unfollow ??= this.#context.tools.driver.follow(this.handle, () => this.wake())
-      this.#observed = { state: results[desired.power] }
+      // What ended before anybody listened is seen by a look.
+      this.#observed = this.#unfollow ? { state: results[desired.power] } : await this.#look()
       return this.#settle(desired, { warning: isRestart ? restartedWarning : warning }, work.kind === 'revert')
     }
     this.#observed = await this.#look()

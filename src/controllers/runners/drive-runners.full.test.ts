@@ -19,7 +19,10 @@ describe('runner pools', () => {
     assert.equal(new Set(jobs.flatMap(({ ranOn }) => ranOn)).size, 10)
     assert.ok(rig.github.mostOnline <= 4, `${rig.github.mostOnline} runners at once`)
     const { ended, queueSeconds } = await rig.pool()
-    assert.deepEqual(ended, { Finished: 10 }, 'no VM was made in vain')
+    // Counts of GitHub may be from before a job ended here: one VM too many is better than a job that waits.
+    const { Idle: inVain = 0, ...others } = ended
+    assert.deepEqual(others, { Finished: 10 })
+    assert.ok(inVain <= 2, `${inVain} VMs were made in vain`)
     assert.ok(queueSeconds.p95 >= 0)
     const { items } = await rig.call('GET', '/runnerjobs')
     assert.deepEqual(new Set(items.map(({ state, result }: { state: string; result: string }) => `${state} ${result}`)), new Set(['Completed succeeded'])) // biome-ignore format: one line

@@ -36,7 +36,7 @@ export const command = defineCommand({
       does: 'Take jobs of a repository with a token, and keep one runner waiting',
     },
     {
-      line: 'svc3 runner-pool create mac --url https://github.com/acme --config ios --token-stdin --ssh-user admin --ssh-password-file guest.txt < token.txt',
+      line: 'svc3 runner-pool create mac --url https://github.com/acme --config ios --ssh-user ci --ssh-key ci.pem --token-stdin < token.txt',
       does: 'Start runners by SSH, so that they take warm VMs of a pool',
     },
   ],
