@@ -44,7 +44,7 @@ it('a person logs in to the console, deploys a VM, sees it run, and deletes it',
   await question.getByRole('button', { name: 'Delete', exact: true }).click()
   await question.waitFor({ state: 'detached' })
   await go(page, server, '/vms')
-  assert.equal(await page.getByRole('row', { name: /^web/ }).count(), 0)
+  assert.equal(await page.getByRole('row', { name: /(^|\/)web/ }).count(), 0)
   assert.equal((await server.call('GET', '/api/v1/namespaces/svc-default/vms/web')).status, 404)
   assert.deepEqual(complaints, [], 'the browser has nothing to say against the pages')
 })

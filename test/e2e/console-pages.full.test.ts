@@ -238,7 +238,7 @@ describe('the console', () => {
     const other = await context.newPage()
     await Promise.all([go(page, server, '/vms'), go(other, server, '/')])
     await call('POST', `${ns}/vms`, { name: 'fresh', image: 'tiny-amd64', cpu: 1 })
-    const row = page.getByRole('row', { name: /^fresh/ })
+    const row = page.getByRole('row', { name: /(^|\/)fresh/ })
     await row.getByText('Running', { exact: true }).waitFor()
     await other.getByRole('list', { name: 'Events' }).getByText('fresh').first().waitFor()
     await call('POST', `${ns}/vms/fresh/exec`, { command: 'stop' })

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { openGuest, seedTiny } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../support/processes/registry.ts'
+import { tooOldKubectl } from '../support/tools/kubectl-age.ts'
 
 const patience = '--timeout=300s'
 let folder: string
@@ -46,7 +47,7 @@ after(async () => {
   await fs.rm(folder, { recursive: true, force: true })
 })
 
-describe('a guest and kubectl', () => {
+describe('a guest and kubectl', { skip: tooOldKubectl() }, () => {
   it('a guest is deployed by apply, runs, and is reached where its status says', async () => {
     const vm = manifest('VirtualMachineInstance', 'demo', { image: 'tiny-arm64', cpu: 1, memory: 0.3 })
     assert.match(await kubectl('apply -f -', vm), /demo created/)

@@ -93,10 +93,11 @@ class Queue {
     return (await this.list()).filter(({ status }) => status === 'Running').map(({ name }) => name)
   }
 
-  async full(): Promise<string[]> {
+  /** `ended`: the other server may not have heard of its end yet. */
+  async full(ended?: string): Promise<string[]> {
     let found: string[] = []
     await eventually(async () => {
-      found = await this.running()
+      found = (await this.running()).filter((name) => name !== ended)
       assert.equal(found.length, seats)
     }, patienceMs)
     return found
@@ -106,7 +107,7 @@ class Queue {
   async next(ended: string): Promise<string> {
     const had = await this.full()
     await this.end(ended)
-    const [next, ...more] = (await this.full()).filter((name) => !had.includes(name))
+    const [next, ...more] = (await this.full(ended)).filter((name) => !had.includes(name))
     assert.ok(next !== undefined && more.length === 0)
     return next
   }

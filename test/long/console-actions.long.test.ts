@@ -47,7 +47,7 @@ async function confirm(name: string, label: string): Promise<void> {
   await dialog().getByLabel(`Type ${name} to confirm`).fill(name)
   await submit(label)
 }
-const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) })
+const row = (name: string) => page.getByRole('row', { name: new RegExp(`(^|/)${name}`) })
 
 describe('the actions of the console', () => {
   it('the actions of the console on nodes: cordon, tag, drain, and a line with which a host joins', {
