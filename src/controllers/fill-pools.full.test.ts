@@ -55,6 +55,9 @@ describe('many requests on one pool', () => {
     const { services } = rig.service
     rig.loops.push(fillPools(services, services.presence))
     await eventually(async () => assert.equal((await rig.pool()).ready, 2), 10_000)
+    // The simulated ports are of this whole process.
+    await rig.call('DELETE', '/pools/warm')
+    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
   })
 
   it('slots that fail let their pool rest, and it says why', async () => {

@@ -215,5 +215,7 @@ for (const [store, servers] of stores)
       for (const name of alive) assert.equal(left.find((vm) => vm.name === name)?.status, 'Running', name)
       const warm = left.find(({ name }) => name === 'ada-warm')
       assert.deepEqual([warm?.uid, warm?.status], [claimed.uid, 'Running'])
+      // The simulated ports are of this whole process.
+      await queue.clear()
     })
   })
