@@ -114,6 +114,13 @@ it('jobs run in a guest each by first-boot data, two in warm ones by SSH, and no
     [1, 1],
   )
   assert.equal(new Set(boots).size, boots.length)
+  // Warm VMs outlive the service.
+  await ok('pool delete warm --yes')
+  await eventually(async () => {
+    const left: string[] = []
+    for await (const vm of fs.glob('nodes/*/vms/*', { cwd: folder })) left.push(vm)
+    assert.deepEqual(left, [])
+  }, 60_000)
   await server.kill('SIGTERM')
   await fs.rm(folder, { recursive: true, force: true })
 })
