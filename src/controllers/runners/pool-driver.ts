@@ -472,16 +472,17 @@ export class PoolDriver {
   async #markEnd({ namespace }: RunnerPoolRecord, name: string, end: Ending): Promise<void> {
     const { runners } = this.#controller.collections
     const at = this.#now()
-    let isNew = false
-    await runners.change(runners.key(namespace, name), (record) => {
-      isNew = record?.poolUid === this.#uid && !record.end
-      return isNew && record ? { ...record, end: { ...end, at } } : undefined
-    })
-    if (!isNew || !isRunnerFailure(end.reason)) return
-    await this.#change((record) => ({
-      ...record,
-      failing: { count: record.failing.count + 1, at, message: `${name}: ${end.message}`.slice(0, 500) },
-    }))
+    const isNew = (record: RunnerRecord | undefined): boolean => record?.poolUid === this.#uid && !record.end
+    if (!isNew(runners.get(namespace, name)?.value)) return
+    // Counted first: a plan that misses the runner must know how many failed.
+    if (isRunnerFailure(end.reason))
+      await this.#change((record) => ({
+        ...record,
+        failing: { count: record.failing.count + 1, at, message: `${name}: ${end.message}`.slice(0, 500) },
+      }))
+    await runners.change(runners.key(namespace, name), (record) =>
+      record && isNew(record) ? { ...record, end: { ...end, at } } : undefined,
+    )
   }
 
   /**
