@@ -6,7 +6,8 @@ import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu } from '../../ui/menu.tsx'
-import { actionsColumn, type Column, TablePage, timeColumn } from '../../ui/table.tsx'
+import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
+import { TablePage } from '../../ui/table/table-page.tsx'
 import { namespaceTexts as words } from './texts.ts'
 
 const columns: readonly Column<Namespace>[] = [

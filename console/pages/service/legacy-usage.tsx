@@ -2,7 +2,8 @@
 import { getLegacyUsage, type LegacyUsage as Usage } from '../../../src/api/service/legacy-usage.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { State } from '../../ui/state.tsx'
-import { type Column, TablePage, timeColumn } from '../../ui/table.tsx'
+import { type Column, timeColumn } from '../../ui/table/table.tsx'
+import { TablePage } from '../../ui/table/table-page.tsx'
 import { replacementFor } from './legacy-advice.ts'
 import { legacyTexts as words } from './texts.ts'
 

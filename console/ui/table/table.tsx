@@ -1,17 +1,10 @@
 // Tables of records: sorted by a column, rows to select, and drawn only where they are visible, so that ten thousand rows are no
-// more work than thirty. And the page that is one table of a list.
+// more work than thirty.
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
-import type { Operation } from '../../src/api/operation.ts'
-import { identityOf } from '../../src/client/follow-list.ts'
-import type { Snapshot } from '../api/live-list.ts'
-import type { Input } from '../teach/commands.ts'
-import { texts } from '../texts.ts'
-import { Button } from './button.tsx'
-import { choose, type MenuItem } from './menu.tsx'
-import { Empty, Loaded, Page } from './page.tsx'
+import { identityOf } from '../../../src/client/follow-list.ts'
+import { texts } from '../../texts.ts'
+import { Time } from '../time.tsx'
 import type { Selection } from './selection.ts'
-import { TeachPage } from './teach.tsx'
-import { Time } from './time.tsx'
 import { useVisibleRows } from './visible-rows.ts'
 
 export interface Column<T> {
@@ -210,82 +203,5 @@ function SelectAll<T>({ selection, count, onAll }: SelectAllProps<T>) {
       }}
       onChange={() => (isAll ? selection.select([]) : onAll())}
     />
-  )
-}
-
-interface PageProps<T> {
-  readonly words: {
-    readonly title: string
-    readonly text?: string
-    readonly emptyTitle?: string
-    readonly emptyText?: string
-  }
-  readonly beside?: ReactNode
-  /** What lists the same. */
-  readonly operation: Operation
-  readonly input: Input
-  /** Makes a new one: at the top, and where there is none yet. */
-  readonly create?: MenuItem
-  /** The same as a command. */
-  readonly example?: string
-  /** Further buttons at the top. */
-  readonly actions?: ReactNode
-  readonly list: Snapshot<T>
-  readonly columns: readonly Column<T>[]
-  readonly keyOf?: (row: T) => string
-  readonly sort?: readonly [column: number, isDown: boolean]
-  readonly selection?: Selection<T>
-  /** Above the table, and which rows they leave. */
-  readonly filters?: ReactNode
-  readonly rows?: readonly T[]
-  /** In place of a table without rows. */
-  readonly noRows?: ReactNode
-  /** Dialogs. */
-  readonly children?: ReactNode
-}
-
-export function TablePage<T>(props: PageProps<T>) {
-  const { words, beside, operation, input, create, example, actions, list, columns, sort, filters, children } = props
-  const { rows = list.items, noRows, keyOf, selection } = props
-  const createButton = create && (
-    <Button kind="primary" reason={create.reason} onClick={() => choose(create)}>
-      {create.label}
-    </Button>
-  )
-  const empty = words.emptyTitle !== undefined && words.emptyText !== undefined && (
-    <Empty title={words.emptyTitle} text={words.emptyText} command={example}>
-      {createButton}
-    </Empty>
-  )
-  return (
-    <Page
-      title={words.title}
-      beside={beside}
-      actions={
-        <>
-          <TeachPage operation={operation} input={input} />
-          {actions}
-          {createButton}
-        </>
-      }
-    >
-      {words.text !== undefined && <p className="muted">{words.text}</p>}
-      <Loaded list={list} empty={empty || undefined}>
-        {filters}
-        {rows.length === 0 && noRows !== undefined ? (
-          noRows
-        ) : (
-          <Table
-            label={words.title}
-            columns={columns}
-            rows={rows}
-            keyOf={keyOf}
-            selection={selection}
-            {...(sort && { sort })}
-          />
-        )}
-      </Loaded>
-      {children}
-    </Page>
   )
 }
