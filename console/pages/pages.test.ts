@@ -11,6 +11,7 @@ import type { Vm } from '../../src/api/vms/vms.ts'
 import { longSize } from '../../src/rules/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
+import { allRanges, dayRanges, formatFor, latestOf, rangeFrom, rangeOf, zoneText } from './charts/model.ts'
 import { find } from './find.ts'
 import { lineageOf } from './images/lineage.ts'
 import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
@@ -21,7 +22,7 @@ import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.
 import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
 import { capacityByArchitecture, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
 import { replacementFor } from './service/legacy-advice.ts'
-import { formatFor, latestOf, workOf } from './service/model.ts'
+import { workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
   filterFromQuery,
@@ -344,6 +345,17 @@ describe('figures', () => {
       ['12.3 ms', '2.5 s', '2 KiB/s'],
     )
     assert.deepEqual([latestOf([1, 2, null]), latestOf([null])], [2, undefined])
+    assert.deepEqual(
+      [formatFor('%')(0.123), formatFor('%')(99.96), formatFor('B')(2_048)],
+      ['0.12 %', '100 %', '2 KiB'],
+    )
+    assert.deepEqual([rangeOf([null, 3, 1]), rangeOf([null])], [{ low: 1, high: 3 }, undefined])
+    assert.deepEqual(
+      [rangeFrom('6h', allRanges), rangeFrom('7d', dayRanges), rangeFrom(null, allRanges)],
+      [360, 1_440, 1_440],
+    )
+    const day = new Date('2026-11-17T12:00:00Z')
+    assert.deepEqual([zoneText(day, 'Europe/Berlin'), zoneText(day, 'UTC')], ['Europe/Berlin (UTC+1)', 'UTC'])
   })
 })
 

@@ -1,6 +1,7 @@
 // Assembles a server from its store, keys, settings and folders: everything that answers requests, not yet listening
 // and without controllers. Used by the control plane and by tests.
 import path from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { createAccounts } from '../auth/accounts.ts'
 import { createBrowserSessions } from '../auth/login/browser-sessions.ts'
 import { createNodeKeys } from '../auth/node-keys.ts'
@@ -100,10 +101,13 @@ export async function assembleServer(input: ServerInput) {
   const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
   cleanup.defer(async () => void (await staleness?.stop()))
   const history = createHistory({ collections, clock })
+  // After the last request, before the store closes.
+  cleanup.defer(() =>
+    Promise.race([history.flush().catch(notKept(log, 'charts')), setTimeout(lastWordMs, undefined, { ref: false })]),
+  )
   cleanup.defer(() => history.stop())
   const legacyUsage = new LegacyUsage(collections, clock)
-  // After the last request, before the store closes.
-  cleanup.defer(() => legacyUsage.flush().catch(usageNotKept(log)))
+  cleanup.defer(() => legacyUsage.flush().catch(notKept(log, 'usage of the 2.4.x API')))
   const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
   const stopping = new AbortController()
   const ending = new AbortController()
@@ -177,7 +181,10 @@ export async function assembleServer(input: ServerInput) {
   }
 }
 
-export const usageNotKept =
-  (log: Log) =>
+/** A store that is away does not hold up the end. */
+const lastWordMs = 2_000
+
+export const notKept =
+  (log: Log, what: 'charts' | 'usage of the 2.4.x API') =>
   (error: unknown): void =>
-    log.error('the usage of the 2.4.x API could not be stored', {}, error)
+    log.error(`the ${what} could not be stored`, {}, error)

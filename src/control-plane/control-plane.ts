@@ -213,6 +213,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       })
     : { isLeading: () => true, stop: lead() }
   const isLeading = (): boolean => leading.isLeading()
+  server.history.countsWhile(isLeading)
   const { imagesProblem } = server
   metrics.tellState(clusterState({ store, collections, clock, imagesProblem, staleness, isLeading }))
   const ownLoops = startOwnLoops(server, imagePlace)

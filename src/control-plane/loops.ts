@@ -21,7 +21,7 @@ import { collect } from '../images/collect.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { forgetUploads } from '../server/images/store.ts'
 import { createPulls } from '../server/remotes/image-pulls.ts'
-import { type Server, usageNotKept } from './assemble.ts'
+import { notKept, type Server } from './assemble.ts'
 import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
 import { runnerWorld } from './runner-world.ts'
 import { present, replicasIn } from './sharing.ts'
@@ -69,6 +69,7 @@ export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[
   return [
     expireUploads(server, partialUploads),
     keepLegacyUsage(server),
+    keepHistory(server),
     ...(place.registry ? [] : [collectContent(server, place)]),
     ...(peers && !place.registry ? [replicateImages(server, replicasIn(content, peers.servers))] : []),
   ]
@@ -91,6 +92,7 @@ const renewalCheckMs = 6 * 3_600_000
 const keyCheckMs = 3_600_000
 /** A crash loses what was counted since the last write. */
 const usageEveryMs = 15_000
+const historyEveryMs = 60_000
 
 function renewCertificate({ certificates, log }: Server): Loop {
   const failed = (error: unknown): void => log.error('The certificate could not be renewed', {}, error)
@@ -103,6 +105,11 @@ function tendSigningKeys({ signingKeys, log }: Server): Loop {
 }
 
 function keepLegacyUsage({ legacyUsage, log }: Server): Loop {
-  const failed = usageNotKept(log)
+  const failed = notKept(log, 'usage of the 2.4.x API')
   return startLoop({ everyMs: usageEveryMs, isFirstLater: true, run: () => legacyUsage.flush(), failed })
+}
+
+function keepHistory({ history, log }: Server): Loop {
+  const failed = notKept(log, 'charts')
+  return startLoop({ everyMs: historyEveryMs, isFirstLater: true, run: () => history.flush(), failed })
 }

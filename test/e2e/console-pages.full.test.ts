@@ -176,7 +176,7 @@ describe('the console', () => {
     }, async () => {
       await using opened = await openConsole(browser, server, server.token)
       const { page, complaints } = opened
-      await page.route('**/api/v1/charts', (route) => route.fulfill({ json: chartsOfADay() }))
+      await page.route('**/api/v1/charts?*', (route) => route.fulfill({ json: chartsOfADay() }))
       for (const [place, title] of some) await lookAt(page, place, title)
       // Nothing on any page breaks the policy either.
       assert.deepEqual(complaints, [])

@@ -1,8 +1,7 @@
-// What the overview and the charts work out without being drawn: active tasks, numbers as people read them.
+// What the overview works out without being drawn: active tasks.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
-import { rateText } from '../../ui/sizes.ts'
 import { imagePath, vmPath } from '../paths.ts'
 import { operationText } from '../vms/model.ts'
 import { pushTexts, vmTexts } from '../vms/texts.ts'
@@ -41,23 +40,3 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
     })
   return [...ofVms, ...ofImages, ...ofPushes]
 }
-
-type Unit = '1' | 's' | 'B/s'
-
-const formats: Readonly<Record<Unit, (value: number) => string>> = {
-  '1': (value) => (Number.isInteger(value) ? String(value) : value.toFixed(1)),
-  s: (value) => {
-    if (value === 0) return '0'
-    return value < 0.9995 ? `${Number((value * 1_000).toPrecision(3))} ms` : `${Number(value.toPrecision(3))} s`
-  },
-  'B/s': rateText,
-}
-
-export const formatFor = (unit: Unit): ((value: number) => string) => formats[unit]
-
-/** The newest value that was measured. */
-export const latestOf = (values: readonly (number | null)[]): number | undefined =>
-  values.findLast((value) => value !== null) ?? undefined
-
-export const timesOf = (series: { readonly start: number; readonly values: readonly unknown[] }, stepSeconds: number) =>
-  series.values.map((_, index) => series.start + index * stepSeconds)

@@ -76,17 +76,3 @@ export const legacyTexts = {
   },
   noAdvice: 'See docs/reference/orka-2.4.md',
 } as const
-
-export const chartTexts = {
-  title: 'Charts',
-  text: 'Last 24 hours, one value per minute.',
-  names: {
-    runningVms: 'Running VMs',
-    deploySeconds: 'Time to deploy',
-    bytesPerSecond: 'Data transferred',
-    apiSeconds: 'API latency (median)',
-    apiSecondsP99: 'API latency (p99)',
-  } as Readonly<Record<string, string>>,
-  latest: (value: string) => `now ${value}`,
-  empty: 'No data yet',
-} as const

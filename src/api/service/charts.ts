@@ -1,8 +1,17 @@
-// Charts of the last day, from what the server remembers of itself.
+// Charts of the last week, from what the cluster remembers of itself.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 
-const chartNames = ['runningVms', 'deploySeconds', 'bytesPerSecond', 'apiSeconds', 'apiSecondsP99'] as const
+const chartNames = [
+  'runningVms',
+  'deploySeconds',
+  'deploySecondsP95',
+  'queueSeconds',
+  'queueSecondsP95',
+  'bytesPerSecond',
+  'apiSeconds',
+  'apiSecondsP99',
+] as const
 
 export const Charts = t.Object(
   {
@@ -30,12 +39,18 @@ export const getCharts = operation({
   path: `${base}/charts`,
   allow: 'user',
   status: 200,
-  summary: 'Show charts of the last day: running VMs, deploy time, traffic, response time',
+  summary: 'Show charts of the last week: running VMs, deploy and queue time, traffic, response time',
   description:
-    'For the whole cluster, minute by minute, since this server started. ' +
-    'Times are medians per minute, and the 99th percentile of responses. `/metrics` has more.',
+    'For the whole cluster: minute by minute for up to a day, every 15 minutes for more. Restarts do not lose it. ' +
+    'Times are medians and percentiles (P95, P99) of each step; `runningVms` is its highest value. `/metrics` has more.',
   query: t.Object({
-    minutes: t.Optional(t.Integer({ minimum: 1, maximum: 1_440, description: 'Number of latest values' })),
+    minutes: t.Optional(
+      t.Integer({
+        minimum: 1,
+        maximum: 10_080,
+        description: 'How far back; more than 1440: by 15 minutes (default: 1440)',
+      }),
+    ),
   }),
   response: Charts,
   refuses: [],

@@ -56,7 +56,15 @@ export interface Charts {
   /** Seconds between two values */
   stepSeconds: number
   series: Array<{
-    name: 'runningVms' | 'deploySeconds' | 'bytesPerSecond' | 'apiSeconds' | 'apiSecondsP99'
+    name:
+      | 'runningVms'
+      | 'deploySeconds'
+      | 'deploySecondsP95'
+      | 'queueSeconds'
+      | 'queueSecondsP95'
+      | 'bytesPerSecond'
+      | 'apiSeconds'
+      | 'apiSecondsP99'
     unit: '1' | 's' | 'B/s'
     /** Time of the first value, in seconds since 1970 */
     start: number
@@ -2675,16 +2683,16 @@ export interface Methods {
    */
   getLegacyUsage(input?: CallOptions): Promise<LegacyUsageReport>
   /**
-   * Show charts of the last day: running VMs, deploy time, traffic, response time
+   * Show charts of the last week: running VMs, deploy and queue time, traffic, response time
    *
-   * For the whole cluster, minute by minute, since this server started. Times are medians per minute, and the 99th percentile of responses. `/metrics` has more.
+   * For the whole cluster: minute by minute for up to a day, every 15 minutes for more. Restarts do not lose it. Times are medians and percentiles (P95, P99) of each step; `runningVms` is its highest value. `/metrics` has more.
    *
    * `GET /api/v1/charts`
    */
   getCharts(
     input?: CallOptions & {
       query?: {
-        /** Number of latest values */
+        /** How far back; more than 1440: by 15 minutes (default: 1440) */
         minutes?: number
       }
     },

@@ -1,13 +1,27 @@
-// Data of the charts: the last day by the minute, in ring buffers of fixed size. Latencies are histograms whose buckets
-// grow by a quarter, so that busy minutes take no more memory.
+// Data of the charts: a day by the minute, a week by the quarter of an hour. Counted in memory and added to records that all
+// servers share, so that it outlives restarts and says the same wherever it is asked for; a crash loses the last batch.
 import type { Charts } from '../../api/service/charts.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
+import {
+  blockSeconds,
+  type Histogram,
+  type HistoryPoint,
+  noPoint,
+  thinned,
+  together,
+  withPoints,
+} from '../../store/records/history.ts'
 import type { PushJobRecord } from '../../store/records/push-jobs.ts'
+import { type Entry, ignoreLost } from '../../store/store.ts'
 
-export const minutesKept = 1_440
-const minuteMs = 60_000
+const minuteSeconds = 60
+const daySeconds = 86_400
+/** Blocks are kept so long; those older than a day as one value each. */
+const keptSeconds = 7 * daySeconds
+export const minutesKept = keptSeconds / minuteSeconds
+const minutesByMinute = daySeconds / minuteSeconds
 /** From 0.1 ms to over an hour. */
 const classes = 80
 const smallestSeconds = 0.0001
@@ -23,33 +37,35 @@ const waiting: ReadonlySet<string> = new Set([
   'downloadImage', 'downloadIso', 'getVmLogs', 'connectVm', 'openTerminal', 'watchAll', 'getBlob', 'putBlob',
 ]) // biome-ignore format: a list to read
 
-class Times {
-  readonly #counts = new Uint32Array(minutesKept * classes)
-
-  add(slot: number, seconds: number): void {
-    const at = slot * classes + classOf(seconds)
-    this.#counts[at] = (this.#counts[at] ?? 0) + 1
+/** The quantile of latencies; null without any. */
+function quantile(counts: Histogram, part: number): number | null {
+  const found = Object.entries(counts).toSorted(([a], [b]) => Number(a) - Number(b))
+  const total = found.reduce((sum, [, count]) => sum + count, 0)
+  let seen = 0
+  for (const [index, count] of found) {
+    seen += count
+    if (seen >= total * part) return Number(secondsOf(Number(index)).toPrecision(4))
   }
-
-  clear(slot: number): void {
-    this.#counts.fill(0, slot * classes, (slot + 1) * classes)
-  }
-
-  /** The quantile of the latencies; null without any. */
-  quantile(slot: number, part: number): number | null {
-    const counts = this.#counts.subarray(slot * classes, (slot + 1) * classes)
-    const total = counts.reduce((sum, count) => sum + count, 0)
-    if (total === 0) return null
-    let seen = 0
-    for (const [index, count] of counts.entries()) {
-      seen += count
-      if (seen >= total * part) return rounded(secondsOf(index))
-    }
-    return null
-  }
+  return null
 }
 
-const rounded = (value: number): number => Number(value.toPrecision(4))
+type Times = 'deploys' | 'queues' | 'answers'
+type Seen = { -readonly [Name in keyof HistoryPoint]: HistoryPoint[Name] } & Record<Times, Record<string, number>>
+type Series = Charts['series'][number]
+
+/** What is shown of a point. */
+const shown: readonly (Pick<Series, 'name' | 'unit'> & {
+  value(point: HistoryPoint, stepSeconds: number): number | null
+})[] = [
+  { name: 'runningVms', unit: '1', value: ({ running }) => running },
+  { name: 'deploySeconds', unit: 's', value: ({ deploys }) => quantile(deploys, 0.5) },
+  { name: 'deploySecondsP95', unit: 's', value: ({ deploys }) => quantile(deploys, 0.95) },
+  { name: 'queueSeconds', unit: 's', value: ({ queues }) => quantile(queues, 0.5) },
+  { name: 'queueSecondsP95', unit: 's', value: ({ queues }) => quantile(queues, 0.95) },
+  { name: 'bytesPerSecond', unit: 'B/s', value: ({ bytes }, stepSeconds) => Math.round(bytes / stepSeconds) },
+  { name: 'apiSeconds', unit: 's', value: ({ answers }) => quantile(answers, 0.5) },
+  { name: 'apiSecondsP99', unit: 's', value: ({ answers }) => quantile(answers, 0.99) },
+]
 
 export interface History {
   /** An answer of the API. */
@@ -59,44 +75,52 @@ export interface History {
   charts(minutes?: number): Charts
   /** Samples the present state; called at least once a minute. */
   sample(): void
+  /** What all servers see alike, only one of them counts. */
+  countsWhile(isLeading: () => boolean): void
+  /** Writes what was counted. What cannot be written now is tried again with the next batch. */
+  flush(): Promise<void>
   stop(): void
 }
 
 interface HistoryInput {
-  readonly collections: Pick<Collections, 'vms' | 'pushJobs'>
+  readonly collections: Pick<Collections, 'vms' | 'pushJobs' | 'history'>
   readonly clock: Clock
 }
 
-export function createHistory({ collections: { vms, pushJobs }, clock }: HistoryInput): History {
-  const running = new Float64Array(minutesKept).fill(Number.NaN)
-  const bytes = new Float64Array(minutesKept)
-  const deploys = new Times()
-  const answers = new Times()
-  const minuteNow = (): number => Math.floor(clock.now().getTime() / minuteMs)
-  const first = minuteNow()
-  let latest = first
+export function createHistory({ collections: { vms, pushJobs, history }, clock }: HistoryInput): History {
+  /** By the time at which they begin: what was seen since the last batch. */
+  let added = new Map<number, Seen>()
+  let latest = 0
+  let isCounting = (): boolean => true
+  let flushing: Promise<void> = Promise.resolve()
 
-  /** The slot of this minute; slots of minutes passed since the last one are cleared. */
-  const slotNow = (): number => {
-    const minute = minuteNow()
-    // A clock that was set back goes on writing where it was.
-    for (let passed = Math.max(latest + 1, minute - minutesKept + 1); passed <= minute; passed++) {
-      const slot = passed % minutesKept
-      running[slot] = Number.NaN
-      bytes[slot] = 0
-      deploys.clear(slot)
-      answers.clear(slot)
-    }
-    latest = Math.max(latest, minute)
-    return latest % minutesKept
+  /** The minute that it is, in seconds. A clock that was set back goes on writing where it was. */
+  const now = (): number => {
+    latest = Math.max(latest, Math.floor(clock.now().getTime() / 60_000) * minuteSeconds)
+    return latest
+  }
+  /** Changed in place: it is called for every answer. */
+  const point = (): Seen => {
+    const at = now()
+    const found = added.get(at) ?? { ...noPoint(at), deploys: {}, queues: {}, answers: {} }
+    added.set(at, found)
+    return found
+  }
+  const moved = (bytes: number): void => {
+    point().bytes += bytes
+  }
+  const time = (times: Times, seconds: number): void => {
+    const counts = point()[times]
+    const index = classOf(seconds)
+    counts[index] = (counts[index] ?? 0) + 1
   }
 
   const isRunning = ({ observed }: VmRecord): boolean => observed.power === 'running'
   const sample = (): void => {
-    const slot = slotNow()
-    let count = 0
-    for (const { value } of vms.list()) if (isRunning(value)) count += 1
-    running[slot] = count
+    let running = 0
+    for (const { value } of vms.list()) if (isRunning(value)) running += 1
+    const seen = point()
+    seen.running = Math.max(seen.running, running)
   }
 
   /** VMs that have not run yet, by uid: since when they are desired, more exactly than their record says. */
@@ -109,53 +133,88 @@ export function createHistory({ collections: { vms, pushJobs }, clock }: History
       if (!record) continue
       const nowMs = clock.now().getTime()
       if (!before && !record.observed.hasRun) wanted.set(record.uid, nowMs)
+      const seconds = Math.max(0, nowMs - (wanted.get(record.uid) ?? Date.parse(record.createdAt))) / 1_000
+      const isFirst = !record.observed.hasRun || before?.observed.hasRun === false
+      if (record.place && !before?.place && isFirst && isCounting()) time('queues', seconds)
       if (!record.observed.hasRun || before?.observed.hasRun !== false) continue
-      const sinceMs = wanted.get(record.uid) ?? Date.parse(record.createdAt)
       wanted.delete(record.uid)
-      deploys.add(slotNow(), Math.max(0, nowMs - sinceMs) / 1_000)
+      if (isCounting()) time('deploys', seconds)
     }
   })
 
-  const moved = (count: number): void => {
-    const slot = slotNow()
-    bytes[slot] = (bytes[slot] ?? 0) + count
-  }
   const sentBy = (job: PushJobRecord | undefined): number =>
     job ? job.progress.bytesDone - job.progress.bytesSkipped : 0
   // Nodes send these to registries themselves, and say how far they are.
   const unsubscribeJobs = pushJobs.view.subscribe((changes) => {
     for (const change of changes)
-      if (change.type === 'put') moved(Math.max(0, sentBy(change.entry.value) - sentBy(change.previous?.value)))
+      if (change.type === 'put' && isCounting())
+        moved(Math.max(0, sentBy(change.entry.value) - sentBy(change.previous?.value)))
   })
 
-  const series = (minutes: number): Charts['series'] => {
-    slotNow()
-    const from = Math.max(first, latest - minutes + 1)
-    const each = (pick: (slot: number) => number | null): (number | null)[] =>
-      Array.from({ length: latest - from + 1 }, (_, index) => pick((from + index) % minutesKept))
-    const start = from * 60
-    const count = (slot: number): number | null => (Number.isNaN(running[slot]) ? null : (running[slot] ?? null))
-    return [
-      { name: 'runningVms', unit: '1', start, values: each(count) },
-      { name: 'deploySeconds', unit: 's', start, values: each((slot) => deploys.quantile(slot, 0.5)) },
-      { name: 'bytesPerSecond', unit: 'B/s', start, values: each((slot) => Math.round((bytes[slot] ?? 0) / 60)) },
-      { name: 'apiSeconds', unit: 's', start, values: each((slot) => answers.quantile(slot, 0.5)) },
-      { name: 'apiSecondsP99', unit: 's', start, values: each((slot) => answers.quantile(slot, 0.99)) },
-    ]
+  const startOf = ({ key }: Pick<Entry<unknown>, 'key'>): number => Number(key.slice(history.prefix.length))
+  const blockOf = (at: number): number => at - (at % blockSeconds)
+
+  const write = async (): Promise<void> => {
+    const batch = Map.groupBy(added.values(), ({ at }) => blockOf(at))
+    added = new Map()
+    try {
+      for (const [start, points] of batch) {
+        await history.change(history.key('', nameOf(start)), (before) => withPoints(before, points))
+        batch.delete(start)
+      }
+    } finally {
+      for (const left of batch.values())
+        for (const each of left) added.set(each.at, together(added.get(each.at) ?? noPoint(each.at), each) as Seen)
+    }
+    for (const entry of history.list()) {
+      const age = now() - startOf(entry)
+      if (age >= keptSeconds + blockSeconds) await history.delete(entry).catch(ignoreLost)
+      else if (age >= daySeconds + blockSeconds && !entry.value.isThin)
+        await history.update(entry, thinned(startOf(entry), entry.value)).catch(ignoreLost)
+    }
   }
 
-  const timer = setInterval(sample, minuteMs / 4).unref()
+  const series = (minutes: number, stepSeconds: number): Charts['series'] => {
+    const stepOf = (at: number): number => at - (at % stepSeconds)
+    const last = stepOf(now())
+    const oldest = stepOf(now() - (minutes - 1) * minuteSeconds)
+    const points = new Map<number, HistoryPoint>()
+    for (const each of [...history.list().flatMap(({ value }) => value.points), ...added.values()]) {
+      const at = stepOf(each.at)
+      if (at >= oldest && at <= last) points.set(at, together(points.get(at) ?? noPoint(at), each))
+    }
+    const start = Math.min(last, ...points.keys())
+    const steps = Array.from({ length: (last - start) / stepSeconds + 1 }, (_, index) => start + index * stepSeconds)
+    const found = steps.map((at) => points.get(at))
+    return shown.map(({ name, unit, value }) => ({
+      name,
+      unit,
+      start,
+      values: found.map((point) => (point ? value(point, stepSeconds) : null)),
+    }))
+  }
+
+  const timer = setInterval(sample, 15_000).unref()
   sample()
   return {
     request(operation, seconds, isStream) {
-      if (operation !== undefined && !isStream && !waiting.has(operation)) answers.add(slotNow(), seconds)
+      if (operation !== undefined && !isStream && !waiting.has(operation)) time('answers', seconds)
     },
     moved,
-    charts(minutes = minutesKept) {
+    charts(minutes = minutesByMinute) {
       sample()
-      return { stepSeconds: 60, series: series(minutes) }
+      const stepSeconds = minutes > minutesByMinute ? blockSeconds : minuteSeconds
+      return { stepSeconds, series: series(minutes, stepSeconds) }
     },
     sample,
+    countsWhile: (isLeading) => {
+      isCounting = isLeading
+    },
+    flush() {
+      const next = flushing.then(write)
+      flushing = next.catch(() => undefined)
+      return next
+    },
     stop: () => {
       clearInterval(timer)
       unsubscribeVms()
@@ -163,3 +222,6 @@ export function createHistory({ collections: { vms, pushJobs }, clock }: History
     },
   }
 }
+
+/** In the order of time. */
+const nameOf = (start: number): string => String(start).padStart(11, '0')

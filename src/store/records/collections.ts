@@ -12,6 +12,7 @@ import type {
   VmRecord,
   VmSecretRecord,
 } from './fleet-records.ts'
+import type { HistoryRecord } from './history.ts'
 import type { PushJobRecord } from './push-jobs.ts'
 import { type CallerRecord, type RecordMeta, raising } from './record-meta.ts'
 import type { RunnerCredentialRecord, RunnerJobRecord, RunnerPoolRecord, RunnerRecord } from './runner-records.ts'
@@ -228,6 +229,7 @@ const kinds = {
   pushJobs: kind<PushJobRecord>('/push-jobs/'),
   quotas: kind<QuotaRecord>('/quotas/'),
   legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
+  history: kind<HistoryRecord>('/history/'),
   cluster: kind<ClusterRecord>('/cluster/'),
   servers: kind<ServerRecord>('/servers/'),
   knownServers: kind<KnownServerRecord>('/known-servers/'),

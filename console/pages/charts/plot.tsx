@@ -1,0 +1,63 @@
+// One series over time, drawn on a canvas.
+import 'uplot/dist/uPlot.min.css'
+import '../../styles/chart.css'
+import { useEffect, useRef } from 'react'
+import UPlot from 'uplot'
+
+interface Props {
+  readonly label: string
+  readonly timesSeconds: readonly number[]
+  readonly values: readonly (number | null)[]
+  readonly format: (value: number) => string
+}
+
+const heightPx = 190
+
+export function Plot({ label, timesSeconds, values, format }: Props) {
+  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<UPlot>(undefined)
+  const shape = useRef(format)
+  shape.current = format
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the plot is made once, its data are set below
+  useEffect(() => {
+    const host = place.current
+    if (!host) return
+    const style = getComputedStyle(host)
+    // A canvas does not know light-dark(): it gets the colours that the page has now.
+    const colour = (name: string): string => {
+      const probe = document.createElement('span')
+      probe.style.color = `var(${name})`
+      host.append(probe)
+      const found = getComputedStyle(probe).color
+      probe.remove()
+      return found
+    }
+    const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
+    const font = `12px ${style.fontFamily}`
+    const made = new UPlot(
+      {
+        width: host.clientWidth,
+        height: heightPx,
+        legend: { show: false },
+        cursor: { y: false },
+        scales: { y: { range: (_plot, _low, high) => [0, Math.max(high * 1.1, 1e-9)] } },
+        axes: [
+          { ...axis, font },
+          { ...axis, font, size: 64, values: (_plot, ticks) => ticks.map((tick) => shape.current(tick)) },
+        ],
+        series: [{}, { label, stroke: colour('--fill-used'), width: 1.5, points: { size: 4 }, spanGaps: false }],
+      },
+      [[...timesSeconds], [...values]],
+      host,
+    )
+    plot.current = made
+    const resized = new ResizeObserver(() => made.setSize({ width: host.clientWidth, height: heightPx }))
+    resized.observe(host)
+    return () => {
+      resized.disconnect()
+      made.destroy()
+    }
+  }, [])
+  useEffect(() => plot.current?.setData([[...timesSeconds], [...values]]), [timesSeconds, values])
+  return <div ref={place} className="chart" role="img" aria-label={label} />
+}

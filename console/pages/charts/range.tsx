@@ -1,0 +1,41 @@
+// How far back charts go: kept in the address, so that a link shows the same; and in which time zone they are.
+import { useLocation, useSearch } from 'wouter'
+import { Button } from '../../ui/button.tsx'
+import { type Range, rangeFrom, zoneText } from './model.ts'
+import { chartTexts as words } from './texts.ts'
+
+export function useRange(ranges: readonly Range[]): [minutes: number, pick: (range: Range) => void] {
+  const [place, go] = useLocation()
+  const query = new URLSearchParams(useSearch())
+  const pick = (range: Range): void => {
+    query.set('range', range)
+    go(`${place}?${query}`, { replace: true })
+  }
+  return [rangeFrom(query.get('range'), ranges), pick]
+}
+
+interface Props {
+  readonly ranges: readonly Range[]
+  readonly minutes: number
+  readonly onPick: (range: Range) => void
+}
+
+export const RangePicker = ({ ranges, minutes, onPick }: Props) => (
+  <div className="line range">
+    <fieldset className="line plain">
+      <legend className="hidden-text">{words.range}</legend>
+      {ranges.map((range) => (
+        <Button
+          key={range}
+          size="small"
+          aria-pressed={rangeFrom(range, ranges) === minutes}
+          aria-label={words.rangeNames[range]}
+          onClick={() => onPick(range)}
+        >
+          {range}
+        </Button>
+      ))}
+    </fieldset>
+    <span className="muted small">{zoneText(new Date())}</span>
+  </div>
+)

@@ -1,0 +1,55 @@
+// Series of numbers as cards, one chart each, with the newest value; and what a screen reader says in place of the drawing.
+import { useIsDark } from '../../theme.ts'
+import { Card } from '../../ui/page.tsx'
+import { formatFor, latestOf, rangeOf, timesOf, type Unit } from './model.ts'
+import { Plot } from './plot.tsx'
+import { chartTexts as words } from './texts.ts'
+
+interface Series {
+  readonly name: string
+  readonly unit: Unit
+  readonly start: number
+  readonly values: readonly (number | null)[]
+}
+
+interface SeriesAnswer {
+  readonly stepSeconds: number
+  readonly series: readonly Series[]
+}
+
+/** Loaded where it is needed: what draws is large. */
+export function AllSeries({ answer }: { readonly answer: SeriesAnswer }) {
+  const isDark = useIsDark()
+  return (
+    <div className="grid-2">
+      {answer.series.map((series) => (
+        <One key={`${series.name} ${isDark}`} series={series} stepSeconds={answer.stepSeconds} />
+      ))}
+    </div>
+  )
+}
+
+function One({ series, stepSeconds }: { readonly series: Series; readonly stepSeconds: number }) {
+  const { name, unit, values } = series
+  const format = formatFor(unit)
+  const latest = latestOf(values)
+  const title = words.names[name] ?? name
+  const range = rangeOf(values)
+  return (
+    <Card
+      title={title}
+      actions={<span className="muted tabular nowrap">{latest === undefined ? '' : words.latest(format(latest))}</span>}
+    >
+      {latest === undefined || !range ? (
+        <p className="muted">{words.empty}</p>
+      ) : (
+        <Plot
+          label={words.spoken(title, format(latest), format(range.low), format(range.high))}
+          timesSeconds={timesOf(series, stepSeconds)}
+          values={values}
+          format={format}
+        />
+      )}
+    </Card>
+  )
+}
