@@ -166,6 +166,8 @@ class Arrival implements ServedDisk {
   readonly #resources = new AsyncDisposableStack()
   #shown = Promise.withResolvers<Shown>()
   #server: NbdServer | undefined
+  #fill: OpenedDisk['fill'] | undefined
+  #file: fs.FileHandle | undefined
   #work: Promise<void> | undefined
   #progress: () => { readonly bytes: number; readonly of: number } = () => ({ bytes: 0, of: 0 })
   #waiting: string | undefined
@@ -213,22 +215,22 @@ class Arrival implements ServedDisk {
         if (shown === this.#shown) this.#shown = Promise.withResolvers()
         continue
       }
-      const target = Buffer.allocUnsafe(length)
-      let done = 0
-      while (done < length) {
-        const { bytesRead } = await file.read(target, done, length - done, offset + done)
-        if (bytesRead === 0) throw new Error('the disk is shorter than it was')
-        done += bytesRead
+      try {
+        return await readWhole(file, offset, length)
+      } catch (error) {
+        // It was closed: another is shown.
+        if (shown === this.#shown) throw error
       }
-      return target
     }
   }
 
   async stop(): Promise<void> {
+    this.#fill?.forgetReaders()
     this.#stopping.abort(new Error('the image is no longer used'))
     this.#usable.reject(this.#stopping.signal.reason)
     await this.#work
     await this.#server?.stop()
+    await this.#file?.close()
     await this.#resources.disposeAsync().catch(() => undefined)
   }
 
@@ -303,10 +305,10 @@ class Arrival implements ServedDisk {
   /** From now on, reads are answered from what is being fetched. */
   async #show({ fill, file: name, image }: OpenedDisk): Promise<void> {
     const file = await fs.open(name, 'r')
-    this.#resources.defer(() => file.close())
-    fill.expectReaders()
+    fill.expectReaders((error) => this.#wait(error && reasonOf(error)))
+    this.#fill = fill
     this.#progress = () => fill.progress
-    this.#replace({ file, ready: (...range) => fill.ready(...range) })
+    await this.#replace({ file, ready: (...range) => fill.ready(...range) })
     const { boot, memory, ...rest } = image
     if (this.#server || (memory && this.needsMemory.size > 0)) return
     await this.#serve({ ...rest, boot: boot.kind === 'firmware' ? boot : await this.#kept(boot) })
@@ -314,16 +316,18 @@ class Arrival implements ServedDisk {
 
   async #showWhole(image: BaseImage, isNew: boolean): Promise<void> {
     const file = await fs.open(image.disk, 'r')
-    this.#resources.defer(() => file.close())
-    this.#replace({ file, ready: async () => true })
+    await this.#replace({ file, ready: async () => true })
     if (isNew) await this.#serve(image)
   }
 
-  #replace(shown: Shown): void {
-    const before = this.#shown
+  /** The file of before is deleted, and takes its room as long as it is open. */
+  async #replace(shown: Shown): Promise<void> {
+    const [before, file] = [this.#shown, this.#file]
     this.#shown = Promise.withResolvers()
     this.#shown.resolve(shown)
     before.resolve(shown)
+    this.#file = shown.file
+    await file?.close()
   }
 
   async #serve(image: BaseImage): Promise<void> {
@@ -365,6 +369,16 @@ class Arrival implements ServedDisk {
       }
     }
   }
+}
+
+async function readWhole(file: fs.FileHandle, offset: number, length: number): Promise<Buffer> {
+  const target = Buffer.allocUnsafe(length)
+  for (let done = 0; done < length; ) {
+    const { bytesRead } = await file.read(target, done, length - done, offset + done)
+    if (bytesRead === 0) throw new Error('the disk is shorter than it was')
+    done += bytesRead
+  }
+  return target
 }
 
 function unless<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -120,13 +120,13 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   }
   const room = await openRoom({ folder, recipes, quotaBytes, leases, holders, store, evicted, log })
 
-  /** Makes a copy of content that `open` has. */
+  /** Makes a copy of content. */
   const fill = async (
     content: string,
-    { title, name, open, read }: Filling,
+    { title, name, read }: Filling,
     { signal, progress, waits, opened }: FillingOptions,
   ): Promise<void> => {
-    const parts = { store: await store(), near: await peers?.near(content, signal), open, read, waits, retry }
+    const parts = { store: await store(), near: await peers?.near(content, signal), open: openBlob, read, waits, retry }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
     await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress, opened })
@@ -144,7 +144,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       make: ({ signal, progress, waits, opened }) =>
         fill(
           content,
-          { title, name: kind === 'image' ? name : undefined, open: openBlob },
+          { title, name: kind === 'image' ? name : undefined },
           { signal, progress: (percent) => progress(undefined, percent), waits, opened },
         ),
     }

@@ -1,5 +1,6 @@
 // An image in a registry, reached straight from this node: as whom, the server says, each time it is needed.
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
+import type { ContentSource } from '../../images/content/content.ts'
 import type { Source } from '../../oci/artifact/target.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
 import { waitingLine } from '../../oci/registry/patience.ts'
@@ -26,10 +27,13 @@ interface RegistryPlace {
 /** A server that is restarted is waited for. */
 const patience: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
 
-export async function withRegistryImage<T>(
-  { reference, vm, ask, signal, waits }: RegistryPlace,
-  use: (image: Inspected, source: Source) => Promise<T>,
-): Promise<T> {
+interface OpenedRegistryImage {
+  readonly image: Inspected
+  readonly source: Source
+  close(): void
+}
+
+async function openRegistryImage({ reference, vm, ask, signal, waits }: RegistryPlace): Promise<OpenedRegistryImage> {
   const parsed = parseImageReference(reference, 'pull')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
   if (!ask || vm === undefined) throw new Error('its registry cannot be reached from here')
@@ -42,10 +46,67 @@ export async function withRegistryImage<T>(
   })
   try {
     const source = registry.repository(parsed.reference.repository)
-    return await use(await inspectImage(source, parsed.reference.target, { signal }), source)
-  } finally {
+    const image = await inspectImage(source, parsed.reference.target, { signal })
+    return { image, source, close: () => registry.close() }
+  } catch (error) {
     registry.close()
+    throw error
   }
+}
+
+export async function withRegistryImage<T>(
+  place: RegistryPlace,
+  use: (image: Inspected, source: Source) => Promise<T>,
+): Promise<T> {
+  const { image, source, close } = await openRegistryImage(place)
+  try {
+    return await use(image, source)
+  } finally {
+    close()
+  }
+}
+
+interface RegistryContent extends ContentSource {
+  /** Nobody reads any more. */
+  close(): void
+}
+
+/**
+ * The content of an image of ours. The registry is reached when something of it is needed first, and anew after each failure:
+ * by then there may be another password, or a registry.
+ */
+export function registryContent(place: RegistryPlace, content: string): RegistryContent {
+  let current: Promise<Connected> | undefined
+  const open = async (): Promise<Connected> => {
+    const { image, close } = await openRegistryImage(place)
+    if (image.ours?.imageDigest === content) return { content: image.ours.content, close, readers: 0 }
+    close()
+    throw new Error('the registry returned other content for this digest')
+  }
+  return {
+    async read(...what) {
+      current ??= open()
+      const used = current
+      let one: Connected | undefined
+      try {
+        one = await used
+        one.readers += 1
+        return await one.content.read(...what)
+      } catch (error) {
+        if (current === used) current = undefined
+        throw error
+      } finally {
+        if (one && --one.readers === 0 && current !== used) one.close()
+      }
+    },
+    close: () => void current?.then(({ close }) => close()).catch(() => undefined),
+  }
+}
+
+interface Connected {
+  readonly content: ContentSource
+  close(): void
+  readers: number
 }
 
 async function patiently<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {

@@ -4,11 +4,10 @@ import type { ContentSource, ContentStore } from '../../images/content/content.t
 import { isWhole, putManifest } from '../../images/pack/stored-manifests.ts'
 import { packTart } from '../../oci/tart/read.ts'
 import { findContent, type OpenedDisk } from './content.ts'
-import type { OpenBlob } from './content-source.ts'
 import { packing } from './inventory.ts'
 import type { Leases } from './leases.ts'
 import type { PulledImage, PulledImages } from './pulled-images.ts'
-import { type AskLogin, leftAfter, withRegistryImage } from './registry-image.ts'
+import { type AskLogin, leftAfter, registryContent, withRegistryImage } from './registry-image.ts'
 import type { Room } from './room.ts'
 import type { ImageProvider } from './single-flight.ts'
 
@@ -16,8 +15,7 @@ export interface Filling {
   readonly title: string
   /** Absent for ISOs. */
   readonly name?: string | undefined
-  readonly open: OpenBlob
-  /** The same as a whole, checked: in place of `open`, where nobody nearer has it. */
+  /** Where nobody nearer has it. Left out: the server is asked. */
   readonly read?: ContentSource['read']
 }
 
@@ -37,7 +35,7 @@ interface RegistryProvidersParts {
   readonly room: Room
   readonly askLogin: AskLogin | undefined
   store(): Promise<ContentStore>
-  /** Makes a copy of content that `open` has. */
+  /** Makes a copy of content. */
   fill(content: string, filling: Filling, options: FillingOptions): Promise<void>
 }
 
@@ -74,12 +72,9 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
       const left = leftAfter(performance.now())
       const reporting = { signal, opened, progress: (percent: number) => progress(left(percent), percent) }
       const filling = { title: `image ${name}`, name: reference }
-      if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, reporting)
-      return withRegistryImage({ reference, vm, ask, signal, waits }, ({ ours }) => {
-        if (ours?.imageDigest !== content) throw new Error('the registry returned other content for this digest')
-        const { read } = ours.content
-        return fill(content, { ...filling, read, open: async (digest, during) => ours.open(digest, during) }, reporting)
-      })
+      if (isUnpacked) return fill(content, { ...filling, read: () => Promise.reject(unpackAgain()) }, reporting)
+      const { read, close } = registryContent({ reference, vm, ask, signal, waits }, content)
+      return fill(content, { ...filling, read }, reporting).finally(close)
     },
   })
 

@@ -4,7 +4,8 @@
 import { chunkBytes } from '../format/format.ts'
 
 interface BufferPool {
-  take(): Promise<Buffer>
+  /** `isUrgent`: one more than that is made where none is free. */
+  take(isUrgent?: boolean): Promise<Buffer>
   give(buffer: Buffer): void
 }
 
@@ -13,19 +14,23 @@ const idleMs = 5_000
 /** At most so many, allocated when they are needed first. */
 export function createBufferPool(most: number): BufferPool {
   const idle: Buffer[] = []
+  const extra = new Set<Buffer>()
   const waiting: ((buffer: Buffer) => void)[] = []
   let allocated = 0
   let freeing: NodeJS.Timeout | undefined
   return {
-    async take() {
+    async take(isUrgent = false) {
       clearTimeout(freeing)
       const known = idle.pop()
       if (known) return known
-      if (allocated === most) return await new Promise((resolve) => waiting.push(resolve))
-      allocated += 1
-      return Buffer.from(new SharedArrayBuffer(chunkBytes))
+      if (allocated === most && !isUrgent) return await new Promise((resolve) => waiting.push(resolve))
+      const made = Buffer.from(new SharedArrayBuffer(chunkBytes))
+      if (allocated === most) extra.add(made)
+      else allocated += 1
+      return made
     },
     give(buffer) {
+      if (extra.delete(buffer)) return
       const next = waiting.shift()
       if (next) return next(buffer)
       idle.push(buffer)

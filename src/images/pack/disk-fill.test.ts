@@ -61,7 +61,7 @@ describe('a disk that is read while it is filled', () => {
       {
         parallel: 2,
         async onFill(fill, file) {
-          fill.expectReaders()
+          fill.expectReaders(() => undefined)
           opened.resolve({ fill, file })
         },
       },
@@ -110,6 +110,67 @@ describe('a disk that is read while it is filled', () => {
     await assert.rejects(waiting, NoContentError)
     await assert.rejects(restored, NoContentError)
     await assert.rejects(fill.ready(0, 512, never), NoContentError)
+  })
+
+  it('tries again what cannot be had while it is read, and what can be had comes meanwhile', async () => {
+    await using image = await packed()
+    const store = await image.store()
+    let isDown = true
+    const opened = Promise.withResolvers<DiskFill>()
+    const troubles: (string | undefined)[] = []
+    const target = path.join(image.folder, 'restored.raw')
+    const restored = restoreDisk(
+      image.manifest,
+      {
+        async read(digest, ...rest) {
+          if (isDown && digest !== image.digests[5]) throw new Error('nobody answers')
+          return store.read(digest, ...rest)
+        },
+      },
+      target,
+      {
+        parallel: 2,
+        async onFill(fill) {
+          fill.expectReaders((error) => troubles.push(error?.message))
+          opened.resolve(fill)
+        },
+      },
+    )
+    const fill = await opened.promise
+    const lacking = [0, 1, 2, 3, 4].map((index) => fill.ready(index * chunkBytes, blockBytes, never))
+    while (troubles.length < 5) await new Promise((resolve) => setTimeout(resolve, 10))
+    await fill.ready(5 * chunkBytes, blockBytes, never)
+    assert.deepEqual(new Set(troubles.slice(0, 5)), new Set(['nobody answers']))
+    isDown = false
+    await Promise.all(lacking)
+    await restored
+    assert.equal(troubles.at(-1), undefined)
+    assert.ok((await fs.readFile(target)).equals(image.disk))
+  })
+
+  it('a fill that was read fails when nobody reads any more', async () => {
+    await using image = await packed()
+    const opened = Promise.withResolvers<DiskFill>()
+    const trouble = Promise.withResolvers<void>()
+    const restored = restoreDisk(
+      image.manifest,
+      { read: (digest) => Promise.reject(new NoContentError(digest)) },
+      path.join(image.folder, 'restored.raw'),
+      {
+        parallel: 2,
+        async onFill(fill) {
+          fill.expectReaders(() => trouble.resolve())
+          opened.resolve(fill)
+        },
+      },
+    )
+    const fill = await opened.promise
+    const read = fill.ready(0, blockBytes, never)
+    read.catch(() => undefined)
+    await trouble.promise
+    fill.forgetReaders()
+    await assert.rejects(restored, NoContentError)
+    await assert.rejects(read, NoContentError)
   })
 
   it('takes each chunk once, what was wanted in the order of asking', () => {

@@ -1,8 +1,10 @@
 // Fills a disk with the chunks of an image, while it may be read already: a reader waits for the chunks that it lacks, and
-// those are fetched before all others. Nothing is to be seen of a chunk before all of it was checked and written.
+// those are fetched before all others. Nothing is to be seen of a chunk before all of it was checked and written. While it is
+// read, a chunk that cannot be had or written is no end of it: it is tried again until it can.
 import type fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { defaultParallel, eachAtOnce, type Progress, type WorkOptions } from '../../platform/parallel.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { ContentSource } from '../content/content.ts'
 import { writeSparse } from '../content/sparse-write.ts'
 import { firstBeyond, type Segment } from '../format/extents.ts'
@@ -21,6 +23,12 @@ const patienceMs = 750
 /** While a reader has been waiting so lately, one chunk at a time comes unasked: more would take its share of the network. */
 const gentleMs = 10_000
 const aheadChunks = 2
+/** What a reader waits for has this many more places than the rest: those may be taken by what nobody can give. */
+const wantedPlaces = 4
+const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 250, maxDelayMs: 5_000, maxRetryAfterMs: 0 }
+
+/** Why a chunk could not be had; undefined when one has come after that. */
+type OnTrouble = (error: Error | undefined) => void
 
 export class DiskFill {
   readonly #file: fs.FileHandle
@@ -38,6 +46,9 @@ export class DiskFill {
   #gentleUntilMs = 0
   #lastMissed = -2
   #stir: (() => void) | undefined
+  #onTrouble: OnTrouble | undefined
+  /** Failures in a row. */
+  #troubles = 0
   #failure: Error | undefined
   #bytes = 0
   readonly #of: number
@@ -58,9 +69,15 @@ export class DiskFill {
     this.#of = this.#chunks.reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   }
 
-  /** Somebody is about to read from it: what nobody asks for waits a little. */
-  expectReaders(): void {
+  /** Somebody is about to read from it: what nobody asks for waits a little, and from now on failures are tried again. */
+  expectReaders(onTrouble: OnTrouble): void {
+    this.#onTrouble = onTrouble
     this.#hold(firstPatienceMs)
+  }
+
+  /** Nobody reads from it any more: it may fail. */
+  forgetReaders(): void {
+    this.#onTrouble = undefined
   }
 
   get progress(): Progress {
@@ -94,9 +111,9 @@ export class DiskFill {
     const stop = (): void => this.#stir?.()
     signal?.addEventListener('abort', stop, { once: true })
     try {
-      await eachAtOnce(this.#next(parallel, signal), parallel, async (chunk) => {
+      await eachAtOnce(this.#next(parallel, signal), parallel + wantedPlaces, async (chunk) => {
         try {
-          await this.#fetch(chunk, source, signal)
+          if (!(await this.#tryFetch(chunk, source, signal))) return
         } finally {
           this.#fetching -= 1
           this.#stir?.()
@@ -118,7 +135,8 @@ export class DiskFill {
   }
 
   async *#next(parallel: number, signal: AbortSignal | undefined): AsyncGenerator<Chunk> {
-    while (this.#order.size > 0) {
+    // What is being fetched may have to be fetched again.
+    while (this.#order.size + this.#fetching > 0) {
       signal?.throwIfAborted()
       const nowMs = performance.now()
       const isGentle = nowMs < this.#gentleUntilMs
@@ -168,17 +186,41 @@ export class DiskFill {
     }
   }
 
+  /** False: it is to be fetched again. */
+  async #tryFetch(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<boolean> {
+    try {
+      await this.#fetch(chunk, source, signal)
+      if (this.#troubles > 0) this.#onTrouble?.(undefined)
+      this.#troubles = 0
+      return true
+    } catch (error) {
+      if (!this.#onTrouble || signal?.aborted) throw error
+      this.#troubles += 1
+      this.#onTrouble(error instanceof Error ? error : new Error(String(error)))
+      await wait(backOff(Math.min(this.#troubles, 8), again, Math.random), signal ?? never)
+      this.#order.putBack(chunk, this.#readers.has(chunk))
+      return false
+    }
+  }
+
+  /** A reader does not wait for what is fetched for others, nor they for a source that does not answer. */
+  async #memoryFor(chunk: Chunk): Promise<{ readonly stored: Buffer; readonly raw: Buffer } | undefined> {
+    if (this.#troubles > 0) return undefined
+    const isUrgent = this.#readers.has(chunk)
+    return { stored: await storedBuffers.take(isUrgent), raw: await rawBuffers.take(isUrgent) }
+  }
+
   async #fetch(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
-    const memory = { stored: await storedBuffers.take(), raw: await rawBuffers.take() }
+    const memory = await this.#memoryFor(chunk)
     try {
       const raw = await unpackChunk(source, chunk, signal, memory)
       // The last block of a disk that ends inside it.
       for (const { at, length, offset } of this.#parts.get(chunk) ?? [])
         await writeSparse(this.#file, raw.subarray(at, at + Math.min(length, this.#endBytes - offset)), offset)
     } finally {
-      storedBuffers.give(memory.stored)
-      rawBuffers.give(memory.raw)
+      if (memory) storedBuffers.give(memory.stored)
+      if (memory) rawBuffers.give(memory.raw)
     }
     this.#written.add(chunk)
     const wait = this.#readers.get(chunk)
@@ -188,3 +230,5 @@ export class DiskFill {
     wait.resolve()
   }
 }
+
+const never = new AbortController().signal
