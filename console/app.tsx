@@ -1,4 +1,4 @@
-// What is shown: the login, or the frame with one page. Pages that are not needed at first come when they are opened.
+// What is shown: the login, or the frame with one page. The overview comes with it, other pages when they are opened.
 import { type ComponentType, lazy, Suspense } from 'react'
 import { Link, Route, Switch } from 'wouter'
 import { useSession } from './api/session.ts'
@@ -7,7 +7,6 @@ import { Frame } from './frame.tsx'
 import { Login, LoginAgain } from './login.tsx'
 import type { Named } from './pages/paths.ts'
 import { Overview } from './pages/service/overview.tsx'
-import { VmList } from './pages/vms/list.tsx'
 import { texts } from './texts.ts'
 import { OpenedDialog } from './ui/dialog.tsx'
 import { Empty, Loading, Page } from './ui/page.tsx'
@@ -22,7 +21,7 @@ const page = <M,>(load: () => Promise<M>, name: keyof M) =>
 
 const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/', Overview],
-  ['/vms', VmList],
+  ['/vms', page(() => import('./pages/vms/list.tsx'), 'VmList')],
   ['/vms/:namespace/:name', page(() => import('./pages/vms/detail.tsx'), 'VmDetail')],
   ['/vms/:namespace/:name/screen', page(() => import('./pages/vms/screen.tsx'), 'Screen')],
   ['/vms/:namespace/:name/terminal', page(() => import('./pages/vms/terminal.tsx'), 'TerminalPage')],

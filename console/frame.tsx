@@ -1,16 +1,15 @@
 // The frame around every page: navigation, the namespace, who is logged in; the state of the connection.
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { Fragment, type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useConnection } from './api/connection.ts'
 import { choose, useNamespaces } from './api/namespaces.ts'
 import { logOut, useSession } from './api/session.ts'
-import { Mark } from './login.tsx'
-import { administrators, everybody, type Place } from './nav.ts'
+import { type Place, sectionsFor } from './nav.ts'
 import { openFinder, Shortcuts } from './shortcuts.tsx'
 import { texts } from './texts.ts'
 import { chooseTheme, themes, useTheme } from './theme.ts'
 import { SelectField } from './ui/field.tsx'
-import { Icon } from './ui/icons.tsx'
+import { Icon, Mark } from './ui/icons.tsx'
 import { Menu } from './ui/menu.tsx'
 
 const { nav } = texts
@@ -71,18 +70,18 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
         {texts.product}
       </Link>
       <button type="button" className="button finder" onClick={openFinder}>
-        {texts.finder.open}
+        <Icon name="search" />
+        <span>{texts.finder.open}</span>
         <kbd>{texts.finder.keys}</kbd>
       </button>
       <NamespaceChoice />
       <nav className="nav" aria-label={nav.label}>
-        <Links links={everybody} path={path} />
-        {person?.admin && (
-          <>
-            <span className="nav-title">{nav.administration}</span>
-            <Links links={administrators} path={path} />
-          </>
-        )}
+        {sectionsFor(person?.admin === true).map(({ title, places }) => (
+          <Fragment key={title ?? ''}>
+            {title !== undefined && <span className="nav-title">{title}</span>}
+            <Links links={places} path={path} />
+          </Fragment>
+        ))}
       </nav>
       <Foot />
     </aside>
@@ -99,8 +98,9 @@ const isBelow = (path: string, target: string): boolean =>
 
 const Links = ({ links, path }: LinksProps) => (
   <>
-    {links.map(([target, label]) => (
+    {links.map(([target, label, icon]) => (
       <Link key={target} href={target} aria-current={isBelow(path, target) ? 'page' : undefined}>
+        {icon && <Icon name={icon} />}
         {label}
       </Link>
     ))}
@@ -122,20 +122,17 @@ function NamespaceChoice() {
 
 function Foot() {
   const { person } = useSession()
-  const theme = useTheme()
   const items = [
     { label: nav.logOut, onChoose: () => void logOut(false) },
     { label: nav.logOutEverywhere, onChoose: () => void logOut(true) },
   ]
   return (
     <div className="side-foot">
-      <SelectField
-        label={nav.theme}
-        value={theme}
-        onValue={(value) => chooseTheme(themes.find((each) => each === value) ?? 'system')}
-        labels={nav.themes}
-      />
+      <ThemeChoice />
       <div className="account">
+        <span className="initial" aria-hidden="true">
+          {person?.name.slice(0, 1)}
+        </span>
         <div className="person" title={person?.name}>
           <div className="person">{person?.name}</div>
           {person?.admin && <div className="person small muted">{nav.administrator}</div>}
@@ -143,5 +140,25 @@ function Foot() {
         <Menu label={nav.account} items={items} />
       </div>
     </div>
+  )
+}
+
+function ThemeChoice() {
+  const chosen = useTheme()
+  return (
+    <fieldset className="segments" aria-label={nav.theme}>
+      {themes.map((theme) => (
+        <label key={theme} title={nav.themes[theme]}>
+          <input
+            type="radio"
+            name="theme"
+            aria-label={nav.themes[theme]}
+            checked={theme === chosen}
+            onChange={() => chooseTheme(theme)}
+          />
+          <Icon name={theme} />
+        </label>
+      ))}
+    </fieldset>
   )
 }

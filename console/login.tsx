@@ -6,6 +6,7 @@ import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { SecretField } from './ui/field.tsx'
+import { Mark } from './ui/icons.tsx'
 import { ErrorNote, Note } from './ui/page.tsx'
 
 const { login } = texts
@@ -88,13 +89,3 @@ function TokenForm({ isMain }: { readonly isMain: boolean }) {
     </form>
   )
 }
-
-/** The sign of the product, drawn: the page loads no picture for it. */
-export const Mark = () => (
-  <svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true">
-    <rect width="32" height="32" rx="7" fill="var(--accent)" />
-    <path d="M7 9.5h18v4.6H7zM7 17.9h18v4.6H7z" fill="none" stroke="#fff" strokeWidth="2.4" strokeLinejoin="round" />
-    <circle cx="10.4" cy="11.8" r="1.2" fill="#fff" />
-    <circle cx="10.4" cy="20.2" r="1.2" fill="#fff" />
-  </svg>
-)

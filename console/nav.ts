@@ -1,28 +1,57 @@
-// The pages that the navigation leads to, and the finder finds.
+// The pages that the navigation leads to, in its sections, and the finder finds.
 import { texts } from './texts.ts'
+import type { IconName } from './ui/icons.tsx'
 
 const { nav } = texts
 
-export type Place = readonly [path: string, label: string]
+export type Place = readonly [path: string, label: string, icon?: IconName]
 
-export const everybody: readonly Place[] = [
-  ['/', nav.overview],
-  ['/vms', nav.vms],
-  ['/images', nav.images],
-  ['/isos', nav.isos],
-  ['/pushes', nav.pushes],
-  ['/nodes', nav.nodes],
-  ['/configurations', nav.configs],
-  ['/pools', nav.pools],
-  ['/runner-pools', nav.runnerPools],
-  ['/events', nav.events],
-  ['/charts', nav.charts],
+interface Section {
+  readonly title?: string
+  readonly isForAdministrators?: boolean
+  readonly places: readonly Place[]
+}
+
+const sections: readonly Section[] = [
+  { places: [['/', nav.overview, 'overview']] },
+  {
+    title: nav.compute,
+    places: [
+      ['/vms', nav.vms, 'vm'],
+      ['/pools', nav.pools, 'pool'],
+      ['/runner-pools', nav.runnerPools, 'runner'],
+      ['/configurations', nav.configs, 'config'],
+    ],
+  },
+  {
+    title: nav.library,
+    places: [
+      ['/images', nav.images, 'image'],
+      ['/isos', nav.isos, 'iso'],
+      ['/pushes', nav.pushes, 'push'],
+    ],
+  },
+  {
+    title: nav.cluster,
+    places: [
+      ['/nodes', nav.nodes, 'node'],
+      ['/events', nav.events, 'events'],
+      ['/charts', nav.charts, 'charts'],
+    ],
+  },
+  {
+    title: nav.administration,
+    isForAdministrators: true,
+    places: [
+      ['/credentials', nav.credentials, 'credentials'],
+      ['/namespaces', nav.namespaces, 'namespace'],
+      ['/access', nav.access, 'access'],
+      ['/accounts', nav.accounts, 'account'],
+      ['/legacy', nav.legacy, 'legacy'],
+    ],
+  },
 ]
 
-export const administrators: readonly Place[] = [
-  ['/credentials', nav.credentials],
-  ['/namespaces', nav.namespaces],
-  ['/access', nav.access],
-  ['/accounts', nav.accounts],
-  ['/legacy', nav.legacy],
-]
+/** Those that this person may use. */
+export const sectionsFor = (isAdmin: boolean): readonly Section[] =>
+  sections.filter((section) => isAdmin || section.isForAdministrators !== true)

@@ -64,18 +64,49 @@ export const consolePackages = (outDir: string): string[] =>
   JSON.parse(fs.readFileSync(path.join(outDir, packagesFile), 'utf8')) as string[]
 
 /** Kept beside the console, for builds that take it over as it is. */
-const listPackages = (outDir: string): Plugin => ({
+const listPackages = (outDir: string, assets: string[] = []): Plugin => ({
   name: 'list-packages',
+  // Fonts are no modules: they are known as files of the bundle.
+  generateBundle(_options, bundle) {
+    for (const file of Object.values(bundle)) if (file.type === 'asset') assets.push(...file.originalFileNames)
+  },
   closeBundle() {
-    const found = new Set([...this.getModuleIds()].flatMap((id) => packageOf(id.replace(/^\0|\?.*$/g, '')) ?? []))
+    const files = [...this.getModuleIds(), ...assets.map((name) => path.resolve(root, 'console', name))]
+    const found = new Set(files.flatMap((id) => packageOf(id.replace(/^\0|\?.*$/g, '')) ?? []))
     fs.writeFileSync(path.join(outDir, packagesFile), JSON.stringify([...found].sort()))
   },
 })
 
-/** What only pages that are opened later need stays with them. */
-const apart =
-  /@novnc|@xterm|uplot|\/src\/(legacy|oci)\/|\/src\/api\/(index|agent|captures|certificates|service)\.ts|\/console\/pages\//
-const isShared = (id: string): boolean => /\.(ts|tsx|js|mjs)$/.test(id) && !apart.test(id) && !id.endsWith('main.tsx')
+interface Modules {
+  getModuleInfo(id: string): { readonly isEntry: boolean; readonly importers: readonly string[] } | null
+}
+
+/**
+ * Which file a module goes into: one for what the first page cannot be shown without, one for what several other pages share
+ * (left to itself that becomes thirty), and one for each page.
+ */
+function fileFor() {
+  const known = new Map<string, boolean>()
+  const isFirst = (id: string, modules: Modules): boolean => {
+    const before = known.get(id)
+    if (before !== undefined) return before
+    // Modules that import each other: whoever else needs them decides.
+    known.set(id, false)
+    const info = modules.getModuleInfo(id)
+    const answer = info !== null && (info.isEntry || info.importers.some((importer) => isFirst(importer, modules)))
+    known.set(id, answer)
+    return answer
+  }
+  return (id: string, modules: Modules): string | null =>
+    !/\.(ts|tsx|js|mjs)$/.test(id) || id.endsWith('main.tsx')
+      ? null
+      : isFirst(id, modules)
+        ? 'first'
+        : ofOnePage.test(id)
+          ? null
+          : 'later'
+}
+const ofOnePage = /@novnc|@xterm|uplot|\/src\/(legacy|oci)\/|\/src\/api\/index\.ts|\/console\/pages\//
 
 /** Builds into `outDir`, or copies what `previous` has when that was made of the same sources. */
 export async function buildConsole(outDir: string, previous: string): Promise<void> {
@@ -103,8 +134,7 @@ export async function buildConsole(outDir: string, previous: string): Promise<vo
       // Directives of frameworks that render on servers mean nothing here.
       rolldownOptions: {
         checks: { moduleLevelDirective: false, bundlerTimings: false },
-        // One file for what the first page and every other one share: left to itself it becomes thirty.
-        output: { codeSplitting: { groups: [{ name: 'shared', test: isShared }] } },
+        output: { codeSplitting: { groups: [{ name: fileFor() }] } },
       },
     },
   })

@@ -8,7 +8,7 @@ import { listVms } from '../../src/api/vms/vms.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { useSession } from '../api/session.ts'
-import { administrators, everybody, type Place } from '../nav.ts'
+import { type Place, sectionsFor } from '../nav.ts'
 import { texts } from '../texts.ts'
 import { Dialog } from '../ui/dialog.tsx'
 import { type Found, find } from './find.ts'
@@ -108,7 +108,10 @@ function useEntries(): readonly Found[] {
       all.map(([path, name]) => ({ key: path, kind, name, path }))
     return [
       ...places(words.kinds.action, actions),
-      ...places(words.kinds.page, isAdmin ? [...everybody, ...administrators] : everybody),
+      ...places(
+        words.kinds.page,
+        sectionsFor(isAdmin).flatMap((section) => section.places),
+      ),
       ...of(words.kinds.vm, vms, vmPath),
       ...of(words.kinds.node, nodes, nodePath),
       ...of(words.kinds.pool, pools, poolPath),

@@ -1,26 +1,101 @@
-// The few pictures: drawn by hand on a grid of 16, in the colour of the text.
-const paths = {
-  more: 'M3 8h.01M8 8h.01M13 8h.01',
-  copy: 'M5.5 5.5v-3h8v8h-3M2.5 5.5h8v8h-8z',
-  check: 'M3 8.5l3.2 3.2L13 4.8',
-  close: 'M4 4l8 8M12 4l-8 8',
-  menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
-  code: 'M5.5 4.5L2 8l3.5 3.5M10.5 4.5L14 8l-3.5 3.5',
-  plus: 'M8 3v10M3 8h10',
-} as const
+// The icons: those of Lucide (ISC licence, which a build lists with the others), in the colour of the text. Only what is named
+// here is in the bundle.
+import {
+  Activity,
+  Box,
+  Boxes,
+  ChartLine,
+  Check,
+  ChevronDown,
+  ChevronRight,
+  CircleAlert,
+  CodeXml,
+  Copy,
+  Disc,
+  Ellipsis,
+  FileSliders,
+  FolderTree,
+  History,
+  type IconNode,
+  KeyRound,
+  Layers,
+  LayoutDashboard,
+  Menu,
+  Monitor,
+  Moon,
+  Play,
+  Plus,
+  Search,
+  Server,
+  ShieldCheck,
+  SquareTerminal,
+  Sun,
+  Upload,
+  UserCog,
+  WifiOff,
+  X,
+} from 'lucide'
+import { createElement } from 'react'
 
-export function Icon({ name }: { readonly name: keyof typeof paths }) {
-  const width = name === 'more' ? 2.4 : 1.5
+const icons = {
+  more: Ellipsis,
+  copy: Copy,
+  check: Check,
+  close: X,
+  menu: Menu,
+  code: CodeXml,
+  plus: Plus,
+  search: Search,
+  down: ChevronDown,
+  right: ChevronRight,
+  alert: CircleAlert,
+  offline: WifiOff,
+  terminal: SquareTerminal,
+  system: Monitor,
+  light: Sun,
+  dark: Moon,
+  overview: LayoutDashboard,
+  vm: Box,
+  image: Layers,
+  iso: Disc,
+  push: Upload,
+  node: Server,
+  config: FileSliders,
+  pool: Boxes,
+  runner: Play,
+  events: Activity,
+  charts: ChartLine,
+  credentials: KeyRound,
+  namespace: FolderTree,
+  access: ShieldCheck,
+  account: UserCog,
+  legacy: History,
+} as const satisfies Readonly<Record<string, IconNode>>
+
+export type IconName = keyof typeof icons
+
+export function Icon({ name }: { readonly name: IconName }) {
   return (
-    <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
-      <path
-        d={paths[name]}
-        fill="none"
-        stroke="currentColor"
-        strokeWidth={width}
-        strokeLinecap="round"
-        strokeLinejoin="round"
-      />
+    <svg
+      className="icon"
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth={name === 'more' ? 2.6 : 1.75}
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+    >
+      {icons[name].map(([tag, attributes], index) => createElement(tag, { key: index, ...attributes }))}
     </svg>
   )
 }
+
+/** The sign of the product, drawn: the page loads no picture for it. A three of one line, on the accent. */
+export const Mark = () => (
+  <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="8" fill="var(--accent)" />
+    <path d={markPath} fill="none" stroke="#fff" strokeWidth="2.8" strokeLinecap="round" strokeLinejoin="round" />
+  </svg>
+)
+const markPath = 'M10 9.6h9.6a2 2 0 0 1 2 2v8.8a2 2 0 0 1-2 2H10M14 16h7.6'

@@ -37,6 +37,7 @@ const licences = [
   'MIT',
   'MIT OR Apache-2.0',
   'MPL-2.0',
+  'OFL-1.1',
   'PSF-2.0',
   'Unlicense',
 ]

@@ -646,13 +646,16 @@ describe('the console', () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page, context } = opened
     await page.getByLabel('Namespace').selectOption('svc-ios')
-    await page.getByLabel('Theme').selectOption('dark')
+    await page.getByRole('radio', { name: 'Dark' }).check()
     const second = await context.newPage()
     await second.goto(`${at.apiUrl}/console/`)
     await logInWith(second, other.adminToken)
     assert.deepEqual(
-      [await second.getByLabel('Namespace').inputValue(), await second.getByLabel('Theme').inputValue()],
-      ['', 'system'],
+      [
+        await second.getByLabel('Namespace').inputValue(),
+        await second.getByRole('radio', { name: 'System' }).isChecked(),
+      ],
+      ['', true],
     )
     await page.reload()
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
