@@ -22,20 +22,23 @@ const goneTimers = new Map<string, number>()
 /** A hidden tab has no frames, and must not fall behind for it. */
 const soon = (work: () => void): void => void (document.hidden ? setTimeout(work, 250) : requestAnimationFrame(work))
 
-function listFor(operation: ListOperation, namespace: string): LiveList<unknown> {
-  const key = `${operation.id} ${namespace}`
+function listFor(operation: ListOperation, namespace: string, selector: string): LiveList<unknown> {
+  const key = `${operation.id} ${namespace} ${selector}`
   const known = lists.get(key)
   if (known) return known
-  const input = (operation.path.includes('{namespace}') ? { params: { namespace } } : {}) as CallInput<ListOperation>
+  const input = {
+    ...(operation.path.includes('{namespace}') && { params: { namespace } }),
+    ...(selector !== '' && { query: { fieldSelector: selector } }),
+  } as CallInput<ListOperation>
   const follow = (signal: AbortSignal) => followList(client, operation, input, { signal, retry: forEver })
   const made = new LiveList<unknown>(identityOf, follow, { soon, wait })
   lists.set(key, made)
   return made
 }
 
-function subscribe(operation: ListOperation, namespace: string, listener: () => void): () => void {
-  const key = `${operation.id} ${namespace}`
-  const list = listFor(operation, namespace)
+function subscribe(operation: ListOperation, namespace: string, selector: string, listener: () => void): () => void {
+  const key = `${operation.id} ${namespace} ${selector}`
+  const list = listFor(operation, namespace, selector)
   clearTimeout(goneTimers.get(key))
   goneTimers.delete(key)
   const leave = list.subscribe(listener)
@@ -53,31 +56,38 @@ function subscribe(operation: ListOperation, namespace: string, listener: () => 
   }
 }
 
-/** The lists of several namespaces as one, in their order. */
-export function useLive<O extends ListOperation>(operation: O, namespaces: readonly string[]): Snapshot<ItemOf<O>> {
+/** The lists of several namespaces as one, in their order; with a field selector, only what it selects. */
+export function useLive<O extends ListOperation>(
+  operation: O,
+  namespaces: readonly string[],
+  selector = '',
+): Snapshot<ItemOf<O>> {
   const names = namespaces.join(' ')
-  const merged = useMemo(() => merger<ItemOf<O>>(operation, names === '' ? [] : names.split(' ')), [operation, names])
+  const merged = useMemo(
+    () => merger<ItemOf<O>>(operation, names === '' ? [] : names.split(' '), selector),
+    [operation, names, selector],
+  )
   return useSyncExternalStore(merged.subscribe, merged.snapshot)
 }
 
 /** A list of the cluster, which is in no namespace. */
 export function useLiveCluster<O extends ListOperation>(operation: O): Snapshot<ItemOf<O>> {
-  const enter = useCallback((listener: () => void) => subscribe(operation, '', listener), [operation])
-  return useSyncExternalStore(enter, () => listFor(operation, '').snapshot() as Snapshot<ItemOf<O>>)
+  const enter = useCallback((listener: () => void) => subscribe(operation, '', '', listener), [operation])
+  return useSyncExternalStore(enter, () => listFor(operation, '', '').snapshot() as Snapshot<ItemOf<O>>)
 }
 
-function merger<T>(operation: ListOperation, namespaces: readonly string[]) {
+function merger<T>(operation: ListOperation, namespaces: readonly string[], selector: string) {
   let seen: readonly Snapshot<unknown>[] = []
   let whole: Snapshot<T> = { items: [], isLoaded: namespaces.length === 0, error: undefined }
   return {
     subscribe: (listener: () => void): (() => void) => {
-      const leave = namespaces.map((namespace) => subscribe(operation, namespace, listener))
+      const leave = namespaces.map((namespace) => subscribe(operation, namespace, selector, listener))
       return () => {
         for (const each of leave) each()
       }
     },
     snapshot: (): Snapshot<T> => {
-      const parts = namespaces.map((namespace) => listFor(operation, namespace).snapshot())
+      const parts = namespaces.map((namespace) => listFor(operation, namespace, selector).snapshot())
       if (parts.length === seen.length && parts.every((part, index) => part === seen[index])) return whole
       seen = parts
       whole = {

@@ -4,12 +4,14 @@ import { useLive } from '../api/live.ts'
 import { texts } from '../texts.ts'
 import { Loading } from '../ui/page.tsx'
 import { Time } from '../ui/time.tsx'
+import { isOwn } from './own-events.ts'
 
 interface Props {
   readonly namespace: string
   readonly kinds: readonly string[]
   readonly name: string
-  /** Not of an earlier one of the same name. */
+  /** Not of an earlier one of the same name: by its uid, or where there is none by when it was made. */
+  readonly uid?: string
   readonly since?: string
   readonly empty: string
 }
@@ -22,11 +24,9 @@ export const newestFirst = (events: readonly Event[]): readonly Event[] =>
 /** Not by a language's rules: there may be many thousands. */
 const later = (a: string, b: string): number => (a < b ? 1 : a > b ? -1 : 0)
 
-export function EventFeed({ namespace, kinds, name, since = '', empty }: Props) {
-  const { items, isLoaded } = useLive(listEvents, [namespace])
-  const isAbout = ({ involved, at }: Event): boolean =>
-    involved.name === name && kinds.includes(involved.kind) && at >= since
-  const mine = items.filter(isAbout)
+export function EventFeed({ namespace, kinds, name, uid, since = '', empty }: Props) {
+  const { items, isLoaded } = useLive(listEvents, [namespace], `involved.name=${name}`)
+  const mine = items.filter((event) => kinds.includes(event.involved.kind) && isOwn(event, uid, since))
   return isLoaded ? <Feed events={newestFirst(mine).slice(0, shownEvents)} empty={empty} /> : <Loading />
 }
 

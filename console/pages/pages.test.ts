@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import type { Image } from '../../src/api/images/images.ts'
 import { operations } from '../../src/api/index.ts'
 import type { Node } from '../../src/api/nodes/nodes.ts'
+import type { Event } from '../../src/api/service/events.ts'
 import type { Pool } from '../../src/api/vms/pools.ts'
 import type { PushJob } from '../../src/api/vms/push-jobs.ts'
 import type { RunnerJob, RunnerPool } from '../../src/api/vms/runner-pools.ts'
@@ -17,6 +18,7 @@ import { lineageOf } from './images/lineage.ts'
 import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
 import { imageTexts } from './images/texts.ts'
 import { capacityOf, joinLine } from './nodes/model.ts'
+import { isOwn } from './own-events.ts'
 import { imagePath, vmPath } from './paths.ts'
 import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
 import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
@@ -25,6 +27,7 @@ import { replacementFor } from './service/legacy-advice.ts'
 import { workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
+  durationText,
   filterFromQuery,
   filterVms,
   hasOtherStatus,
@@ -38,6 +41,7 @@ import {
   reasonAgainstDeleting,
   reasonAgainstScreen,
   sshCommand,
+  timelineOf,
   waitingReason,
 } from './vms/model.ts'
 
@@ -333,6 +337,42 @@ describe('figures', () => {
     assert.deepEqual(
       imagesOf(vm, images).map(({ name }) => name),
       ['saved', 'committed', 'on-its-way'],
+    )
+  })
+
+  it('a timeline has each step with how long it took, and the one that it waits for', () => {
+    const timeline = {
+      requestedAt: '2026-11-17T12:00:00.100Z',
+      placedAt: '2026-11-17T12:00:00.440Z',
+      startedAt: '2026-11-17T12:01:12.440Z',
+    }
+    const nowMs = Date.parse('2026-11-17T12:01:15.440Z')
+    const shown = (of: Vm) =>
+      timelineOf(of, nowMs).map(({ step, tookMs = 0, isOpen }) => [step, durationText(tookMs), isOpen])
+    const running: Vm = { ...vm, powerState: 'running', timeline }
+    assert.deepEqual(shown(running), [
+      ['requested', '0 ms', false],
+      ['placed', '340 ms', false],
+      ['started', '1 min 12 s', false],
+      ['booted', '3.0 s', true],
+    ])
+    assert.equal(shown({ ...running, warm: 'ci' })[1]?.[0], 'claimed')
+    assert.equal(shown({ ...running, powerState: 'stopped' }).length, 3)
+    const { timeline: _, ...old } = running
+    assert.deepEqual(shown(old), [['requested', '0 ms', false]])
+  })
+
+  it('events of a VM are its own, not those of another that had its name', () => {
+    const event = operations.listEvents.example.response.items[0] as Event
+    const of = (uid: string | undefined, at = event.at): Event => ({
+      ...event,
+      involved: { kind: 'vms', name: 'a', ...(uid !== undefined && { uid }) },
+      at,
+    })
+    const shown = [of('new'), of('old'), of(undefined, '2026-11-17T12:00:01Z'), of(undefined, '2026-11-17T11:59:59Z')]
+    assert.deepEqual(
+      shown.map((each) => isOwn(each, 'new', '2026-11-17T12:00:00Z')),
+      [true, false, true, false],
     )
   })
 

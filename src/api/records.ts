@@ -8,6 +8,9 @@ export const ExpectedVersion = t.Optional(
 )
 export const Timestamp = t.String({ format: 'date-time', description: 'RFC 3339, UTC, seconds' })
 
+/** Where durations count. */
+export const Moment = t.String({ format: 'date-time', description: 'RFC 3339, UTC, milliseconds' })
+
 export const Architecture = t.Enum(architectures, { description: 'arm64: Apple silicon. amd64: Intel' })
 
 export const Flag = (description: string) => t.Optional(t.Boolean({ description }))

@@ -69,8 +69,10 @@ export async function newPorts(
     }
     const { node } = place as NonNullable<typeof place>
     await changeVm(collections, key, uid, (record) => {
-      const { place: _, ...rest } = record
-      return isDeleted(record) ? undefined : { ...withDesired(rest, { action: 'deploy' }), conditions }
+      const { place: _, times, ...rest } = record
+      if (isDeleted(record)) return undefined
+      const waiting = { ...rest, ...(times && { times: { requestedMs: times.requestedMs } }) }
+      return { ...withDesired(waiting, { action: 'deploy' }), conditions }
     })
     await release(collections, node, uid)
   }

@@ -17,6 +17,7 @@ interface EventDraft {
   readonly namespace: string
   readonly kind: string
   readonly name: string
+  readonly uid?: string
   readonly reason: string
   readonly message: string
   readonly isBad?: true
@@ -29,12 +30,12 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
   const { events, vms, nodes, images, isos, pushJobs, certificates, runnerPools, runnerJobs } = collections
   const writing = new Set<Promise<unknown>>()
 
-  function write({ namespace, kind, name, reason, message, isBad, audience = 'dev' }: EventDraft): void {
+  function write({ namespace, kind, name, uid, reason, message, isBad, audience = 'dev' }: EventDraft): void {
     const event: EventRecord = newEvent(clock.now(), {
       type: isBad ? 'Warning' : 'Normal',
       reason,
       message: message.slice(0, 1_000),
-      involved: { kind, name },
+      involved: { kind, name, ...(uid !== undefined && { uid }) },
       actor: 'system',
       requestId: '',
       outcome: isBad ? 'Failed' : 'Succeeded',
@@ -83,7 +84,7 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
 
 const vmEvent: Compare<VmRecord> = (before, after) => {
   const found = vmChange(before, after)
-  return found && { namespace: after.namespace, kind: 'vms', name: after.name, ...found }
+  return found && { namespace: after.namespace, kind: 'vms', name: after.name, uid: after.uid, ...found }
 }
 
 type Found = Pick<EventDraft, 'reason' | 'message' | 'isBad'>
@@ -144,7 +145,7 @@ function powerChange({ observed: was }: VmRecord, { name, observed: is }: VmReco
 const nodeEvent: Compare<NodeRecord> = (before, after) => {
   if (before.isReady === after.isReady || before.uid !== after.uid) return undefined
   const { name, namespace } = after
-  const about = { namespace, kind: 'nodes', name }
+  const about = { namespace, kind: 'nodes', name, uid: after.uid }
   if (!after.isReady) return { ...about, reason: 'NodeLost', message: `Node ${name} is not responding`, isBad: true }
   return { ...about, reason: 'NodeReady', message: `Node ${name} is ready` }
 }
@@ -186,7 +187,7 @@ const pushEvent: Compare<PushJobRecord> = (before, after) => {
   const { vm, namespace, status, image, errorMessage } = after
   // Whoever cancels it is an event already.
   if (isOver(before) || !isOver(after) || status === 'Cancelled') return undefined
-  const about = { namespace, kind: 'vms', name: vm }
+  const about = { namespace, kind: 'vms', name: vm, uid: after.vmUid }
   return status === 'Failed'
     ? {
         ...about,
@@ -203,7 +204,7 @@ const runnerPoolEvent: Compare<RunnerPoolRecord> = (before, after) => {
   const { reason, message } = status.condition
   if (before.uid !== uid || before.status.condition.reason === reason) return undefined
   if (quietConditions.has(reason)) return undefined
-  const about = { namespace, kind: 'runner-pools', name }
+  const about = { namespace, kind: 'runner-pools', name, uid }
   return reason === 'Ready'
     ? { ...about, reason: 'RunnerPoolReady', message: `Runner pool ${name} takes jobs` }
     : { ...about, reason: 'RunnerPoolFailed', message: `Runner pool ${name}: ${message}`, isBad: true }

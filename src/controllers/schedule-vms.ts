@@ -237,6 +237,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         ...record,
         place: slot ? { ...spot, slot: slot.uid } : spot,
         ...(slot && { warm: slot.pool }),
+        ...(record.times && { times: { ...record.times, placedMs: clock.now().getTime() } }),
         conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
       }
     })

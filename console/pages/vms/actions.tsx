@@ -11,7 +11,7 @@ import { texts } from '../../texts.ts'
 import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { ActionsMenu, choose, type MenuItem } from '../../ui/menu.tsx'
 import { Note } from '../../ui/page.tsx'
 import { AddCredentials } from '../access/add-credentials.tsx'
 import { credentialTexts } from '../access/texts.ts'
@@ -22,12 +22,12 @@ import { deployTexts, vmActionWords, actionTexts as words } from './texts.ts'
 interface MenuProps {
   readonly vm: Vm
   readonly size?: 'small'
-  readonly onDeleted?: () => void
+  readonly onDeleted?: (() => void) | undefined
 }
 
-export function VmMenu({ vm, size, onDeleted }: MenuProps) {
+function useItems({ vm, onDeleted }: Pick<MenuProps, 'vm' | 'onDeleted'>): readonly MenuItem[] {
   const { person } = useSession()
-  const items: MenuItem[] = [
+  return [
     ...vmActions.map((action) => ({
       label: vmActionWords[action].label,
       reason: reasonAgainst(action, vm),
@@ -41,8 +41,24 @@ export function VmMenu({ vm, size, onDeleted }: MenuProps) {
       dialog: (onClose) => <Delete vm={vm} onClose={onClose} onDeleted={onDeleted} />,
     },
   ]
-  return <ActionsMenu name={vm.name} items={items} size={size} />
 }
+
+export const VmMenu = ({ vm, size, onDeleted }: MenuProps) => (
+  <ActionsMenu name={vm.name} items={useItems({ vm, onDeleted })} size={size} />
+)
+
+/** What may be done to it now. */
+export const NextActions = (props: Pick<MenuProps, 'vm' | 'onDeleted'>) => (
+  <div className="line">
+    {useItems(props)
+      .filter(({ reason }) => reason === undefined)
+      .map((item) => (
+        <Button key={item.label} size="small" kind={item.isDanger ? 'danger' : undefined} onClick={() => choose(item)}>
+          {item.label}
+        </Button>
+      ))}
+  </div>
+)
 
 interface DialogProps {
   readonly vm: Vm

@@ -1,6 +1,6 @@
 // One VM: how it is, how to reach it, why it waits, what was done to it and made of it, what it writes to its console.
 
-import { useEffect, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
@@ -12,14 +12,14 @@ import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Card, DetailPage, ErrorNote, Facts, Note, Tags } from '../../ui/page.tsx'
+import { Card, DetailPage, ErrorNote, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { Bar, State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { ImageState } from '../images/state.tsx'
 import { imagePath, type Named, nodePath, vmPath } from '../paths.ts'
-import { VmMenu } from './actions.tsx'
+import { NextActions, VmMenu } from './actions.tsx'
 import {
   conditionText,
   imagesOf,
@@ -35,7 +35,11 @@ import {
 } from './model.ts'
 import { PushState, VmState } from './state.tsx'
 import { pushTexts, vmTexts as words } from './texts.ts'
+import { Timeline } from './timeline.tsx'
 import { Verdicts } from './verdicts.tsx'
+
+/** What speaks VNC is large. */
+const Thumbnail = lazy(async () => ({ default: (await import('./thumbnail.tsx')).Thumbnail }))
 
 export function VmDetail({ namespace, name }: Named) {
   const [, go] = useLocation()
@@ -65,6 +69,12 @@ export function VmDetail({ namespace, name }: Named) {
           <Notices vm={vm} />
           <div className="grid-2">
             <div className="stack">
+              <Card title={words.timeline}>
+                <Timeline vm={vm} />
+              </Card>
+              <Card title={words.next}>
+                <NextActions vm={vm} onDeleted={() => go('/vms')} />
+              </Card>
               <Card title={words.connections}>
                 <Connections vm={vm} />
               </Card>
@@ -79,12 +89,20 @@ export function VmDetail({ namespace, name }: Named) {
                   namespace={namespace}
                   kinds={['vms']}
                   name={name}
+                  uid={vm.uid}
                   since={vm.deployDate}
                   empty={texts.common.noEvents}
                 />
               </Card>
             </div>
             <div className="stack">
+              {reasonAgainstScreen(vm) === undefined && (
+                <Card title={words.screen}>
+                  <Suspense fallback={<Loading />}>
+                    <Thumbnail key={vm.uid} namespace={namespace} name={name} />
+                  </Suspense>
+                </Card>
+              )}
               <Card title={texts.common.details}>
                 <Details vm={vm} />
               </Card>

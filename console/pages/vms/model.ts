@@ -140,3 +140,50 @@ export function keysymOf(character: string): number {
   const code = character.codePointAt(0) ?? 0
   return namedKeys[character] ?? (code < 0x100 ? code : 0x0100_0000 + code)
 }
+
+type Step = 'requested' | 'placed' | 'claimed' | 'started' | 'booted'
+
+interface TimelineStep {
+  readonly step: Step
+  readonly at: string | undefined
+  /** Since the step before. */
+  readonly tookMs: number | undefined
+  /** It has not come to this yet. */
+  readonly isOpen: boolean
+}
+
+/** The steps of a deployment up to the one that it is at. */
+export function timelineOf({ timeline, warm, powerState, deployDate }: Vm, nowMs: number): readonly TimelineStep[] {
+  if (!timeline) return [{ step: 'requested', at: deployDate, tookMs: undefined, isOpen: false }]
+  const { requestedAt, placedAt, startedAt, bootedAt } = timeline
+  const known: readonly (readonly [Step, string | undefined])[] = [
+    ['requested', requestedAt],
+    [warm === undefined ? 'placed' : 'claimed', placedAt],
+    ['started', startedAt],
+    ['booted', bootedAt],
+  ]
+  const steps: TimelineStep[] = []
+  let before: number | undefined
+  for (const [step, at] of known) {
+    const sinceMs = before
+    before = at === undefined ? undefined : Date.parse(at)
+    const tookMs = sinceMs === undefined ? undefined : Math.max(0, (before ?? nowMs) - sinceMs)
+    // What failed or was stopped does not wait for anything.
+    const isWaiting = ['pending', 'starting', 'running'].includes(powerState)
+    if (at !== undefined) steps.push({ step, at, tookMs, isOpen: false })
+    else {
+      if (isWaiting) steps.push({ step, at, tookMs, isOpen: true })
+      break
+    }
+  }
+  return steps
+}
+
+/** `340 ms`, `2.4 s`, `1 min 12 s`. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
+  const minutes = Math.floor(ms / 60_000)
+  const seconds = Math.round((ms % 60_000) / 1_000)
+  return minutes < 60 ? `${minutes} min ${seconds} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}

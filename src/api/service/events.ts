@@ -10,7 +10,13 @@ export const Event = t.Object(
     reason: t.String({ description: 'What happened, in one word for programs: `StopVm`, `VmCrashed`' }),
     message: t.String(),
     namespace: t.String({ description: 'Where it happened. Events of a deleted namespace are kept in `svc-default`' }),
-    involved: t.Object({ kind: t.String(), name: t.String() }),
+    involved: t.Object({
+      kind: t.String(),
+      name: t.String(),
+      uid: t.Optional(
+        t.String({ description: 'Of VMs, nodes, pools, runner pools and service accounts: distinguishes namesakes' }),
+      ),
+    }),
     actor: t.String({ description: '`system` for what happened without a request' }),
     requestId: t.String({ description: 'Empty for what happened without a request' }),
     outcome: t.String({ description: '`Succeeded` or `Failed`' }),

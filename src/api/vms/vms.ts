@@ -5,7 +5,7 @@ import { Status, success } from '../errors.ts'
 import { Description, Name } from '../images/image-operations.ts'
 import { Image } from '../images/images.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
-import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
+import { Architecture, ExpectedVersion, Flag, Moment, ResourceVersion, Timestamp } from '../records.ts'
 import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
@@ -70,6 +70,21 @@ export const Vm = t.Object(
     gpuPassthrough: t.Boolean(),
     owner: t.String(),
     deployDate: Timestamp,
+    timeline: t.Optional(
+      t.Object(
+        {
+          requestedAt: Moment,
+          placedAt: t.Optional(Moment),
+          startedAt: t.Optional(Moment),
+          bootedAt: t.Optional(Moment),
+        },
+        {
+          title: 'VmTimeline',
+          description:
+            'How far the deployment got when: on a node (of a pool: took a warm VM), running, and answering by SSH in its guest',
+        },
+      ),
+    ),
     priority: t.Optional(t.Integer({ description: 'Among the VMs of its owner that wait; 0 if missing' })),
     expiresAt: t.Optional(Timestamp),
     labels: t.Record(t.String(), t.String()),

@@ -129,6 +129,8 @@ export interface Event {
   involved: {
     kind: string
     name: string
+    /** Of VMs, nodes, pools, runner pools and service accounts: distinguishes namesakes */
+    uid?: string
   }
   /** `system` for what happened without a request */
   actor: string
@@ -1135,6 +1137,7 @@ export interface Vm {
   owner: string
   /** RFC 3339, UTC, seconds */
   deployDate: string
+  timeline?: VmTimeline
   /** Among the VMs of its owner that wait; 0 if missing */
   priority?: number
   /** RFC 3339, UTC, seconds */
@@ -1394,6 +1397,18 @@ export interface VmSaving {
   description?: string
   /** Change only if the record still has this resourceVersion */
   resourceVersion?: string
+}
+
+/** How far the deployment got when: on a node (of a pool: took a warm VM), running, and answering by SSH in its guest */
+export interface VmTimeline {
+  /** RFC 3339, UTC, milliseconds */
+  requestedAt: string
+  /** RFC 3339, UTC, milliseconds */
+  placedAt?: string
+  /** RFC 3339, UTC, milliseconds */
+  startedAt?: string
+  /** RFC 3339, UTC, milliseconds */
+  bootedAt?: string
 }
 
 /** A method for every operation, by its id in docs/openapi.json. */

@@ -17,11 +17,39 @@ interface Change {
   readonly body: unknown
   readonly answer: unknown
   readonly at: Date
+  /** Of what it changes, as that was before. */
+  readonly uid?: string | undefined
 }
 
 interface AuditServices {
-  readonly collections: Pick<Collections, 'events'>
+  readonly collections: Pick<Collections, 'events'> & InvolvedCollections
   readonly settings: Pick<Settings, 'compat'>
+}
+
+const kindsWithUid = {
+  vms: 'vms',
+  nodes: 'nodes',
+  pools: 'pools',
+  'runner-pools': 'runnerPools',
+  'service-accounts': 'serviceAccounts',
+} as const satisfies Readonly<Record<string, keyof Collections>>
+type InvolvedCollections = Pick<Collections, (typeof kindsWithUid)[keyof typeof kindsWithUid]>
+
+function uidOf(collections: InvolvedCollections, kind: string, namespace: string, name: string): string | undefined {
+  if (!Object.hasOwn(kindsWithUid, kind) || name === '') return undefined
+  const collection = collections[kindsWithUid[kind as keyof typeof kindsWithUid]]
+  return collection.get(kind === 'nodes' ? '' : namespace, name)?.value.uid
+}
+
+/** Of what an operation is about to change: afterwards it may be gone. */
+export function uidBefore(
+  { collections }: { readonly collections: InvolvedCollections },
+  { involves, involvesKind = '', noun }: Operation,
+  params: Change['params'],
+): string | undefined {
+  if (!involves?.startsWith('params.') || typeof involvesKind !== 'string') return undefined
+  const name = params[involves.slice('params.'.length)] ?? ''
+  return uidOf(collections, involvesKind || noun, params.namespace ?? '', name)
 }
 
 export async function recordChange({ collections, settings }: AuditServices, change: Change): Promise<void> {
@@ -35,18 +63,20 @@ export async function recordChange({ collections, settings }: AuditServices, cha
   // Hosts that are no node yet, and nodes that sign with their keys, come without a token.
   const caller = principal ?? ({ kind: 'agent', name, uid: '' } as const)
   const { reason, past } = wordsFor(operation, change)
+  const namespace = namespaceOf(change)
+  const uid = change.uid ?? uidOf(collections, kind, namespace, name)
   const event = newEvent(change.at, {
     type: 'Normal',
     reason,
     message: `${shortName(caller)} ${filled(past, { kind, name }, change, real)}${detailsOf(change)}`,
-    involved: { kind, name },
+    involved: { kind, name, ...(uid !== undefined && { uid }) },
     actor: displayName(caller),
     requestId,
     ...(requestKey !== undefined && { requestKey }),
     outcome: 'Succeeded',
     audience: operation.allow === 'admin' ? 'admin' : 'dev',
   })
-  await collections.events.create(namespaceOf(change), event.name, event)
+  await collections.events.create(namespace, event.name, event)
 }
 
 /** Events about a namespace are in it; those about the cluster, in the default one. */

@@ -45,3 +45,14 @@ it('a report of an image that is on its way is a condition with how far it is, o
   assert.deepEqual(conditionsOf(arriving, { ...running, power: 'stopped' }), [])
   assert.equal(mergeReport(record, running, now), undefined)
 })
+
+it('a report stamps the first start and the first boot of a VM, once', () => {
+  const asked = { ...record, observed: { generation: 0, power: 'starting', hasRun: false }, times: { requestedMs: 1 } }
+  const started = mergeReport(asked as VmRecord, running, new Date(5)) as VmRecord
+  assert.deepEqual(started.times, { requestedMs: 1, startedMs: 5 })
+  const booted = mergeReport(started, { ...running, booted: true }, new Date(9)) as VmRecord
+  assert.deepEqual(booted.times, { requestedMs: 1, startedMs: 5, bootedMs: 9 })
+  const again = mergeReport(booted, { ...running, power: 'stopped' }, new Date(12)) as VmRecord
+  assert.deepEqual((mergeReport(again, { ...running, booted: true }, new Date(20)) as VmRecord).times, booted.times)
+  assert.equal(mergeReport(record, { ...running, booted: true }, now)?.times, undefined)
+})

@@ -32,13 +32,29 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
   const hasGivenUp = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
   const kept = hasGivenUp ? { ...record, desired } : record
   const stay = record.conditions.filter(({ type }) => type !== 'NodeReady')
-  const next = { ...kept, observed, conditions: withImage(withBooted(stay, report, now), report, now) }
+  const next = {
+    ...kept,
+    observed,
+    ...(record.times && { times: withTimes(record.times, observed, report, now.getTime()) }),
+    conditions: withImage(withBooted(stay, report, now), report, now),
+  }
   if (!portsTaken || portsTaken.length === 0) return next
   const message = `Port ${portsTaken.join(', ')} is in use by another program on node ${record.place?.node ?? ''}`
   const others = next.conditions.filter(({ type }) => type !== 'PortsFree')
   const known = record.conditions.find((each) => each.type === 'PortsFree' && each.message === message)
   const condition = { type: 'PortsFree', status: 'False', reason: 'PortTaken', message, at: timestamp(now) } as const
   return { ...next, conditions: [...others, known ?? condition] }
+}
+
+function withTimes(
+  times: NonNullable<VmRecord['times']>,
+  { hasRun }: VmObserved,
+  { booted }: VmReport,
+  nowMs: number,
+): NonNullable<VmRecord['times']> {
+  const isStarted = hasRun && times.startedMs === undefined
+  const isBooted = booted === true && times.bootedMs === undefined
+  return { ...times, ...(isStarted && { startedMs: nowMs }), ...(isBooted && { bootedMs: nowMs }) }
 }
 
 /** Known while it runs; a VM that starts again is not asked yet. */

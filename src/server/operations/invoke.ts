@@ -7,7 +7,7 @@ import type { Principal } from '../../auth/principal.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import { recordChange } from '../gate/audit.ts'
+import { recordChange, uidBefore } from '../gate/audit.ts'
 import { type DeniedServices, denied } from '../gate/authenticate.ts'
 import { type VersionServices, versionGuard } from '../gate/expected-version.ts'
 import { missingNamespace } from '../gate/namespace.ts'
@@ -90,15 +90,17 @@ export class Operations {
     const { handler, guarded, computed } = this.#of(operation)
     computed?.check(call.query)
     let isRecorded: boolean = false
+    const uid = uidBefore(this.#services, operation, call.params)
     const accepted = async (answer: unknown): Promise<void> => {
       isRecorded = true
       // At the time of the request: what the controllers do about it is later.
-      await this.#record(operation, call, requestId, answer, call.now)
+      await this.#record(operation, call, { requestId, answer, at: call.now, uid })
     }
     const result = await guarded(call.params, call.body, async () => handler({ ...call, accepted }))
     const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
     const isUnchanged = result instanceof Answer && result.isUnchanged
-    if (!isRecorded && !isUnchanged) await this.#record(operation, call, requestId, value, this.#services.clock.now())
+    if (!isRecorded && !isUnchanged)
+      await this.#record(operation, call, { requestId, answer: value, at: this.#services.clock.now(), uid })
     return { status, value: computed ? computed.page(value, call.query) : value }
   }
 
@@ -106,14 +108,12 @@ export class Operations {
   async #record(
     operation: Operation,
     call: Call<Operation>,
-    requestId: string,
-    answer: unknown,
-    at: Date,
+    made: Pick<Parameters<typeof recordChange>[1], 'requestId' | 'answer' | 'at' | 'uid'>,
   ): Promise<void> {
     try {
-      await recordChange(this.#services, { operation, requestId, ...call, answer, at })
+      await recordChange(this.#services, { operation, ...call, ...made })
     } catch (error) {
-      const fields = { requestId, operation: operation.id, actor: call.principal?.name ?? '' }
+      const fields = { requestId: made.requestId, operation: operation.id, actor: call.principal?.name ?? '' }
       this.#services.log.error('failed to record an event', fields, error)
     }
   }

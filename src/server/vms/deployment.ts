@@ -291,6 +291,7 @@ function recordOf(
     namespace,
     owner,
     createdAt: timestamp(now),
+    times: { requestedMs: now.getTime() },
     ...(requestKey !== undefined && { requestKey }),
     shape,
     reservedPorts: parseReservedPorts(body.reservedPorts ?? '').ports,

@@ -52,6 +52,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     gpuPassthrough: shape.gpuPassthrough,
     owner: value.owner,
     deployDate: value.createdAt,
+    ...(value.times && { timeline: timelineOf(value.times) }),
     ...(value.priority !== undefined && { priority: value.priority }),
     ...(value.expiresAt !== undefined && { expiresAt: value.expiresAt }),
     labels: { ...value.labels },
@@ -62,6 +63,16 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     conditions: [...value.conditions],
     ...(operation && { operation }),
     resourceVersion: rev,
+  }
+}
+
+function timelineOf({ requestedMs, placedMs, startedMs, bootedMs }: NonNullable<VmRecord['times']>) {
+  const at = (ms: number): string => new Date(ms).toISOString()
+  return {
+    requestedAt: at(requestedMs),
+    ...(placedMs !== undefined && { placedAt: at(placedMs) }),
+    ...(startedMs !== undefined && { startedAt: at(startedMs) }),
+    ...(bootedMs !== undefined && { bootedAt: at(bootedMs) }),
   }
 }
 

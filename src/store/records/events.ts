@@ -9,7 +9,12 @@ export interface EventRecord {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
   readonly message: string
-  readonly involved: { readonly kind: string; readonly name: string }
+  readonly involved: {
+    readonly kind: string
+    readonly name: string
+    /** Tells one from another of the same name, where the kind has it. Absent: written before there was one. */
+    readonly uid?: string
+  }
   readonly actor: string
   readonly requestId: string
   /** Of its `Idempotency-Key`, where it had one: what is repeated is one event. */

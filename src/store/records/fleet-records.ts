@@ -34,6 +34,17 @@ interface VmPlace {
   readonly slot?: string
 }
 
+/** When a deployment got how far, in ms since 1970. */
+interface VmTimes {
+  readonly requestedMs: number
+  /** On the node where it is now; where it came from a pool, when it took its slot. */
+  readonly placedMs?: number
+  /** For the first time. */
+  readonly startedMs?: number
+  /** Its guest answered, for the first time. */
+  readonly bootedMs?: number
+}
+
 /** As the agent last reported. */
 export interface VmObserved {
   /** The generation that was carried out, or that failed for good. */
@@ -53,6 +64,8 @@ export interface VmRecord {
   readonly uid: string
   readonly owner: string
   readonly createdAt: string
+  /** Absent: it was made before this was kept. */
+  readonly times?: VmTimes
   readonly requestKey?: string
   readonly shape: VmShape
   /** The manifest that its disk was made from: it stays in the store as long as this record names it. */
