@@ -44,6 +44,10 @@ const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/access', page(() => import('./pages/access/role-bindings.tsx'), 'RoleBindings')],
   ['/accounts', page(() => import('./pages/access/service-accounts.tsx'), 'ServiceAccounts')],
   ['/legacy', page(() => import('./pages/service/legacy-usage.tsx'), 'LegacyUsage')],
+  // For whoever works on the console: only where the server is this computer's own.
+  ...(/^(localhost|127\..*|\[::1\])$/.test(location.hostname)
+    ? [['/design', page(() => import('./pages/design/page.tsx'), 'Design')] as const]
+    : []),
 ]
 
 export function App() {

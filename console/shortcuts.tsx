@@ -25,7 +25,8 @@ export const openFinder = (): void =>
   ))
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.closest('input, textarea, select, dialog, canvas, .keys-taken') !== null
+  target instanceof HTMLElement &&
+  target.closest('input, textarea, dialog, canvas, [role=combobox], [role=menu], .keys-taken') !== null
 
 export function Shortcuts() {
   const [, go] = useLocation()

@@ -105,6 +105,7 @@ export const texts = {
     none: 'None',
     never: 'Never',
     search: 'Search',
+    choicesOf: (label: string) => `Choices for ${label}`,
     /** The first choice of a filter. */
     all: (label: string) => `${label}: all`,
     labelled: (label: string, value: string) => `${label}: ${value}`,

@@ -1,11 +1,12 @@
 // Calling operations from React: an action with what went wrong field by field, and an answer that is no list and cannot
 // be watched.
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useCallback, useMemo, useState, useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import type { Operation, ResponseOf } from '../../src/api/operation.ts'
 import type { RawInput } from '../../src/client/client.ts'
 import { ConnectionError } from '../../src/client/transport.ts'
 import { client } from './client.ts'
+import { type Answer, PolledAnswer } from './polled-answer.ts'
 import { checkSession } from './session.ts'
 
 interface Action {
@@ -27,28 +28,66 @@ export const callOperation = async <O extends Operation>(operation: O, input: Ra
   )) as ResponseOf<O>
 
 export function useAction<O extends Operation>(operation: O, onDone: (answer: ResponseOf<O>) => void): Action {
-  const { mutate, isPending, error } = useMutation({
-    mutationFn: (input: RawInput) => callOperation(operation, input),
-    onSuccess: onDone,
-    onError: noticeRefusal,
-  })
-  return { run: mutate, isBusy: isPending, error }
+  const [state, setState] = useState<Omit<Action, 'run'>>({ isBusy: false, error: undefined })
+  const run = async (input: RawInput): Promise<void> => {
+    setState({ isBusy: true, error: undefined })
+    try {
+      onDone(await callOperation(operation, input))
+      setState({ isBusy: false, error: undefined })
+    } catch (error) {
+      noticeRefusal(error)
+      setState({ isBusy: false, error })
+    }
+  }
+  return { run: (input) => void run(input), ...state }
 }
 
-interface Answer<T> {
-  readonly data: T | undefined
-  readonly error: unknown
-  readonly isPending: boolean
+const answers = new Map<string, PolledAnswer<unknown>>()
+const keptMs = 30_000
+
+interface Asked {
+  readonly everyMs?: number | undefined
+  /** While there is nothing to ask. */
+  readonly isOff?: boolean
 }
 
-/** Asked for once or, where it is measured (charts, counters), every few seconds. */
-export function useAnswer<O extends Operation>(operation: O, input: RawInput, everyMs?: number): Answer<ResponseOf<O>> {
-  const { data, error, isPending } = useQuery({
-    queryKey: [operation.id, input.params, input.query],
-    queryFn: ({ signal }) => callOperation(operation, { ...input, signal }),
-    ...(everyMs !== undefined && { refetchInterval: everyMs }),
-  })
-  return { data, error, isPending }
+/** Asked for when it is shown and when the page is looked at again; where it is measured (charts, counters), every few seconds. */
+export function useAnswer<O extends Operation>(
+  operation: O,
+  input: RawInput,
+  options: number | Asked = {},
+): Answer<ResponseOf<O>> {
+  const { everyMs, isOff = false } = typeof options === 'number' ? { everyMs: options } : options
+  const key = JSON.stringify([operation.id, input.params, input.query, input.body])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key says all that is in the input
+  const answer = useMemo(() => {
+    const ask = (signal: AbortSignal) => callOperation(operation, { ...input, signal })
+    return (answers.get(key) ?? new PolledAnswer(ask, noticeRefusal)) as PolledAnswer<ResponseOf<O>>
+  }, [key, operation])
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      if (isOff) return () => undefined
+      answers.set(key, answer)
+      const leave = answer.subscribe(listener)
+      const look = (): void => {
+        if (!document.hidden) answer.refresh(performance.now())
+      }
+      look()
+      document.addEventListener('visibilitychange', look)
+      const timer =
+        everyMs === undefined
+          ? undefined
+          : setInterval(() => document.hidden || void answer.again(performance.now()), everyMs)
+      return () => {
+        leave()
+        document.removeEventListener('visibilitychange', look)
+        clearInterval(timer)
+        setTimeout(() => answer.isUsed || answers.delete(key), keptMs)
+      }
+    },
+    [answer, key, everyMs, isOff],
+  )
+  return useSyncExternalStore(subscribe, answer.now)
 }
 
 interface Problem {

@@ -2,6 +2,7 @@
 import { createContext, type InputHTMLAttributes, type ReactNode, useContext, useId, useState } from 'react'
 import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
+import { OfferedInput, Select } from './select.tsx'
 
 /** What the service said about fields of the last request, by their names. */
 export const Faults = createContext<ReadonlyMap<string, string>>(new Map())
@@ -39,7 +40,7 @@ function useField({ label, hint, field = '', also = '', ...rest }: Around) {
   const id = useId()
   const faults = useContext(Faults)
   const fault = rest.fault ?? faults.get(field) ?? faults.get(also)
-  const [hintId, faultId] = [`${id}h`, `${id}f`]
+  const [labelId, hintId, faultId] = [`${id}l`, `${id}h`, `${id}f`]
   const control = {
     id,
     className: 'input',
@@ -48,7 +49,9 @@ function useField({ label, hint, field = '', also = '', ...rest }: Around) {
   }
   const wrap = (inner: ReactNode) => (
     <div className="field">
-      <label htmlFor={id}>{label}</label>
+      <label id={labelId} htmlFor={id}>
+        {label}
+      </label>
       {inner}
       {fault !== undefined && (
         <span id={faultId} className="fault" role="alert">
@@ -62,7 +65,7 @@ function useField({ label, hint, field = '', also = '', ...rest }: Around) {
       )}
     </div>
   )
-  return { control, wrap }
+  return { control, wrap, labelId }
 }
 
 type InputProps = Around &
@@ -75,26 +78,13 @@ type InputProps = Around &
 
 export function TextField({ label, hint, fault, field, also, value, onValue, offers, ...rest }: InputProps) {
   const { control, wrap } = useField({ label, hint, fault, ...(field && { field }), ...(also && { also }) })
-  const listId = `${control.id}l`
+  const all = { autoComplete: 'off', spellCheck: false, ...rest, ...control }
   return wrap(
-    <>
-      <input
-        autoComplete="off"
-        spellCheck={false}
-        {...rest}
-        {...control}
-        list={offers ? listId : undefined}
-        value={value}
-        onChange={(event) => onValue(event.target.value)}
-      />
-      {offers && (
-        <datalist id={listId}>
-          {offers.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-      )}
-    </>,
+    offers ? (
+      <OfferedInput {...all} label={label} offers={offers} value={value} onValue={onValue} />
+    ) : (
+      <input {...all} value={value} onChange={(event) => onValue(event.target.value)} />
+    ),
   )
 }
 
@@ -137,15 +127,10 @@ type SelectProps = AreaProps & {
 }
 
 export function SelectField({ value, onValue, labels = {}, choices = [], ...around }: SelectProps) {
-  const { control, wrap } = useField(around)
+  const { control, wrap, labelId } = useField(around)
+  const all = [...Object.entries(labels), ...choices.map((each) => [each, each] as const)]
   return wrap(
-    <select {...control} value={value} onChange={(event) => onValue(event.target.value)}>
-      {[...Object.entries(labels), ...choices.map((each) => [each, each] as const)].map(([choice, label]) => (
-        <option key={choice} value={choice}>
-          {label}
-        </option>
-      ))}
-    </select>,
+    <Select {...control} label={around.label} labelId={labelId} choices={all} value={value} onValue={onValue} />,
   )
 }
 

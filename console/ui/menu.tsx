@@ -2,6 +2,7 @@
 import { type KeyboardEvent, useId, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { texts } from '../texts.ts'
+import { showAt } from './anchored.ts'
 import { type DrawDialog, openDialog } from './dialog.tsx'
 import { Icon } from './icons.tsx'
 
@@ -33,22 +34,23 @@ export function Menu({ label, items, size, text }: Props) {
   const list = useRef<HTMLDivElement>(null)
   // A table has many menus and at most one is open: the others are only their buttons.
   const [isOpen, setOpen] = useState(false)
-  const place = (): void => {
-    const [from, menu] = [button.current?.getBoundingClientRect(), list.current]
-    if (!from || !menu) return
-    const { offsetWidth: width, offsetHeight: height } = menu
-    const below = from.bottom + 4 + height <= innerHeight
-    menu.style.left = `${Math.max(8, Math.min(from.right - width, innerWidth - width - 8))}px`
-    menu.style.top = `${below ? from.bottom + 4 : Math.max(8, from.top - height - 4)}px`
-    menu.querySelector('button')?.focus()
+  /** Opened with the arrow that goes up, it begins at its end. */
+  const [isFromEnd, setFromEnd] = useState(false)
+  const typed = useRef({ text: '', atMs: 0 })
+  const all = (): HTMLElement[] => [...(list.current?.querySelectorAll('button') ?? [])]
+  const open = (fromEnd: boolean): void => {
+    setFromEnd(fromEnd)
+    // It is there before the browser opens it.
+    flushSync(() => setOpen(true))
   }
   const move = (event: KeyboardEvent): void => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (step === undefined) return
+    const items = all()
+    const now = items.indexOf(document.activeElement as HTMLElement)
+    const to = targetOf(event, now, items, typed.current)
+    if (event.key === 'Tab') list.current?.hidePopover()
+    if (to === undefined) return
     event.preventDefault()
-    const all = [...(list.current?.querySelectorAll('button') ?? [])]
-    const now = all.indexOf(document.activeElement as HTMLButtonElement)
-    all[(now + step + all.length) % all.length]?.focus()
+    items.at(to)?.focus()
   }
   return (
     <>
@@ -61,8 +63,13 @@ export function Menu({ label, items, size, text }: Props) {
         aria-label={text === undefined ? label : undefined}
         aria-haspopup="menu"
         popoverTarget={id}
-        // It is there before the browser opens it, which it does when the click has been heard.
-        onClick={() => flushSync(() => setOpen(true))}
+        onClick={() => open(false)}
+        onKeyDown={(event) => {
+          if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return
+          event.preventDefault()
+          open(event.key === 'ArrowUp')
+          list.current?.showPopover()
+        }}
       >
         {text}
         <Icon name="more" />
@@ -78,35 +85,66 @@ export function Menu({ label, items, size, text }: Props) {
           aria-label={label}
           onKeyDown={move}
           onToggle={(event) => {
-            if (event.newState === 'open') place()
-            else setOpen(false)
+            if (event.newState !== 'open') setOpen(false)
+            else if (list.current && button.current) {
+              showAt(list.current, button.current)
+              all()
+                .at(isFromEnd ? -1 : 0)
+                ?.focus()
+            }
           }}
         >
           {items.map((item, index) => (
-            <button
-              key={item.label}
-              type="button"
-              role="menuitem"
-              data-kind={item.isDanger ? 'danger' : undefined}
-              aria-disabled={item.reason !== undefined || undefined}
-              aria-labelledby={`${id}${index}`}
-              aria-describedby={item.reason === undefined ? undefined : `${id}${index}r`}
-              onClick={() => {
-                if (item.reason !== undefined) return
-                list.current?.hidePopover()
-                // Whatever opens now gives the focus back to it.
-                button.current?.focus()
-                choose(item)
-              }}
-            >
-              <span id={`${id}${index}`}>{item.label}</span>
-              {item.reason !== undefined && <small id={`${id}${index}r`}>{item.reason}</small>}
-            </button>
+            // The reason is beside the item, and not part of its name.
+            <div key={item.label} role="none" data-kind={item.isDanger ? 'danger' : undefined}>
+              <button
+                type="button"
+                role="menuitem"
+                aria-disabled={item.reason !== undefined || undefined}
+                aria-describedby={item.reason === undefined ? undefined : `${id}${index}`}
+                onClick={() => {
+                  if (item.reason !== undefined) return
+                  list.current?.hidePopover()
+                  // Whatever opens now gives the focus back to it.
+                  button.current?.focus()
+                  choose(item)
+                }}
+              >
+                {item.label}
+              </button>
+              {item.reason !== undefined && <small id={`${id}${index}`}>{item.reason}</small>}
+            </div>
           ))}
         </div>
       )}
     </>
   )
+}
+
+const wordMs = 600
+
+/** Which item a key leads to, as menus of every system have it; letters to the next one that begins with them. */
+function targetOf(
+  { key, ctrlKey, metaKey, altKey, timeStamp }: KeyboardEvent,
+  now: number,
+  items: readonly HTMLElement[],
+  typed: { text: string; atMs: number },
+): number | undefined {
+  const count = items.length
+  const steps: Readonly<Record<string, number>> = {
+    ArrowDown: (now + 1) % count,
+    ArrowUp: (now - 1 + count) % count,
+    Home: 0,
+    End: count - 1,
+  }
+  if (steps[key] !== undefined) return steps[key]
+  if (key.length !== 1 || key === ' ' || ctrlKey || metaKey || altKey) return undefined
+  typed.text = (timeStamp - typed.atMs < wordMs ? typed.text : '') + key.toLowerCase()
+  typed.atMs = timeStamp
+  // The same letter again goes on to the next one; more letters stay where they fit.
+  const from = typed.text.length === 1 ? now + 1 : now
+  const order = items.map((_, index) => (from + index) % count)
+  return order.find((index) => items[index]?.textContent.toLowerCase().startsWith(typed.text))
 }
 
 interface ActionsProps {

@@ -20,6 +20,7 @@ import {
   logInWith,
   openConsole,
   patternOf,
+  pick,
 } from '../support/rigs/console.ts'
 import { fillLogin, launchBrowser, screenshot } from '../support/rigs/login.ts'
 import { manyVm, serveManyVms } from '../support/rigs/many-vms.ts'
@@ -98,6 +99,7 @@ const pages = [
   ['/access', 'Access'],
   ['/accounts', 'Service accounts'],
   ['/legacy', 'Legacy usage'],
+  ['/design', 'Design'],
   ['/nowhere', 'Page not found'],
 ] as const
 
@@ -513,6 +515,88 @@ describe('the console', () => {
     await focused(actions)
   })
 
+  it('the fields, menus and dialogs of the console have the keys that ARIA practices name, and nothing for axe to find', {
+    timeout: 150_000,
+  }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page, complaints } = opened
+    await go(page, server, '/design')
+    const press = async (...keys: readonly string[]): Promise<void> => {
+      for (const key of keys) await page.keyboard.press(key)
+    }
+    const at = (name: string) => page.locator('[role=option][aria-selected=true], [data-at]').filter({ hasText: name })
+    const accessible = async (what: string): Promise<void> => {
+      for (const colorScheme of ['dark', 'light'] as const) {
+        await page.emulateMedia({ colorScheme })
+        await assertAccessible(page, `${what}, ${colorScheme}`)
+      }
+    }
+    // One of several.
+    const node = page.getByRole('combobox', { name: 'Node', exact: true })
+    await node.focus()
+    await press('ArrowDown')
+    await page.getByRole('listbox').waitFor()
+    await accessible('an open select')
+    await press('End')
+    await at('mac-studio-1').waitFor()
+    await press('Home')
+    await press('Escape')
+    await page.getByRole('listbox').waitFor({ state: 'detached' })
+    await focused(node)
+    assert.equal(await node.textContent(), 'Any node')
+    await press('Enter')
+    await page.keyboard.type('mac-mini-2')
+    await at('mac-mini-2').waitFor()
+    await press('Enter')
+    await eventually(async () => assert.equal(await node.textContent(), 'mac-mini-2'))
+    // One of several, or anything else.
+    const image = page.getByRole('combobox', { name: 'Image', exact: true })
+    await image.focus()
+    await page.keyboard.type('xcode')
+    await page.getByRole('listbox').waitFor()
+    await accessible('an open field with offers')
+    assert.equal(await page.getByRole('option').count(), 2)
+    await press('ArrowDown', 'ArrowDown')
+    await at('sonoma-xcode-15.4').waitFor()
+    await press('Enter')
+    await eventually(async () => assert.equal(await image.inputValue(), 'sonoma-xcode-15.4'))
+    // A menu.
+    const actions = page.getByRole('button', { name: 'Actions', exact: true })
+    const item = (name: string) => page.getByRole('menuitem', { name, exact: true })
+    await actions.focus()
+    await press('ArrowUp')
+    await focused(item('Delete'))
+    await accessible('an open menu')
+    await press('ArrowDown')
+    await focused(item('Start'))
+    await press('End')
+    await focused(item('Delete'))
+    await press('Home', 'S')
+    await focused(item('Stop'))
+    await press('Escape')
+    await focused(actions)
+    await press('ArrowDown')
+    await focused(item('Start'))
+    await press('Tab')
+    await page.getByRole('menu').waitFor({ state: 'detached' })
+    // A dialog: it keeps the focus, and gives it back.
+    const open = page.getByRole('button', { name: 'Open a dialog' })
+    await open.focus()
+    await press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Delete VM demo?' })
+    await dialog.waitFor()
+    await accessible('an open dialog')
+    for (let count = 0; count < 4; count++) {
+      await press('Tab')
+      const isInside = `(document.activeElement === document.body) || document.activeElement.closest('dialog') !== null`
+      assert.ok(await page.evaluate(isInside), 'the focus has left the dialog')
+    }
+    await press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await focused(open)
+    assert.deepEqual(complaints, [])
+  })
+
   it('the console uploads a file that is dropped onto it, over a cut connection and a reload', {
     timeout: 150_000,
   }, async () => {
@@ -610,7 +694,7 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Name' }).click()
     await page.getByRole('link', { name: 'vm-05999' }).waitFor()
     // What is being typed does not go with the row that it is about.
-    await page.getByLabel('Power', { exact: true }).selectOption('running')
+    await pick(page, 'Power', 'Running')
     await choose(page, 'Actions for vm-05999', 'Delete')
     const typed = page.getByRole('dialog').getByLabel('Type vm-05999 to confirm')
     await typed.fill('vm-0')
@@ -645,21 +729,23 @@ describe('the console', () => {
     const at = { apiUrl: await other.listen() }
     await using opened = await openConsole(browser, server, server.token)
     const { page, context } = opened
-    await page.getByLabel('Namespace').selectOption('svc-ios')
+    await pick(page, 'Namespace', 'svc-ios')
     await page.getByRole('radio', { name: 'Dark' }).check()
     const second = await context.newPage()
     await second.goto(`${at.apiUrl}/console/`)
     await logInWith(second, other.adminToken)
     assert.deepEqual(
       [
-        await second.getByLabel('Namespace').inputValue(),
+        await second.getByLabel('Namespace', { exact: true }).textContent(),
         await second.getByRole('radio', { name: 'System' }).isChecked(),
       ],
-      ['', true],
+      ['All namespaces', true],
     )
     await page.reload()
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
-    await eventually(async () => assert.equal(await page.getByLabel('Namespace').inputValue(), 'svc-ios'))
+    await eventually(async () =>
+      assert.equal(await page.getByLabel('Namespace', { exact: true }).textContent(), 'svc-ios'),
+    )
     await go(second, at, '/nodes')
     await second.getByRole('link', { name: 'mini-1' }).waitFor()
   })

@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { type DevServer, makeFolder, startDev } from '../support/processes/dev-server.ts'
-import { assertFits, choose, go, type Opened, openConsole } from '../support/rigs/console.ts'
+import { assertFits, choose, go, type Opened, openConsole, pick } from '../support/rigs/console.ts'
 import { launchBrowser } from '../support/rigs/login.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
@@ -87,7 +87,7 @@ describe('the actions of the console', () => {
     timeout: 170_000,
   }, async () => {
     await go(page, server, '/vms')
-    await page.getByLabel('Label', { exact: true }).selectOption('team=ios')
+    await pick(page, 'Label', 'team=ios')
     await page.getByText('1 of 2 VMs').waitFor()
     await page.reload()
     await page.getByText('1 of 2 VMs').waitFor()

@@ -1,6 +1,5 @@
 // The form that deploys a VM: one field has to be filled in, the rest has defaults; beside it, where the VM would go. Answers
 // at once; the page of the VM then shows how it comes up.
-import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
@@ -10,8 +9,7 @@ import { estimateVm } from '../../../src/api/vms/estimates.ts'
 import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
 import type { VmDeployment } from '../../../src/api/vms/vm-deployment.ts'
 import { deployVm } from '../../../src/api/vms/vms.ts'
-import { problemOf } from '../../api/calls.ts'
-import { client } from '../../api/client.ts'
+import { problemOf, useAnswer } from '../../api/calls.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
@@ -153,17 +151,16 @@ function useSettled<T>(value: T): T {
 
 function Estimate({ namespace, body }: EstimateProps) {
   const asked = useSettled(body === undefined ? '' : JSON.stringify(body))
-  const { data, error, isFetching } = useQuery({
-    queryKey: ['estimate', namespace, asked],
-    queryFn: ({ signal }) =>
-      client.call(estimateVm, { params: { namespace }, body: JSON.parse(asked) as VmDeployment, signal }),
-    enabled: asked !== '',
-    placeholderData: (before) => before,
-  })
+  const input = { params: { namespace }, body: asked === '' ? undefined : (JSON.parse(asked) as VmDeployment) }
+  const now = useAnswer(estimateVm, input, { isOff: asked === '' })
+  // What was said before stays until there is something new to say.
+  const [last, setLast] = useState(now)
+  if (!now.isPending && now !== last) setLast(now)
+  const { data, error } = last
   const isAsked = body !== undefined && asked !== ''
   const tone = !isAsked || !(data || error) ? undefined : error ? 'bad' : data?.node === undefined ? 'warn' : 'good'
   return (
-    <div className="note" data-tone={tone} role="status" aria-busy={isFetching}>
+    <div className="note" data-tone={tone} role="status" aria-busy={now.isPending && asked !== ''}>
       <b>{words.estimate}</b>
       <span>
         {!isAsked ? words.noEstimate : error ? problemOf(error).message : (data?.message ?? words.estimating)}

@@ -9,6 +9,7 @@ import { commandLine } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { SearchField } from '../../ui/field.tsx'
+import { type Choice, Select } from '../../ui/select.tsx'
 import { useSelection } from '../../ui/table/selection.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
@@ -134,20 +135,18 @@ function Filters({ vms, filter, onChange }: FiltersProps) {
       <SearchField placeholder={words.searchHint} value={filter.search} onValue={(search) => onChange({ search })} />
       {selects.map(([key, label, values]) =>
         values.length === 0 ? null : (
-          <select
+          <Select
             key={key}
-            className="input"
-            aria-label={label}
+            label={label}
             value={filter[key]}
-            onChange={(event) => onChange({ [key]: event.target.value })}
-          >
-            <option value="">{texts.common.all(label)}</option>
-            {values.map((value) => (
-              <option key={value} value={value}>
-                {key === 'state' ? words.power[value as Vm['powerState']] : value}
-              </option>
-            ))}
-          </select>
+            onValue={(value) => onChange({ [key]: value })}
+            choices={[
+              ['', texts.common.all(label)],
+              ...values.map(
+                (value): Choice => [value, key === 'state' ? words.power[value as Vm['powerState']] : value],
+              ),
+            ]}
+          />
         ),
       )}
     </search>

@@ -110,6 +110,12 @@ export async function choose(page: Page, menu: string, action: string): Promise<
   await page.getByRole('menuitem', { name: action, exact: true, disabled: false }).click()
 }
 
+/** One of the choices of a field. */
+export async function pick(page: Page, field: string, choice: string): Promise<void> {
+  await page.getByLabel(field, { exact: true }).click()
+  await page.getByRole('option', { name: choice, exact: true }).click()
+}
+
 /** What a file of that size has in it: the same here and in the page, so that nothing has to be sent there. */
 export const patternOf = (size: number): Buffer => Buffer.from(Uint8Array.from({ length: size }, byteAt))
 /** With the sign of a disc where a disc has it. */
