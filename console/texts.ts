@@ -77,6 +77,12 @@ export const texts = {
     results: 'Results',
     kinds: { action: 'Action', page: 'Page', vm: 'VM', node: 'Node', pool: 'Pool', image: 'Image' },
   },
+  table: {
+    columns: 'Columns',
+    reset: 'Reset columns',
+    widthOf: (column: string) => `Width of ${column}`,
+    search: 'Search this list',
+  },
   common: {
     loading: 'Loading…',
     cancel: 'Cancel',

@@ -1,6 +1,7 @@
 // Live lists in React: components that show the same list share one watch. It is kept for a while after the last of them
 // has gone, so that going back and forth costs nothing.
 import { useCallback, useMemo, useSyncExternalStore } from 'react'
+import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import type { ItemOf } from '../../src/api/operation.ts'
 import type { CallInput, ListOperation } from '../../src/client/client.ts'
 import { followList, identityOf } from '../../src/client/follow-list.ts'
@@ -56,7 +57,13 @@ function subscribe(operation: ListOperation, namespace: string, selector: string
   }
 }
 
-/** The lists of several namespaces as one, in their order; with a field selector, only what it selects. */
+const unknown: Snapshot<never> = { items: [], isLoaded: false, error: undefined }
+const none: Snapshot<never> = { ...unknown, isLoaded: true }
+
+/**
+ * The lists of several namespaces as one, in their order; with a field selector, only what it selects. Of no namespaces: nothing,
+ * as soon as it is known which there are.
+ */
 export function useLive<O extends ListOperation>(
   operation: O,
   namespaces: readonly string[],
@@ -67,7 +74,10 @@ export function useLive<O extends ListOperation>(
     () => merger<ItemOf<O>>(operation, names === '' ? [] : names.split(' '), selector),
     [operation, names, selector],
   )
-  return useSyncExternalStore(merged.subscribe, merged.snapshot)
+  const snapshot = useSyncExternalStore(merged.subscribe, merged.snapshot)
+  const { isLoaded, error } = useLiveCluster(listNamespaces)
+  if (names !== '') return snapshot
+  return isLoaded ? none : error === undefined ? unknown : { ...unknown, error }
 }
 
 /** A list of the cluster, which is in no namespace. */
@@ -78,7 +88,7 @@ export function useLiveCluster<O extends ListOperation>(operation: O): Snapshot<
 
 function merger<T>(operation: ListOperation, namespaces: readonly string[], selector: string) {
   let seen: readonly Snapshot<unknown>[] = []
-  let whole: Snapshot<T> = { items: [], isLoaded: namespaces.length === 0, error: undefined }
+  let whole: Snapshot<T> = unknown
   return {
     subscribe: (listener: () => void): (() => void) => {
       const leave = namespaces.map((namespace) => subscribe(operation, namespace, selector, listener))

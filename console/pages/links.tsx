@@ -1,5 +1,7 @@
-// Links to the pages of things.
+// Links to the pages of things, and the column of a table that has them.
 import { Link } from 'wouter'
+import { texts } from '../texts.ts'
+import type { Column } from '../ui/table/table.tsx'
 import { vmPath } from './paths.ts'
 
 /** The name of a thing, first in its row or card. */
@@ -8,6 +10,14 @@ export const NameLink = ({ name, path }: { readonly name: string; readonly path:
     {name}
   </Link>
 )
+
+/** The first column of most tables: the name, and where it leads if it has a page. */
+export const nameColumn = <T extends { readonly name: string }>(path?: (row: T) => string): Column<T> => ({
+  title: texts.common.name,
+  look: 'name',
+  by: ({ name }) => name,
+  cell: (row) => (path ? <NameLink name={row.name} path={path(row)} /> : <b>{row.name}</b>),
+})
 
 /** A VM by its full name, `namespace/name`. */
 export function VmLink({ vm }: { readonly vm: string }) {

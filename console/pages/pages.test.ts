@@ -28,15 +28,11 @@ import { workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
   durationText,
-  filterFromQuery,
-  filterVms,
   hasOtherStatus,
   imagesOf,
   keysymOf,
   memoryText,
-  noFilter,
   otherConditions,
-  queryFromFilter,
   reasonAgainst,
   reasonAgainstDeleting,
   reasonAgainstScreen,
@@ -209,22 +205,6 @@ describe('runner pools', () => {
 })
 
 describe('VMs', () => {
-  it('VMs are found by search words and filters, all of which have to match', () => {
-    const vms = [vm, { ...vm, name: 'other', node: 'mini-2', labels: { team: 'ios' }, powerState: 'stopped' as const }]
-    const names = (part: object): string[] => filterVms(vms, { ...noFilter, ...part }).map(({ name }) => name)
-    assert.equal(filterVms(vms, noFilter), vms)
-    assert.deepEqual(names({ search: 'OTHER ios' }), ['other'])
-    assert.deepEqual(names({ search: 'other sonoma nothing' }), [])
-    assert.deepEqual(names({ label: 'team=ios', state: 'stopped', node: 'mini-2' }), ['other'])
-    assert.deepEqual(names({ owner: 'ada@example.com', state: 'running' }), [vm.name])
-  })
-
-  it('the address of the VM list keeps its filters', () => {
-    const filter = { ...noFilter, search: 'a b&c', state: 'running' }
-    assert.deepEqual(filterFromQuery(queryFromFilter(filter).slice(1)), filter)
-    assert.equal(queryFromFilter(noFilter), '')
-  })
-
   it('actions of a VM that are not possible say why, in the words of the service', () => {
     assert.equal(reasonAgainst('stop', vm), undefined)
     assert.match(reasonAgainst('start', vm) ?? '', /stopped/)

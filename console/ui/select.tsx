@@ -6,7 +6,7 @@ import { texts } from '../texts.ts'
 import { showAt } from './anchored.ts'
 import { Icon } from './icons.tsx'
 
-export type Choice = readonly [value: string, label: string]
+type Choice = readonly [value: string, label: string]
 
 interface SelectProps {
   readonly id?: string

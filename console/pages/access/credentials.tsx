@@ -1,4 +1,5 @@
 // Credentials for registries, for administrators. Passwords go in and never come out.
+import { useMemo } from 'react'
 import {
   listRegistryCredentials,
   type RegistryCredential,
@@ -15,7 +16,7 @@ import { AddCredentials } from './add-credentials.tsx'
 import { credentialTexts as words } from './texts.ts'
 
 const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] => [
-  { title: words.server, by: (each) => each.server, cell: (each) => <b>{each.server}</b> },
+  { title: words.server, look: 'name', by: (each) => each.server, cell: (each) => <b>{each.server}</b> },
   { title: words.username, by: (each) => each.username },
   { title: words.updatedBy, by: (each) => each.updatedBy, look: 'wide' },
   timeColumn(texts.common.updated, (each) => each.updatedAt),
@@ -33,8 +34,8 @@ export function Credentials() {
       operation={listRegistryCredentials}
       input={{ params: { namespace: main } }}
       create={{ label: words.add.label, dialog: (onClose) => <AddCredentials namespace={main} onClose={onClose} /> }}
-      list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
-      columns={columnsFor(main)}
+      list={list}
+      columns={useMemo(() => columnsFor(main), [main])}
     />
   )
 }

@@ -8,10 +8,11 @@ import { CheckField, filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
+import { nameColumn } from '../links.tsx'
 import { namespaceTexts as words } from './texts.ts'
 
 const columns: readonly Column<Namespace>[] = [
-  { title: texts.common.name, by: (each) => each.name, cell: (each) => <b>{each.name}</b> },
+  nameColumn(),
   {
     title: words.use,
     by: (each) => Number(each.customPods),

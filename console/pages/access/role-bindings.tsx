@@ -1,4 +1,5 @@
 // Who may work in a namespace as a developer, for administrators.
+import { useMemo } from 'react'
 import {
   addSubjects,
   listRoleBindings,
@@ -16,11 +17,12 @@ import { TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu } from '../../ui/menu.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
+import { nameColumn } from '../links.tsx'
 import { parseAccounts, parseNames } from './subjects.ts'
 import { roleTexts as words } from './texts.ts'
 
 const columnsFor = (namespace: string): readonly Column<Subject>[] => [
-  { title: texts.common.name, by: (each) => each.name, cell: (each) => <b>{each.name}</b> },
+  nameColumn(),
   { title: words.kind, by: (each) => each.kind, cell: (each) => (each.kind === 'User' ? words.user : words.account) },
   {
     title: texts.common.namespace,
@@ -42,8 +44,8 @@ export function RoleBindings() {
       operation={listSubjects}
       input={{ params: { namespace: main, role: devRole } }}
       create={{ label: words.add.label, dialog: (onClose) => <Add namespace={main} onClose={onClose} /> }}
-      list={{ ...list, items, isLoaded: list.isLoaded && isLoaded }}
-      columns={columnsFor(main)}
+      list={{ ...list, items }}
+      columns={useMemo(() => columnsFor(main), [main])}
       keyOf={(each) => `${each.kind} ${each.namespace} ${each.name}`}
     />
   )

@@ -16,10 +16,11 @@ import { ActionsMenu } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
+import { nameColumn } from '../links.tsx'
 import { accountTexts as words } from './texts.ts'
 
 const columns: readonly Column<ServiceAccount>[] = [
-  { title: texts.common.name, by: (each) => each.name, cell: (each) => <b>{each.name}</b> },
+  nameColumn(),
   { title: texts.common.namespace, by: (each) => each.namespace, look: 'wide' },
   timeColumn(texts.common.created, (each) => each.createdAt),
   actionsColumn((each) => <AccountMenu account={each} />),

@@ -1,4 +1,5 @@
 // The images, or the ISOs, of a namespace: a live table, and how new ones come.
+import { useMemo } from 'react'
 import type { Image } from '../../../src/api/images/images.ts'
 import { longSize, sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
@@ -7,9 +8,10 @@ import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { openDialog } from '../../ui/dialog.tsx'
 import { Bar } from '../../ui/state.tsx'
+import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { NameLink } from '../links.tsx'
+import { nameColumn } from '../links.tsx'
 import { imagePath } from '../paths.ts'
 import { ImageMenu } from './actions.tsx'
 import { GenerateImage, PullImage } from './create.tsx'
@@ -20,11 +22,7 @@ import { imageActions, imageTexts as words } from './texts.ts'
 import { Upload } from './upload.tsx'
 
 const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[] => [
-  {
-    title: texts.common.name,
-    by: (image) => image.name,
-    cell: (image) => <NameLink name={image.name} path={imagePath(kind.kind, image.name)} />,
-  },
+  nameColumn((image) => imagePath(kind.kind, image.name)),
   { title: texts.common.state, by: (image) => image.state, cell: (image) => <Progress image={image} /> },
   { title: texts.common.type, by: (image) => image.type, look: 'wide' },
   {
@@ -66,6 +64,11 @@ function Progress({ image }: { readonly image: Image }) {
   )
 }
 
+const filters: readonly Filter<Image>[] = [
+  { param: 'state', label: texts.common.state, of: (image) => image.state },
+  { param: 'type', label: texts.common.type, of: (image) => image.type },
+]
+
 export const ImageList = () => <List kind={imageKinds.image} />
 export const IsoList = () => <List kind={imageKinds.iso} />
 
@@ -90,8 +93,9 @@ function List({ kind }: { readonly kind: ImageKind }) {
         dialog: (onClose) => <Upload kind={kind.kind} namespace={main} onClose={onClose} />,
       }}
       example={kind.emptyCommand}
-      list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
-      columns={columnsFor(kind, main)}
+      list={list}
+      columns={useMemo(() => columnsFor(kind, main), [kind, main])}
+      filters={filters}
     />
   )
 }

@@ -1,7 +1,6 @@
 // The hosts: what they have, what is free, in which state; and how another one joins.
 
 import { useState } from 'react'
-import { useLocation, useSearch } from 'wouter'
 import { createJoinToken, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import type { ResponseOf } from '../../../src/api/operation.ts'
 import { useLive } from '../../api/live.ts'
@@ -10,14 +9,16 @@ import { useSession } from '../../api/session.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, SecretDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
+import type { Filter } from '../../ui/table/filters.ts'
+import { useQuery } from '../../ui/table/query.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { NameLink } from '../links.tsx'
+import { nameColumn } from '../links.tsx'
 import { nodePath } from '../paths.ts'
 import { NodeMenu } from './actions.tsx'
 import { joinLine } from './model.ts'
-import { Meter, NodeState } from './state.tsx'
+import { Meter, NodeState, stateWord } from './state.tsx'
 import { joinTexts, nodeTexts as words } from './texts.ts'
 
 const meter = (node: Node, kind: 'cores' | 'memory') => (
@@ -27,12 +28,8 @@ const meter = (node: Node, kind: 'cores' | 'memory') => (
 )
 
 const columns: readonly Column<Node>[] = [
-  {
-    title: texts.common.name,
-    by: (node) => node.name,
-    cell: (node) => <NameLink name={node.name} path={nodePath(node)} />,
-  },
-  { title: texts.common.state, by: (node) => node.phase, cell: (node) => <NodeState node={node} /> },
+  nameColumn(nodePath),
+  { title: texts.common.state, by: stateWord, cell: (node) => <NodeState node={node} /> },
   { title: texts.common.namespace, by: (node) => node.namespace, look: 'lesser wide' },
   { title: texts.common.type, by: (node) => node.architecture, look: 'wide' },
   { title: words.columns.cores, by: (node) => node.availableCpu, look: 'wide', cell: (node) => meter(node, 'cores') },
@@ -56,11 +53,16 @@ const columns: readonly Column<Node>[] = [
   actionsColumn((node) => <NodeMenu node={node} size="small" />),
 ]
 
+const filters: readonly Filter<Node>[] = [
+  { param: 'state', label: texts.common.state, of: stateWord },
+  { param: 'type', label: texts.common.type, of: (node) => node.architecture },
+  { param: 'tag', label: words.columns.tags, of: (node) => node.orkaTags },
+]
+
 export function NodeList() {
   const { shown, main } = useNamespaces()
   const { person } = useSession()
-  const [, go] = useLocation()
-  const isJoining = new URLSearchParams(useSearch()).has('join')
+  const { params, change } = useQuery()
   return (
     <TablePage
       words={words}
@@ -69,12 +71,13 @@ export function NodeList() {
       create={{
         label: words.join,
         reason: person?.admin ? undefined : words.onlyAdmins,
-        onChoose: () => go('/nodes?join'),
+        onChoose: () => change({ join: 'yes' }),
       }}
       list={useLive(listNodes, shown)}
       columns={columns}
+      filters={filters}
     >
-      {isJoining && person?.admin && <JoinHost onClose={() => go('/nodes')} />}
+      {params.has('join') && person?.admin && <JoinHost onClose={() => change({ join: undefined })} />}
     </TablePage>
   )
 }

@@ -2,15 +2,22 @@
 import type { ReactNode } from 'react'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import { texts } from '../../texts.ts'
-import { Bar, State } from '../../ui/state.tsx'
+import { Bar, State, type Tone } from '../../ui/state.tsx'
 import { capacityOf } from './model.ts'
 import { nodeTexts as words } from './texts.ts'
 
 const kinds = ['cores', 'memory'] as const
 
+const stateOf = ({ phase, cordoned }: Node): readonly [tone: Tone, word: string] => {
+  if (phase !== 'READY') return ['bad', words.notReady]
+  return cordoned ? ['warn', words.cordoned] : ['good', words.ready]
+}
+
+export const stateWord = (node: Node): string => stateOf(node)[1]
+
 export function NodeState({ node }: { readonly node: Node }) {
-  if (node.phase !== 'READY') return <State tone="bad" word={words.notReady} />
-  return <State tone={node.cordoned ? 'warn' : 'good'} word={node.cordoned ? words.cordoned : words.ready} />
+  const [tone, word] = stateOf(node)
+  return <State tone={tone} word={word} />
 }
 
 interface MeterProps {

@@ -7,18 +7,14 @@ import { texts } from '../../texts.ts'
 import { State } from '../../ui/state.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { NameLink } from '../links.tsx'
+import { nameColumn } from '../links.tsx'
 import { poolPath } from '../paths.ts'
 import { Create, PoolMenu } from './actions.tsx'
 import { stateOf } from './model.ts'
 import { poolActions, poolTexts as words } from './texts.ts'
 
 const columns: readonly Column<Pool>[] = [
-  {
-    title: texts.common.name,
-    by: ({ name }) => name,
-    cell: (pool) => <NameLink name={pool.name} path={poolPath(pool)} />,
-  },
+  nameColumn(poolPath),
   { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'lesser wide' },
   { title: words.columns.config, by: ({ config }) => config, look: 'wide' },
   { title: texts.common.state, by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },

@@ -82,7 +82,7 @@ export function RunnerPoolDetail({ namespace, name }: Named) {
 }
 
 const columns: readonly Column<RunnerJob>[] = [
-  { title: words.job.name, by: ({ name }) => name },
+  { title: words.job.name, look: 'name', by: ({ name }) => name },
   { title: words.job.repository, by: ({ repository }) => repository, look: 'wide' },
   { title: words.job.state, cell: (job) => <State {...jobState(job)} /> },
   {

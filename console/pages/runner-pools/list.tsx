@@ -7,18 +7,14 @@ import { texts } from '../../texts.ts'
 import { State } from '../../ui/state.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { NameLink } from '../links.tsx'
+import { nameColumn } from '../links.tsx'
 import { runnerPoolPath } from '../paths.ts'
 import { RunnerPoolMenu } from './actions.tsx'
 import { stateOf } from './model.ts'
 import { runnerPoolTexts as words } from './texts.ts'
 
 const columns: readonly Column<RunnerPool>[] = [
-  {
-    title: texts.common.name,
-    by: ({ name }) => name,
-    cell: (pool) => <NameLink name={pool.name} path={runnerPoolPath(pool)} />,
-  },
+  nameColumn(runnerPoolPath),
   { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'lesser wide' },
   { title: words.columns.scope, by: ({ url }) => url.replace(/^https?:\/\//, ''), look: 'lesser wide' },
   { title: texts.common.state, by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },

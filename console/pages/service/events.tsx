@@ -1,9 +1,7 @@
 // Events and audit: every change of the last days, live, the newest first.
-import { useState } from 'react'
 import { type Event, listEvents } from '../../../src/api/service/events.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { SearchField } from '../../ui/field.tsx'
 import { State } from '../../ui/state.tsx'
 import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
@@ -33,14 +31,14 @@ const columns: readonly Column<Event>[] = [
   },
 ]
 
+const keyOf = ({ name }: Event): string => name
+
 const textOf = ({ message, involved, actor, reason }: Event): string =>
-  `${message} ${involved.kind}/${involved.name} ${actor} ${reason}`.toLowerCase()
+  `${message} ${involved.kind}/${involved.name} ${actor} ${reason}`
 
 export function Events() {
   const { shown, main } = useNamespaces()
   const list = useLive(listEvents, shown)
-  const [search, setSearch] = useState('')
-  const text = search.trim().toLowerCase()
   return (
     <TablePage
       words={words}
@@ -48,14 +46,9 @@ export function Events() {
       input={{ params: { namespace: main }, query: { watch: true } }}
       list={list}
       columns={columns}
-      keyOf={(event) => event.name}
+      keyOf={keyOf}
       sort={[0, true]}
-      filters={
-        <search className="filters">
-          <SearchField placeholder={words.searchHint} value={search} onValue={setSearch} />
-        </search>
-      }
-      rows={text === '' ? list.items : list.items.filter((event) => textOf(event).includes(text))}
+      textOf={textOf}
     />
   )
 }

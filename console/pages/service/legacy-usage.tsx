@@ -11,7 +11,12 @@ import { legacyTexts as words } from './texts.ts'
 const everyMs = 5_000
 
 const columns: readonly Column<Usage>[] = [
-  { title: words.columns.call, by: (row) => row.endpoint, cell: (row) => <span className="mono">{row.endpoint}</span> },
+  {
+    title: words.columns.call,
+    look: 'name',
+    by: (row) => row.endpoint,
+    cell: (row) => <span className="mono">{row.endpoint}</span>,
+  },
   { title: words.columns.who, by: (row) => row.subject, look: 'wide' },
   { title: words.columns.client, by: (row) => row.client, look: 'lesser wide' },
   { title: words.columns.calls, by: (row) => row.calls, look: 'number' },

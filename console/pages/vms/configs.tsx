@@ -14,11 +14,12 @@ import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui
 import { ActionsMenu } from '../../ui/menu.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
+import { nameColumn } from '../links.tsx'
 import { reasonAgainstDeleting } from './model.ts'
 import { deployTexts, configTexts as words } from './texts.ts'
 
 const columns: readonly Column<VmConfig>[] = [
-  { title: texts.common.name, by: (config) => config.name, cell: (config) => <b>{config.name}</b> },
+  nameColumn(),
   { title: texts.common.namespace, by: (config) => config.namespace, look: 'wide' },
   { title: deployTexts.image, by: (config) => config.image },
   { title: texts.common.type, by: (config) => config.type, look: 'wide' },

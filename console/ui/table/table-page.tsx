@@ -1,19 +1,28 @@
-// The page that is one table of a list: its title and actions, filters, and what is shown until there are rows.
-import type { ReactNode } from 'react'
+// The page that is one table of a list: its title and actions, search and filters, and what is shown until there are rows.
+import { type ReactNode, useDeferredValue, useMemo, useRef } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
+import { identityOf } from '../../../src/client/follow-list.ts'
 import type { Snapshot } from '../../api/live-list.ts'
 import type { Input } from '../../teach/commands.ts'
+import { texts } from '../../texts.ts'
 import { Button } from '../button.tsx'
+import { SearchField } from '../field.tsx'
 import { choose, type MenuItem } from '../menu.tsx'
-import { Empty, Loaded, Page } from '../page.tsx'
+import { Empty, ErrorNote, Page } from '../page.tsx'
+import { Select } from '../select.tsx'
 import { TeachPage } from '../teach.tsx'
-import type { Selection } from './selection.ts'
+import { ColumnsButton } from './column-choice.tsx'
+import { type Filter, filtered, offeredBy, searched } from './filters.ts'
+import { useQuery, useSearchText } from './query.ts'
+import { type Selection, useSelection } from './selection.ts'
 import { type Column, Table } from './table.tsx'
 
 interface PageProps<T> {
   readonly words: {
     readonly title: string
     readonly text?: string
+    readonly searchHint?: string
+    readonly count?: (shown: number, all: number) => string
     readonly emptyTitle?: string
     readonly emptyText?: string
   }
@@ -31,33 +40,52 @@ interface PageProps<T> {
   readonly columns: readonly Column<T>[]
   readonly keyOf?: (row: T) => string
   readonly sort?: readonly [column: number, isDown: boolean]
-  readonly selection?: Selection<T>
-  /** Above the table, and which rows they leave. */
-  readonly filters?: ReactNode
-  readonly rows?: readonly T[]
-  /** In place of a table without rows. */
-  readonly noRows?: ReactNode
+  /** What the search finds; left out: what the columns are sorted by. */
+  readonly textOf?: (row: T) => string
+  readonly filters?: readonly Filter<T>[]
+  /** Notes above the table. */
+  readonly above?: ReactNode
+  /** What can be done with rows that are selected; without it none can be. */
+  readonly bulk?: (selection: Selection<T>) => ReactNode
   /** Dialogs. */
   readonly children?: ReactNode
 }
 
+const none: readonly never[] = []
+
 export function TablePage<T>(props: PageProps<T>) {
-  const { words, beside, operation, input, create, example, actions, list, columns, sort, filters, children } = props
-  const { rows = list.items, noRows, keyOf, selection } = props
+  const { words, beside, operation, input, create, example, actions, list, columns, sort, above, bulk, children } =
+    props
+  const { keyOf = identityOf as (row: T) => string, textOf, filters = none } = props
+  const { params, change } = useQuery()
+  const [typed, setTyped] = useSearchText()
+  // What is typed is shown at once, also while ten thousand rows are searched.
+  const search = useDeferredValue(typed)
+  const chosen = useMemo(() => filtered(list.items, filters, params), [list.items, filters, params])
+  const rows = useMemo(() => searched(chosen, search, textOf ?? textFrom(columns)), [chosen, search, textOf, columns])
+  const selection = useSelection(rows, keyOf)
+  const bar = useRef<HTMLElement>(null)
   const createButton = create && (
     <Button kind="primary" reason={create.reason} onClick={() => choose(create)}>
       {create.label}
     </Button>
   )
-  const empty = words.emptyTitle !== undefined && words.emptyText !== undefined && (
-    <Empty title={words.emptyTitle} text={words.emptyText} command={example}>
-      {createButton}
-    </Empty>
-  )
+  const clear = (): void => {
+    setTyped('')
+    change({ search: undefined, ...Object.fromEntries(filters.map(({ param }) => [param, undefined])) })
+  }
+  const isEmpty = list.isLoaded && list.items.length === 0
   return (
     <Page
       title={words.title}
-      beside={beside}
+      beside={
+        <>
+          {beside}
+          {words.count && list.isLoaded && (
+            <span className="muted tabular">{words.count(rows.length, list.items.length)}</span>
+          )}
+        </>
+      }
       actions={
         <>
           <TeachPage operation={operation} input={input} />
@@ -67,22 +95,86 @@ export function TablePage<T>(props: PageProps<T>) {
       }
     >
       {words.text !== undefined && <p className="muted">{words.text}</p>}
-      <Loaded list={list} empty={empty || undefined}>
-        {filters}
-        {rows.length === 0 && noRows !== undefined ? (
-          noRows
-        ) : (
-          <Table
-            label={words.title}
-            columns={columns}
-            rows={rows}
-            keyOf={keyOf}
-            selection={selection}
-            {...(sort && { sort })}
-          />
-        )}
-      </Loaded>
+      <ErrorNote error={list.error} />
+      {above}
+      {isEmpty && words.emptyTitle !== undefined ? (
+        <Empty title={words.emptyTitle} text={words.emptyText ?? ''} command={example}>
+          {createButton}
+        </Empty>
+      ) : (
+        <>
+          <search ref={bar} className="filters">
+            <SearchField placeholder={words.searchHint ?? texts.table.search} value={typed} onValue={setTyped} />
+            {filters.map((filter) => (
+              <FilterSelect
+                key={filter.param}
+                filter={filter}
+                rows={list.items}
+                value={params.get(filter.param) ?? ''}
+                onValue={(value) => change({ [filter.param]: value })}
+              />
+            ))}
+            <ColumnsButton table={words.title} columns={columns} widthPx={() => bar.current?.clientWidth ?? 0} />
+          </search>
+          {bulk?.(selection)}
+          {!list.isLoaded ? (
+            list.error === undefined && <SkeletonRows />
+          ) : rows.length === 0 && list.items.length > 0 ? (
+            <div className="empty">
+              <p>{texts.common.nothingFound}</p>
+              <Button onClick={clear}>{texts.common.clear}</Button>
+            </div>
+          ) : (
+            <Table
+              label={words.title}
+              columns={columns}
+              rows={rows}
+              keyOf={keyOf}
+              selection={bulk && selection}
+              {...(sort && { sort })}
+            />
+          )}
+        </>
+      )}
       {children}
     </Page>
   )
 }
+
+const textFrom =
+  <T,>(columns: readonly Column<T>[]) =>
+  (row: T): string =>
+    columns.map(({ by }) => by?.(row) ?? '').join(' ')
+
+interface FilterProps<T> {
+  readonly filter: Filter<T>
+  readonly rows: readonly T[]
+  readonly value: string
+  readonly onValue: (value: string) => void
+}
+
+function FilterSelect<T>({ filter, rows, value, onValue }: FilterProps<T>) {
+  const { label, wordOf = String } = filter
+  const values = useMemo(() => offeredBy(filter, rows, value), [filter, rows, value])
+  // One value is no choice.
+  if (values.length < 2 && value === '') return null
+  return (
+    <Select
+      label={label}
+      value={value}
+      onValue={onValue}
+      choices={[['', texts.common.all(label)], ...values.map((each) => [each, wordOf(each)] as const)]}
+    />
+  )
+}
+
+const skeletonRows = 8
+
+const SkeletonRows = () => (
+  <div className="table-box skeleton skeleton-rows" role="status" aria-label={texts.common.loading}>
+    {Array.from({ length: skeletonRows }, (_, index) => (
+      // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike
+      <i key={index} />
+    ))}
+  </div>
+)

@@ -1,10 +1,16 @@
-// Tables of records: sorted by a column, rows to select, and drawn only where they are visible, so that ten thousand rows are no
-// more work than thirty.
-import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
+// Tables of records: sorted by a column, columns as wide as their content or as somebody made them, rows to select, and drawn only
+// where they are visible, so that ten thousand rows are no more work than thirty.
+import { memo, type ReactNode, type RefObject, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { identityOf } from '../../../src/client/follow-list.ts'
 import { texts } from '../../texts.ts'
 import { Time } from '../time.tsx'
+import { chooseColumns, useChoice } from './column-choice.tsx'
+import { allowedWidth, narrowPx, shownColumns, widthsOf } from './columns.ts'
+import { inOrder, sortFrom, sortText } from './filters.ts'
+import { useQuery } from './query.ts'
+import { Resizer } from './resizer.tsx'
 import type { Selection } from './selection.ts'
+import { useMeasured } from './use-measured.ts'
 import { useVisibleRows } from './visible-rows.ts'
 
 export interface Column<T> {
@@ -13,7 +19,7 @@ export interface Column<T> {
   readonly by?: (row: T) => string | number
   /** What is shown, if not that. */
   readonly cell?: (row: T) => ReactNode
-  /** `number` stands at the right; `wide` leaves on phones, `lesser` already on small windows; `sentence` is wrapped there; `end` has the actions. */
+  /** Words of `Look`, separated by spaces. */
   readonly look?: string
 }
 
@@ -32,6 +38,7 @@ export const actionsColumn = <T,>(cell: (row: T) => ReactNode): Column<T> => ({
 })
 
 interface Props<T> {
+  /** Also the name under which its columns are remembered. */
   readonly label: string
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
@@ -44,6 +51,7 @@ interface Props<T> {
 
 /** Shorter tables are drawn whole: simpler for the browser, and the browser's search finds every row. */
 const drawnWhole = 60
+const selectPx = 34
 
 /** Said as well as shown by the elements: what is laid out otherwise is no table any more for some browsers. */
 const roles = {
@@ -54,47 +62,83 @@ const roles = {
   cell: { role: 'cell' },
 } as const
 
-/** Made once: ten thousand names are compared with every change. */
-const collator = new Intl.Collator('en', { numeric: true })
-
-const compare = (a: string | number, b: string | number): number =>
-  typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b))
-
 export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false], selection }: Props<T>) {
-  const [[by, isDown], setSort] = useState(sort)
-  const sorted = useMemo(() => {
-    const value = columns[by]?.by
-    if (!value) return rows
-    const sign = isDown ? -1 : 1
-    return rows.toSorted((a, b) => sign * compare(value(a), value(b)))
-  }, [rows, columns, by, isDown])
+  const { params, change } = useQuery()
+  const first = { column: columns[sort[0]]?.title ?? '', isDown: sort[1] }
+  const titles = columns.flatMap(({ title, by }) => (by ? [title] : []))
+  const { column: sortedBy, isDown } = sortFrom(params.get('sort'), titles, first)
+  const by = columns.find(({ title }) => title === sortedBy)?.by
+  const sorted = useMemo(() => (by ? inOrder(rows, by, isDown) : rows), [rows, by, isDown])
+  const sortBy = (column: string): void => {
+    const next = sortText({ column, isDown: column === sortedBy && !isDown })
+    change({ sort: next === sortText(first) ? undefined : next })
+  }
+
   const isWhole = sorted.length <= drawnWhole
+  const box = useRef<HTMLDivElement>(null)
+  const table = useRef<HTMLTableElement>(null)
+  const boxPx = useWidth(box)
+  const choice = useChoice(label)
+  const shown = useMemo(() => shownColumns(columns, choice, boxPx), [columns, choice, boxPx])
+  const measured = useMeasured(table, shown, sorted, isWhole)
+  const beforePx = selection ? selectPx : 0
+  const widths = widthsOf(measured, choice, boxPx - beforePx)
+  const tracks = [...(selection ? [selectPx] : []), ...widths].map((px) => `${Math.floor(px * 10) / 10}px`).join(' ')
+  const resize = (title: string, px: number | undefined): void =>
+    chooseColumns(label, ({ widths: { [title]: _, ...others }, ...rest }) => ({
+      ...rest,
+      widths: px === undefined ? others : { ...others, [title]: allowedWidth(px) },
+    }))
+
+  const doesScroll = beforePx + sumOf(widths) > boxPx + 1
   return (
-    <div className="table-box">
+    <div
+      ref={box}
+      className="table-box"
+      data-scrolls={doesScroll}
+      // Whoever has no pointer scrolls it with the arrow keys.
+      {...(doesScroll && { tabIndex: 0, role: 'region', 'aria-label': label })}
+    >
+      <div className="resizers">
+        {shown.map(({ title, look }, index) =>
+          look === 'end' ? null : (
+            <Resizer
+              key={title}
+              label={texts.table.widthOf(title)}
+              leftPx={beforePx + sumOf(widths.slice(0, index))}
+              px={widths[index] ?? 0}
+              onPx={(px) => resize(title, px)}
+            />
+          ),
+        )}
+      </div>
       <table
+        ref={table}
         className="table"
         aria-label={label}
         aria-rowcount={sorted.length + 1}
         data-long={!isWhole}
+        data-narrow={boxPx < narrowPx}
+        style={{ '--columns': tracks } as object}
         {...roles.table}
       >
         <thead {...roles.group}>
-          <tr {...roles.row}>
+          <tr aria-rowindex={1} {...roles.row}>
             {selection && (
               <th scope="col" className="select" {...roles.title}>
                 <SelectAll selection={selection} count={rows.length} onAll={() => selection.select(rows.map(keyOf))} />
               </th>
             )}
-            {columns.map((column, index) => (
+            {shown.map((column) => (
               <th
                 key={column.title}
                 scope="col"
                 {...roles.title}
                 className={column.look}
-                aria-sort={by !== index ? undefined : isDown ? 'descending' : 'ascending'}
+                aria-sort={sortedBy !== column.title ? undefined : isDown ? 'descending' : 'ascending'}
               >
                 {column.by ? (
-                  <button type="button" onClick={() => setSort([index, by === index && !isDown])}>
+                  <button type="button" onClick={() => sortBy(column.title)}>
                     {column.title}
                   </button>
                 ) : (
@@ -105,18 +149,32 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
           </tr>
         </thead>
         {isWhole ? (
-          <tbody>
+          <tbody {...roles.group}>
             {sorted.map((row, index) => (
-              <Row key={keyOf(row)} row={row} columns={columns} index={index} {...selected(selection, keyOf(row))} />
+              <Row key={keyOf(row)} row={row} columns={shown} index={index} {...selected(selection, keyOf(row))} />
             ))}
           </tbody>
         ) : (
-          <LongBody rows={sorted} columns={columns} keyOf={keyOf} selection={selection} />
+          <LongBody rows={sorted} columns={shown} keyOf={keyOf} selection={selection} />
         )}
       </table>
     </div>
   )
 }
+
+function useWidth(element: RefObject<HTMLElement | null>): number {
+  const [px, setPx] = useState(0)
+  useLayoutEffect(() => {
+    if (!element.current) return
+    const observer = new ResizeObserver(([entry]) => setPx(Math.floor(entry?.contentRect.width ?? 0)))
+    setPx(element.current.clientWidth)
+    observer.observe(element.current)
+    return () => observer.disconnect()
+  }, [element])
+  return px
+}
+
+const sumOf = (widths: readonly number[]): number => widths.reduce((all, each) => all + each, 0)
 
 const rowsHigh = (count: number): string => `calc(var(--row) * ${count})`
 

@@ -1,0 +1,67 @@
+// What somebody chose for the columns of a table, kept in the browser by table; and the dialog to choose in.
+import { useMemo, useSyncExternalStore } from 'react'
+import { createListeners } from '../../api/listeners.ts'
+import { consoleUrl } from '../../api/places.ts'
+import { texts } from '../../texts.ts'
+import { Button } from '../button.tsx'
+import { Dialog, openDialog } from '../dialog.tsx'
+import { CheckField } from '../field.tsx'
+import { type Choice, choiceFrom, isChoosable, noChoice, shownColumns } from './columns.ts'
+
+const listeners = createListeners()
+const keyOf = (table: string): string => `svc3.columns ${consoleUrl.pathname} ${table}`
+
+export function useChoice(table: string): Choice {
+  const stored = useSyncExternalStore(listeners.subscribe, () => localStorage.getItem(keyOf(table)))
+  return useMemo(() => choiceFrom(stored), [stored])
+}
+
+export function chooseColumns(table: string, change: (before: Choice) => Choice): void {
+  const key = keyOf(table)
+  const next = change(choiceFrom(localStorage.getItem(key)))
+  if (next === noChoice) localStorage.removeItem(key)
+  else localStorage.setItem(key, JSON.stringify(next))
+  listeners.notify()
+}
+
+interface Props {
+  readonly table: string
+  readonly columns: readonly { readonly title: string; readonly look?: string }[]
+  /** How wide the table is: what is shown without a choice follows from it. */
+  readonly widthPx: () => number
+}
+
+export const ColumnsButton = (props: Props) => (
+  <Button kind="quiet" onClick={() => openDialog((onClose) => <ColumnsDialog {...props} onClose={onClose} />)}>
+    {texts.table.columns}
+  </Button>
+)
+
+function ColumnsDialog({ table, columns, widthPx, onClose }: Props & { readonly onClose: () => void }) {
+  const choice = useChoice(table)
+  const shown = shownColumns(columns, choice, widthPx())
+  return (
+    <Dialog title={texts.table.columns} onClose={onClose}>
+      <div className="stack-tight">
+        {columns.filter(isChoosable).map((column) => (
+          <CheckField
+            key={column.title}
+            label={column.title}
+            value={shown.includes(column)}
+            onValue={(isShown) =>
+              chooseColumns(table, (before) => ({ ...before, shown: { ...before.shown, [column.title]: isShown } }))
+            }
+          />
+        ))}
+      </div>
+      <div className="dialog-foot">
+        <Button kind="quiet" onClick={() => chooseColumns(table, () => noChoice)}>
+          {texts.table.reset}
+        </Button>
+        <Button kind="primary" onClick={onClose}>
+          {texts.common.done}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,84 @@
+// Widths and choice of columns: what is cut first, what is remembered, what a stored choice may do.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { allowedWidth, choiceFrom, isChoosable, noChoice, shownColumns, widthsOf } from './columns.ts'
+
+const name = { title: 'Name', look: 'name', contentPx: 300, titlePx: 60 }
+const owner = { title: 'Owner', contentPx: 200, titlePx: 70 }
+const memory = { title: 'Memory', look: 'number lesser', contentPx: 90, titlePx: 80 }
+const actions = { title: 'Actions', look: 'end', contentPx: 50, titlePx: 24 }
+const columns = [name, owner, memory, actions]
+const sum = (widths: readonly number[]): number => widths.reduce((all, each) => all + each, 0)
+
+describe('columns of a table', () => {
+  it('columns of a table are as wide as their content, and share what is left over', () => {
+    assert.deepEqual(widthsOf(columns, noChoice, 640), [300, 200, 90, 50])
+    const wide = widthsOf(columns, noChoice, 1_230)
+    assert.deepEqual(wide.map(Math.round), [600, 400, 180, 50])
+    const withSentence = widthsOf(
+      [...columns, { title: 'Event', look: 'sentence', contentPx: 100, titlePx: 50 }],
+      noChoice,
+      1_230,
+    )
+    assert.ok((withSentence[4] ?? 0) > 550, String(withSentence))
+  })
+
+  it('the name is cut only when no other column of a table can give more', () => {
+    const [namePx, ownerPx, memoryPx] = widthsOf(columns, noChoice, 540)
+    assert.deepEqual([namePx, Math.round(ownerPx ?? 0), memoryPx], [300, 100, 90])
+    const [cutNamePx, leastPx] = widthsOf(columns, noChoice, 400)
+    assert.deepEqual([Math.round(cutNamePx ?? 0), leastPx], [188, 72])
+    // And when that is not enough, the table is wider than its place.
+    assert.deepEqual(widthsOf(columns, noChoice, 100), [120, 72, 90, 50])
+  })
+
+  it('a width that somebody chose is kept, and the others share the rest', () => {
+    const chosen = { ...noChoice, widths: { Owner: 90 } }
+    assert.deepEqual(widthsOf(columns, chosen, 530), [300, 90, 90, 50])
+    assert.equal(sum(widthsOf(columns, { ...noChoice, widths: { Name: 50, Owner: 50, Memory: 50 } }, 500)), 500)
+    assert.deepEqual([allowedWidth(-5), allowedWidth(99.6), allowedWidth(1e9)], [48, 100, 2_000])
+  })
+
+  it('columns of a table fill it, or are as narrow as they can be, whatever they hold', () => {
+    const px = fc.integer({ min: 0, max: 3_000 })
+    const column = fc.record({
+      title: fc.constantFrom('a', 'b', 'c', 'd'),
+      look: fc.constantFrom('', 'name', 'number', 'sentence', 'end', 'wide lesser'),
+      contentPx: px,
+      titlePx: fc.integer({ min: 0, max: 200 }),
+    })
+    const property = fc.property(fc.array(column, { minLength: 1, maxLength: 12 }), px, (any, tablePx) => {
+      const widths = widthsOf(any, noChoice, tablePx)
+      assert.ok(widths.every((each) => Number.isFinite(each) && each >= 0))
+      assert.ok(sum(widths) >= tablePx - 0.001, `${sum(widths)} of ${tablePx}`)
+      const others = (all: readonly number[]) => all.filter((_, index) => any[index]?.look !== 'name')
+      if (sum(widths) > tablePx + 0.001) assert.deepEqual(others(widths), others(widthsOf(any, noChoice, 0)))
+    })
+    fc.assert(property)
+  })
+
+  it('small tables leave lesser columns out, unless somebody chose them', () => {
+    const titles = (px: number, choice = noChoice) => shownColumns(columns, choice, px).map(({ title }) => title)
+    assert.deepEqual(titles(1_000), ['Name', 'Owner', 'Memory', 'Actions'])
+    assert.deepEqual(titles(800), ['Name', 'Owner', 'Actions'])
+    const choice = { ...noChoice, shown: { Memory: true, Owner: false, Name: false, Actions: false } }
+    assert.deepEqual(titles(300, choice), ['Name', 'Memory', 'Actions'])
+    assert.deepEqual(columns.map(isChoosable), [false, true, true, false])
+  })
+
+  it('a choice of columns that makes no sense is no choice', () => {
+    for (const stored of [
+      null,
+      '',
+      '{',
+      'null',
+      '7',
+      '{"widths":3,"shown":[]}',
+      '{"widths":{"a":"x","b":1e9},"shown":{"a":1}}',
+    ])
+      assert.deepEqual(choiceFrom(stored), noChoice, String(stored))
+    const choice = { widths: { Name: 200 }, shown: { Owner: false } }
+    assert.deepEqual(choiceFrom(JSON.stringify(choice)), choice)
+  })
+})

@@ -1,0 +1,54 @@
+// Rows that a table shows: search, filters, order, and what of it the address says.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type Filter, filtered, inOrder, offeredBy, searched, sortFrom, sortText } from './filters.ts'
+
+interface Row {
+  readonly name: string
+  readonly state: string
+  readonly tags: readonly string[]
+  readonly node?: string
+}
+const rows: readonly Row[] = [
+  { name: 'vm-10', state: 'running', tags: ['ios', 'ci'], node: 'mac-1' },
+  { name: 'vm-2', state: 'stopped', tags: ['ios'] },
+  { name: 'web', state: 'running', tags: [], node: 'mac-1' },
+]
+const filters: readonly Filter<Row>[] = [
+  { param: 'state', label: 'State', of: ({ state }) => state },
+  { param: 'tag', label: 'Tags', of: ({ tags }) => tags },
+  { param: 'node', label: 'Node', of: ({ node }) => node },
+]
+const names = (found: readonly Row[]): string[] => found.map(({ name }) => name)
+const textOf = ({ name, state, tags }: Row): string => [name, state, ...tags].join(' ')
+
+describe('rows of a table', () => {
+  it('rows of a table are found by search words and filters, all of which have to match', () => {
+    const by = (query: string): string[] => names(filtered(rows, filters, new URLSearchParams(query)))
+    assert.equal(filtered(rows, filters, new URLSearchParams('other=1')), rows)
+    assert.deepEqual(by('state=running&tag=ios'), ['vm-10'])
+    assert.deepEqual(by('node=mac-1'), ['vm-10', 'web'])
+    assert.deepEqual(by('state=gone'), [])
+    assert.equal(searched(rows, '  ', textOf), rows)
+    assert.deepEqual(names(searched(rows, 'IOS vm', textOf)), ['vm-10', 'vm-2'])
+    assert.deepEqual(names(searched(rows, 'ios web', textOf)), [])
+  })
+
+  it('a filter of a table offers what occurs, and what is chosen even if it occurs no longer', () => {
+    const [state, tag, node] = filters as [Filter<Row>, Filter<Row>, Filter<Row>]
+    assert.deepEqual(offeredBy(state, rows, ''), ['running', 'stopped'])
+    assert.deepEqual(offeredBy(tag, rows, ''), ['ci', 'ios'])
+    assert.deepEqual(offeredBy(node, rows, 'mac-0'), ['mac-0', 'mac-1'])
+  })
+
+  it('the order of a table stands in its address, and an address that names no column changes nothing', () => {
+    const first = { column: 'Name', isDown: false }
+    const titles = ['Name', 'Last seen']
+    const sort = { column: 'Last seen', isDown: true }
+    assert.equal(sortText(sort), '-last-seen')
+    assert.deepEqual(sortFrom(sortText(sort), titles, first), sort)
+    for (const text of [null, '', '-', 'nothing', '-nothing']) assert.deepEqual(sortFrom(text, titles, first), first)
+    assert.deepEqual(names(inOrder(rows, ({ name }) => name, false)), ['vm-2', 'vm-10', 'web'])
+    assert.deepEqual(names(inOrder(rows, ({ tags }) => tags.length, true)), ['vm-10', 'vm-2', 'web'])
+  })
+})

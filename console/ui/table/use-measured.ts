@@ -1,0 +1,111 @@
+// What the content of each column would take: of the rows that are drawn as the browser lays them out, of the others by their
+// longest texts. Measured when columns or rows change, never while the table is scrolled; a column only grows.
+import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import type { Measured } from './columns.ts'
+
+interface Column<T> {
+  readonly title: string
+  readonly look?: string
+  readonly by?: (row: T) => string | number
+  readonly cell?: unknown
+}
+
+type Sizes = Readonly<Record<string, { readonly titlePx: number; readonly contentPx: number }>>
+
+/** Rows of a long table are measured again no more often: they change all the time. */
+const againMs = 2_000
+
+export function useMeasured<T>(
+  table: RefObject<HTMLTableElement | null>,
+  columns: readonly Column<T>[],
+  rows: readonly T[],
+  isWhole: boolean,
+): readonly Measured[] {
+  const [sizes, setSizes] = useState<Sizes>({})
+  const last = useRef({ titles: '', texts: '', atMs: 0, fonts: '' })
+  const fonts = useFonts()
+  useLayoutEffect(() => {
+    if (!table.current || rows.length === 0) return
+    const longest = isWhole ? [] : longestTexts(columns, rows)
+    const now = { titles: columns.map(({ title }) => title).join('\n'), texts: longest.join('\n'), fonts }
+    const { atMs, ...before } = last.current
+    const isSame = now.titles === before.titles && now.texts === before.texts && now.fonts === before.fonts
+    if (isSame && !isWhole && performance.now() - atMs < againMs) return
+    last.current = { ...now, atMs: performance.now() }
+    const found = measure(table.current, columns, longest)
+    setSizes((known) => grown(known, found))
+  }, [table, columns, rows, isWhole, fonts])
+  return columns.map(({ title, look }) => ({
+    title,
+    ...(look !== undefined && { look }),
+    ...(sizes[title] ?? { titlePx: 0, contentPx: 0 }),
+  }))
+}
+
+/** Says when fonts have come: texts have other widths then. */
+function useFonts(): string {
+  const [state, setState] = useState<string>(document.fonts.status)
+  useEffect(() => {
+    let isOver = false
+    void document.fonts.ready.then(() => !isOver && setState('loaded'))
+    return () => {
+      isOver = true
+    }
+  }, [])
+  return state
+}
+
+/** The same object if nothing has grown. */
+function grown(known: Sizes, found: Sizes): Sizes {
+  const next = { ...known }
+  let isOther = false
+  for (const [title, { titlePx, contentPx }] of Object.entries(found)) {
+    const before = known[title]
+    if (before && before.titlePx >= titlePx && before.contentPx >= contentPx) continue
+    isOther = true
+    next[title] = {
+      titlePx: Math.max(titlePx, before?.titlePx ?? 0),
+      contentPx: Math.max(contentPx, before?.contentPx ?? 0),
+    }
+  }
+  return isOther ? next : known
+}
+
+/** Of columns that show the text they are sorted by; empty for others. */
+function longestTexts<T>(columns: readonly Column<T>[], rows: readonly T[]): readonly string[] {
+  return columns.map(({ by, cell, look = '' }) => {
+    let longest = ''
+    if (!by || (cell && !look.split(' ').includes('name'))) return longest
+    for (const row of rows) {
+      const text = String(by(row))
+      if (text.length > longest.length) longest = text
+    }
+    return longest
+  })
+}
+
+function measure<T>(table: HTMLTableElement, columns: readonly Column<T>[], longest: readonly string[]): Sizes {
+  table.dataset.measuring = ''
+  const widths = [...table.rows].map((row) => [...row.cells].map((cell) => cell.getBoundingClientRect().width))
+  const [head = [], ...body] = widths
+  // What is selected stands before the first column.
+  const before = head.length - columns.length
+  const cells = [...(table.rows[1]?.cells ?? [])]
+  const canvas = longest.some((text) => text !== '') ? document.createElement('canvas').getContext('2d') : null
+  const textPx = (index: number): number => {
+    const [text, cell] = [longest[index] ?? '', cells[index + before]]
+    if (!canvas || text === '' || !cell) return 0
+    const { paddingLeft, paddingRight } = getComputedStyle(cell)
+    canvas.font = getComputedStyle(cell.firstElementChild ?? cell).font
+    return canvas.measureText(text).width + Number.parseFloat(paddingLeft) + Number.parseFloat(paddingRight) + 2
+  }
+  const sizes = columns.map(({ title }, index) => {
+    const drawn = Math.max(0, ...body.map((row) => row[index + before] ?? 0))
+    return [
+      title,
+      { titlePx: Math.ceil(head[index + before] ?? 0), contentPx: Math.ceil(Math.max(drawn, textPx(index))) },
+    ]
+  })
+  delete table.dataset.measuring
+  return Object.fromEntries(sizes)
+}

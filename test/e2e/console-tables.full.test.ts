@@ -1,0 +1,189 @@
+// The console's table in a real browser, with two thousand VMs: which rows are drawn, how wide columns are and for how long that is
+// remembered, what the address keeps, and what is shown before anything has come.
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { root } from '../support/processes/dev-server.ts'
+import { assertAccessible, assertFits, go, type Opened, openConsole, pick } from '../support/rigs/console.ts'
+import { launchBrowser } from '../support/rigs/login.ts'
+import { addManyRecords } from '../support/rigs/many-records.ts'
+import { startService, type TestService } from '../support/rigs/service.ts'
+import { eventually } from '../support/tools/eventually.ts'
+
+const count = 2_000
+const longName = `a-${'long-'.repeat(8)}name`
+const owners = ['ada@acme.dev', 'somebody.with.a.long.name@department.acme.dev']
+
+let browser: Browser
+let service: TestService
+let opened: Opened
+let page: Page
+
+before(async () => {
+  service = await startService({ consoleFolder: path.join(root, 'dist/console') })
+  service.clock.nowMs = Date.now()
+  await addManyRecords(service, {
+    nodes: count / 10,
+    vmsOfEach: 10,
+    change: (vm, index) => ({
+      ...vm,
+      name: index === 0 ? longName : vm.name,
+      owner: owners[index % 2] ?? '',
+      observed: { ...vm.observed, power: index % 100 === 0 ? 'stopped' : 'running' },
+    }),
+  })
+  browser = await launchBrowser()
+  const apiUrl = await service.listen()
+  const token = await service.tokenFor({ kind: 'user', name: 'admin@acme.dev', admin: true })
+  opened = await openConsole(browser, { apiUrl }, token)
+  page = opened.page
+})
+after(async () => {
+  await browser.close()
+  await service[Symbol.asyncDispose]()
+})
+
+const header = (title: string) => page.getByRole('columnheader', { name: title, exact: true })
+const widthOf = async (title: string): Promise<number> => Math.round((await header(title).boundingBox())?.width ?? 0)
+const edgeOf = (title: string) => page.getByRole('separator', { name: `Width of ${title}` })
+/** Names in the first rows, and how many rows there are. */
+const shown = async (): Promise<readonly [rows: string | null, first: string]> => [
+  await page.getByRole('table').getAttribute('aria-rowcount'),
+  await page.locator('tr[data-row] a.strong').first().innerText(),
+]
+
+describe('a table of the console', () => {
+  it('a table of the console draws the rows in sight, and says how many there are and which these are', async () => {
+    await go(page, service, '/vms')
+    await page.getByText(`${count} VMs`).waitFor()
+    assert.equal(await page.getByRole('table').getAttribute('aria-rowcount'), String(count + 1))
+    const drawn = await page.locator('tr[data-row]').count()
+    assert.ok(drawn > 15 && drawn < 80, String(drawn))
+    await eventually(async () => {
+      await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')
+      assert.equal(await page.getByRole('row', { name: /vm-1999 / }).getAttribute('aria-rowindex'), String(count + 1))
+    })
+    // The titles stay in sight, and so does what each column is sorted by.
+    assert.ok(((await header('Name').boundingBox())?.y ?? -1) >= 0)
+    await assertAccessible(page, 'a long table at its end')
+  })
+
+  it('a table of the console cuts other columns before the name', async () => {
+    await page.setViewportSize({ width: 1_366, height: 768 })
+    await go(page, service, '/vms')
+    const name = page.getByRole('link', { name: longName })
+    const isCut = (element: { scrollWidth: number; clientWidth: number }) => element.scrollWidth > element.clientWidth
+    const owner = page.locator('td', { hasText: 'department.acme.dev' }).first()
+    await eventually(async () => assert.equal(await owner.evaluate(isCut as never), true))
+    assert.equal(await name.locator('..').evaluate(isCut as never), false)
+    await assertFits(page, 'a table with a long name')
+    await page.setViewportSize({ width: 1_440, height: 900 })
+  })
+
+  it('a table of the console has columns that keys and pointers resize, and remembers them', async () => {
+    await go(page, service, '/vms')
+    const [before, owner] = [await widthOf('Image'), await widthOf('Owner')]
+    await edgeOf('Image').focus()
+    for (let press = 0; press < 4; press++) await page.keyboard.press('ArrowRight')
+    await eventually(async () => assert.equal(await widthOf('Image'), before + 64))
+    const box = await edgeOf('Owner').boundingBox()
+    assert.ok(box)
+    await page.mouse.move(box.x + 4, box.y + 10)
+    await page.mouse.down()
+    await page.mouse.move(box.x + 4 - 40, box.y + 10, { steps: 4 })
+    await page.mouse.up()
+    const narrower = await widthOf('Owner')
+    assert.ok(narrower < owner, `${narrower} of ${owner}`)
+    await page.reload()
+    await eventually(async () =>
+      assert.deepEqual([await widthOf('Image'), await widthOf('Owner')], [before + 64, narrower]),
+    )
+    await edgeOf('Image').focus()
+    await page.keyboard.press('Delete')
+    await eventually(async () => assert.ok((await widthOf('Image')) < before + 64))
+  })
+
+  it('a table of the console has columns to choose, and remembers which', async () => {
+    await go(page, service, '/vms')
+    await page.getByRole('button', { name: 'Columns' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Columns' })
+    await dialog.getByRole('checkbox', { name: 'Owner' }).uncheck()
+    await assertAccessible(page, 'the choice of columns')
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    assert.equal(await header('Owner').count(), 0)
+    await page.reload()
+    await header('Name').waitFor()
+    assert.equal(await header('Owner').count(), 0)
+    await page.getByRole('button', { name: 'Columns' }).click()
+    await dialog.getByRole('button', { name: 'Reset columns' }).click()
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await header('Owner').waitFor()
+    // The dialog is closed: what was in it is on the page again, for keys too.
+    assert.equal(await dialog.count(), 0)
+  })
+
+  it('a table of the console keeps its order, filters and search in the address, forth and back', async () => {
+    await go(page, service, '/vms')
+    await page.getByText(`${count} VMs`).waitFor()
+    await header('Name').getByRole('button').focus()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\?sort=-name$/)
+    await pick(page, 'Power', 'Stopped')
+    await page.getByText(`20 of ${count} VMs`).waitFor()
+    await page.getByRole('searchbox').fill('vm-1')
+    await page.getByText(`11 of ${count} VMs`).waitFor()
+    await page.waitForURL(/search=vm-1/)
+    const [url, seen] = [page.url(), await shown()]
+    assert.deepEqual(seen, ['12', 'vm-1900'])
+
+    const other = await opened.context.newPage()
+    await other.goto(url)
+    await other.getByText(`11 of ${count} VMs`).waitFor()
+    assert.equal(await other.locator('tr[data-row] a.strong').first().innerText(), 'vm-1900')
+    assert.equal(await other.getByRole('searchbox').inputValue(), 'vm-1')
+    await other.close()
+
+    await page.getByRole('link', { name: 'vm-1900' }).click()
+    await page.getByRole('heading', { name: 'vm-1900', level: 1 }).waitFor()
+    await page.goBack()
+    await eventually(async () => assert.deepEqual(await shown(), seen))
+    await page.goBack()
+    await page.getByText(`${count} VMs`).waitFor()
+    assert.match(page.url(), /\?sort=-name$/)
+    assert.equal(await page.getByRole('searchbox').inputValue(), '')
+    await page.goForward()
+    await eventually(async () => assert.deepEqual(await shown(), seen))
+    await page.getByRole('searchbox').fill('nothing has this')
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await page.getByText(`${count} VMs`, { exact: true }).waitFor()
+    assert.match(page.url(), /\?sort=-name$/)
+  })
+
+  it('a table of the console says nothing of rows before they have come', async () => {
+    const late = await opened.context.newPage()
+    const goOn = Promise.withResolvers<void>()
+    await late.routeWebSocket(/\/api\/v1\/watch$/, (socket) => {
+      const server = socket.connectToServer()
+      server.onMessage((message) => void goOn.promise.then(() => socket.send(message)))
+    })
+    for (const [place, title, hint] of [
+      ['/vms', 'VMs', 'No VMs yet'],
+      ['/nodes', 'Nodes', 'No nodes yet'],
+      ['/images', 'Images', 'No images yet'],
+      ['/pools', 'Pools', 'No pools yet'],
+      ['/events', 'Events', 'No events yet'],
+    ] as const) {
+      await late.goto(`${service.apiUrl}/console${place}`)
+      await late.getByRole('heading', { name: title, level: 1 }).waitFor()
+      await late.locator('.skeleton-rows').waitFor()
+      assert.equal(await late.getByText(hint).count(), 0, place)
+      assert.doesNotMatch(await late.locator('main').innerText(), /\b0\b|No matches/, place)
+    }
+    await assertAccessible(late, 'a table before its rows')
+    goOn.resolve()
+    await late.locator('.skeleton-rows').waitFor({ state: 'detached' })
+    await late.close()
+    assert.deepEqual(opened.complaints, [])
+  })
+})
