@@ -22,6 +22,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   scale: () => import('../bench/scale.ts'),
   guest: () => import('../bench/guest.ts'),
   images: () => import('../bench/images.ts'),
+  lazy: () => import('../bench/lazy.ts'),
   resume: () => import('../bench/resume.ts'),
   registry: () => import('../bench/registry.ts'),
   'image-places': () => import('../bench/image-places.ts'),

@@ -139,8 +139,8 @@ const blobsOf =
 
 const peersOf =
   (content: Connection): PeersOptions['find'] =>
-  async (digest, signal) =>
-    (await content.call(findPeers, { body: { content: digest } }, signal)).peers
+  async (wanted, signal) =>
+    (await content.call(findPeers, { body: wanted }, signal)).peers
 
 async function runAgent(
   options: AgentOptions,
@@ -195,7 +195,7 @@ async function runAgent(
   const peerServer =
     options.peerPort === undefined
       ? undefined
-      : await startPeerServer({ port: options.peerPort, store: images.store, log })
+      : await startPeerServer({ port: options.peerPort, store: images.store, coming: images.coming, log })
   const tools: Tools = {
     driver,
     handles: openHandles(folder, driver.name, durability),

@@ -24,6 +24,7 @@ import { createHistory } from '../server/http/history.ts'
 import type { Metrics } from '../server/http/metrics.ts'
 import { LegacyUsage } from '../server/legacy/usage.ts'
 import { NodeAuthority } from '../server/nodes/authority.ts'
+import { createChunkHolders } from '../server/nodes/chunk-holders.ts'
 import { Deliveries } from '../server/nodes/deliveries.ts'
 import { createFleetServices } from '../server/nodes/nodes.ts'
 import { createPeerTickets } from '../server/nodes/peer-tickets.ts'
@@ -136,6 +137,7 @@ export async function assembleServer(input: ServerInput) {
     nodeAuthority: new NodeAuthority({ collections, secrets, clock, log }),
     requestSecret: () => signingKeys.derive('requests'),
     peerTickets: createPeerTickets(() => signingKeys.derive('peers'), clock),
+    chunkHolders: createChunkHolders(clock),
     roomsIn: (namespace: string) => roomsNow().in(namespace),
     warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) => new WarmSlots(collections, roomsNow()).take(vm),
     peers,

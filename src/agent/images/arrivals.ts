@@ -147,6 +147,7 @@ interface ArrivalParts extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'log'>
 /** What reads are answered from, for now. */
 interface Shown {
   readonly file: fs.FileHandle
+  has(offset: number, length: number): boolean
   ready(offset: number, length: number, signal: AbortSignal): Promise<boolean>
 }
 
@@ -165,6 +166,7 @@ class Arrival implements ServedDisk {
   readonly #stopping = new AbortController()
   readonly #resources = new AsyncDisposableStack()
   #shown = Promise.withResolvers<Shown>()
+  #current: Shown | undefined
   #server: NbdServer | undefined
   #fill: OpenedDisk['fill'] | undefined
   #file: fs.FileHandle | undefined
@@ -204,6 +206,12 @@ class Arrival implements ServedDisk {
   }
 
   async read(offset: number, length: number, signal: AbortSignal): Promise<Buffer> {
+    // Most reads are of what is there: nothing may come between them and the file.
+    const current = this.#current
+    if (current?.has(offset, length)) {
+      const bytes = await readWhole(current.file, offset, length).catch(() => undefined)
+      if (bytes) return bytes
+    }
     for (;;) {
       const shown = this.#shown
       const { file, ready } = await unless(shown.promise, signal)
@@ -308,7 +316,7 @@ class Arrival implements ServedDisk {
     fill.expectReaders((error) => this.#wait(error && reasonOf(error)))
     this.#fill = fill
     this.#progress = () => fill.progress
-    await this.#replace({ file, ready: (...range) => fill.ready(...range) })
+    await this.#replace({ file, has: (...range) => fill.has(...range), ready: (...range) => fill.ready(...range) })
     const { boot, memory, ...rest } = image
     if (this.#server || (memory && this.needsMemory.size > 0)) return
     await this.#serve({ ...rest, boot: boot.kind === 'firmware' ? boot : await this.#kept(boot) })
@@ -316,13 +324,14 @@ class Arrival implements ServedDisk {
 
   async #showWhole(image: BaseImage, isNew: boolean): Promise<void> {
     const file = await fs.open(image.disk, 'r')
-    await this.#replace({ file, ready: async () => true })
+    await this.#replace({ file, has: () => true, ready: async () => true })
     if (isNew) await this.#serve(image)
   }
 
   /** The file of before is deleted, and takes its room as long as it is open. */
   async #replace(shown: Shown): Promise<void> {
     const [before, file] = [this.#shown, this.#file]
+    this.#current = shown
     this.#shown = Promise.withResolvers()
     this.#shown.resolve(shown)
     before.resolve(shown)

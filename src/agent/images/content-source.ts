@@ -12,17 +12,20 @@ import type { Syncing } from '../../images/content/syncing.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
+import type { Coming } from './coming.ts'
 
 /** Content as it comes from the server, unchecked. */
 export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /** Content of somebody nearer than the server, checked; undefined where the server has to be asked. */
-export type NearContent = (digest: string, signal: AbortSignal) => Promise<Buffer | undefined>
+export type NearContent = (digest: string, signal: AbortSignal, into?: Buffer) => Promise<Buffer | undefined>
 
 export interface SourceOptions {
   readonly store: ContentStore
   /** Asked first. */
   readonly near?: NearContent | undefined
+  /** Told of what is being fetched. */
+  readonly coming?: Coming | undefined
   readonly open: OpenBlob
   /** In place of `open`: whole, and checked. */
   readonly read?: ContentSource['read'] | undefined
@@ -62,7 +65,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
       if (!isPassedOn) await store.putExpected({ digest, bytes: whole.length }, whole, { signal, digest, ...lasting })
       return whole
     }
-    const nearer = await options.near?.(digest, signal)
+    const nearer = await options.near?.(digest, signal, into)
     if (nearer && nearer.length > mostBytes) throw tooLong(digest, mostBytes)
     if (nearer) return checked(nearer)
     if (options.read) return checked(await options.read(digest, mostBytes, signal, into))
@@ -114,7 +117,10 @@ export function fetchedContent(options: SourceOptions): ContentSource {
   return {
     async read(digest, mostBytes, signal = never, into = undefined) {
       const kept = await store.read(digest, mostBytes, signal, into).catch(ifUnusable)
-      return kept ?? fetch(digest, mostBytes, signal, into)
+      if (kept) return kept
+      const fetching = fetch(digest, mostBytes, signal, into)
+      options.coming?.add(digest, fetching)
+      return fetching
     },
   }
 }

@@ -12,6 +12,7 @@ import { eachAtOnce } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import { type Arrivals, type ArrivalUser, type BeginOptions, createArrivals, socketFolderOf } from './arrivals.ts'
+import { type Coming, createComing } from './coming.ts'
 import { contentNames, findContent } from './content.ts'
 import { fetchedContent, type NodeContent, type OpenBlob } from './content-source.ts'
 import { fillContent } from './fill-content.ts'
@@ -69,6 +70,8 @@ export interface Images {
   isPackingAlone(id: string): Promise<boolean>
   /** Content that is here, to be served to others. */
   store(): Promise<ContentStore | undefined>
+  /** The same, of what is on its way. */
+  readonly coming: Coming
 }
 
 interface OpenedImages extends Images {
@@ -103,6 +106,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   const here = new Map<string, string>(await contentNames(folder))
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
   const pulled = await openPulledImages(folder)
+  const coming = createComing()
   let opening: Promise<ContentStore> | undefined
 
   /** Opened with the first image that needs it; one that failed to open is tried again. */
@@ -126,7 +130,8 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     { title, name, read }: Filling,
     { signal, progress, waits, opened }: FillingOptions,
   ): Promise<void> => {
-    const parts = { store: await store(), near: await peers?.near(content, signal), open: openBlob, read, waits, retry }
+    const near = await peers?.near(content, signal)
+    const parts = { store: await store(), near, coming, open: openBlob, read, waits, retry }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
     await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress, opened })
@@ -264,6 +269,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       }),
     space: room.space,
     store,
+    coming,
     async content() {
       const opened = await store()
       return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
@@ -314,6 +320,7 @@ export function pretendImages(): Images {
     copies: () => [],
     space: () => undefined,
     store: async () => undefined,
+    coming: createComing(),
     ensureIso: async () => '/dev/null',
     arrive: async ({ name }) => pretended(name),
     resume: async () => undefined,

@@ -14,6 +14,7 @@ import { digestPattern } from '../../images/format/format.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from '../link/peer-tls.ts'
+import type { Coming } from './coming.ts'
 
 interface PeerServer {
   readonly port: number
@@ -27,6 +28,8 @@ interface PeerServerOptions {
   /** 0 takes a free one. */
   readonly port: number
   store(): Promise<ContentStore | undefined>
+  /** What is being fetched here, and is waited for. */
+  readonly coming?: Coming | undefined
   readonly log: Log
   /** Tests only. */
   readonly nowMs?: () => number
@@ -36,6 +39,8 @@ interface PeerServerOptions {
 const trustMs = 15 * 60_000
 const mostConnections = 64
 const idleMs = 30_000
+/** So long an answer waits for content that is being fetched: less than a node's silence may last. */
+const comingMs = 2_000
 
 export async function startPeerServer(options: PeerServerOptions): Promise<PeerServer> {
   const { port, store, log, nowMs = () => performance.now() } = options
@@ -75,7 +80,11 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
     if (!isWelcome(request)) return void response.writeHead(401, { 'content-length': 0, connection: 'close' }).end()
     const digest = /^\/blobs\/(.+)$/.exec(request.url ?? '')?.[1] ?? ''
     const content = request.method === 'GET' && digestPattern.test(digest) ? await store() : undefined
-    const bytes = await content?.size(digest)
+    let bytes = await content?.size(digest)
+    if (content && bytes === undefined && (await options.coming?.wait(digest, comingMs))) {
+      bytes = await content.size(digest)
+      if (bytes === undefined) return void response.writeHead(202, { 'content-length': 0 }).end()
+    }
     if (!content || bytes === undefined) return void response.writeHead(404, { 'content-length': 0 }).end()
     response.writeHead(200, { 'content-length': bytes, 'content-type': 'application/octet-stream' })
     await pipeline(Readable.from(sent(content.open(digest)), { objectMode: false }), response)

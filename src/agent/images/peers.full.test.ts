@@ -236,7 +236,8 @@ describe('content of a peer', () => {
       [two, unnamed],
     ] as const) {
       const peers = createPeers({ find: async () => [found], credentials: () => credentials, log })
-      assert.equal(await peers.near(digest, signal), undefined)
+      const near = await peers.near(digest, signal)
+      assert.equal(await near?.(digest, signal), undefined)
     }
   })
 

@@ -1,6 +1,7 @@
 // Content from other nodes that have it: from the very nodes that the server named, by their certificates, with a ticket
-// that it made for the two of them. Whatever goes wrong, and whatever is not what its digest says, the server is asked
-// instead, within seconds.
+// that it made for the two of them. Where none has all of an image, the server says of each chunk who has it or fetches it,
+// so that of many nodes that start together one fetches it. Whatever goes wrong, and whatever is not what its digest says, the
+// source is asked instead.
 import https from 'node:https'
 import type { Peer } from '../../api/nodes/agent.ts'
 import { digestOfBuffer } from '../../images/content/content.ts'
@@ -11,13 +12,21 @@ import { type NodeCredentials, namesNode, outOfTime, peerTls, ticketHeader } fro
 import type { NearContent } from './content-source.ts'
 
 export interface PeerContent {
-  /** Peers that have the image of this manifest; undefined where there are none. */
+  /** Content of the image of this manifest from peers; undefined where this node has none. */
   near(content: string, signal: AbortSignal): Promise<NearContent | undefined>
 }
 
+interface WantedContent {
+  /** The digest of the manifest. */
+  readonly content: string
+  readonly chunk?: string
+  /** Nodes that did not have it. */
+  readonly without?: string[]
+}
+
 export interface PeersOptions {
-  /** Those that the server knows of. */
-  find(content: string, signal: AbortSignal): Promise<readonly Peer[]>
+  /** Those that the server knows of. With a chunk and without any, this node is to fetch it for the others. */
+  find(wanted: WantedContent, signal: AbortSignal): Promise<readonly Peer[]>
   /** Of this node, as they are now; without any, no peer is asked. */
   credentials(): NodeCredentials | undefined
   readonly log: Log
@@ -35,10 +44,19 @@ const avoidedMs = 5 * 60_000
 const ticketMs = 5 * 60_000
 /** A peer that lacks more than this of an image has evicted it. */
 const mostMisses = 3
+/** A peer that fetches a chunk is waited for so long; then this node fetches it itself. */
+const comingMs = 30_000
+/** Of those who should have a chunk, so many are tried. */
+const mostTries = 4
 const mostBytes = Math.max(largestManifestBytes, chunkBytes) + 2 ** 16
 
 class Missing extends Error {
   override readonly name = 'Missing'
+}
+
+/** It is fetching it. */
+class NotYet extends Error {
+  override readonly name = 'NotYet'
 }
 
 export function createPeers(options: PeersOptions): PeerContent {
@@ -52,17 +70,16 @@ export function createPeers(options: PeersOptions): PeerContent {
       if (!credentials()) return undefined
       // Without peers it goes as well: no failure here is one.
       const ask = (): Promise<readonly Peer[]> =>
-        find(content, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
+        find({ content }, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
       let askedMs = nowMs()
-      const peers = new Map((await ask()).filter(isNamed).map((peer) => [addressOf(peer), reachable(peer)]))
-      for (const [address, untilMs] of avoided) {
-        if (untilMs < nowMs()) avoided.delete(address)
-        else peers.delete(address)
-      }
-      if (peers.size === 0) return undefined
-      const agents = [...peers.values()].map(({ agent }) => agent)
+      for (const [address, untilMs] of avoided) if (untilMs < nowMs()) avoided.delete(address)
+      const usable = (peer: Peer): peer is NamedPeer => isNamed(peer) && !avoided.has(addressOf(peer))
+      /** Those that have all of it. */
+      const peers = new Map((await ask()).filter(usable).map((peer) => [addressOf(peer), reachable(peer)]))
+      /** Those that have had chunks of it, with their connections. */
+      const parts = new Map<string, Reachable>()
       const close = (): void => {
-        for (const agent of agents) agent.destroy()
+        for (const { agent } of [...peers.values(), ...parts.values()]) agent.destroy()
       }
       signal.addEventListener('abort', close, { once: true })
 
@@ -74,23 +91,62 @@ export function createPeers(options: PeersOptions): PeerContent {
         }
       }
 
-      return async (digest, during) => {
+      const checked = async (peer: Reachable, digest: string, during: AbortSignal, into: Buffer | undefined) => {
+        const bytes = await read(peer, credentials(), digest, { silenceMs, chunkMs, into }, during)
+        if ((await digestOfBuffer(bytes)) === digest) return bytes
+        throw new Error('it sent other content')
+      }
+      const leave = (peer: Reachable, error: unknown): void => {
+        const address = addressOf(peer)
+        log.info('a peer is no longer used', { node: peer.node, address, problem: problemOf(error) })
+        peers.delete(address)
+        if (!(error instanceof Missing)) avoided.set(address, nowMs() + avoidedMs)
+      }
+
+      const fromWhole: NearContent = async (digest, during, into) => {
         if (nowMs() - askedMs > ticketMs) await renewTickets()
-        const [address = '', peer] = [...peers][Math.floor(Math.random() * peers.size)] ?? []
-        if (!peer) return undefined
+        const peer = [...peers.values()][Math.floor(Math.random() * peers.size)]
         try {
-          const bytes = await read(peer, credentials(), digest, { silenceMs, chunkMs }, during)
-          if ((await digestOfBuffer(bytes)) === digest) return bytes
-          throw new Error('it sent other content')
+          return peer && (await checked(peer, digest, during, into))
         } catch (error) {
           during.throwIfAborted()
-          if (error instanceof Missing && ++peer.misses < mostMisses) return undefined
-          log.info('a peer is no longer used', { node: peer.node, address, problem: problemOf(error) })
-          peers.delete(address)
-          if (!(error instanceof Missing)) avoided.set(address, nowMs() + avoidedMs)
+          if (peer && !(error instanceof Missing && ++peer.misses < mostMisses)) leave(peer, error)
           return undefined
         }
       }
+
+      /** From one that fetched the same before us. It may have to wait for it in turn, but never for us. */
+      const fromPart: NearContent = async (digest, during, into) => {
+        const without: string[] = []
+        while (without.length < mostTries) {
+          const within = AbortSignal.any([during, AbortSignal.timeout(silenceMs)])
+          const [found] = await find({ content, chunk: digest, without }, within).catch(() => [])
+          during.throwIfAborted()
+          if (!found || !isNamed(found)) return undefined
+          if (!found.isPart && usable(found)) {
+            peers.set(addressOf(found), reachable(found))
+            return fromWhole(digest, during, into)
+          }
+          without.push(found.node)
+          if (!usable(found)) continue
+          const peer = Object.assign(parts.get(addressOf(found)) ?? reachable(found), found)
+          parts.set(addressOf(found), peer)
+          const untilMs = nowMs() + comingMs
+          for (;;)
+            try {
+              return await checked(peer, digest, during, into)
+            } catch (error) {
+              during.throwIfAborted()
+              if (error instanceof NotYet && nowMs() < untilMs) continue
+              if (!(error instanceof NotYet || error instanceof Missing)) leave(peer, error)
+              break
+            }
+        }
+        return undefined
+      }
+
+      return async (digest, during, into) =>
+        peers.size > 0 ? fromWhole(digest, during, into) : fromPart(digest, during, into)
     },
   }
 }
@@ -98,12 +154,16 @@ export function createPeers(options: PeersOptions): PeerContent {
 const addressOf = ({ ip, port }: Peer): string => `${ip}:${port}`
 
 type NamedPeer = Peer & { readonly uid: string }
+interface Reachable extends NamedPeer {
+  misses: number
+  readonly agent: https.Agent
+}
 
 /** An older server does not say whom to look for. */
 const isNamed = (peer: Peer): peer is NamedPeer => peer.uid !== undefined
 
 /** Each has connections of its own: what was judged for one is never used for another. */
-const reachable = (peer: NamedPeer) => ({
+const reachable = (peer: NamedPeer): Reachable => ({
   ...peer,
   misses: 0,
   agent: new https.Agent({ keepAlive: true, maxSockets: 4, timeout: 30_000, maxCachedSessions: 0 }),
@@ -114,11 +174,18 @@ const problemOf = (error: unknown): string =>
     ? 'its certificate is not valid now; check the clock of this host'
     : reasonOf(error)
 
+interface ReadOptions {
+  readonly silenceMs: number
+  readonly chunkMs: number
+  /** Where it goes, if it is as long as this. */
+  readonly into: Buffer | undefined
+}
+
 async function read(
-  peer: NamedPeer & { readonly agent: https.Agent },
+  peer: Reachable,
   credentials: NodeCredentials | undefined,
   digest: string,
-  { silenceMs, chunkMs }: { readonly silenceMs: number; readonly chunkMs: number },
+  { silenceMs, chunkMs, into }: ReadOptions,
   signal: AbortSignal,
 ): Promise<Buffer> {
   const late = new AbortController()
@@ -144,15 +211,18 @@ async function read(
     request.on('response', (response) => {
       const pieces: Buffer[] = []
       let bytes = 0
+      const target = Number(response.headers['content-length']) === into?.length ? into : undefined
       response.on('data', (piece: Buffer) => {
         silence.refresh()
+        if (target) piece.copy(target, bytes)
+        else pieces.push(piece)
         bytes += piece.length
-        pieces.push(piece)
         if (bytes > mostBytes) request.destroy(new Error('it sent more than a chunk can be'))
       })
       response.on('error', reject)
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(Buffer.concat(pieces, bytes))
+        if (response.statusCode === 200) resolve(target ?? Buffer.concat(pieces, bytes))
+        else if (response.statusCode === 202) reject(new NotYet('it is fetching the content itself'))
         else reject(response.statusCode === 404 ? new Missing('it no longer has the content') : new Error('it refuses'))
       })
     })

@@ -345,6 +345,8 @@ export const Peer = t.Object({
   port: Port,
   identity: t.String(),
   key: t.String(),
+  /** It has this chunk, or is fetching it; not all of the image. */
+  isPart: t.Optional(t.Boolean()),
 })
 export type Peer = t.Static<typeof Peer>
 
@@ -357,8 +359,19 @@ export const findPeers = operation({
   path: `${path}/peers`,
   allow: 'agent',
   status: 200,
-  summary: 'Find other nodes that have an image',
-  body: t.Object({ content: t.String({ maxLength: 100, description: 'Digest of the manifest' }) }),
+  summary: 'Find other nodes that have an image or a chunk of it',
+  body: t.Object({
+    content: t.String({ maxLength: 100, description: 'Digest of the manifest' }),
+    chunk: t.Optional(
+      t.String({
+        maxLength: 100,
+        description: 'Digest of a chunk. Without peers in the answer, the caller fetches it for the others',
+      }),
+    ),
+    without: t.Optional(
+      t.Array(t.String({ maxLength: 64 }), { maxItems: 16, description: 'Nodes that did not have the chunk' }),
+    ),
+  }),
   secretAnswer: true,
   response: t.Object({ peers: t.Array(Peer) }),
   refuses: [],

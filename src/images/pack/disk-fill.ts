@@ -18,10 +18,10 @@ const storedBuffers = createBufferPool(Math.max(4, defaultParallel))
 const rawBuffers = createBufferPool(Math.max(4, defaultParallel))
 
 /** Nobody fetches unasked before a reader had the time to ask, or so soon after it did: a boot asks again and again. */
-const firstPatienceMs = 5_000
-const patienceMs = 750
+const firstPatienceMs = 2_000
+const patienceMs = 500
 /** While a reader has been waiting so lately, one chunk at a time comes unasked: more would take its share of the network. */
-const gentleMs = 10_000
+const gentleMs = 5_000
 const aheadChunks = 2
 /** What a reader waits for has this many more places than the rest: those may be taken by what nobody can give. */
 const wantedPlaces = 4
@@ -65,7 +65,9 @@ export class DiskFill {
     }
     this.#chunks = [...this.#parts.keys()]
     this.#places = new Map(this.#chunks.map((chunk, index) => [chunk, index]))
-    this.#order = new FetchOrder(this.#chunks)
+    // Nodes that fetch the same image at once begin at different places, and have something to pass on to each other.
+    const first = Math.floor(Math.random() * this.#chunks.length)
+    this.#order = new FetchOrder([...this.#chunks.slice(first), ...this.#chunks.slice(0, first)])
     this.#of = this.#chunks.reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   }
 
@@ -82,6 +84,11 @@ export class DiskFill {
 
   get progress(): Progress {
     return { bytes: this.#bytes, of: this.#of }
+  }
+
+  /** Whether all that this part of the disk shows is there. */
+  has(offset: number, length: number): boolean {
+    return this.#missing(offset, offset + length).length === 0
   }
 
   /** Until all that this part of the disk shows is there; whether it was. Throws where the fill has failed. */

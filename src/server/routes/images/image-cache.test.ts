@@ -7,6 +7,7 @@ import { startService, type TestService } from '../../../../test/support/rigs/se
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
 import type { DesiredCache, NodeCache } from '../../../api/images/image-cache.ts'
+import type { Peer } from '../../../api/nodes/agent.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 const space = { quotaBytes: 1_000, usedBytes: 0 }
@@ -232,5 +233,22 @@ describe('peers', () => {
     const answer = await service.call('POST', '/api/v1/agent/node', { token: one.token, body })
     assert.equal(Object.keys(answer.body.peerSecrets).length, 3)
     assert.ok(!service.logLines.join().includes(Object.values(answer.body.peerSecrets)[0] as string))
+  })
+
+  it('peers of a chunk that nobody has all around are the nodes that asked for it before', async () => {
+    const [content, chunk] = [`sha256:${'d'.repeat(64)}`, `sha256:${'e'.repeat(64)}`]
+    const find = async (token: string, more: object = {}): Promise<Peer[]> =>
+      (await service.call('POST', '/api/v1/agent/peers', { token, body: { content, chunk, ...more } })).body.peers
+    const serving = { cache: [], peerPort: 4_711, ip: '10.0.0.9' }
+    const first = await startNode(service, { name: 'first', report: serving })
+    const second = await startNode(service, { name: 'second', report: serving })
+    assert.deepEqual(await find(first.token), [])
+    assert.deepEqual(await find(first.token), [])
+    const [peer, ...more] = await find(second.token)
+    assert.deepEqual([more, peer?.node, peer?.isPart, peer?.port], [[], 'first', true, 4_711])
+    assert.deepEqual(await find(second.token, { without: ['first'] }), [])
+    await second.report({ ...serving, cache: [{ key: content, state: 'Ready' }] })
+    const [whole] = await find(first.token)
+    assert.deepEqual([whole?.node, whole?.isPart], ['second', undefined])
   })
 })

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'
-import type { VmReport } from '../../../api/nodes/agent.ts'
+import type { Peer, VmReport } from '../../../api/nodes/agent.ts'
 import type { NodeReport } from '../../../api/nodes/node-report.ts'
 import { openServerTunnel } from '../../../api/nodes/servers.ts'
 import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'
@@ -22,6 +22,7 @@ import { Answer } from '../../http/answer.ts'
 import type { Arrivals } from '../../nodes/arrivals.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
 import { settledCache } from '../../nodes/cache.ts'
+import type { ChunkHolders } from '../../nodes/chunk-holders.ts'
 import { type DesiredServices, desiredFor } from '../../nodes/desired.ts'
 import { heartbeatSeconds } from '../../nodes/fleet.ts'
 import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
@@ -44,6 +45,7 @@ interface AgentServices extends DesiredServices {
   readonly nodeKeys: NodeKeys
   readonly nodeAuthority: NodeAuthority
   readonly peerTickets: PeerTickets
+  readonly chunkHolders: ChunkHolders
   readonly tokens: Tokens
   readonly tunnels: Tunnels
   readonly clock: Clock
@@ -61,6 +63,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     nodeKeys,
     nodeAuthority,
     peerTickets,
+    chunkHolders,
     tokens,
     tunnels,
     clock,
@@ -213,12 +216,25 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
 
     findPeers({ principal, body }) {
-      const found = collections.nodes.view.range().flatMap(({ value: { name: node, uid, report } }) => {
-        const hasIt = report?.cache?.some(({ key, state }) => key === body.content && state === 'Ready')
-        if (!hasIt || report?.peerPort === undefined || node === principal.name || !presence.isOpen(node)) return []
-        return [{ node, uid, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, principal.uid) }]
+      const { content, chunk, without } = body
+      const reached = ({ name: node, uid, report }: NodeRecord): Peer | undefined =>
+        report?.peerPort === undefined || node === principal.name || !presence.isOpen(node)
+          ? undefined
+          : { node, uid, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, principal.uid) }
+      const found = collections.nodes.view.range().flatMap(({ value }) => {
+        const hasIt = value.report?.cache?.some(({ key, state }) => key === content && state === 'Ready')
+        return (hasIt && !without?.includes(value.name) && reached(value)) || []
       })
-      return { peers: shuffled(found).slice(0, mostPeers) }
+      if (found.length > 0 || chunk === undefined) return { peers: shuffled(found).slice(0, mostPeers) }
+      const find = (node: string): Peer | undefined => {
+        const record = collections.nodes.get('', node)?.value
+        return record && reached(record)
+      }
+      const wanted = { content, chunk, node: principal.name }
+      const isUsable = (node: string): boolean => find(node) !== undefined
+      const assigned = chunkHolders.assign(wanted, { without: new Set(without), isUsable })
+      const peer = assigned === undefined ? undefined : find(assigned)
+      return { peers: peer ? [{ ...peer, isPart: true }] : [] }
     },
 
     async getBlob({ params: { digest } }) {
