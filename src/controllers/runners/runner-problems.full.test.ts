@@ -104,9 +104,11 @@ describe('a session that another program holds', () => {
     await using rig = await RunnerRig.start()
     await rig.create({ idleFor: '10s' })
     await conditionIs(rig, 'Ready')
-    rig.guests.jobMs = 1_000
+    rig.guests.jobMs = 3_000
     const job = rig.github.queueJob()
     await eventually(() => assert.equal(job.state, 'running'), 20_000)
+    // Whose start was heard: of others nobody knows that their end is one.
+    await eventually(async () => assert.equal((await rig.pool()).running, 1))
     await rig.rest()
     const release = rig.github.occupy()
     rig.drive()

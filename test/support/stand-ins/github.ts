@@ -173,7 +173,7 @@ export class GitHubStandIn implements AsyncDisposable {
   occupy(): () => void {
     const timer = setInterval(() => {
       for (const queue of this.#queues.values()) if (queue.session === foreign) foreign.polledMs = Date.now()
-    }, 50)
+    }, 50).unref()
     const foreign: Session = {
       id: randomUUID(),
       scaleSet: 0,
