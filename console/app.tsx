@@ -52,7 +52,6 @@ const pages: readonly (readonly [path: string, component: PageComponent])[] = [
 
 export function App() {
   const { phase } = useSession()
-  if (phase === 'loading') return <div className="login" role="status" aria-label={texts.login.loading} />
   if (phase === 'out' || phase === 'unreachable') return <Login />
   return (
     <Frame>

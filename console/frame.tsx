@@ -1,7 +1,7 @@
 // The frame around every page: navigation, the namespace, who is logged in; the state of the connection.
 import { Fragment, type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
-import { useConnection } from './api/connection.ts'
+import { useLostSince } from './api/connection.ts'
 import { choose, useNamespaces } from './api/namespaces.ts'
 import { logOut, useSession } from './api/session.ts'
 import { type Place, sectionsFor } from './nav.ts'
@@ -11,6 +11,7 @@ import { chooseTheme, themes, useTheme } from './theme.ts'
 import { SelectField } from './ui/field.tsx'
 import { Icon, Mark } from './ui/icons.tsx'
 import { Menu } from './ui/menu.tsx'
+import { Time } from './ui/time.tsx'
 
 const { nav } = texts
 
@@ -18,7 +19,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
   const [isOpen, setOpen] = useState(false)
   const [path] = useLocation()
   const main = useRef<HTMLElement>(null)
-  const isLost = useConnection() === 'lost'
+  const lostSince = useLostSince()
   // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes, and the page begins at its top, when the page changes
   useEffect(() => {
     setOpen(false)
@@ -47,12 +48,8 @@ export function Frame({ children }: { readonly children: ReactNode }) {
           </button>
         </header>
         <Side isOpen={isOpen} path={path} />
-        <main id="main" ref={main} tabIndex={-1}>
-          {isLost && (
-            <div className="banner" role="status">
-              {texts.connection.lost}
-            </div>
-          )}
+        <main id="main" ref={main} tabIndex={-1} data-stale={lostSince !== undefined || undefined}>
+          {lostSince !== undefined && <Lost since={lostSince} />}
           {children}
         </main>
       </div>
@@ -60,6 +57,19 @@ export function Frame({ children }: { readonly children: ReactNode }) {
     </>
   )
 }
+
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
+
+/** Said once: how long ago that was goes on counting, and is only shown. */
+const Lost = ({ since }: { readonly since: string }) => (
+  <div className="banner">
+    <Icon name="offline" />
+    <span role="status">{texts.connection.lost(clock.format(new Date(since)))}</span>
+    <span aria-hidden="true">
+      <Time at={since} />
+    </span>
+  </div>
+)
 
 function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: string }) {
   const { person } = useSession()

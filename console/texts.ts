@@ -60,11 +60,11 @@ export const texts = {
     endedProvider: 'Log in with your identity provider (leaves this page)',
     kept: 'The token is sent to the server once. The browser does not store it.',
     unreachable: 'The server is not responding. This page reconnects automatically.',
-    loading: 'Loading',
     problem: (message: string, hint: string | undefined) => (hint === undefined ? message : `${message}. ${hint}.`),
   },
   connection: {
-    lost: 'Connection lost. Reconnecting…',
+    lost: (time: string) =>
+      `Connection lost at ${time}. This page shows what was known then, and reconnects automatically.`,
     unreachable: 'Server not reachable',
     reconnects: 'This page reconnects automatically',
     unreachableHint: 'Try again when the page has reconnected',

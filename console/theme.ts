@@ -9,7 +9,7 @@ const listeners = createListeners()
 
 const stored = (): Theme => themes.find((each) => each === localStorage.getItem(key)) ?? 'system'
 
-export function applyTheme(): void {
+function applyTheme(): void {
   const theme = stored()
   if (theme === 'system') delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme

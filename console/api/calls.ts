@@ -6,6 +6,7 @@ import type { Operation, ResponseOf } from '../../src/api/operation.ts'
 import type { RawInput } from '../../src/client/client.ts'
 import { ConnectionError } from '../../src/client/transport.ts'
 import { client } from './client.ts'
+import { onReconnect } from './connection.ts'
 import { type Answer, PolledAnswer } from './polled-answer.ts'
 import { checkSession } from './session.ts'
 
@@ -69,6 +70,7 @@ export function useAnswer<O extends Operation>(
       if (isOff) return () => undefined
       answers.set(key, answer)
       const leave = answer.subscribe(listener)
+      const stopAgain = onReconnect(() => void answer.again(performance.now()))
       const look = (): void => {
         if (!document.hidden) answer.refresh(performance.now())
       }
@@ -80,6 +82,7 @@ export function useAnswer<O extends Operation>(
           : setInterval(() => document.hidden || void answer.again(performance.now()), everyMs)
       return () => {
         leave()
+        stopAgain()
         document.removeEventListener('visibilitychange', look)
         clearInterval(timer)
         setTimeout(() => answer.isUsed || answers.delete(key), keptMs)

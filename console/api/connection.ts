@@ -1,27 +1,34 @@
-// Whether the live connection is there. Lost only after a moment: a blink is no news.
+// Whether the live connection is there, and since when it is not. Lost only after a moment: a blink is no news.
 import { useSyncExternalStore } from 'react'
 import { createListeners } from './listeners.ts'
 
-type Connection = 'open' | 'lost'
 const listeners = createListeners()
-let now: Connection = 'open'
+let lostSince: string | undefined
 let timer: number | undefined
 const patienceMs = 1_500
-
-function set(next: Connection): void {
-  if (now === next) return
-  now = next
-  listeners.notify()
-}
 
 export function connectionOpened(): void {
   clearTimeout(timer)
   timer = undefined
-  set('open')
+  if (lostSince === undefined) return
+  lostSince = undefined
+  listeners.notify()
 }
 
 export function connectionLost(): void {
-  timer ??= window.setTimeout(() => set('lost'), patienceMs)
+  if (timer !== undefined) return
+  const since = new Date().toISOString()
+  timer = window.setTimeout(() => {
+    lostSince = since
+    listeners.notify()
+  }, patienceMs)
 }
 
-export const useConnection = (): Connection => useSyncExternalStore(listeners.subscribe, () => now)
+/** Calls when it is back after it was lost. */
+export const onReconnect = (listener: () => void): (() => void) =>
+  listeners.subscribe(() => {
+    if (lostSince === undefined) listener()
+  })
+
+/** Since when there is none; undefined while there is one. */
+export const useLostSince = (): string | undefined => useSyncExternalStore(listeners.subscribe, () => lostSince)

@@ -3,6 +3,7 @@
 import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import { isObject, parseJson, refusal } from '../../src/client/answer.ts'
+import { dropAllDrafts } from '../drafts.ts'
 import { texts } from '../texts.ts'
 import { createListeners } from './listeners.ts'
 import { sessionHeader } from './page-transport.ts'
@@ -73,6 +74,7 @@ function take(answer: Answer | undefined): void {
   if (user) {
     // Another person in the same tab: what the first one saw must not stay in memory.
     if (before && before.name !== user.name) {
+      dropAllDrafts()
       location.reload()
       return
     }
@@ -113,6 +115,7 @@ async function enter(by: { token: string } | { ticket: string }): Promise<void> 
 /** Reloads the page: nothing of the person stays in its memory. */
 export async function logOut(isEverywhere: boolean): Promise<void> {
   await ask('DELETE', undefined, isEverywhere ? '?everywhere=true' : '')
+  dropAllDrafts()
   tabs.postMessage('out')
   location.assign(consoleUrl.href)
 }
@@ -141,8 +144,14 @@ async function takeTicket(): Promise<void> {
   }
 }
 
+/** Somebody logged out in another tab. */
+function leave(): void {
+  dropAllDrafts()
+  location.reload()
+}
+
 export async function beginSession(): Promise<void> {
-  tabs.addEventListener('message', ({ data }) => (data === 'out' ? location.reload() : void checkSession()))
+  tabs.addEventListener('message', ({ data }) => (data === 'out' ? leave() : void checkSession()))
   document.addEventListener('visibilitychange', () => document.hidden || void checkSession())
   await checkSession()
   await takeTicket()

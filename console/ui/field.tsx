@@ -1,6 +1,16 @@
 // Forms: what was typed, and fields with label, hint, and what is wrong, tied together for screen readers.
-import { createContext, type InputHTMLAttributes, type ReactNode, useContext, useId, useState } from 'react'
+import {
+  type ChangeEvent,
+  createContext,
+  type InputHTMLAttributes,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useId,
+  useState,
+} from 'react'
 import { useNamespaces } from '../api/namespaces.ts'
+import { draftKey, dropDraft, keepInDraft, readDraft } from '../drafts.ts'
 import { texts } from '../texts.ts'
 import { OfferedInput, Select } from './select.tsx'
 
@@ -11,14 +21,18 @@ type Values = Readonly<Record<string, string | boolean>>
 /** `false` at the beginning is a boolean later. */
 type Typed<T extends Values> = { readonly [K in keyof T]: T[K] extends boolean ? boolean : string }
 
-/** The values of a form; `field` ties one of them to the field that shows it. */
+/** The values of a form; `field` ties one of them to the field that shows it. They outlast a reload of the page. */
 export function useForm<T extends Values>(initial: T) {
-  const [values, setValues] = useState<Typed<T>>(initial as Typed<T>)
+  const [key] = useState(() => draftKey(initial))
+  const [values, setValues] = useState<Typed<T>>(() => ({ ...(initial as Typed<T>), ...readDraft(key) }))
+  // Closed, and not loaded again: then this is never called.
+  useEffect(() => () => dropDraft(key), [key])
   const change = (part: Partial<Typed<T>>): void => setValues((before) => ({ ...before, ...part }))
   const field = <K extends keyof T & string>(name: K) => ({
     field: name,
     value: values[name],
     onValue: (value: Typed<T>[K]): void => setValues((before) => ({ ...before, [name]: value })),
+    onKeep: (value: string | boolean): void => keepInDraft(key, name, value),
   })
   return { values, change, field }
 }
@@ -29,6 +43,8 @@ export const filled = (values: Values): Values =>
 
 interface Around {
   readonly label: string
+  /** Takes what was typed, to keep it over a reload. Left out where it is a secret or may hold one. */
+  readonly onKeep?: ((value: string | boolean) => void) | undefined
   readonly hint?: string | undefined
   readonly fault?: string | undefined
   /** Names of the field in the request: what the service says about them is shown here. */
@@ -76,7 +92,12 @@ type InputProps = Around &
     readonly offers?: readonly string[]
   }
 
-export function TextField({ label, hint, fault, field, also, value, onValue, offers, ...rest }: InputProps) {
+export function TextField({ label, hint, fault, field, also, value, onKeep, offers, ...props }: InputProps) {
+  const { onValue: onTyped, ...rest } = props
+  const onValue = (typed: string): void => {
+    onTyped(typed)
+    onKeep?.(typed)
+  }
   const { control, wrap } = useField({ label, hint, fault, ...(field && { field }), ...(also && { also }) })
   const all = { autoComplete: 'off', spellCheck: false, ...rest, ...control }
   return wrap(
@@ -97,7 +118,7 @@ type SecretProps = Around & {
 }
 
 /** Not controlled: React would write the value into the page as an attribute, where style sheets and extensions read. */
-export function SecretField({ onValue, autoComplete = 'off', value: _, ...around }: SecretProps) {
+export function SecretField({ onValue, autoComplete = 'off', value: _, onKeep: __, ...around }: SecretProps) {
   const { control, wrap } = useField(around)
   return wrap(
     <input
@@ -112,11 +133,13 @@ export function SecretField({ onValue, autoComplete = 'off', value: _, ...around
 
 type AreaProps = Around & { readonly value: string; readonly onValue: (value: string) => void }
 
-export function AreaField({ value, onValue, ...around }: AreaProps) {
+export function AreaField({ value, onValue, onKeep, ...around }: AreaProps) {
   const { control, wrap } = useField(around)
-  return wrap(
-    <textarea {...control} spellCheck={false} value={value} onChange={(event) => onValue(event.target.value)} />,
-  )
+  const type = ({ target }: ChangeEvent<HTMLTextAreaElement>): void => {
+    onValue(target.value)
+    onKeep?.(target.value)
+  }
+  return wrap(<textarea {...control} spellCheck={false} value={value} onChange={type} />)
 }
 
 type SelectProps = AreaProps & {
@@ -126,12 +149,14 @@ type SelectProps = AreaProps & {
   readonly choices?: readonly string[]
 }
 
-export function SelectField({ value, onValue, labels = {}, choices = [], ...around }: SelectProps) {
+export function SelectField({ value, onValue, onKeep, labels = {}, choices = [], ...around }: SelectProps) {
   const { control, wrap, labelId } = useField(around)
   const all = [...Object.entries(labels), ...choices.map((each) => [each, each] as const)]
-  return wrap(
-    <Select {...control} label={around.label} labelId={labelId} choices={all} value={value} onValue={onValue} />,
-  )
+  const pick = (choice: string): void => {
+    onValue(choice)
+    onKeep?.(choice)
+  }
+  return wrap(<Select {...control} label={around.label} labelId={labelId} choices={all} value={value} onValue={pick} />)
 }
 
 /** One of the namespaces that the person may use. */
@@ -140,17 +165,19 @@ export function NamespaceField({ value, onValue }: Pick<AreaProps, 'value' | 'on
   return <SelectField label={texts.common.namespace} value={value} onValue={onValue} choices={all} />
 }
 
-interface CheckProps {
-  readonly label: string
-  readonly field?: string
+interface CheckProps extends Pick<Around, 'label' | 'field' | 'onKeep'> {
   readonly value: boolean
   readonly onValue: (value: boolean) => void
 }
 
-export function CheckField({ label, value, onValue }: CheckProps) {
+export function CheckField({ label, value, onValue, onKeep }: CheckProps) {
+  const check = (isOn: boolean): void => {
+    onValue(isOn)
+    onKeep?.(isOn)
+  }
   return (
     <label className="check">
-      <input type="checkbox" checked={value} onChange={(event) => onValue(event.target.checked)} />
+      <input type="checkbox" checked={value} onChange={(event) => check(event.target.checked)} />
       <span>{label}</span>
     </label>
   )

@@ -2,6 +2,7 @@
 // there is none.
 import { type ReactNode, useEffect } from 'react'
 import { Link } from 'wouter'
+import { ConnectionError } from '../../src/client/transport.ts'
 import { problemOf } from '../api/calls.ts'
 import type { Snapshot } from '../api/live-list.ts'
 import { texts } from '../texts.ts'
@@ -46,9 +47,10 @@ interface LoadedProps<T> {
 export function Loaded<T>({ list, empty, children }: LoadedProps<T>) {
   const { items, isLoaded, error } = list
   if (!isLoaded) return error === undefined ? <Loading /> : <ErrorNote error={error} />
+  // That the service is away is said once, above all pages.
   return (
     <>
-      <ErrorNote error={error} />
+      {!(error instanceof ConnectionError) && <ErrorNote error={error} />}
       {items.length === 0 && empty !== undefined ? empty : children}
     </>
   )

@@ -431,21 +431,86 @@ describe('the console', () => {
     await using proxy = await startTcpProxy(Number(new URL(server.apiUrl).port))
     const at = { apiUrl: `http://127.0.0.1:${proxy.port}` }
     await using opened = await openConsole(browser, at, server.token)
-    const { page } = opened
+    const { page, context } = opened
+    const list = await context.newPage()
+    await go(list, at, '/vms')
+    const web = list.getByRole('link', { name: 'web', exact: true })
+    await web.waitFor()
+    // A page that were loaded again would not have it.
+    await list.evaluate('window.isSame = true')
     await go(page, at, '/vms?deploy')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name', { exact: true }).fill('typed-before')
     await server.kill('SIGKILL')
     const lost = page.getByText('Connection lost')
     await lost.waitFor()
+    // What was there can be read, and one sees that it is old.
+    await list.getByText(/^Connection lost at \d+:\d\d:\d\d/).waitFor()
+    assert.ok(await web.isVisible())
+    assert.equal(await list.getByRole('alert').count(), 0)
+    assert.match(String(await list.evaluate("getComputedStyle(document.querySelector('.page')).filter")), /grayscale/)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await list.emulateMedia({ colorScheme })
+      await assertAccessible(list, `a list without its server, ${colorScheme}`)
+    }
+    await screenshot(list, 'console-lost')
     server = await startDev(data, options)
     proxy.aim(Number(new URL(server.apiUrl).port))
     await lost.waitFor({ state: 'detached' })
+    await list.getByText('Connection lost').waitFor({ state: 'detached' })
+    await call('POST', `${ns}/vms`, { name: 'after-the-restart', image: 'tiny-amd64', cpu: 1 })
+    await list.getByRole('link', { name: 'after-the-restart', exact: true }).waitFor()
+    assert.equal(await list.evaluate('window.isSame'), true)
     assert.equal(await dialog.getByLabel('Name', { exact: true }).inputValue(), 'typed-before')
     await dialog.getByLabel('Image', { exact: true }).fill('tiny-amd64')
     await dialog.getByRole('button', { name: 'Deploy', exact: true }).click()
     await page.getByRole('heading', { name: 'typed-before', level: 1 }).waitFor()
     await page.locator('.page-head').getByText('Running', { exact: true }).waitFor()
+  })
+
+  it('the console keeps what was typed into a form over a reload, and no secrets', { timeout: 150_000 }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    const kept = async () => String(await page.evaluate('JSON.stringify(sessionStorage)'))
+    await go(page, server, '/vms?deploy')
+    const form = page.getByRole('dialog')
+    await form.getByLabel('Image', { exact: true }).fill('tiny-amd64')
+    await form.getByLabel('Name', { exact: true }).fill('typed-and-kept')
+    await form.getByText('More options').click()
+    await form.getByLabel('First-boot script').fill('canary-userdata')
+    await pick(form, 'Node', 'sim-amd64-1')
+    await page.reload()
+    assert.equal(await form.getByLabel('Name', { exact: true }).inputValue(), 'typed-and-kept')
+    assert.equal(await form.getByLabel('Image', { exact: true }).inputValue(), 'tiny-amd64')
+    await form.getByText('More options').click()
+    await eventually(async () =>
+      assert.equal(await form.getByLabel('Node', { exact: true }).textContent(), 'sim-amd64-1'),
+    )
+    // Who closes it has done with it.
+    await page.keyboard.press('Escape')
+    await form.waitFor({ state: 'detached' })
+    assert.doesNotMatch(await kept(), /typed-and-kept|canary/)
+    await go(page, server, '/credentials')
+    await page.getByRole('button', { name: 'Add credentials' }).first().click()
+    await form.getByLabel('User name').fill('robot-user')
+    await form.getByLabel('Password').fill('canary-secret')
+    assert.match(await kept(), /robot-user/)
+    assert.doesNotMatch(await kept(), /canary/)
+  })
+
+  it('the console shows its frame before any of its scripts has come', { timeout: 150_000 }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    let bytes = 0
+    page.on('response', (response) => void response.body().then(({ length }) => (bytes += length)))
+    await page.route('**/assets/*.js', () => new Promise<never>(() => undefined))
+    await page.goto(`${server.apiUrl}/console/vms`, { waitUntil: 'commit' })
+    await page.getByRole('status', { name: 'Loading' }).waitFor()
+    assert.equal(await page.locator('.side .brand').innerText(), 'svc3')
+    await page.evaluate('document.fonts.ready')
+    assert.equal(await page.evaluate("getComputedStyle(document.querySelector('.frame')).display"), 'grid')
+    // 400 kbit/s bring this in half a second; what follows does not hold it up.
+    assert.ok(bytes > 1_000 && bytes < 64_000, `${bytes} bytes before a frame is there`)
   })
 
   it('the console asks for a new login over the page when the session ends, and keeps what was typed', {

@@ -119,9 +119,10 @@ function More({ field, namespace }: PartProps) {
         <TextField label={words.ttl} hint={words.ttlHint} {...field('ttl')} />
         <TextField label={words.ports} hint={words.portsHint} {...field('reservedPorts')} />
         <TextField label={words.labels} hint={words.pairsHint} {...field('labels')} />
-        <TextField label={words.metadata} hint={words.pairsHint} {...field('metadata')} />
+        <TextField label={words.metadata} hint={words.pairsHint} {...field('metadata')} onKeep={undefined} />
       </div>
-      <AreaField label={words.userdata} {...field('userdata')} />
+      {/* A script may hold passwords. */}
+      <AreaField label={words.userdata} {...field('userdata')} onKeep={undefined} />
       <div className="fields">
         {checks.map(([key, label]) => (
           <CheckField key={key} label={label} {...field(key)} />

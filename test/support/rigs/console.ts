@@ -111,9 +111,9 @@ export async function choose(page: Page, menu: string, action: string): Promise<
 }
 
 /** One of the choices of a field. */
-export async function pick(page: Page, field: string, choice: string): Promise<void> {
-  await page.getByLabel(field, { exact: true }).click()
-  await page.getByRole('option', { name: choice, exact: true }).click()
+export async function pick(within: Page | Locator, field: string, choice: string): Promise<void> {
+  await within.getByLabel(field, { exact: true }).click()
+  await within.getByRole('option', { name: choice, exact: true }).click()
 }
 
 /** What a file of that size has in it: the same here and in the page, so that nothing has to be sent there. */
