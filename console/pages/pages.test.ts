@@ -12,12 +12,22 @@ import type { Vm } from '../../src/api/vms/vms.ts'
 import { longSize } from '../../src/rules/sizes.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
-import { allRanges, dayRanges, formatFor, latestOf, rangeFrom, rangeOf, zoneText } from './charts/model.ts'
+import {
+  allRanges,
+  dayRanges,
+  formatFor,
+  latestOf,
+  rangeFrom,
+  rangeOf,
+  timeTicks,
+  topOf,
+  zoneText,
+} from './charts/model.ts'
 import { find } from './find.ts'
 import { lineageOf } from './images/lineage.ts'
 import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
 import { imageTexts } from './images/texts.ts'
-import { capacityOf, joinLine } from './nodes/model.ts'
+import { blocksOf, capacityOf, joinLine } from './nodes/model.ts'
 import { isOwn } from './own-events.ts'
 import { imagePath, vmPath } from './paths.ts'
 import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
@@ -292,6 +302,20 @@ describe('figures', () => {
     assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, ['4.8', '16']])
   })
 
+  it('the VMs of a node are blocks by their cores, the largest first, also those that are not seen', () => {
+    const full = { ...node, vms: [`${vm.namespace}/${vm.name}`, 'other/secret', 'svc-default/big'], availableCpu: 2 }
+    const { blocks, freeCores } = blocksOf(full, [vm, { ...vm, name: 'big', namespace: 'svc-default', cpu: 12 }])
+    assert.deepEqual(
+      blocks.map(({ name, cores }) => [name, cores]),
+      [
+        ['big', 12],
+        [vm.name, vm.cpu],
+        ['secret', 1],
+      ],
+    )
+    assert.equal(freeCores, 2)
+  })
+
   it('active tasks are VMs, images and pushes with their progress', () => {
     const busy = { ...vm, operation: { kind: 'save', phase: 'packing', percent: 40 } }
     const updating: Image = { ...image, state: 'Updating', progress: { percent: 3, bytes: 9 } }
@@ -375,6 +399,10 @@ describe('figures', () => {
       [360, 1_440, 1_440],
     )
     const day = new Date('2026-11-17T12:00:00Z')
+    const midnight = Date.parse('2026-11-17T00:00:00Z') / 1_000
+    assert.deepEqual(timeTicks([midnight, midnight + 3_600], 3_600, 'UTC'), ['17 Nov', '01:00'])
+    assert.deepEqual(timeTicks([midnight + 10], 10, 'UTC'), ['00:00:10'])
+    assert.deepEqual([topOf('%', 3), topOf('s', 10), topOf('B', 0)], [100, 11, 1])
     assert.deepEqual([zoneText(day, 'Europe/Berlin'), zoneText(day, 'UTC')], ['Europe/Berlin (UTC+1)', 'UTC'])
   })
 })

@@ -4,6 +4,7 @@ import { type AgentMessage, findPeers, getBlob, reportVms } from '../api/nodes/a
 import { getVmRegistry } from '../api/nodes/captures.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
+import { systemClock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { reasonOf } from '../platform/reason.ts'
 import { backOff, wait } from '../rules/retry.ts'
@@ -29,6 +30,7 @@ import { createNodeReporter } from './link/node-reporter.ts'
 import type { NodeCredentials } from './link/peer-tls.ts'
 import { createReports } from './link/reports.ts'
 import { openStream } from './link/stream.ts'
+import { startMeasurements } from './measurements/measurements.ts'
 import { type Durability, openHandles } from './state/handles.ts'
 import { openLastSeenStore } from './state/last-seen-store.ts'
 import { sshGreets } from './vms/boot-watch.ts'
@@ -236,12 +238,22 @@ async function runAgent(
     if (answer?.peerSecrets) peerServer?.trust(answer.peerSecrets, credentials())
   }
 
+  const measurements = await startMeasurements({
+    folder,
+    vms: () => roster.all().map(({ handle, desired }) => ({ handle, cores: desired?.cpu ?? 1 })),
+    usage: driver.measuring?.usage,
+    images: () => images.lookups(),
+    clock: systemClock,
+    log,
+  })
   const tunnels = createTunnels({
     connect: connection.dial,
     find: (uid) => {
       const worker = roster.get(uid)
       return worker?.desired && { desired: worker.desired, logFile: driver.console?.log(worker.handle) }
     },
+    measured: (uid, minutes) =>
+      JSON.stringify(measurements.read(uid === '' ? undefined : (roster.get(uid)?.handle.uid ?? uid), minutes)),
     log,
   })
 
@@ -304,6 +316,7 @@ async function runAgent(
     failed: failed.promise,
     async stop() {
       await Promise.all([heartbeat.stop(), stream.stop(), tunnels.stop()])
+      await measurements.stop()
       await Promise.all([pins.stop(), peerServer?.stop()])
       await roster.stop()
       await captures.stop()

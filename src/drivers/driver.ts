@@ -163,6 +163,17 @@ export interface Waiting extends Pick<VmSpec, 'uid' | 'name'> {
   readonly readyCommand?: string | undefined
 }
 
+/** What a VM has used since its process started; what the hypervisor cannot say is absent. */
+export interface VmUsage {
+  readonly cpuSeconds?: number
+  /** Of the host, now. */
+  readonly memoryBytes?: number
+  readonly diskReadBytes?: number
+  readonly diskWrittenBytes?: number
+  readonly networkInBytes?: number
+  readonly networkOutBytes?: number
+}
+
 interface Warm {
   /**
    * A VM that waits has come up: from now on it is ready to be claimed at once. Again: fine. False: its guest is not that
@@ -246,6 +257,10 @@ export interface Driver {
   readonly arriving?: {
     /** The image is whole: a running VM reads from its file from now on, and runs on. Already: fine. Not running: fine. */
     arrived(handle: Handle, image: BaseImage): Promise<void>
+  }
+  readonly measuring?: {
+    /** Undefined: it does not run. Asked every few seconds. */
+    usage(handle: Handle): Promise<VmUsage | undefined>
   }
   readonly console?: {
     /** The file that the guest's serial console is written to. */

@@ -111,6 +111,19 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       }
     })
 
+    it(`${name}: the driver that measures says what a running VM uses, and nothing of one that is stopped`, async () => {
+      const { driver, vm, handle } = await arrange()
+      const { measuring } = driver
+      if (!measuring) return
+      assert.equal(await measuring.usage(handle), undefined)
+      await driver.start(handle, vm, signal())
+      const usage = await measuring.usage(handle)
+      assert.ok((usage?.memoryBytes ?? 0) > 0, JSON.stringify(usage))
+      for (const value of Object.values(usage ?? {})) assert.ok(Number.isFinite(value) && value >= 0)
+      await driver.stop(handle, { graceSeconds: 0 })
+      assert.equal(await measuring.usage(handle), undefined)
+    })
+
     it(`${name}: the driver ends a grace that is called off at once, before it began and while it lasts`, async () => {
       const { driver, vm, handle, is } = await arrange()
       for (const abortMs of [undefined, 1_000]) {

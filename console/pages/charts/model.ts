@@ -52,3 +52,22 @@ export function zoneText(now: Date, zone = new Intl.DateTimeFormat().resolvedOpt
   const offset = (parts.find(({ type }) => type === 'timeZoneName')?.value ?? '').replace('GMT', 'UTC')
   return zone === 'UTC' ? zone : `${zone} (${offset})`
 }
+
+/** Where the scale ends: percents at all of it, everything else a little above what was measured. */
+export const topOf = (unit: Unit, high: number): number => (unit === '%' ? 100 : high > 0 ? high * 1.1 : 1)
+
+/** Times under a chart, in 24 hours; with the day where it begins, or where steps are days. */
+export function timeTicks(times: readonly number[], stepSeconds: number, timeZone?: string): string[] {
+  const zone = timeZone === undefined ? {} : { timeZone }
+  const clock = new Intl.DateTimeFormat('en-GB', {
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(stepSeconds < 60 && { second: '2-digit' }),
+    ...zone,
+  })
+  const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', ...zone })
+  return times.map((time) => {
+    const at = new Date(time * 1_000)
+    return stepSeconds >= 86_400 || /^00:00(:00)?$/.test(clock.format(at)) ? day.format(at) : clock.format(at)
+  })
+}

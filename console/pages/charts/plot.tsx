@@ -3,17 +3,21 @@ import 'uplot/dist/uPlot.min.css'
 import '../../styles/chart.css'
 import { useEffect, useRef } from 'react'
 import UPlot from 'uplot'
+import { timeTicks, topOf, type Unit } from './model.ts'
 
 interface Props {
   readonly label: string
   readonly timesSeconds: readonly number[]
   readonly values: readonly (number | null)[]
   readonly format: (value: number) => string
+  readonly unit: Unit
 }
 
-const heightPx = 190
+const heightPx = 150
+/** So that amounts of data stand at even ones. */
+const powersOfTwo = Array.from({ length: 50 }, (_, power) => 2 ** power)
 
-export function Plot({ label, timesSeconds, values, format }: Props) {
+export function Plot({ label, timesSeconds, values, format, unit }: Props) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)
   const shape = useRef(format)
@@ -40,10 +44,16 @@ export function Plot({ label, timesSeconds, values, format }: Props) {
         height: heightPx,
         legend: { show: false },
         cursor: { y: false },
-        scales: { y: { range: (_plot, _low, high) => [0, Math.max(high * 1.1, 1e-9)] } },
+        scales: { y: { range: (_plot, _low, high) => [0, topOf(unit, high)] } },
         axes: [
-          { ...axis, font },
-          { ...axis, font, size: 64, values: (_plot, ticks) => ticks.map((tick) => shape.current(tick)) },
+          { ...axis, font, values: (_plot, times, _axis, _space, step) => timeTicks(times, step) },
+          {
+            ...axis,
+            font,
+            size: 64,
+            ...(unit.startsWith('B') && { incrs: powersOfTwo }),
+            values: (_plot, ticks) => ticks.map((tick) => shape.current(tick)),
+          },
         ],
         series: [{}, { label, stroke: colour('--fill-used'), width: 1.5, points: { size: 4 }, spanGaps: false }],
       },

@@ -4,14 +4,14 @@ import { Button } from '../../ui/button.tsx'
 import { type Range, rangeFrom, zoneText } from './model.ts'
 import { chartTexts as words } from './texts.ts'
 
-export function useRange(ranges: readonly Range[]): [minutes: number, pick: (range: Range) => void] {
+export function useRange(ranges: readonly Range[], first?: Range): [minutes: number, pick: (range: Range) => void] {
   const [place, go] = useLocation()
   const query = new URLSearchParams(useSearch())
   const pick = (range: Range): void => {
     query.set('range', range)
     go(`${place}?${query}`, { replace: true })
   }
-  return [rangeFrom(query.get('range'), ranges), pick]
+  return [rangeFrom(query.get('range') ?? first ?? null, ranges), pick]
 }
 
 interface Props {
@@ -29,7 +29,7 @@ export const RangePicker = ({ ranges, minutes, onPick }: Props) => (
           key={range}
           size="small"
           aria-pressed={rangeFrom(range, ranges) === minutes}
-          aria-label={words.rangeNames[range]}
+          title={words.rangeNames[range]}
           onClick={() => onPick(range)}
         >
           {range}

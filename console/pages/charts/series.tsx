@@ -12,7 +12,7 @@ interface Series {
   readonly values: readonly (number | null)[]
 }
 
-interface SeriesAnswer {
+export interface SeriesAnswer {
   readonly stepSeconds: number
   readonly series: readonly Series[]
 }
@@ -21,7 +21,7 @@ interface SeriesAnswer {
 export function AllSeries({ answer }: { readonly answer: SeriesAnswer }) {
   const isDark = useIsDark()
   return (
-    <div className="grid-2">
+    <div className="grid-3">
       {answer.series.map((series) => (
         <One key={`${series.name} ${isDark}`} series={series} stepSeconds={answer.stepSeconds} />
       ))}
@@ -48,6 +48,7 @@ function One({ series, stepSeconds }: { readonly series: Series; readonly stepSe
           timesSeconds={timesOf(series, stepSeconds)}
           values={values}
           format={format}
+          unit={unit}
         />
       )}
     </Card>

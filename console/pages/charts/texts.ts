@@ -25,6 +25,8 @@ export const chartTexts = {
   spoken: (title: string, latest: string, low: string, high: string) =>
     `${title}: ${latest} now, lowest ${low}, highest ${high}`,
   empty: 'No data yet',
+  measured: 'Resource usage',
+  notMeasured: 'The driver of this node reports no measurements.',
   range: 'Time range',
   rangeNames: { '1h': 'Last hour', '6h': 'Last 6 hours', '24h': 'Last 24 hours', '7d': 'Last 7 days' },
 } as const

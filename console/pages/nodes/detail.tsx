@@ -1,18 +1,21 @@
 // One host: capacity, VMs, cached images, tags, and what was done to it.
+import { lazy, Suspense } from 'react'
 import { useLocation } from 'wouter'
-import { listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
+import { getNodeCharts, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
-import { Card, DetailPage, Facts, Note, Tags } from '../../ui/page.tsx'
+import { Card, DetailPage, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { CopiesOnNode } from '../images/copies.tsx'
-import { VmLink } from '../links.tsx'
 import type { Named } from '../paths.ts'
 import { NodeMenu } from './actions.tsx'
+import { Blocks } from './blocks.tsx'
 import { Capacity, NodeState } from './state.tsx'
 import { nodeTexts as words } from './texts.ts'
+
+const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
 
 export function NodeDetail({ namespace, name }: Named) {
   const [, go] = useLocation()
@@ -33,6 +36,11 @@ export function NodeDetail({ namespace, name }: Named) {
       {(node) => (
         <>
           {node.reason !== undefined && <Note tone="warn">{node.reason}</Note>}
+          {node.phase === 'READY' && (
+            <Suspense fallback={<Loading />}>
+              <Measured key={node.uid} operation={getNodeCharts} params={{ namespace, name }} />
+            </Suspense>
+          )}
           <div className="grid-2">
             <Card title={words.capacity}>
               <Capacity node={node} />
@@ -41,14 +49,21 @@ export function NodeDetail({ namespace, name }: Named) {
               <Details node={node} />
             </Card>
             <Card title={words.vmsHere}>
-              <Vms names={node.vms} />
+              <Blocks node={node} />
             </Card>
             <Card title={words.images}>
               <CopiesOnNode namespace={namespace} name={name} />
             </Card>
           </div>
           <Card title={texts.common.events}>
-            <EventFeed namespace={namespace} kinds={['nodes', 'agent']} name={name} empty={texts.common.noEvents} />
+            <EventFeed
+              namespace={namespace}
+              kinds={['nodes', 'agent']}
+              name={name}
+              uid={node.uid}
+              since={node.createdAt}
+              empty={texts.common.noEvents}
+            />
           </Card>
         </>
       )}
@@ -71,16 +86,3 @@ const Details = ({ node }: { readonly node: Node }) => (
     }}
   />
 )
-
-function Vms({ names }: { readonly names: readonly string[] }) {
-  if (names.length === 0) return <p className="muted">{words.noVms}</p>
-  return (
-    <ul className="feed">
-      {names.map((name) => (
-        <li key={name}>
-          <VmLink vm={name} />
-        </li>
-      ))}
-    </ul>
-  )
-}

@@ -4,7 +4,7 @@ import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
-import { getVm, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { getVm, getVmCharts, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
@@ -38,6 +38,7 @@ import { pushTexts, vmTexts as words } from './texts.ts'
 import { Timeline } from './timeline.tsx'
 import { Verdicts } from './verdicts.tsx'
 
+const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
 /** What speaks VNC is large. */
 const Thumbnail = lazy(async () => ({ default: (await import('./thumbnail.tsx')).Thumbnail }))
 
@@ -78,6 +79,27 @@ export function VmDetail({ namespace, name }: Named) {
               <Card title={words.connections}>
                 <Connections vm={vm} />
               </Card>
+            </div>
+            <div className="stack">
+              {reasonAgainstScreen(vm) === undefined && (
+                <Card title={words.screen}>
+                  <Suspense fallback={<Loading />}>
+                    <Thumbnail key={vm.uid} namespace={namespace} name={name} />
+                  </Suspense>
+                </Card>
+              )}
+              <Card title={texts.common.details}>
+                <Details vm={vm} />
+              </Card>
+            </div>
+          </div>
+          {vm.node !== undefined && vm.powerState !== 'unknown' && (
+            <Suspense fallback={<Loading />}>
+              <Measured key={vm.uid} operation={getVmCharts} params={{ namespace, vm: name }} />
+            </Suspense>
+          )}
+          <div className="grid-2">
+            <div className="stack">
               {otherConditions(vm).length > 0 && (
                 <Card title={words.conditions}>
                   <Conditions conditions={otherConditions(vm)} />
@@ -95,21 +117,9 @@ export function VmDetail({ namespace, name }: Named) {
                 />
               </Card>
             </div>
-            <div className="stack">
-              {reasonAgainstScreen(vm) === undefined && (
-                <Card title={words.screen}>
-                  <Suspense fallback={<Loading />}>
-                    <Thumbnail key={vm.uid} namespace={namespace} name={name} />
-                  </Suspense>
-                </Card>
-              )}
-              <Card title={texts.common.details}>
-                <Details vm={vm} />
-              </Card>
-              <Card title={words.log}>
-                <VmLog key={`${vm.uid} ${vm.powerState}`} vm={vm} />
-              </Card>
-            </div>
+            <Card title={words.log}>
+              <VmLog key={`${vm.uid} ${vm.powerState}`} vm={vm} />
+            </Card>
           </div>
         </>
       )}

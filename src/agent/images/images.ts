@@ -59,6 +59,8 @@ export interface Images {
   /** Removes a copy, unless it is used or to stay. */
   drop(key: string): Promise<void>
   copies(): readonly Copy[]
+  /** How often an image was wanted and was here, and how often not, since the start. */
+  lookups(): { readonly hits: number; readonly misses: number }
   /** Undefined where nothing takes any. */
   space(): Space | undefined
   /**
@@ -118,6 +120,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     return opening
   }
   const leases = openLeases(folder)
+  const lookups = { hits: 0, misses: 0 }
   const evicted = (key: string): void => {
     for (const [name, its] of here) if (its === key) here.delete(name)
     added()
@@ -236,6 +239,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
 
   const find = async (provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> => {
     const there = await provider.find()
+    lookups[there ? 'hits' : 'misses'] += 1
     if (there) return there
     await make(provider, options)
     await room
@@ -248,6 +252,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
 
   return {
     names: () => [...here.keys()].filter((name) => name.length <= longestName),
+    lookups: () => ({ ...lookups }),
     keep: (keys) => holders.keep(keys),
     async drop(key) {
       if (!(await room.drop(key))) log.warn('a cached image stays because it is in use', { name: key })
@@ -313,6 +318,7 @@ function recipeOf({ name, recipe }: DesiredImage, recipes: ImagesOptions['recipe
 export function pretendImages(): Images {
   return {
     names: () => [],
+    lookups: () => ({ hits: 0, misses: 0 }),
     keep: async () => undefined,
     drop: async () => undefined,
     holdContent: async () => async () => undefined,

@@ -17,6 +17,7 @@ interface Roster {
   hello(hello: LooseHello): void
   setDesired(vm: DesiredVm): void
   get(uid: string): VmWorker | undefined
+  all(): readonly VmWorker[]
   /** Every port that the server knows to be taken by a VM of this node. */
   ports(): ReadonlySet<number>
   stop(): Promise<void>
@@ -101,6 +102,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
     },
     setDesired: (vm) => give(vm, current),
     get: (uid) => workers.get(uid) ?? byFolder(uid),
+    all: () => [...workers.values()],
     ports() {
       // Ports of VMs that the server does not know are reported as busy, like those of any other program.
       const known = [...workers.values()].filter(({ isSilent }) => !isSilent)

@@ -77,7 +77,7 @@ describe('tunnels of an agent', () => {
       connects++
       return new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     }
-    const tunnels = createTunnels({ connect, find: () => undefined, log })
+    const tunnels = createTunnels({ connect, find: () => undefined, measured: () => '', log })
     for (let index = 0; index < maxAtOnce + 10; index++)
       tunnels.open({ type: 'DIAL', tunnel: String(index), uid: 'a', to: 'ssh' })
     await new Promise(setImmediate)

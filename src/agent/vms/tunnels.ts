@@ -27,13 +27,15 @@ interface TunnelsOptions {
   /** To the server. */
   connect(path: string, signal: AbortSignal): Promise<Duplex>
   find(uid: string): Target | undefined
+  /** What a VM uses, or with an empty uid the node, as JSON. */
+  measured(uid: string, minutes: number): string
   readonly log: Log
 }
 
 export const maxAtOnce = 256
 const connectMs = 10_000
 
-export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
+export function createTunnels({ connect, find, measured, log }: TunnelsOptions): Tunnels {
   const stopping = new AbortController()
   const open = new Set<Promise<void>>()
 
@@ -45,6 +47,8 @@ export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
     // The server is called, whether the VM is here or not: somebody waits at its other end.
     const tunnel = await connect(`/api/v1/agent/tunnels/${encodeURIComponent(dial.tunnel)}`, signal)
     try {
+      if (dial.to === 'charts')
+        return void (await pipeline([measured(dial.uid, dial.minutes ?? 60)], tunnel, { signal }))
       if (!target) throw new Error('the VM is not on this node')
       if (dial.to === 'log') await sendLog(tunnel, target, dial, signal)
       else await splice(tunnel, await reach(target.desired, dial.to, signal), signal)

@@ -102,9 +102,11 @@ export const AgentMessage = t.Union(
       type: t.Literal('DIAL'),
       tunnel: t.String(),
       uid: t.String(),
-      to: t.Enum(['ssh', 'vnc', 'screenshare', 'log']),
+      /** `charts`: of the VM, or with an empty `uid` of the node, as JSON. */
+      to: t.Enum(['ssh', 'vnc', 'screenshare', 'log', 'charts']),
       follow: t.Optional(t.Boolean()),
       tail: t.Optional(t.Integer()),
+      minutes: t.Optional(t.Integer()),
     }),
     t.Object({ type: t.Literal('PING') }),
   ],

@@ -3,6 +3,7 @@ import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { base, inNamespace, listOperation, operation } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
+import { chartsOf, MeasuredQuery } from '../service/charts.ts'
 
 export const Node = t.Object(
   {
@@ -243,5 +244,31 @@ export const createJoinToken = operation({
     params: { namespace: 'svc-default' },
     body: { duration: '1h' },
     response: { id: '8d0f1c2e', token: 'eyJhbGciOiJFZERTQSJ9.e30.c2ln', expiresAt: '2026-11-15T10:00:00Z' },
+  },
+})
+
+const nodeCharts = ['cpu', 'memory', 'disk', 'cacheHits'] as const
+
+export const getNodeCharts = operation({
+  id: 'getNodeCharts',
+  noun,
+  method: 'GET',
+  path: `${path}/{name}/charts`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show what a node uses: CPU, memory, disk, image cache',
+  description:
+    'Of the host, everything on it included, for a day. `cacheHits`: how many of the images that VMs started from were ' +
+    'on the node already, in percent. Empty for simulated nodes.',
+  isDerived: true,
+  query: MeasuredQuery,
+  response: chartsOf('NodeCharts', nodeCharts),
+  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  example: {
+    params,
+    response: {
+      stepSeconds: 10,
+      series: [{ name: 'cpu', unit: '%', start: 1_763_200_800, values: [12.5, 99, null] }],
+    },
   },
 })

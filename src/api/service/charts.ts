@@ -1,8 +1,8 @@
-// Charts of the last week, from what the cluster remembers of itself.
+// Charts: of the cluster, from what its servers remember; of a VM and of a node, from what its agent measures.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 
-const chartNames = [
+const clusterCharts = [
   'runningVms',
   'deploySeconds',
   'deploySecondsP95',
@@ -12,25 +12,41 @@ const chartNames = [
   'apiSeconds',
   'apiSecondsP99',
 ] as const
+const units = ['1', 's', 'B/s', 'B', '%'] as const
 
-export const Charts = t.Object(
-  {
-    stepSeconds: t.Integer({ description: 'Seconds between two values' }),
-    series: t.Array(
-      t.Object({
-        name: t.Enum(chartNames),
-        unit: t.Enum(['1', 's', 'B/s']),
-        start: t.Integer({ description: 'Time of the first value, in seconds since 1970' }),
-        values: t.Array(t.Union([t.Number(), t.Null()]), {
-          maxItems: 1_440,
-          description: 'Null: no data',
+/** Series of numbers, each under one of these names. */
+export const chartsOf = <const N extends string>(title: string, names: readonly N[]) =>
+  t.Object(
+    {
+      stepSeconds: t.Integer({ description: 'Seconds between two values' }),
+      series: t.Array(
+        t.Object({
+          name: t.Enum(names as N[]),
+          unit: t.Enum(units),
+          start: t.Integer({ description: 'Time of the first value, in seconds since 1970' }),
+          values: t.Array(t.Union([t.Number(), t.Null()]), {
+            maxItems: 1_440,
+            description: 'Null: no data',
+          }),
         }),
-      }),
-    ),
-  },
-  { title: 'Charts' },
-)
+      ),
+    },
+    { title },
+  )
+
+export const Charts = chartsOf('Charts', clusterCharts)
 export type Charts = t.Static<typeof Charts>
+
+/** What an agent measures, of a VM or of its host: kept by it for a day. */
+export const MeasuredQuery = t.Object({
+  minutes: t.Optional(
+    t.Integer({
+      minimum: 1,
+      maximum: 1_440,
+      description: 'How far back; up to 60: every 10 s, more: by the minute (default: 60)',
+    }),
+  ),
+})
 
 export const getCharts = operation({
   id: 'getCharts',

@@ -6,6 +6,7 @@ import { Description, Name } from '../images/image-operations.ts'
 import { Image } from '../images/images.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, Moment, ResourceVersion, Timestamp } from '../records.ts'
+import { chartsOf, MeasuredQuery } from '../service/charts.ts'
 import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
@@ -104,6 +105,8 @@ export const Vm = t.Object(
   { title: 'Vm' },
 )
 export type Vm = t.Static<typeof Vm>
+
+const vmCharts = ['cpu', 'memory', 'diskRead', 'diskWrite', 'networkIn', 'networkOut'] as const
 
 const saving = { description: t.Optional(Description), resourceVersion: ExpectedVersion }
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
@@ -366,6 +369,30 @@ export const getVmLogs = operation({
   response: t.String(),
   refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
   example: { params, response: 'tiny login:\n' },
+})
+
+export const getVmCharts = operation({
+  id: 'getVmCharts',
+  noun,
+  method: 'GET',
+  path: `${path}/{vm}/charts`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show what a VM uses: CPU, memory, disk, network',
+  description:
+    'As its node measures it from outside, for a day; nothing has to run in the guest. `cpu` is in percent of its cores. ' +
+    'Empty where the driver of the node measures nothing.',
+  isDerived: true,
+  query: MeasuredQuery,
+  response: chartsOf('VmCharts', vmCharts),
+  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  example: {
+    params,
+    response: {
+      stepSeconds: 10,
+      series: [{ name: 'cpu', unit: '%', start: 1_763_200_800, values: [12.5, 99, null] }],
+    },
+  },
 })
 
 export const connectVm = operation({

@@ -65,7 +65,7 @@ export interface Charts {
       | 'bytesPerSecond'
       | 'apiSeconds'
       | 'apiSecondsP99'
-    unit: '1' | 's' | 'B/s'
+    unit: '1' | 's' | 'B/s' | 'B' | '%'
     /** Time of the first value, in seconds since 1970 */
     start: number
     /** Null: no data */
@@ -455,6 +455,19 @@ export interface NodeCache {
   }>
   /** Changes with every change of the record */
   resourceVersion: string
+}
+
+export interface NodeCharts {
+  /** Seconds between two values */
+  stepSeconds: number
+  series: Array<{
+    name: 'cpu' | 'memory' | 'disk' | 'cacheHits'
+    unit: '1' | 's' | 'B/s' | 'B' | '%'
+    /** Time of the first value, in seconds since 1970 */
+    start: number
+    /** Null: no data */
+    values: Array<number | null>
+  }>
 }
 
 export interface NodeDrain {
@@ -1158,6 +1171,19 @@ export interface Vm {
   resourceVersion: string
 }
 
+export interface VmCharts {
+  /** Seconds between two values */
+  stepSeconds: number
+  series: Array<{
+    name: 'cpu' | 'memory' | 'diskRead' | 'diskWrite' | 'networkIn' | 'networkOut'
+    unit: '1' | 's' | 'B/s' | 'B' | '%'
+    /** Time of the first value, in seconds since 1970 */
+    start: number
+    /** Null: no data */
+    values: Array<number | null>
+  }>
+}
+
 export interface VmCommand {
   command: 'start' | 'stop' | 'suspend' | 'resume' | 'revert'
   /** Change only if the record still has this resourceVersion */
@@ -1509,6 +1535,24 @@ export interface Methods {
       vm: string
     },
   ): Promise<Vm>
+  /**
+   * Show what a VM uses: CPU, memory, disk, network
+   *
+   * As its node measures it from outside, for a day; nothing has to run in the guest. `cpu` is in percent of its cores. Empty where the driver of the node measures nothing.
+   *
+   * `GET /api/v1/namespaces/{namespace}/vms/{vm}/charts`
+   */
+  getVmCharts(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      vm: string
+      query?: {
+        /** How far back; up to 60: every 10 s, more: by the minute (default: 60) */
+        minutes?: number
+      }
+    },
+  ): Promise<VmCharts>
   /**
    * Show the serial console output of a VM
    *
@@ -2383,6 +2427,24 @@ export interface Methods {
       body?: NodeDrain
     },
   ): Promise<Node>
+  /**
+   * Show what a node uses: CPU, memory, disk, image cache
+   *
+   * Of the host, everything on it included, for a day. `cacheHits`: how many of the images that VMs started from were on the node already, in percent. Empty for simulated nodes.
+   *
+   * `GET /api/v1/namespaces/{namespace}/nodes/{name}/charts`
+   */
+  getNodeCharts(
+    input: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      name: string
+      query?: {
+        /** How far back; up to 60: every 10 s, more: by the minute (default: 60) */
+        minutes?: number
+      }
+    },
+  ): Promise<NodeCharts>
   /**
    * List the nodes of a namespace
    *

@@ -139,6 +139,8 @@ export class QemuDriver implements Driver {
 
   readonly arriving = { arrived: ({ folder }: Handle, image: BaseImage) => this.#vm(folder).arrived(image) }
 
+  readonly measuring = { usage: ({ folder }: Handle) => this.#vm(folder).usage() }
+
   readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }
 
   #vm(folder: string): QemuVm {

@@ -10,6 +10,7 @@ import {
   PortTaken,
   type Started,
   type VmSpec,
+  type VmUsage,
   type Waiting,
 } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
@@ -36,6 +37,7 @@ import { doorsOf } from './network/network.ts'
 import { portTaken, requireFreePorts } from './network/ports.ts'
 import { endUplink, hasUplink, moveDoors, startUplink } from './network/uplink.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
+import { usageOf } from './usage.ts'
 
 const contactMs = 30_000
 const adoptMs = 5_000
@@ -147,6 +149,13 @@ export class QemuVm {
       if ((await statusOf(qmp)) === outOfSpace) await qmp.execute('cont')
     })
     this.#notify()
+  }
+
+  async usage(): Promise<VmUsage | undefined> {
+    const found = await this.#found()
+    if (!found || found.run.isEnding) return undefined
+    const { qmp } = await this.#living(found.run)
+    return usageOf(found.process.pid, found.run.doors.kind, qmp)
   }
 
   async stop(grace: Grace): Promise<void> {

@@ -65,6 +65,34 @@ describe('a tunnel', () => {
     assert.ok(Buffer.concat(received).equals(bytes))
   })
 
+  it('charts of a VM and of a node are what its agent sends, and one that sends nothing sound is said to be old', async () => {
+    const charts = { stepSeconds: 10, series: [{ name: 'cpu', unit: '%', start: 1_763_200_800, values: [1.5, null] }] }
+    const answered = async (path: string, text: string) => {
+      const asking = service.call('GET', path)
+      const { tunnel, ...asked } = await dialled()
+      const agentSide = await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
+      agentSide.end(text)
+      agentSide.resume()
+      return { asked, answer: await asking }
+    }
+    const ofVm = await answered(`${vms}/demo/charts?minutes=90`, JSON.stringify(charts))
+    assert.deepEqual([ofVm.answer.status, ofVm.answer.body], [200, charts])
+    assert.partialDeepStrictEqual(ofVm.asked, { to: 'charts', minutes: 90 })
+    const nodes = '/api/v1/namespaces/svc-default/nodes'
+    const ofNode = await answered(`${nodes}/${node.name}/charts`, JSON.stringify(charts))
+    assert.deepEqual([ofNode.answer.status, ofNode.answer.body], [200, charts])
+    assert.partialDeepStrictEqual(ofNode.asked, { to: 'charts', uid: '', minutes: 60 })
+    for (const text of [
+      '',
+      'no',
+      '{"stepSeconds":10,"series":[{"name":1}]}',
+      '{"stepSeconds":10,"series":[{"values":["x"]}]}',
+    ])
+      assert.equal((await answered(`${vms}/demo/charts`, text)).answer.status, 409, text)
+    assert.equal((await service.call('GET', `${vms}/none/charts`)).status, 404)
+    assert.equal((await service.call('GET', `${nodes}/none/charts`)).status, 404)
+  })
+
   it('a tunnel has one use, and is for the node that was told', async () => {
     const other = await startNode(service, { name: 'other' })
     const opening = connect(`${vms}/demo/connect`)

@@ -18,6 +18,7 @@ import type { Peers } from '../../cluster/server-calls.ts'
 import type { Settings } from '../../config/settings.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
+import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Certificates } from '../../tls/certificates.ts'
 
@@ -31,6 +32,7 @@ interface NodeServices {
   readonly settings: Pick<Settings, 'compat'>
   readonly peers?: Peers | undefined
   readonly certificates: Certificates
+  readonly tunnels: Pick<Tunnels, 'measureNode'>
   readonly apiUrl: () => string
 }
 
@@ -65,6 +67,9 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       ...listing(collections.nodes, '', shownNode, ({ namespace }) => namespace === params.namespace),
       isCutByPath: true,
     }),
+
+    getNodeCharts: ({ params: { namespace, name }, query }) =>
+      services.tunnels.measureNode(existing(namespace, name).value, query?.minutes),
 
     async tagNode({ params, body: { tag }, ...asked }) {
       if (!isTag(tag)) throw badTag(tag)

@@ -268,6 +268,9 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     getVmLogs: ({ params: { namespace, vm }, query }) =>
       tunnels.read(existing(namespace, vm).value, { follow: query?.follow === true, tail: query?.tail }),
 
+    getVmCharts: ({ params: { namespace, vm }, query }) =>
+      tunnels.measureVm(existing(namespace, vm).value, query?.minutes),
+
     connectVm: ({ params: { namespace, vm }, query }) => tunnels.connect(existing(namespace, vm).value, query?.port),
   }
 }

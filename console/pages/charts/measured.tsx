@@ -1,0 +1,34 @@
+// What a node measures of a VM, or of itself: asked for while somebody looks. Loaded late.
+import type { Operation } from '../../../src/api/operation.ts'
+import { useAnswer } from '../../api/calls.ts'
+import { ErrorNote, Loading } from '../../ui/page.tsx'
+import { dayRanges } from './model.ts'
+import { RangePicker, useRange } from './range.tsx'
+import { AllSeries, type SeriesAnswer } from './series.tsx'
+import { chartTexts as words } from './texts.ts'
+
+interface Props {
+  readonly operation: Operation
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** As often as there is a new value. */
+const everyMs = 10_000
+
+export function Measured({ operation, params }: Props) {
+  const [minutes, pick] = useRange(dayRanges, '1h')
+  const { data, error, isPending } = useAnswer(operation, { params, query: { minutes } }, everyMs)
+  const answer = data as SeriesAnswer | undefined
+  return (
+    <section className="stack" aria-label={words.measured}>
+      <div className="spread">
+        <h2>{words.measured}</h2>
+        <RangePicker ranges={dayRanges} minutes={minutes} onPick={pick} />
+      </div>
+      {isPending && <Loading />}
+      {answer === undefined && <ErrorNote error={error} />}
+      {answer?.series.length === 0 && <p className="muted">{words.notMeasured}</p>}
+      {answer && answer.series.length > 0 && <AllSeries answer={answer} />}
+    </section>
+  )
+}

@@ -1,0 +1,22 @@
+// What the host uses, all programs on it included.
+import fs from 'node:fs/promises'
+import os from 'node:os'
+
+interface HostUsage {
+  readonly busySeconds: number
+  readonly cores: number
+  readonly memoryBytes: number
+  readonly diskBytes: number
+}
+
+export async function hostUsage(folder: string): Promise<HostUsage> {
+  const cores = os.cpus()
+  const busyMs = cores.reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0)
+  const { blocks, bfree, bsize } = await fs.statfs(folder)
+  return {
+    busySeconds: busyMs / 1_000,
+    cores: Math.max(1, cores.length),
+    memoryBytes: os.totalmem() - os.freemem(),
+    diskBytes: (blocks - bfree) * bsize,
+  }
+}

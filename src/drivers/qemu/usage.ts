@@ -1,0 +1,63 @@
+// What a QEMU process has used: its processor time and memory by /proc, its disks by QMP, its network by the counters of its
+// namespace, through which all of it goes.
+import fs from 'node:fs/promises'
+import type { VmUsage } from '../driver.ts'
+import type { Qmp } from './control/qmp.ts'
+import type { NetworkKind } from './network/network.ts'
+
+/** Of Linux, for what it tells programs. */
+const ticksPerSecond = 100
+const pageBytes = 4_096
+
+/** Undefined: the process is gone. */
+export async function usageOf(pid: number, network: NetworkKind, qmp: Qmp): Promise<VmUsage | undefined> {
+  const disks = diskUsage(await qmp.execute('query-blockstats'))
+  if (process.platform !== 'linux') return disks
+  const read = (file: string): Promise<string> => fs.readFile(`/proc/${pid}/${file}`, 'utf8')
+  try {
+    const [stat, statm, net] = await Promise.all([
+      read('stat'),
+      read('statm'),
+      // Without a namespace of its own these are the counters of the host.
+      network === 'sealed' ? read('net/dev') : '',
+    ])
+    return { ...processUsage(stat, statm), ...disks, ...networkUsage(net) }
+  } catch {
+    return undefined
+  }
+}
+
+export function processUsage(stat: string, statm: string): VmUsage {
+  // After the name, which may hold anything, in the last parenthesis: state is the 1st field, utime the 12th.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const [, resident] = statm.split(' ')
+  return {
+    cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond,
+    memoryBytes: Number(resident) * pageBytes,
+  }
+}
+
+interface BlockStats {
+  readonly device?: string
+  readonly qdev?: string
+  readonly stats?: { readonly rd_bytes?: number; readonly wr_bytes?: number }
+}
+
+/** What guests read and write: of devices, not of the layers below them. */
+export function diskUsage(answer: unknown): VmUsage {
+  const devices = Array.isArray(answer) ? (answer as readonly BlockStats[]) : []
+  const sum = (field: 'rd_bytes' | 'wr_bytes'): number =>
+    devices.reduce((total, { qdev, stats }) => total + (qdev === undefined ? 0 : (stats?.[field] ?? 0)), 0)
+  return { diskReadBytes: sum('rd_bytes'), diskWrittenBytes: sum('wr_bytes') }
+}
+
+/** Of `tap0`, where the uplink is. */
+export function networkUsage(text: string): VmUsage {
+  const line = text.split('\n').find((each) => each.trimStart().startsWith('tap0:'))
+  if (line === undefined) return {}
+  const fields = line
+    .slice(line.indexOf(':') + 1)
+    .trim()
+    .split(/\s+/)
+  return { networkInBytes: Number(fields[0]), networkOutBytes: Number(fields[8]) }
+}
