@@ -15,7 +15,7 @@ import { isDeleted } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 import { poolTemplate } from './pool-template.ts'
-import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
+import { followRooms, type Presence, portsIn, type Room } from './rooms.ts'
 
 const sweepMs = 30_000
 /** Of VMs that wait, so many are looked at in one run. */
@@ -35,16 +35,26 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   /** Slots that go, by the uid of the pool, until its record has them. */
   const removed = new Map<string, Partial<Record<SlotEndReason, number>>>()
   let againTimer: NodeJS.Timeout | undefined
+  const followed = followRooms(nodes, presence)
+  const { rooms } = followed
+  /** VMs that the scheduler found no room for, by their keys. */
+  const waiting = new Map<string, VmRecord>()
+  const note = (key: string, record: VmRecord | undefined): boolean => {
+    const was = waiting.delete(key)
+    if (record && isWaiting(record)) waiting.set(key, record)
+    return was || waiting.has(key)
+  }
+  for (const { key, value } of vms.list()) note(key, value)
 
   const loop = startLoop({
     everyMs: sweepMs,
     failed: (error) => log.error('fill-pools failed and will run again', {}, error),
     run: async (signal) => {
-      const rooms = new Rooms(nodes, presence)
+      rooms.look()
       let againMs = Infinity
       for (const namespace of concerned()) {
         if (signal.aborted) return
-        againMs = Math.min(againMs, (await tend(namespace, rooms)) ?? Infinity)
+        againMs = Math.min(againMs, (await tend(namespace)) ?? Infinity)
       }
       clearTimeout(againTimer)
       const nowMs = clock.now().getTime()
@@ -55,7 +65,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   /** Where there are pools, or slots of pools that are gone. */
   function concerned(): ReadonlySet<string> {
     const found = new Set(pools.list().map(({ value }) => value.namespace))
-    for (const { value } of nodes.list()) if (slotsIn(value).length > 0) found.add(value.namespace)
+    for (const namespace of rooms.namespacesWithSlots()) found.add(namespace)
     return found
   }
 
@@ -76,12 +86,11 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     vmConfigs.view.subscribe(nudgeIfAny),
     images.view.subscribe(nudgeIfAny),
     vms.view.subscribe((changes) => {
-      if (
-        changes.some(
-          (change) => isWaiting(change.previous?.value) || (change.type === 'put' && isWaiting(change.entry.value)),
-        )
-      )
-        nudgeIfAny()
+      let isConcerned = false
+      for (const change of changes)
+        if (change.type === 'put' ? note(change.entry.key, change.entry.value) : note(change.key, undefined))
+          isConcerned = true
+      if (isConcerned) nudgeIfAny()
     }),
   ]
 
@@ -100,7 +109,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     }
   }
 
-  async function tend(namespace: string, rooms: Rooms): Promise<number | undefined> {
+  async function tend(namespace: string): Promise<number | undefined> {
     const here = rooms.in(namespace)
     const ownPools = pools.list(namespace)
     const plan = planPools({
@@ -109,12 +118,11 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
       pools: ownPools.map(({ value }) => poolOf(value)),
       slots: here.flatMap(({ entry }) => slotsIn(entry.value).map(([uid, each]) => slotOf(entry.value, uid, each))),
       nodes: here.map((room) => Object.assign(room, { takesSlots: room.entry.value.report?.takesSlots === true })),
-      waiting: vms
-        .list(namespace)
-        .filter(({ value }) => isWaiting(value))
-        .toSorted((a, b) => (a.value.createdAt < b.value.createdAt ? -1 : 1))
+      waiting: [...waiting.values()]
+        .filter((vm) => vm.namespace === namespace)
+        .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
         .slice(0, mostWaiting)
-        .map(({ value }) => ({ demand: demandOf(value), key: warmKeyOf(value) })),
+        .map((vm) => ({ demand: demandOf(vm), key: warmKeyOf(vm) })),
     })
     await Promise.all(here.map((room) => carryOut(room, plan)))
     await Promise.all(ownPools.map((entry) => tell(entry, plan)))
@@ -192,13 +200,13 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
       clearTimeout(againTimer)
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
+      followed.stop()
     },
   }
 }
 
 /** The scheduler has tried, and no node had room. */
-const isWaiting = (record: VmRecord | undefined): boolean =>
-  record !== undefined &&
+const isWaiting = (record: VmRecord): boolean =>
   !record.place &&
   !isDeleted(record) &&
   record.conditions.some(

@@ -116,6 +116,11 @@ export class Rooms {
     return space ? (space.list ?? this.#listOf(space)) : []
   }
 
+  /** Namespaces with nodes that have slots of pools. */
+  *namespacesWithSlots(): Iterable<string> {
+    for (const [namespace, { withSlots }] of this.#spaces) if (withSlots.size > 0) yield namespace
+  }
+
   /** Those that have slots of pools. */
   *withSlots(namespace: string): Iterable<Room> {
     for (const name of this.#spaces.get(namespace)?.withSlots ?? []) yield (this.#held.get(name) as Held).room

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { addImage, startNode } from '../../../test/support/stand-ins/node.ts'
+import { Rooms } from '../rooms.ts'
 import { capacities } from './capacity.ts'
 
 const base = '/api/v1/namespaces/svc-default'
@@ -28,7 +29,7 @@ describe('the capacity that runner pools announce', () => {
     call('POST', '/runnerpools', { name, max, config, url: 'http://127.0.0.1:2/acme', credential: { token: 'ghp' } })
   const announced = (): Record<string, number> => {
     const { collections, presence } = service.services
-    const by = capacities(collections, presence)
+    const by = capacities(collections, new Rooms(collections.nodes, presence))
     return Object.fromEntries(
       collections.runnerPools.list().map(({ value: { name, uid } }) => [name, by.get(uid) ?? -1]),
     )

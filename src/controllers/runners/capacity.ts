@@ -7,15 +7,15 @@ import type { Collections } from '../../store/records/collections.ts'
 import { quotaOf } from '../../store/records/quotas.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 import { poolTemplate } from '../pool-template.ts'
-import { type Presence, Rooms } from '../rooms.ts'
+import type { Rooms } from '../rooms.ts'
 import { WarmSlots } from '../warm-slots.ts'
 
 /** By the uid of the pool. A job that was queued while 0 was announced is never delivered: so it is 0 only at the end. */
-export function capacities(collections: Collections, presence: Presence): ReadonlyMap<string, number> {
+export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
   const pools = collections.runnerPools.list().map(({ value }) => value)
   if (pools.length === 0) return found
-  const rooms = new Rooms(collections.nodes, presence)
+  rooms.look()
   const slots = new WarmSlots(collections, rooms)
   for (const [namespace, own] of Map.groupBy(pools, (pool) => pool.namespace)) share(namespace, own)
   return found

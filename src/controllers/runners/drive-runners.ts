@@ -4,7 +4,7 @@ import { type Loop, startLoop } from '../../platform/loop.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
-import type { Presence } from '../rooms.ts'
+import { followRooms, type Presence } from '../rooms.ts'
 import { capacities } from './capacity.ts'
 import { expireJobs } from './job-records.ts'
 import { PoolDriver, type RunnerWorld } from './pool-driver.ts'
@@ -21,13 +21,16 @@ export function driveRunners(controller: Controller, presence: Presence, service
   const { runnerPools, runnerCredentials, runners, vms } = collections
   const drivers = new Map<string, PoolDriver>()
   const stopping = new Set<Promise<void>>()
+  /** Once there is a pool. */
+  let followed: ReturnType<typeof followRooms> | undefined
   let known: { readonly atMs: number; readonly by: ReadonlyMap<string, number> } | undefined
 
   const world: RunnerWorld = {
     ...services,
     capacityOf: ({ uid }) => {
       const atMs = performance.now()
-      if (!known || atMs - known.atMs > capacityMs) known = { atMs, by: capacities(collections, presence) }
+      followed ??= followRooms(collections.nodes, presence)
+      if (!known || atMs - known.atMs > capacityMs) known = { atMs, by: capacities(collections, followed.rooms) }
       return known.by.get(uid) ?? 1
     },
   }
@@ -95,6 +98,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
       await loop.stop()
       for (const key of [...drivers.keys()]) drop(key)
       await Promise.all(stopping)
+      followed?.stop()
     },
   }
 }
