@@ -358,6 +358,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
     await withNode(fresh)
   },
   findPeers: asAgent,
+  noteBootOrder: asAgent,
   describeImage: withTiny,
   protectImage: withTiny,
   restoreImage: withRestorable,

@@ -1,6 +1,6 @@
 // The agent of a node: joins, keeps the stream open, gives every VM a worker, and reports to the server how things are.
 import path from 'node:path'
-import { type AgentMessage, findPeers, getBlob, reportVms } from '../api/nodes/agent.ts'
+import { type AgentMessage, findPeers, getBlob, noteBootOrder, reportVms } from '../api/nodes/agent.ts'
 import { getVmRegistry } from '../api/nodes/captures.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -171,6 +171,10 @@ async function runAgent(
     folder: isSimulation ? folder : imageFolder,
     recipes: isSimulation ? {} : (options.recipes ?? recipes),
     openBlob: blobsOf(content),
+    bootOrder: async (digest, read, signal) => {
+      const body = { content: digest, ...(read && { chunks: [...read] }) }
+      return (await content.call(noteBootOrder, { body }, signal)).chunks
+    },
     askLogin: (vm, signal) => content.call(getVmRegistry, { params: { vm } }, signal),
     peers:
       options.peerPort === undefined

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { longestBootOrder } from '../../api/nodes/agent.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import { type NbdServer, type ServedDisk, serveDisk } from '../../images/nbd/server.ts'
 import type { Log } from '../../platform/log.ts'
@@ -58,10 +59,18 @@ interface ArrivalsOptions {
   readonly socketFolder: string
   /** Fetches it, as for all who wait: until it is whole. */
   fetch(provider: ImageProvider, options: FetchOptions): Promise<BaseImage>
+  readonly bootOrder?: BootOrder | undefined
   readonly log: Log
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
 }
+
+/** What boots of the image with this content read first, by places of chunks. With `read`, that of one more. */
+export type BootOrder = (
+  content: string,
+  read: readonly number[] | undefined,
+  signal: AbortSignal,
+) => Promise<readonly number[]>
 
 interface FetchOptions {
   readonly signal: AbortSignal
@@ -74,9 +83,13 @@ const patience: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayM
 const rateMs = 5_000
 /** Progress is a write to the server's database: it goes in steps. */
 const percentStep = 5
+/** What is read within this time of the start is the boot. */
+const bootMs = 30_000
+const noteMs = 5_000
 const tellMs = 5_000
 
-export function createArrivals({ folder, socketFolder, fetch, log, retry = patience }: ArrivalsOptions): Arrivals {
+export function createArrivals(options: ArrivalsOptions): Arrivals {
+  const { folder, socketFolder, fetch, bootOrder, log, retry = patience } = options
   const arrivals = new Map<string, Arrival>()
   const find = (uid: string): Arrival | undefined => [...arrivals.values()].find(({ users }) => users.has(uid))
 
@@ -98,7 +111,7 @@ export function createArrivals({ folder, socketFolder, fetch, log, retry = patie
         const whole = await provider.find()
         if (whole && !isRunning) return whole
         const socket = path.join(socketFolder, createHash('sha256').update(provider.key).digest('hex').slice(0, 20))
-        arrival = new Arrival(provider, { folder, socket, fetch, log, retry })
+        arrival = new Arrival(provider, { folder, socket, fetch, bootOrder, log, retry })
         arrivals.set(provider.key, arrival)
         arrival.start(whole, (over) => {
           if (arrivals.get(over.key) === over) arrivals.delete(over.key)
@@ -139,7 +152,7 @@ export function createArrivals({ folder, socketFolder, fetch, log, retry = patie
 export const socketFolderOf = (agentFolder: string): string =>
   path.join('/tmp', `svc3-disks-${createHash('sha256').update(path.resolve(agentFolder)).digest('hex').slice(0, 20)}`)
 
-interface ArrivalParts extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'log'> {
+interface ArrivalParts extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'bootOrder' | 'log'> {
   readonly socket: string
   readonly retry: RetryPolicy
 }
@@ -315,11 +328,27 @@ class Arrival implements ServedDisk {
     const file = await fs.open(name, 'r')
     fill.expectReaders((error) => this.#wait(error && reasonOf(error)))
     this.#fill = fill
+    void this.#follow(fill)
     this.#progress = () => fill.progress
     await this.#replace({ file, has: (...range) => fill.has(...range), ready: (...range) => fill.ready(...range) })
     const { boot, memory, ...rest } = image
     if (this.#server || (memory && this.needsMemory.size > 0)) return
     await this.#serve({ ...rest, boot: boot.kind === 'firmware' ? boot : await this.#kept(boot) })
+  }
+
+  /** Fetches what the last boots read, and tells what this one did. Best effort: the guest asks for what it needs anyway. */
+  async #follow(fill: OpenedDisk['fill']): Promise<void> {
+    const { bootOrder, log } = this.#parts
+    if (!bootOrder) return
+    const { signal } = this.#stopping
+    try {
+      fill.expect(await bootOrder(this.key, undefined, signal))
+      await wait(bootMs, signal).catch(() => undefined)
+      const read = fill.firstRead(longestBootOrder)
+      if (read.length > 0) await bootOrder(this.key, read, AbortSignal.timeout(noteMs))
+    } catch (error) {
+      if (!signal.aborted) log.debug('the boot order of an image is not known', { problem: reasonOf(error) })
+    }
   }
 
   async #showWhole(image: BaseImage, isNew: boolean): Promise<void> {

@@ -11,7 +11,14 @@ import type { Log } from '../../platform/log.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
-import { type Arrivals, type ArrivalUser, type BeginOptions, createArrivals, socketFolderOf } from './arrivals.ts'
+import {
+  type Arrivals,
+  type ArrivalUser,
+  type BeginOptions,
+  type BootOrder,
+  createArrivals,
+  socketFolderOf,
+} from './arrivals.ts'
 import { type Coming, createComing } from './coming.ts'
 import { contentNames, findContent } from './content.ts'
 import { fetchedContent, type NodeContent, type OpenBlob } from './content-source.ts'
@@ -88,6 +95,7 @@ interface ImagesOptions {
   readonly openBlob: OpenBlob
   /** Content from other nodes. */
   readonly peers?: PeerContent | undefined
+  readonly bootOrder?: BootOrder | undefined
   /** How registries are reached. */
   readonly askLogin?: AskLogin | undefined
   /** Who else has a say in what goes; nobody when left out. */
@@ -204,6 +212,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   const arrivals = createArrivals({
     folder,
     socketFolder: options.socketFolder ?? socketFolderOf(folder),
+    bootOrder: options.bootOrder,
     log,
     retry,
     async fetch(provider, { signal, waits, opened }) {

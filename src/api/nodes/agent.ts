@@ -1,5 +1,6 @@
 // What agents and the server say to each other. Not for other clients, and not in the API document.
 // An agent reaches the server, never the other way round: it joins once, keeps one stream open, and reports.
+
 import * as t from 'typebox'
 import { DesiredCache, DesiredImage } from '../images/image-cache.ts'
 import { base, operation } from '../operation.ts'
@@ -378,6 +379,29 @@ export const findPeers = operation({
   response: t.Object({ peers: t.Array(Peer) }),
   refuses: [],
   example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { peers: [] } },
+})
+
+/** In chunks; a gigabyte at most: what comes after that is no boot. */
+export const longestBootOrder = 64
+const BootOrder = t.Array(t.Integer({ minimum: 0, maximum: 10_000_000 }), { maxItems: longestBootOrder })
+
+export const noteBootOrder = operation({
+  id: 'noteBootOrder',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/boot-order`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Learn which chunks of an image its last boots read first, and add what a boot has read',
+  body: t.Object({
+    content: t.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'Digest of the manifest' }),
+    chunks: t.Optional(BootOrder),
+  }),
+  response: t.Object({ chunks: BootOrder }),
+  refuses: [],
+  example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { chunks: [0, 17] } },
 })
 
 export const getBlob = operation({

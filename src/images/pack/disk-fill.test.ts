@@ -82,6 +82,35 @@ describe('a disk that is read while it is filled', () => {
     assert.ok((await fs.readFile(path.join(image.folder, 'restored.raw'))).equals(image.disk))
   })
 
+  it('tells which chunks were read first, and fetches before all others what is expected to be', async () => {
+    await using image = await packed()
+    const store = await image.store()
+    const fetched: string[] = []
+    const opened = Promise.withResolvers<DiskFill>()
+    const source = {
+      async read(digest: string, ...rest: [number, AbortSignal?, Buffer?]) {
+        fetched.push(digest)
+        return store.read(digest, ...rest)
+      },
+    }
+    const restored = restoreDisk(image.manifest, source, path.join(image.folder, 'restored.raw'), {
+      parallel: 1,
+      async onFill(fill) {
+        fill.expectReaders(() => undefined)
+        fill.expect([5, 1, 99])
+        opened.resolve(fill)
+      },
+    })
+    const fill = await opened.promise
+    await fill.ready(3 * chunkBytes, 512, never)
+    await fill.ready(chunkBytes, 512, never)
+    assert.equal(fill.has(3 * chunkBytes, 512), true)
+    await restored
+    assert.deepEqual(fill.firstRead(10), [3, 1])
+    assert.deepEqual(fill.firstRead(1), [3])
+    assert.deepEqual(fetched.slice(0, 3).toSorted(), [5, 1, 3].map((place) => image.digests[place] ?? '').toSorted())
+  })
+
   it('a reader hears when the fill has failed, also one that comes later, and one that is gone waits no more', async () => {
     await using image = await packed()
     const opened = Promise.withResolvers<DiskFill>()

@@ -40,6 +40,8 @@ export class DiskFill {
   readonly #places: ReadonlyMap<Chunk, number>
   readonly #order: FetchOrder<Chunk>
   readonly #written = new Set<Chunk>()
+  /** By readers, in the order of their first read. */
+  readonly #read = new Set<Chunk>()
   readonly #readers = new Map<Chunk, PromiseWithResolvers<void>>()
   #fetching = 0
   #quietUntilMs = 0
@@ -80,6 +82,20 @@ export class DiskFill {
   /** Nobody reads from it any more: it may fail. */
   forgetReaders(): void {
     this.#onTrouble = undefined
+  }
+
+  /** Chunks that are likely to be read first, by their places: they come before what nobody asked for. */
+  expect(places: readonly number[]): void {
+    for (const place of places) {
+      const chunk = this.#chunks[place]
+      if (chunk) this.#order.expect(chunk)
+    }
+    this.#stir?.()
+  }
+
+  /** Places of the chunks that were read first, at most so many. */
+  firstRead(most: number): number[] {
+    return [...this.#read].slice(0, most).map((chunk) => this.#places.get(chunk) ?? 0)
   }
 
   get progress(): Progress {
@@ -177,6 +193,7 @@ export class DiskFill {
     for (let index = firstBeyond(this.#segments, start); index < this.#segments.length; index += 1) {
       const { offset, chunk } = this.#segments[index] as Segment
       if (offset >= end) break
+      if (chunk) this.#read.add(chunk)
       if (chunk && !this.#written.has(chunk)) missing.add(chunk)
     }
     return [...missing]

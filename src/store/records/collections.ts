@@ -4,6 +4,7 @@ import type { Store } from '../store.ts'
 import { View } from '../view.ts'
 import { type EventRecord, foldedEvents } from './events.ts'
 import type {
+  BootOrderRecord,
   ImageRecord,
   NodeRecord,
   PoolRecord,
@@ -226,6 +227,7 @@ const kinds = {
   ),
   images: kind<ImageRecord>('/images/', undefined, raising(imageSpec)),
   isos: kind<ImageRecord>('/isos/', undefined, raising(imageSpec)),
+  bootOrders: kind<BootOrderRecord>('/boot-orders/'),
   pushJobs: kind<PushJobRecord>('/push-jobs/'),
   quotas: kind<QuotaRecord>('/quotas/'),
   legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),

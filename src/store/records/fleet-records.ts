@@ -390,3 +390,9 @@ export interface RemotePull {
 }
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'
+
+/** What boots of an image read first, by the digest of its manifest: chunks by their place in the order of its disk. */
+export interface BootOrderRecord {
+  readonly chunks: readonly number[]
+  readonly at: string
+}

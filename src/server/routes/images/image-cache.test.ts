@@ -235,6 +235,18 @@ describe('peers', () => {
     assert.ok(!service.logLines.join().includes(Object.values(answer.body.peerSecrets)[0] as string))
   })
 
+  it('the boot order of an image is kept for the next node, and one that is none is refused', async () => {
+    const content = `sha256:${'b'.repeat(64)}`
+    const note = (body: object) => service.call('POST', '/api/v1/agent/boot-order', { token: one.token, body })
+    assert.deepEqual((await note({ content })).body.chunks, [])
+    assert.deepEqual((await note({ content, chunks: [3, 1] })).body.chunks, [3, 1])
+    assert.deepEqual((await note({ content, chunks: [1, 4] })).body.chunks, [1, 4, 3])
+    assert.deepEqual((await note({ content })).body.chunks, [1, 4, 3])
+    for (const wrong of [{ content: 'x' }, { content, chunks: [-1] }, { content, chunks: Array(65).fill(0) }])
+      assert.ok([400, 422].includes((await note(wrong)).status), JSON.stringify(wrong))
+    assert.deepEqual((await note({ content })).body.chunks, [1, 4, 3])
+  })
+
   it('peers of a chunk that nobody has all around are the nodes that asked for it before', async () => {
     const [content, chunk] = [`sha256:${'d'.repeat(64)}`, `sha256:${'e'.repeat(64)}`]
     const find = async (token: string, more: object = {}): Promise<Peer[]> =>

@@ -21,6 +21,7 @@ import { checkNamespace } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import type { Arrivals } from '../../nodes/arrivals.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
+import { noteBootOrder } from '../../nodes/boot-orders.ts'
 import { settledCache } from '../../nodes/cache.ts'
 import type { ChunkHolders } from '../../nodes/chunk-holders.ts'
 import { type DesiredServices, desiredFor } from '../../nodes/desired.ts'
@@ -235,6 +236,10 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const assigned = chunkHolders.assign(wanted, { without: new Set(without), isUsable })
       const peer = assigned === undefined ? undefined : find(assigned)
       return { peers: peer ? [{ ...peer, isPart: true }] : [] }
+    },
+
+    async noteBootOrder({ body: { content, chunks } }) {
+      return { chunks: [...(await noteBootOrder(services, content, chunks))] }
     },
 
     async getBlob({ params: { digest } }) {

@@ -1,0 +1,31 @@
+// What boots of images read first, as their nodes tell it: kept for those that fetch the image next.
+import { longestBootOrder } from '../../api/nodes/agent.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import { ignoreLost } from '../../store/store.ts'
+
+/** Of so many images, the last ones. */
+const mostOrders = 500
+
+export async function noteBootOrder(
+  {
+    collections: { bootOrders },
+    clock,
+  }: { readonly collections: Pick<Collections, 'bootOrders'>; readonly clock: Clock },
+  content: string,
+  chunks: readonly number[] | undefined,
+): Promise<readonly number[]> {
+  if (!chunks) return bootOrders.get('', content)?.value.chunks ?? []
+  const changed = await bootOrders.change(bootOrders.key('', content), (before) => {
+    // That of the last boot, then what only boots before it read.
+    const after = [...new Set([...chunks, ...(before?.chunks ?? [])])].slice(0, longestBootOrder)
+    const isSame = before && before.chunks.join() === after.join()
+    return isSame ? before : { chunks: after, at: timestamp(clock.now()) }
+  })
+  const all = bootOrders.list()
+  if (all.length > mostOrders) {
+    const [oldest] = all.toSorted((one, other) => (one.value.at < other.value.at ? -1 : 1))
+    if (oldest) await bootOrders.delete(oldest).catch(ignoreLost)
+  }
+  return changed?.value.chunks ?? []
+}
