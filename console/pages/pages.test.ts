@@ -32,7 +32,7 @@ import { isOwn } from './own-events.ts'
 import { imagePath, vmPath } from './paths.ts'
 import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
 import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
-import { capacityByArchitecture, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
+import { capacityBy, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
 import { replacementFor } from './service/legacy-advice.ts'
 import { workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
@@ -102,6 +102,22 @@ describe('the overview of a fleet', () => {
     )
   })
 
+  it('the overview of a fleet speaks of disks that are nearly full, and of a certificate that somebody has to renew', () => {
+    const told = (part: object): unknown[] =>
+      concernsOf({ ...calm, ...part }, nowMs).map(({ text, tone }) => [text, tone])
+    assert.deepEqual(told({ nodes: [{ ...node, name: 'mac-1', diskFreeGb: 12 }, { ...node, diskFreeGb: 20 }, node] }), [
+      ['Node mac-1 has 12 GB of disk left', 'warn'],
+    ])
+    const many = Array.from({ length: 4 }, (_, index) => ({ ...node, name: `mac-${index}`, diskFreeGb: index }))
+    assert.deepEqual(told({ nodes: many }), [['4 nodes have less than 20 GB of disk left', 'warn']])
+    const certificate = (notAfter: string, selfSigned = false) => told({ certificate: { notAfter, selfSigned } })
+    assert.deepEqual(certificate('2026-12-18T12:00:00Z'), [])
+    assert.deepEqual(certificate('2026-12-01T12:00:00Z'), [['The HTTPS certificate expires in 14 days', 'warn']])
+    assert.deepEqual(certificate('2026-11-18T13:00:00Z'), [['The HTTPS certificate expires in 1 day', 'bad']])
+    assert.deepEqual(certificate('2026-11-17T11:00:00Z'), [['The HTTPS certificate has expired', 'bad']])
+    assert.deepEqual(certificate('2026-11-17T11:00:00Z', true), [])
+  })
+
   it('the overview of a fleet adds up what is free where VMs can go, and names the largest that fits', () => {
     const mac = (part: Partial<Node>): Node => ({
       ...node,
@@ -121,8 +137,8 @@ describe('the overview of a fleet', () => {
       mac({ architecture: 'amd64', availableCpu: 0 }),
     ]
     assert.deepEqual(
-      capacityByArchitecture(nodes).map(({ architecture, ready, nodes: all, freeCores, cores, largest }) => [
-        architecture,
+      capacityBy('architecture', nodes).map(({ name, ready, nodes: all, freeCores, cores, largest }) => [
+        name,
         ready,
         all,
         freeCores,
@@ -132,6 +148,14 @@ describe('the overview of a fleet', () => {
       [
         ['amd64', 1, 1, 0, 8, undefined],
         ['arm64', 4, 5, 10, 40, { cores: 5, gib: 12 }],
+      ],
+    )
+    const apart = [mac({ namespace: 'svc-a' }), mac({ namespace: 'svc-b' }), mac({ namespace: 'svc-a' })]
+    assert.deepEqual(
+      capacityBy('namespace', apart).map(({ name, nodes: all }) => [name, all]),
+      [
+        ['svc-a', 2],
+        ['svc-b', 1],
       ],
     )
     assert.equal(loadOf(mac({ availableCpu: 6, availableMemory: '4.00G' })), 75)

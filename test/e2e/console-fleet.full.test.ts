@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core'
 import type { DesiredVm, VmReport } from '../../src/api/nodes/agent.ts'
 import { timestamp } from '../../src/platform/clock.ts'
 import { root } from '../support/processes/dev-server.ts'
-import { assertAccessible, go, type Opened, openConsole } from '../support/rigs/console.ts'
+import { assertAccessible, focused, go, type Opened, openConsole } from '../support/rigs/console.ts'
 import { launchBrowser, screenshot } from '../support/rigs/login.ts'
 import { startService, type TestService } from '../support/rigs/service.ts'
 import { type NodeStandIn, startNode, startScheduler } from '../support/stand-ins/node.ts'
@@ -140,6 +140,7 @@ describe('the console of a fleet', () => {
     await page.getByText('62%').waitFor()
     assert.match(await page.locator('.figures').innerText(), /8\s+Running\s+0\s+Pending\s+1\s+Starting\s+1\s+Stopped/)
     await page.getByText('16 of 24 used').waitFor()
+    await page.getByRole('img', { name: /^Request to running: p50 .* p95 / }).waitFor()
     await screenshot(page, 'console-overview')
     await page.setViewportSize({ width: 390, height: 844 })
     await go(page, service, '/vms')
@@ -214,7 +215,14 @@ describe('the console of a fleet', () => {
     await page.getByRole('link', { name: '1 VM pending' }).waitFor()
     await assertAccessible(page, 'the overview of a fleet')
     await screenshot(page, 'console-fleet')
-    await page.getByRole('link', { name: /^rack-2:/ }).click()
+    // One stop of the Tab key for all of them; arrows lead to the others.
+    assert.equal(await page.locator('.cells a[tabindex="0"]').count(), 1)
+    await cells.first().focus()
+    await page.keyboard.press('End')
+    await focused(page.getByRole('link', { name: /^rack-60:/ }))
+    for (let press = 0; press < 58; press++) await page.keyboard.press('ArrowLeft')
+    await focused(page.getByRole('link', { name: /^rack-2:/ }))
+    await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'rack-2', level: 1 }).waitFor()
     assert.deepEqual(opened.complaints, [])
   })

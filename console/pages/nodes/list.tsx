@@ -40,6 +40,12 @@ const columns: readonly Column<Node>[] = [
     cell: (node) => meter(node, 'memory'),
   },
   { title: words.columns.vms, by: (node) => node.vms.length, look: 'number' },
+  {
+    title: words.columns.disk,
+    by: (node) => node.diskFreeGb ?? -1,
+    look: 'number lesser wide',
+    cell: ({ diskFreeGb }) => (diskFreeGb === undefined ? '–' : words.gigabytes(diskFreeGb)),
+  },
   { title: words.columns.tags, look: 'lesser wide', cell: (node) => node.orkaTags.join(', ') || '–' },
   {
     title: words.columns.seen,

@@ -6,7 +6,8 @@ export const nodeTexts = {
   join: 'Add node',
   emptyTitle: 'No nodes in this namespace',
   emptyText: 'A node is a Mac or a Linux host that runs VMs. Add one with a single command.',
-  columns: { cores: 'Cores', memory: 'Memory', vms: 'VMs', tags: 'Tags', seen: 'Last seen' },
+  columns: { cores: 'Cores', memory: 'Memory', vms: 'VMs', disk: 'Disk free', tags: 'Tags', seen: 'Last seen' },
+  gigabytes: (amount: number) => `${amount} GB`,
   capacity: 'Capacity',
   used: {
     cores: (used: string, whole: string) => `${used} of ${whole} used`,

@@ -6,7 +6,7 @@ import { Time } from '../../ui/time.tsx'
 import type { Concern } from './fleet.ts'
 import { fleetTexts as words } from './texts.ts'
 
-const shownConcerns = 8
+const shownConcerns = 6
 
 export function Attention({ concerns }: { readonly concerns: readonly Concern[] }) {
   if (concerns.length === 0) return null

@@ -1,5 +1,6 @@
-// What the overview works out of a fleet: what needs attention, what is free per architecture, how loaded each node is.
+// What the overview works out of a fleet: what needs attention, what is free where, how loaded each node is.
 import type { Node } from '../../../src/api/nodes/nodes.ts'
+import type { Certificate } from '../../../src/api/service/certificates.ts'
 import type { Pool } from '../../../src/api/vms/pools.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { capacityOf } from '../nodes/model.ts'
@@ -22,24 +23,31 @@ interface Fleet {
   readonly vms: readonly Vm[]
   readonly nodes: readonly Node[]
   readonly pools: readonly Pool[]
+  readonly certificate?: Pick<Certificate, 'notAfter' | 'selfSigned'> | undefined
 }
 
 /** Each by itself up to this number; more of a kind are one line. */
 const namedEach = 3
 /** A VM that waits for less is on its way. */
 const pendingMs = 60_000
+/** A disk with less is nearly full: the next image may not fit. */
+const scarceGb = 20
+const dayMs = 86_400_000
+/** A certificate that somebody has to renew is spoken of so early, and becomes urgent. */
+const [renewMs, urgentMs] = [30 * dayMs, 7 * dayMs]
 
 const oldest = (times: readonly (string | undefined)[]): string | undefined =>
   times.reduce((first, each) => (each !== undefined && (first === undefined || each < first) ? each : first), undefined)
 
 /** What somebody should look at: what is lost first, then what waits. */
-export function concernsOf({ vms, nodes, pools }: Fleet, nowMs: number): readonly Concern[] {
+export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: number): readonly Concern[] {
   const lost = nodes.filter(({ phase }) => phase !== 'READY')
   const failed = vms.filter(({ powerState }) => powerState === 'failed')
   const waiting = vms.filter(
     ({ powerState, node, deployDate }) =>
       powerState === 'pending' && node === undefined && nowMs - Date.parse(deployDate) >= pendingMs,
   )
+  const full = nodes.filter(({ phase, diskFreeGb }) => phase === 'READY' && (diskFreeGb ?? scarceGb) < scarceGb)
   const short = pools.filter(({ paused, reason }) => !paused && reason !== undefined)
   return [
     ...eachOrAll(lost, words.nodesLost(lost.length), '/nodes', (node) => ({
@@ -53,6 +61,11 @@ export function concernsOf({ vms, nodes, pools }: Fleet, nowMs: number): readonl
       path: vmPath(vm),
       since: vm.deployDate,
     })).map((concern) => ({ ...concern, tone: 'bad' as const })),
+    ...expiring(certificate, nowMs),
+    ...eachOrAll(full, words.disksFull(full.length, scarceGb), '/nodes?sort=disk-free', (node) => ({
+      text: words.diskFull(node.name, node.diskFreeGb ?? 0),
+      path: nodePath(node),
+    })).map((concern) => ({ ...concern, tone: 'warn' as const })),
     ...[...Map.groupBy(waiting, waitingReason)].map(([cause, those]) => ({
       key: `pending ${cause}`,
       tone: 'warn' as const,
@@ -71,6 +84,17 @@ export function concernsOf({ vms, nodes, pools }: Fleet, nowMs: number): readonl
   ]
 }
 
+/** A self-signed one is renewed by the service itself. */
+function expiring(certificate: Fleet['certificate'], nowMs: number): readonly Concern[] {
+  if (!certificate || certificate.selfSigned) return []
+  const leftMs = Date.parse(certificate.notAfter) - nowMs
+  if (leftMs > renewMs) return []
+  const tone = leftMs < urgentMs ? 'bad' : 'warn'
+  return [
+    { key: 'certificate', tone, text: words.certificate(Math.floor(leftMs / dayMs)), cause: words.renew, path: '/' },
+  ]
+}
+
 function eachOrAll<T extends { readonly namespace: string; readonly name: string }>(
   items: readonly T[],
   all: string,
@@ -82,8 +106,9 @@ function eachOrAll<T extends { readonly namespace: string; readonly name: string
   return [{ key: all, text: all, path, since: oldest(each.map(({ since }) => since)) }]
 }
 
-interface ArchitectureCapacity {
-  readonly architecture: Node['architecture']
+interface FleetCapacity {
+  /** An architecture, or a namespace. */
+  readonly name: string
   readonly nodes: number
   readonly ready: number
   readonly freeCores: number
@@ -98,9 +123,9 @@ interface ArchitectureCapacity {
 const takesVms = ({ phase, cordoned, vms, maxVms }: Node): boolean =>
   phase === 'READY' && !cordoned && (maxVms === undefined || vms.length < maxVms)
 
-export function capacityByArchitecture(nodes: readonly Node[]): readonly ArchitectureCapacity[] {
-  return [...Map.groupBy(nodes, ({ architecture }) => architecture)]
-    .map(([architecture, own]) => {
+export function capacityBy(kind: 'architecture' | 'namespace', nodes: readonly Node[]): readonly FleetCapacity[] {
+  return [...Map.groupBy(nodes, (node) => node[kind])]
+    .map(([name, own]) => {
       const sum = (of: (node: Node) => number): number => own.reduce((total, node) => total + of(node), 0)
       const free = own.filter(takesVms).map((node) => {
         const { cores, memory } = capacityOf(node)
@@ -108,7 +133,7 @@ export function capacityByArchitecture(nodes: readonly Node[]): readonly Archite
       })
       const fits = free.filter(({ cores, gib }) => cores > 0 && gib > 0)
       return {
-        architecture,
+        name,
         nodes: own.length,
         ready: own.filter(({ phase }) => phase === 'READY').length,
         freeCores: free.reduce((total, { cores }) => total + cores, 0),
@@ -118,7 +143,7 @@ export function capacityByArchitecture(nodes: readonly Node[]): readonly Archite
         largest: fits.toSorted((a, b) => b.cores - a.cores || b.gib - a.gib)[0],
       }
     })
-    .toSorted((a, b) => (a.architecture < b.architecture ? -1 : 1))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 /** How full a node is by what it has least of, in per cent. */

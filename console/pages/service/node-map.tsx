@@ -1,10 +1,11 @@
 // The nodes of a fleet on one screen: few with their figures, many as a map of cells, coloured by load.
+import { type KeyboardEvent, memo, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import { NameLink } from '../links.tsx'
 import { Capacity, NodeState } from '../nodes/state.tsx'
 import { nodePath } from '../paths.ts'
-import { capacityByArchitecture, inNaturalOrder, loadOf } from './fleet.ts'
+import { capacityBy, inNaturalOrder, loadOf } from './fleet.ts'
 import { fleetTexts as words } from './texts.ts'
 
 /** More are cells: their bars would fill more than one screen. */
@@ -14,13 +15,19 @@ const steps = [0, 25, 50, 75, 90] as const
 
 const keyOf = ({ namespace, name }: Node): string => `${namespace}/${name}`
 
+/** So many cells are smaller, that all fit on one screen. */
+const sizeOf = (count: number): string => (count <= 120 ? 'large' : count <= 400 ? 'middle' : 'small')
+
 export function NodeMap({ nodes }: { readonly nodes: readonly Node[] }) {
-  const sorted = inNaturalOrder(nodes)
+  const sorted = useMemo(() => inNaturalOrder(nodes), [nodes])
   return (
     <>
-      <Totals nodes={nodes} />
+      <div className="grid-2">
+        <Totals kind="architecture" nodes={nodes} />
+        {nodes.some(({ namespace }) => namespace !== nodes[0]?.namespace) && <Totals kind="namespace" nodes={nodes} />}
+      </div>
       {sorted.length <= drawnInFull ? (
-        <div className="grid-3">
+        <div className="grid-nodes">
           {sorted.map((node) => (
             <div key={keyOf(node)} className="stack-tight">
               <div className="spread">
@@ -33,24 +40,58 @@ export function NodeMap({ nodes }: { readonly nodes: readonly Node[] }) {
         </div>
       ) : (
         <>
-          <ul className="cells">
-            {sorted.map((node) => (
-              <li key={keyOf(node)}>
-                <Link
-                  href={nodePath(node)}
-                  data-load={stateOf(node)}
-                  title={wordsOf(node)}
-                  aria-label={wordsOf(node)}
-                />
-              </li>
-            ))}
-          </ul>
+          <Cells nodes={sorted} />
           <Legend />
         </>
       )}
     </>
   )
 }
+
+/** One stop for the Tab key, and arrows between them: a thousand stops would be a wall. */
+function Cells({ nodes }: { readonly nodes: readonly Node[] }) {
+  const list = useRef<HTMLUListElement>(null)
+  const [at, setAt] = useState(0)
+  const move = (event: KeyboardEvent): void => {
+    const all = [...(list.current?.querySelectorAll('a') ?? [])]
+    const top = all[0]?.offsetTop
+    const inRow = all.findIndex((each) => each.offsetTop !== top)
+    const across = inRow < 0 ? all.length : inRow
+    const steps: Readonly<Record<string, number>> = {
+      ArrowRight: 1,
+      ArrowLeft: -1,
+      ArrowDown: across,
+      ArrowUp: -across,
+      Home: -all.length,
+      End: all.length,
+    }
+    const step = steps[event.key]
+    if (step === undefined) return
+    event.preventDefault()
+    const next = Math.min(all.length - 1, Math.max(0, all.indexOf(event.target as HTMLAnchorElement) + step))
+    setAt(next)
+    all[next]?.focus()
+  }
+  return (
+    <ul ref={list} className="cells" data-size={sizeOf(nodes.length)} aria-label={words.map} onKeyDown={move}>
+      {nodes.map((node, index) => (
+        <Cell key={keyOf(node)} node={node} isStop={index === Math.min(at, nodes.length - 1)} />
+      ))}
+    </ul>
+  )
+}
+
+const Cell = memo(({ node, isStop }: { readonly node: Node; readonly isStop: boolean }) => (
+  <li>
+    <Link
+      href={nodePath(node)}
+      tabIndex={isStop ? 0 : -1}
+      data-load={stateOf(node)}
+      title={wordsOf(node)}
+      aria-label={wordsOf(node)}
+    />
+  </li>
+))
 
 const stepOf = (load: number): number => steps.findLast((step) => load >= step) ?? 0
 
@@ -76,12 +117,22 @@ const Legend = () => (
   </p>
 )
 
-function Totals({ nodes }: { readonly nodes: readonly Node[] }) {
+/** More namespaces are on the page of nodes. */
+const totalsShown = 6
+
+interface TotalsProps {
+  readonly kind: 'architecture' | 'namespace'
+  readonly nodes: readonly Node[]
+}
+
+function Totals({ kind, nodes }: TotalsProps) {
+  const all = useMemo(() => capacityBy(kind, nodes), [kind, nodes])
+  const more = all.length - totalsShown
   return (
     <table className="totals">
       <thead>
         <tr>
-          {words.totals.map((title) => (
+          {[words.kinds[kind], ...words.totals].map((title) => (
             <th key={title} scope="col">
               {title}
             </th>
@@ -89,15 +140,22 @@ function Totals({ nodes }: { readonly nodes: readonly Node[] }) {
         </tr>
       </thead>
       <tbody>
-        {capacityByArchitecture(nodes).map(({ architecture, ready, nodes: all, ...has }) => (
-          <tr key={architecture}>
-            <th scope="row">{architecture}</th>
-            <td>{words.amount(ready, all)}</td>
+        {all.slice(0, totalsShown).map(({ name, ready, nodes: count, ...has }) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>{words.amount(ready, count)}</td>
             <td>{words.amount(has.freeCores, has.cores)}</td>
             <td>{words.memory(has.freeGib, has.gib)}</td>
             <td>{has.largest ? words.largest(has.largest.cores, has.largest.gib) : words.nothingFits}</td>
           </tr>
         ))}
+        {more > 0 && (
+          <tr>
+            <td colSpan={5}>
+              <Link href="/nodes">{words.moreNamespaces(more)}</Link>
+            </td>
+          </tr>
+        )}
       </tbody>
     </table>
   )

@@ -1,11 +1,15 @@
-// The fleet at a glance: VMs by true power state, what needs attention, active tasks, capacity of every node, what happened lately.
+// The fleet at a glance: VMs by true power state, what needs attention, active tasks, how long deployments take, capacity of every
+// node, what happened lately.
+import { useMemo } from 'react'
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listNodes } from '../../../src/api/nodes/nodes.ts'
+import { getCertificate } from '../../../src/api/service/certificates.ts'
 import { listEvents } from '../../../src/api/service/events.ts'
 import { listPools } from '../../../src/api/vms/pools.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { useAnswer } from '../../api/calls.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { useSession } from '../../api/session.ts'
@@ -21,9 +25,10 @@ import { concernsOf } from './fleet.ts'
 import { workOf } from './model.ts'
 import { NodeMap } from './node-map.tsx'
 import { fleetTexts, overviewTexts as words } from './texts.ts'
+import { Times } from './times.tsx'
 
 const latelyShown = 8
-const tasksShown = 8
+const tasksShown = 5
 const { power } = vmTexts
 
 /** What is well first; each as the list of VMs calls it. */
@@ -46,8 +51,14 @@ export function Overview() {
   const images = useLive(listImages, [main])
   const events = useLive(listEvents, shown)
   const pools = useLive(listPools, shown)
-  const concerns = concernsOf({ vms: vms.items, nodes: nodes.items, pools: pools.items }, useNow())
+  const { data: certificate } = useAnswer(getCertificate, {})
+  const nowMs = useNow()
+  const concerns = useMemo(
+    () => concernsOf({ vms: vms.items, nodes: nodes.items, pools: pools.items, certificate }, nowMs),
+    [vms.items, nodes.items, pools.items, certificate, nowMs],
+  )
   const work = workOf(vms.items, images.items, pushes.items)
+  const isWorkKnown = vms.isLoaded && images.isLoaded && pushes.isLoaded
   const countOf = (state: Vm['powerState']): number => vms.items.filter((vm) => vm.powerState === state).length
   return (
     <Page title={words.title}>
@@ -66,11 +77,11 @@ export function Overview() {
           </Link>
         </Empty>
       )}
-      <div className="grid-2">
+      <div className="grid-fleet">
         <Attention concerns={concerns} />
         <Card title={words.work}>
           {work.length === 0 ? (
-            <p className="muted">{vms.isLoaded ? words.noWork : texts.common.loading}</p>
+            <p className="muted">{isWorkKnown ? words.noWork : texts.common.loading}</p>
           ) : (
             <ul className="feed">
               {work.slice(0, tasksShown).map(({ key, path, name, what, percent }) => (
@@ -86,6 +97,7 @@ export function Overview() {
           )}
           {work.length > tasksShown && <p className="muted">{fleetTexts.more(work.length - tasksShown)}</p>}
         </Card>
+        <Times />
       </div>
       <Card title={nodeTexts.capacity}>
         {!nodes.isLoaded ? (

@@ -21,15 +21,24 @@ const round = (value: number): string => String(Number(value.toFixed(1)))
 
 export const fleetTexts = {
   attention: 'Needs attention',
-  tones: { bad: 'Failed', warn: 'Waiting' },
+  tones: { bad: 'Critical', warn: 'Warning' },
   more: (amount: number) => `and ${amount} more`,
   nodeLost: (name: string) => `Node ${name} is not connected`,
   nodesLost: (amount: number) => `${count(amount, 'node is', 'nodes are')} not connected`,
   vmFailed: (name: string) => `VM ${name} failed`,
   vmsFailed: (amount: number) => `${count(amount, 'VM', 'VMs')} failed`,
   vmsPending: (amount: number) => `${count(amount, 'VM', 'VMs')} pending`,
+  diskFull: (name: string, gb: number) => `Node ${name} has ${gb} GB of disk left`,
+  disksFull: (amount: number, gb: number) =>
+    `${count(amount, 'node has', 'nodes have')} less than ${gb} GB of disk left`,
+  certificate: (days: number) =>
+    days < 0 ? 'The HTTPS certificate has expired' : `The HTTPS certificate expires in ${count(days, 'day', 'days')}`,
+  renew: 'Upload a new one',
   poolShort: (name: string, ready: number, wanted: number) => `Pool ${name} has ${ready} of ${wanted} warm VMs`,
-  totals: ['Architecture', 'Nodes ready', 'Cores free', 'Memory free', 'Largest VM that fits now'],
+  kinds: { architecture: 'Architecture', namespace: 'Namespace' },
+  totals: ['Nodes ready', 'Cores free', 'Memory free', 'Largest VM that fits now'],
+  moreNamespaces: (amount: number) => `${count(amount, 'more namespace', 'more namespaces')}`,
+  map: 'Nodes by load',
   amount: (part: number, all: number) => `${part} of ${all}`,
   memory: (free: number, all: number) => `${round(free)} of ${round(all)} GiB`,
   largest: (cores: number, gib: number) => `${count(cores, 'core', 'cores')}, ${round(gib)} GiB`,
@@ -47,6 +56,15 @@ export const fleetTexts = {
       cordoned: 'Cordoned',
       lost: 'Not connected',
     })[load] ?? load,
+} as const
+
+export const timeTexts = {
+  title: 'Queue and deploy time',
+  queue: 'Waiting for a node',
+  deploy: 'Request to running',
+  hours: (amount: number) => `Last ${count(amount, 'hour', 'hours')}, every 15 minutes`,
+  none: 'No deployments in this time',
+  figures: (p50: string, p95: string) => `p50 ${p50}, p95 ${p95}`,
 } as const
 
 export const eventTexts = {

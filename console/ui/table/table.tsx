@@ -90,6 +90,7 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
       widths: px === undefined ? others : { ...others, [title]: allowedWidth(px) },
     }))
 
+  const isNarrow = boxPx < narrowPx
   const doesScroll = beforePx + sumOf(widths) > boxPx + 1
   return (
     <div
@@ -99,7 +100,7 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
       // Whoever has no pointer scrolls it with the arrow keys.
       {...(doesScroll && { tabIndex: 0, role: 'region', 'aria-label': label })}
     >
-      <div className="resizers">
+      <div className="resizers" data-narrow={isNarrow}>
         {shown.map(({ title, look }, index) =>
           look === 'end' ? null : (
             <Resizer
@@ -118,7 +119,8 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
         aria-label={label}
         aria-rowcount={sorted.length + 1}
         data-long={!isWhole}
-        data-narrow={boxPx < narrowPx}
+        data-narrow={isNarrow}
+        data-sentences={shown.some(({ look = '' }) => look.includes('sentence'))}
         style={{ '--columns': tracks } as object}
         {...roles.table}
       >

@@ -416,6 +416,8 @@ export interface Node {
   noMacos?: string
   /** Images on the node */
   images: Array<string>
+  /** Free disk space for VMs and images, in GB */
+  diskFreeGb?: number
   /** What runs the VMs, with its version: `qemu (QEMU 7.2.9 (kvm))` */
   driver: string
   /** Version of the agent */

@@ -187,6 +187,7 @@ function shownNode({ value, rev }: Entry<NodeRecord>): Node {
     ...(report?.maxMacosVms !== undefined && { maxMacosVms: report.maxMacosVms }),
     ...(report?.noMacos !== undefined && { noMacos: report.noMacos }),
     images: report ? [...report.images] : [],
+    ...(report && { diskFreeGb: report.diskFreeGb }),
     driver: report ? `${report.driver} (${report.driverVersion})` : '',
     version: report?.version ?? '',
     os: report?.os ?? '',
