@@ -123,10 +123,6 @@ export function createPeers(options: PeersOptions): PeerContent {
           const [found] = await find({ content, chunk: digest, without }, within).catch(() => [])
           during.throwIfAborted()
           if (!found || !isNamed(found)) return undefined
-          if (!found.isPart && usable(found)) {
-            peers.set(addressOf(found), reachable(found))
-            return fromWhole(digest, during, into)
-          }
           without.push(found.node)
           if (!usable(found)) continue
           const peer = Object.assign(parts.get(addressOf(found)) ?? reachable(found), found)

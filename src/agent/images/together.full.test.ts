@@ -83,7 +83,7 @@ async function together(count: number, dies: (index: number) => boolean = () => 
       const node = holders.assign({ content, chunk, node: name }, options)
       const found = node === undefined ? undefined : reach.get(node)
       if (node === undefined || !found) return []
-      return [{ node, ...found, ip: '127.0.0.1', ...tickets.issue(found.uid, uid), isPart: true }]
+      return [{ node, ...found, ip: '127.0.0.1', ...tickets.issue(found.uid, uid) }]
     }
     const peers = createPeers({ find, credentials: () => credentials, log: silentLog, silenceMs: 60_000 })
     const gone = new AbortController()

@@ -348,8 +348,6 @@ export const Peer = t.Object({
   port: Port,
   identity: t.String(),
   key: t.String(),
-  /** It has this chunk, or is fetching it; not all of the image. */
-  isPart: t.Optional(t.Boolean()),
 })
 export type Peer = t.Static<typeof Peer>
 

@@ -217,25 +217,36 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
 
     findPeers({ principal, body }) {
-      const { content, chunk, without } = body
-      const reached = ({ name: node, uid, report }: NodeRecord): Peer | undefined =>
-        report?.peerPort === undefined || node === principal.name || !presence.isOpen(node)
-          ? undefined
-          : { node, uid, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, principal.uid) }
-      const found = collections.nodes.view.range().flatMap(({ value }) => {
-        const hasIt = value.report?.cache?.some(({ key, state }) => key === content && state === 'Ready')
-        return (hasIt && !without?.includes(value.name) && reached(value)) || []
+      const { content, chunk, without = [] } = body
+      const isReached = ({ name, report }: NodeRecord): boolean =>
+        report?.peerPort !== undefined && name !== principal.name && presence.isOpen(name)
+      const peerOf = ({ name: node, uid, report }: NodeRecord): Peer => ({
+        node,
+        uid,
+        ip: report?.ip ?? '',
+        port: report?.peerPort ?? 0,
+        ...peerTickets.issue(uid, principal.uid),
       })
-      if (found.length > 0 || chunk === undefined) return { peers: shuffled(found).slice(0, mostPeers) }
-      const find = (node: string): Peer | undefined => {
-        const record = collections.nodes.get('', node)?.value
-        return record && reached(record)
+      if (chunk === undefined) {
+        const hasIt = ({ report }: NodeRecord): boolean =>
+          report?.cache?.some(({ key, state }) => key === content && state === 'Ready') === true
+        const found = collections.nodes.view.range().filter(({ value }) => hasIt(value) && isReached(value))
+        return {
+          peers: shuffled(found)
+            .slice(0, mostPeers)
+            .map(({ value }) => peerOf(value)),
+        }
+      }
+      // Asked for every chunk: no look at all nodes.
+      const recordOf = (node: string): NodeRecord | undefined => collections.nodes.get('', node)?.value
+      const isUsable = (node: string): boolean => {
+        const record = recordOf(node)
+        return record !== undefined && isReached(record)
       }
       const wanted = { content, chunk, node: principal.name }
-      const isUsable = (node: string): boolean => find(node) !== undefined
       const assigned = chunkHolders.assign(wanted, { without: new Set(without), isUsable })
-      const peer = assigned === undefined ? undefined : find(assigned)
-      return { peers: peer ? [{ ...peer, isPart: true }] : [] }
+      const record = assigned === undefined ? undefined : recordOf(assigned)
+      return { peers: record ? [peerOf(record)] : [] }
     },
 
     async noteBootOrder({ body: { content, chunks } }) {
