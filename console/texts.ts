@@ -119,6 +119,8 @@ export const texts = {
     more: 'More options',
     command: 'Show as command',
     request: 'Show as request',
+    withoutOption: (filters: string) => `The command has no option for these filters: ${filters}`,
+    oneNamespace: 'A request lists one namespace. Repeat it for each.',
     required: (field: string) => `${field} is required`,
     typeName: (name: string) => `Type ${name} to confirm`,
     requestId: (id: string) => `Request ID ${id}`,

@@ -4,7 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
-import { build, type Plugin } from 'vite'
+import { build, type Plugin, parseAst } from 'vite'
 import { packageOf } from './build-inventory.ts'
 import { schemaStubs } from './schema-stubs.ts'
 import { root, stampOf } from './sources.ts'
@@ -27,6 +27,44 @@ const withoutSchemas: Plugin = {
   resolveId: (id) => (id === 'typebox' ? '\0typebox' : undefined),
   load(id) {
     return id === '\0typebox' ? schemaStubs : undefined
+  },
+}
+
+interface Syntax {
+  readonly type: string
+  readonly start: number
+  readonly end: number
+  readonly key?: { readonly name?: string }
+  readonly value?: unknown
+}
+
+const isSyntax = (value: unknown): value is Syntax => typeof value === 'object' && value !== null && 'type' in value
+
+const isText = /^(Literal|TemplateLiteral|BinaryExpression)$/
+
+/** Values of `example` and `description`, with what is enough in their place. */
+function* superfluous(syntax: Syntax): Generator<readonly [from: number, to: number, less: string]> {
+  const { type, key, value } = syntax
+  if (type === 'Property' && isSyntax(value)) {
+    const isExample = key?.name === 'example' && value.type === 'ObjectExpression'
+    if (isExample || (key?.name === 'description' && isText.test(value.type)))
+      return yield [value.start, value.end, isExample ? '{}' : "''"]
+  }
+  for (const part of Object.values(syntax))
+    for (const each of [part].flat()) if (isSyntax(each)) yield* superfluous(each)
+}
+
+/** Examples and descriptions are for the API's documents: pages show neither, and do not load them. */
+const withoutExamples: Plugin = {
+  name: 'without-examples',
+  enforce: 'pre',
+  transform(code, id) {
+    if (!/\/src\/api\/.*\.ts$/.test(id)) return undefined
+    let changed = code
+    // From the end, so that places before it stay where they are.
+    for (const [from, to, less] of [...superfluous(parseAst(code, { lang: 'ts' }))].toReversed())
+      changed = changed.slice(0, from) + less + changed.slice(to)
+    return { code: changed, map: null }
   },
 }
 
@@ -122,7 +160,7 @@ export async function buildConsole(outDir: string, previous: string): Promise<vo
     // Relative, so that the console works below any prefix.
     base: './',
     logLevel: 'warn',
-    plugins: [withoutSchemas, withoutInlineStyles, listPackages(outDir)],
+    plugins: [withoutSchemas, withoutExamples, withoutInlineStyles, listPackages(outDir)],
     build: {
       outDir,
       emptyOutDir: true,

@@ -9,6 +9,10 @@ export interface Input {
   readonly params?: Readonly<Record<string, string>> | undefined
   readonly query?: Readonly<Record<string, unknown>> | undefined
   readonly body?: unknown
+  /** What a list is narrowed to, by the names of its filters. */
+  readonly shown?: Readonly<Record<string, string>> | undefined
+  /** It shows all namespaces. */
+  readonly isEverywhere?: boolean | undefined
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -30,7 +34,7 @@ const passwordFile = '--password-stdin < password.txt'
  * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false or empty). `{n!}` may be 0.
  */
 const usages: Partial<Record<OperationId, string>> = {
-  listVms: 'vm list --watch',
+  listVms: 'vm list [--label {label}] [--owner {owner}] --watch',
   getVm: 'vm show {vm}',
   deployVm:
     `vm deploy {name} [--generate-name if shouldGenerateName] [--config {vmConfig}] ${shape} [-p {reservedPorts}]` +
@@ -121,6 +125,17 @@ const withoutNamespace: ReadonlySet<string> = new Set<OperationId>([
   'getLegacyUsage',
 ])
 
+/** Those that take -A. */
+const everywhere: ReadonlySet<string> = new Set<OperationId>([
+  'listVms',
+  'listNodes',
+  'listVmConfigs',
+  'listPushJobs',
+  'listPools',
+  'listRunnerPools',
+  'listServiceAccounts',
+])
+
 const isSet = (value: unknown): boolean => value !== undefined && value !== '' && value !== false && value !== 0
 
 /** Values of a field as arguments: a list is one, joined by commas; a map is one for each pair. */
@@ -165,20 +180,28 @@ const quote = (value: string): string =>
 export const hasCommand = (operation: Operation): boolean => Object.hasOwn(usages, operation.id)
 
 /** The words of the command without the name of the program, as a shell would hand them over. */
-export function commandWords(operation: Operation, { params = {}, body }: Input): string[] {
+export function commandWords(operation: Operation, { params = {}, body, shown = {}, isEverywhere }: Input): string[] {
   const sent = (body ?? {}) as Fields
   // An upload is known by its file's name, size and date.
-  const fields: Fields = { ...params, file: String(sent.key ?? '').split(' ')[0], ...sent }
+  const file = String(sent.key ?? '').split(' ')[0]
+  const fields: Fields = { ...params, file, ...sent, ...shown }
   const parts = usages[operation.id as OperationId]?.matchAll(/\[([^[\]]+)\]|\S+/g) ?? []
   const words = [...parts].flatMap(([word, optional]) =>
     optional === undefined ? fill(word, fields) : fillOptional(optional, fields),
   )
+  if (isEverywhere && everywhere.has(operation.id)) return [...words, '-A']
   const { namespace } = params
   const isNamed = namespace === undefined || namespace === defaultNamespace || withoutNamespace.has(operation.id)
   if (isNamed) return words
   const redirect = words.indexOf('<')
   return words.toSpliced(redirect < 0 ? words.length : redirect, 0, '-n', namespace)
 }
+
+/** Filters that the command has no option for. */
+export const withoutOption = (operation: Operation, { shown = {} }: Input): string[] =>
+  Object.entries(shown).flatMap(([name, value]) =>
+    value === '' || usages[operation.id as OperationId]?.includes(`{${name}}`) ? [] : [name],
+  )
 
 export const commandLine = (operation: Operation, input: Input): string =>
   ['svc3', ...commandWords(operation, input).map(quote)].join(' ')

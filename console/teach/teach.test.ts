@@ -5,7 +5,7 @@ import { allOperations, operations } from '../../src/api/index.ts'
 import { commands } from '../../src/cli/commands/index.ts'
 import { isLeaf, locate } from '../../src/cli/line/locate.ts'
 import { parse } from '../../src/cli/line/parse.ts'
-import { commandLine, commandWords, hasCommand, type Input } from './commands.ts'
+import { commandLine, commandWords, hasCommand, type Input, withoutOption } from './commands.ts'
 import { curlLine } from './requests.ts'
 
 /** The words as the program reads them. */
@@ -49,6 +49,19 @@ describe('show as command', () => {
     assert.equal(options['disable-vnc'], true)
     assert.deepEqual([options.cpu, options.memory, options.ports, options.ttl], [4, 8, '9000:80', '2h'])
     assert.deepEqual(options.label, ['team=a b'])
+  })
+
+  it('"show as command" of a list keeps its filters and namespaces, and says which filters have no option', async () => {
+    const shown = { label: 'team=ios', owner: 'ada@example.com', state: 'running', node: 'mini-1', search: '' }
+    const input = { params: ns, shown, isEverywhere: true }
+    const words = commandWords(operations.listVms, input)
+    assert.equal(words.join(' '), 'vm list --label team=ios --owner ada@example.com --watch -A')
+    const { options } = await parsed(words)
+    assert.deepEqual([options.owner, options['all-namespaces']], ['ada@example.com', true])
+    assert.deepEqual(withoutOption(operations.listVms, input), ['state', 'node'])
+    assert.equal(commandLine(operations.listVms, { params: ns }), 'svc3 vm list --watch -n svc-ios')
+    for (const operation of allOperations.filter(({ id }) => id.startsWith('list')).filter(hasCommand))
+      await assert.doesNotReject(parsed(commandWords(operation, { params: ns, isEverywhere: true })), operation.id)
   })
 
   it('"show as command" of a pool has its schedule, a minimum of 0, and says when the schedule is removed', () => {

@@ -47,14 +47,17 @@ interface LoadedProps<T> {
 export function Loaded<T>({ list, empty, children }: LoadedProps<T>) {
   const { items, isLoaded, error } = list
   if (!isLoaded) return error === undefined ? <Loading /> : <ErrorNote error={error} />
-  // That the service is away is said once, above all pages.
   return (
     <>
-      {!(error instanceof ConnectionError) && <ErrorNote error={error} />}
+      <ListError list={list} />
       {items.length === 0 && empty !== undefined ? empty : children}
     </>
   )
 }
+
+/** That the service is away is said once, above all pages. */
+export const ListError = ({ list: { isLoaded, error } }: { readonly list: Snapshot<unknown> }) =>
+  isLoaded && error instanceof ConnectionError ? null : <ErrorNote error={error} />
 
 export const Loading = () => <div className="skeleton" role="status" aria-label={texts.common.loading} />
 

@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import type { Operation } from '../../src/api/operation.ts'
 import { serviceUrl } from '../api/places.ts'
-import { commandLine, hasCommand, type Input } from '../teach/commands.ts'
+import { commandLine, hasCommand, type Input, withoutOption } from '../teach/commands.ts'
 import { curlLine } from '../teach/requests.ts'
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
@@ -50,6 +50,7 @@ const Line = ({ kind, operation, input }: Props & { readonly kind: Kind }) => (
 /** For the head of a page: what would show the same in a terminal. */
 export function TeachPage({ operation, input }: Props) {
   const [isOpen, setOpen] = useState(false)
+  const missing = withoutOption(operation, input)
   return (
     <>
       <Button kind="quiet" className="teach-page" aria-label={texts.common.command} onClick={() => setOpen(true)}>
@@ -62,11 +63,13 @@ export function TeachPage({ operation, input }: Props) {
             <div className="stack-tight">
               <h3>{texts.common.command}</h3>
               <Line kind="command" operation={operation} input={input} />
+              {missing.length > 0 && <p className="muted small">{texts.common.withoutOption(missing.join(', '))}</p>}
             </div>
           )}
           <div className="stack-tight">
             <h3>{texts.common.request}</h3>
             <Line kind="request" operation={operation} input={input} />
+            {input.isEverywhere && <p className="muted small">{texts.common.oneNamespace}</p>}
           </div>
           <div className="dialog-foot">
             <Button onClick={() => setOpen(false)}>{texts.common.close}</Button>

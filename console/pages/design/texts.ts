@@ -3,7 +3,7 @@
 export const designTexts = {
   title: 'Design',
   text: 'Every token and part of the console, in the theme that is chosen. Shown only where the server runs on this computer.',
-  colours: 'Colours',
+  colours: 'Colors',
   type: 'Type',
   sample: 'Node mac-mini-1 has 10.6 GiB free',
   spacing: 'Spacing',

@@ -30,7 +30,9 @@ export function Thumbnail({ namespace, name }: Named) {
     made.compressionLevel = 9
     made.background = 'transparent'
     const leaving = new AbortController()
+    let isOver = false
     const lost = (): void => {
+      isOver = true
       const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
       leaving.signal.addEventListener('abort', () => clearTimeout(timer))
     }
@@ -38,7 +40,7 @@ export function Thumbnail({ namespace, name }: Named) {
     return () => {
       made.removeEventListener('disconnect', lost)
       leaving.abort()
-      made.disconnect()
+      if (!isOver) made.disconnect()
     }
   }, [namespace, name, attempt, isVisible])
   return (

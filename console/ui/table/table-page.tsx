@@ -3,12 +3,13 @@ import { type ReactNode, useDeferredValue, useMemo, useRef } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import { identityOf } from '../../../src/client/follow-list.ts'
 import type { Snapshot } from '../../api/live-list.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
 import type { Input } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../field.tsx'
 import { choose, type MenuItem } from '../menu.tsx'
-import { Empty, ErrorNote, Page } from '../page.tsx'
+import { Empty, ListError, Page } from '../page.tsx'
 import { Select } from '../select.tsx'
 import { TeachPage } from '../teach.tsx'
 import { ColumnsButton } from './column-choice.tsx'
@@ -74,6 +75,12 @@ export function TablePage<T>(props: PageProps<T>) {
     setTyped('')
     change({ search: undefined, ...Object.fromEntries(filters.map(({ param }) => [param, undefined])) })
   }
+  const { all, chosen: namespace } = useNamespaces()
+  const shownBy = [...filters.map(({ param }) => [param, params.get(param) ?? '']), ['search', typed]]
+  const scope = {
+    shown: Object.fromEntries(shownBy) as Record<string, string>,
+    isEverywhere: namespace === '' && all.length > 1 && operation.path.includes('{namespace}'),
+  }
   const isEmpty = list.isLoaded && list.items.length === 0
   return (
     <Page
@@ -88,14 +95,14 @@ export function TablePage<T>(props: PageProps<T>) {
       }
       actions={
         <>
-          <TeachPage operation={operation} input={input} />
+          <TeachPage operation={operation} input={{ ...input, ...scope }} />
           {actions}
           {createButton}
         </>
       }
     >
       {words.text !== undefined && <p className="muted">{words.text}</p>}
-      <ErrorNote error={list.error} />
+      <ListError list={list} />
       {above}
       {isEmpty && words.emptyTitle !== undefined ? (
         <Empty title={words.emptyTitle} text={words.emptyText ?? ''} command={example}>

@@ -104,6 +104,14 @@ export async function assertFits(page: Page, where: string): Promise<void> {
   assert.ok(Number(beyond) <= 0, `${where} is ${beyond} px wider than the window`)
 }
 
+/** No name is cut off: of the page, in the navigation, or of a row. */
+export async function assertWhole(page: Page, where: string): Promise<void> {
+  const cut = await page.evaluate(`[...document.querySelectorAll('h1, .nav a, td:has(a.strong)')]
+    .filter((element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== 'visible')
+    .map((element) => element.textContent)`)
+  assert.deepEqual(cut, [], where)
+}
+
 /** One of the actions of the page or of a row, as soon as it may be taken. */
 export async function choose(page: Page, menu: string, action: string): Promise<void> {
   await page.getByRole('button', { name: menu, exact: true }).click()
