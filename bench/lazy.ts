@@ -28,12 +28,12 @@ const mib = 2 ** 20
 const diskMib = sized(4_096, 1_200)
 const dataMib = sized(2_048, 64)
 const rate = sized(50_000_000, 200_000_000)
-const rounds = sized(3, 1)
+const rounds = sized(2, 1)
 /** What the guest reads to see how quickly it can, and from where. */
 const readMib = sized(512, 16)
 const readAt = diskMib - dataMib
 const readLine = `dd if=/dev/vda of=/dev/null bs=1M skip=${readAt} count=${readMib} 2>/dev/null`
-const readRounds = sized(5, 1)
+const readRounds = sized(3, 1)
 const vms = '/api/v1/namespaces/svc-default/vms'
 
 /** A node as a process, with a folder of its own. */

@@ -158,7 +158,11 @@ async function runAgent(
   const failed = Promise.withResolvers<Error>()
 
   const reports = createReports({
-    send: async (vms, signal) => (await connection.call(reportVms, { body: { vms: [...vms] } }, signal)).unknown,
+    send: async (vms, signal) => {
+      const { figures } = images
+      const body = { vms: [...vms], ...(figures && { images: { ...figures } }) }
+      return (await connection.call(reportVms, { body }, signal)).unknown
+    },
     // A hint, no more: what should be here is for a HELLO to say.
     unknown: (uid) => {
       const worker = roster.get(uid)

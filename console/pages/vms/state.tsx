@@ -3,7 +3,7 @@ import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { texts } from '../../texts.ts'
 import { State, type Tone } from '../../ui/state.tsx'
-import { hasOtherStatus, operationName } from './model.ts'
+import { arrivalText, hasOtherStatus, operationName } from './model.ts'
 import { pushTexts, vmTexts as words } from './texts.ts'
 
 const vmTones = {
@@ -26,6 +26,7 @@ const pushTones = {
 
 export function VmState({ vm }: { readonly vm: Vm }) {
   const { operation } = vm
+  const arrival = arrivalText(vm)
   if (operation && operation.kind !== 'deploy') {
     const percent = operation.percent === undefined ? '' : ` ${texts.common.percent(operation.percent)}`
     return <State tone="busy" word={`${operationName(operation.kind)}${percent}`} />
@@ -38,6 +39,7 @@ export function VmState({ vm }: { readonly vm: Vm }) {
           {words.status(vm.status)}
         </span>
       )}
+      {arrival !== undefined && <span className="muted small">{arrival}</span>}
     </span>
   )
 }

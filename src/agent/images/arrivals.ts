@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { longestBootOrder } from '../../api/nodes/agent.ts'
+import { type ImageFigures, longestBootOrder } from '../../api/nodes/agent.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import { type NbdServer, type ServedDisk, serveDisk } from '../../images/nbd/server.ts'
 import type { Log } from '../../platform/log.ts'
@@ -60,6 +60,8 @@ interface ArrivalsOptions {
   /** Fetches it, as for all who wait: until it is whole. */
   fetch(provider: ImageProvider, options: FetchOptions): Promise<BaseImage>
   readonly bootOrder?: BootOrder | undefined
+  /** Where reads and their waits are counted. */
+  readonly figures: Pick<ImageFigures, 'reads' | 'readWaitMs'>
   readonly log: Log
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
@@ -89,7 +91,7 @@ const noteMs = 5_000
 const tellMs = 5_000
 
 export function createArrivals(options: ArrivalsOptions): Arrivals {
-  const { folder, socketFolder, fetch, bootOrder, log, retry = patience } = options
+  const { folder, socketFolder, fetch, bootOrder, figures, log, retry = patience } = options
   const arrivals = new Map<string, Arrival>()
   const find = (uid: string): Arrival | undefined => [...arrivals.values()].find(({ users }) => users.has(uid))
 
@@ -111,7 +113,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
         const whole = await provider.find()
         if (whole && !isRunning) return whole
         const socket = path.join(socketFolder, createHash('sha256').update(provider.key).digest('hex').slice(0, 20))
-        arrival = new Arrival(provider, { folder, socket, fetch, bootOrder, log, retry })
+        arrival = new Arrival(provider, { folder, socket, fetch, bootOrder, figures, log, retry })
         arrivals.set(provider.key, arrival)
         arrival.start(whole, (over) => {
           if (arrivals.get(over.key) === over) arrivals.delete(over.key)
@@ -152,7 +154,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
 export const socketFolderOf = (agentFolder: string): string =>
   path.join('/tmp', `svc3-disks-${createHash('sha256').update(path.resolve(agentFolder)).digest('hex').slice(0, 20)}`)
 
-interface ArrivalParts extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'bootOrder' | 'log'> {
+interface ArrivalParts extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'bootOrder' | 'figures' | 'log'> {
   readonly socket: string
   readonly retry: RetryPolicy
 }
@@ -219,12 +221,23 @@ class Arrival implements ServedDisk {
   }
 
   async read(offset: number, length: number, signal: AbortSignal): Promise<Buffer> {
+    const { figures } = this.#parts
+    figures.reads += 1
     // Most reads are of what is there: nothing may come between them and the file.
     const current = this.#current
     if (current?.has(offset, length)) {
       const bytes = await readWhole(current.file, offset, length).catch(() => undefined)
       if (bytes) return bytes
     }
+    const startMs = performance.now()
+    try {
+      return await this.#readLater(offset, length, signal)
+    } finally {
+      figures.readWaitMs += Math.round(performance.now() - startMs)
+    }
+  }
+
+  async #readLater(offset: number, length: number, signal: AbortSignal): Promise<Buffer> {
     for (;;) {
       const shown = this.#shown
       const { file, ready } = await unless(shown.promise, signal)

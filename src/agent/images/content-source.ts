@@ -29,6 +29,8 @@ export interface SourceOptions {
   readonly open: OpenBlob
   /** In place of `open`: whole, and checked. */
   readonly read?: ContentSource['read'] | undefined
+  /** So much has come, and from where. */
+  readonly fetched?: ((from: 'peer' | 'server' | 'registry', bytes: number) => void) | undefined
   /** Lasting is left to this. */
   readonly syncing?: Syncing | undefined
   /** What comes is not put into the store: there is no room for it. */
@@ -67,8 +69,12 @@ export function fetchedContent(options: SourceOptions): ContentSource {
     }
     const nearer = await options.near?.(digest, signal, into)
     if (nearer && nearer.length > mostBytes) throw tooLong(digest, mostBytes)
-    if (nearer) return checked(nearer)
-    if (options.read) return checked(await options.read(digest, mostBytes, signal, into))
+    const fetched = (from: 'peer' | 'registry', content: Buffer): Promise<Buffer> => {
+      options.fetched?.(from, content.length)
+      return checked(content)
+    }
+    if (nearer) return fetched('peer', nearer)
+    if (options.read) return fetched('registry', await options.read(digest, mostBytes, signal, into))
     const silence = new AbortController()
     const heard = new Silence(`the server sent nothing for ${silenceMs / 1_000} s`)
     const timer = setTimeout(() => silence.abort(heard), silenceMs)
@@ -84,6 +90,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
     } finally {
       clearTimeout(timer)
     }
+    options.fetched?.('server', bytes)
     const content = Buffer.concat(pieces, bytes)
     if (!isPassedOn) await store.putExpected({ digest, bytes }, content, { signal, ...lasting })
     else if ((await digestOfBuffer(content)) !== digest) throw new WrongContentError(digest, 'is something else')

@@ -1,7 +1,7 @@
 // The node's copies of images and ISOs. One with content is fetched from the server, one in a registry from there, one
 // with a recipe is built here.
 import path from 'node:path'
-import type { DesiredVm } from '../../api/nodes/agent.ts'
+import type { DesiredVm, ImageFigures } from '../../api/nodes/agent.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import type { ContentSource, ContentStore } from '../../images/content/content.ts'
 import { openStore } from '../../images/content/store.ts'
@@ -21,7 +21,7 @@ import {
 } from './arrivals.ts'
 import { type Coming, createComing } from './coming.ts'
 import { contentNames, findContent } from './content.ts'
-import { fetchedContent, type NodeContent, type OpenBlob } from './content-source.ts'
+import { fetchedContent, type NodeContent, type OpenBlob, type SourceOptions } from './content-source.ts'
 import { fillContent } from './fill-content.ts'
 import { type Holders, nobody } from './holders.ts'
 import { type Copy, markUsed, packing } from './inventory.ts'
@@ -81,6 +81,8 @@ export interface Images {
   store(): Promise<ContentStore | undefined>
   /** The same, of what is on its way. */
   readonly coming: Coming
+  /** What was counted since the start; undefined where nothing is. */
+  readonly figures: ImageFigures | undefined
 }
 
 interface OpenedImages extends Images {
@@ -117,6 +119,10 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
   const pulled = await openPulledImages(folder)
   const coming = createComing()
+  const figures: ImageFigures = { reads: 0, readWaitMs: 0, peerBytes: 0, serverBytes: 0, registryBytes: 0 }
+  const fetched: SourceOptions['fetched'] = (from, bytes) => {
+    figures[`${from}Bytes`] += bytes
+  }
   let opening: Promise<ContentStore> | undefined
 
   /** Opened with the first image that needs it; one that failed to open is tried again. */
@@ -142,7 +148,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     { signal, progress, waits, opened }: FillingOptions,
   ): Promise<void> => {
     const near = await peers?.near(content, signal)
-    const parts = { store: await store(), near, coming, open: openBlob, read, waits, retry }
+    const parts = { store: await store(), near, coming, fetched, open: openBlob, read, waits, retry }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
     await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress, opened })
@@ -213,6 +219,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     folder,
     socketFolder: options.socketFolder ?? socketFolderOf(folder),
     bootOrder: options.bootOrder,
+    figures,
     log,
     retry,
     async fetch(provider, { signal, waits, opened }) {
@@ -284,6 +291,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     space: room.space,
     store,
     coming,
+    figures,
     async content() {
       const opened = await store()
       return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
@@ -336,6 +344,7 @@ export function pretendImages(): Images {
     space: () => undefined,
     store: async () => undefined,
     coming: createComing(),
+    figures: undefined,
     ensureIso: async () => '/dev/null',
     arrive: async ({ name }) => pretended(name),
     resume: async () => undefined,

@@ -295,6 +295,20 @@ export const noteAgent = operation({
   example: { response: { wantsReport: false } },
 })
 
+const Count = t.Integer({ minimum: 0 })
+
+/** Since the agent was started. */
+export const ImageFigures = t.Object({
+  /** Of guests, from images that are on their way. */
+  reads: Count,
+  readWaitMs: Count,
+  /** Content of images that was fetched, by where it came from. */
+  peerBytes: Count,
+  serverBytes: Count,
+  registryBytes: Count,
+})
+export type ImageFigures = t.Static<typeof ImageFigures>
+
 export const reportVms = operation({
   id: 'reportVms',
   noun,
@@ -305,7 +319,7 @@ export const reportVms = operation({
   allow: 'agent',
   status: 200,
   summary: 'Report the state of VMs of a node',
-  body: t.Object({ vms: t.Array(VmReport, { maxItems: 1_000 }) }),
+  body: t.Object({ vms: t.Array(VmReport, { maxItems: 1_000 }), images: t.Optional(ImageFigures) }),
   response: t.Object({ unknown: t.Array(t.String(), { description: 'UIDs that this node should not have' }) }),
   refuses: [],
   example: {

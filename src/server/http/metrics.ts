@@ -1,5 +1,7 @@
 // Prometheus metrics: requests by route, store latencies, refusals, build information.
+
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { ImageFigures } from '../../api/nodes/agent.ts'
 
 /** The streams that are open now. */
 interface OpenWatches {
@@ -15,6 +17,8 @@ export interface Metrics {
   store(operation: string, seconds: number, outcome: string): void
   /** A call of a path of 2.4.x. */
   legacy(endpoint: string, status: number): void
+  /** What nodes have counted since they last said so. */
+  images(added: ImageFigures): void
   /** The event loop was held so long. */
   loopHeld(seconds: number): void
   readonly watches: OpenWatches
@@ -130,6 +134,24 @@ export function createMetrics(version: string): Metrics {
     registers: [registry],
   })
 
+  const registers = [registry]
+  const lazyReads = new Counter({
+    name: 'svc3_image_lazy_reads_total',
+    help: 'Reads of guests from images that had not arrived, as reported to this server',
+    registers,
+  })
+  const lazyWaits = new Counter({
+    name: 'svc3_image_lazy_read_wait_seconds_total',
+    help: 'Time for which such reads waited for content',
+    registers,
+  })
+  const fetched = new Counter({
+    name: 'svc3_image_fetched_bytes_total',
+    help: 'Content of images that nodes fetched, by source: peer, server or registry',
+    labelNames: ['source'],
+    registers,
+  })
+
   return {
     registry,
     request(method, route, status, seconds) {
@@ -138,6 +160,12 @@ export function createMetrics(version: string): Metrics {
     },
     store: (operation, seconds, outcome) => latencies.labels(operation, outcome).observe(seconds),
     legacy: (endpoint, status) => legacy.labels(endpoint, String(status)).inc(),
+    images({ reads, readWaitMs, peerBytes, serverBytes, registryBytes }) {
+      lazyReads.inc(reads)
+      lazyWaits.inc(readWaitMs / 1_000)
+      for (const [source, bytes] of Object.entries({ peer: peerBytes, server: serverBytes, registry: registryBytes }))
+        fetched.labels(source).inc(bytes)
+    },
     loopHeld: (seconds) => loopHeld.inc(seconds),
     watches: countOpen((open) => watchGauge.set(open)),
     tellState: (state) => addState(registry, state),

@@ -235,6 +235,17 @@ describe('peers', () => {
     assert.ok(!service.logLines.join().includes(Object.values(answer.body.peerSecrets)[0] as string))
   })
 
+  it('what nodes count of images is in the metrics', async () => {
+    const images = { reads: 12, readWaitMs: 1_500, peerBytes: 10, serverBytes: 20, registryBytes: 30 }
+    const report = { token: one.token, body: { vms: [], images } }
+    for (let times = 0; times < 2; times++)
+      assert.equal((await service.call('POST', '/api/v1/agent/vms', report)).status, 200)
+    const { text } = await service.call('GET', '/metrics')
+    assert.match(text, /^svc3_image_lazy_reads_total 12$/m)
+    assert.match(text, /^svc3_image_lazy_read_wait_seconds_total 1\.5$/m)
+    assert.match(text, /^svc3_image_fetched_bytes_total\{source="registry"\} 30$/m)
+  })
+
   it('the boot order of an image is kept for the next node, and one that is none is refused', async () => {
     const content = `sha256:${'b'.repeat(64)}`
     const note = (body: object) => service.call('POST', '/api/v1/agent/boot-order', { token: one.token, body })

@@ -19,6 +19,7 @@ import { ignoreLost, isFault } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
+import type { Metrics } from '../../http/metrics.ts'
 import type { Arrivals } from '../../nodes/arrivals.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
 import { noteBootOrder } from '../../nodes/boot-orders.ts'
@@ -26,6 +27,7 @@ import { settledCache } from '../../nodes/cache.ts'
 import type { ChunkHolders } from '../../nodes/chunk-holders.ts'
 import { type DesiredServices, desiredFor } from '../../nodes/desired.ts'
 import { heartbeatSeconds } from '../../nodes/fleet.ts'
+import { createImageFigures } from '../../nodes/image-figures.ts'
 import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { PeerTickets } from '../../nodes/peer-tickets.ts'
@@ -47,6 +49,7 @@ interface AgentServices extends DesiredServices {
   readonly nodeAuthority: NodeAuthority
   readonly peerTickets: PeerTickets
   readonly chunkHolders: ChunkHolders
+  readonly metrics: Pick<Metrics, 'images'>
   readonly tokens: Tokens
   readonly tunnels: Tunnels
   readonly clock: Clock
@@ -65,11 +68,13 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     nodeAuthority,
     peerTickets,
     chunkHolders,
+    metrics,
     tokens,
     tunnels,
     clock,
     log,
   } = services
+  const countImages = createImageFigures(metrics.images)
 
   /** Nothing new: undefined. `removed` ends the record. */
   async function take(node: string, report: VmReport): Promise<boolean> {
@@ -209,9 +214,10 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       return { wantsReport: !isSettled || (!isReady && presence.isOpen(name)) }
     },
 
-    async reportVms({ principal: { name }, body: { vms } }) {
+    async reportVms({ principal: { name }, body: { vms, images } }) {
       fleet.seen(name)
       nodeRelay.seen(name)
+      if (images) countImages(name, images)
       const known = await Promise.all(vms.map((report) => take(name, report)))
       return { unknown: vms.filter((_, index) => !known[index]).map(({ uid }) => uid) }
     },
