@@ -41,11 +41,13 @@ import {
   hasOtherStatus,
   imagesOf,
   keysymOf,
+  labelFault,
   memoryText,
   otherConditions,
   reasonAgainst,
   reasonAgainstDeleting,
   reasonAgainstScreen,
+  relabelled,
   sshCommand,
   timelineOf,
   waitingReason,
@@ -239,6 +241,12 @@ describe('runner pools', () => {
 })
 
 describe('VMs', () => {
+  it('labels of several VMs are set and removed as they are typed, and the others stay', () => {
+    assert.deepEqual(relabelled({ team: 'web', tier: '1' }, 'team=ios, tier-, note=a=b'), { team: 'ios', note: 'a=b' })
+    assert.deepEqual(relabelled({ 'a-b': '1' }, 'a-b-,x='), { x: '' })
+    assert.deepEqual(['team=ios', 'team-', 'a, b=c', '', ' , ', '=x', '-'].map((typed) => labelFault(typed) === undefined), [true, true, false, false, false, false, false]) // biome-ignore format: one line
+  })
+
   it('actions of a VM that are not possible say why, in the words of the service', () => {
     assert.equal(reasonAgainst('stop', vm), undefined)
     assert.match(reasonAgainst('start', vm) ?? '', /stopped/)

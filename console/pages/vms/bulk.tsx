@@ -1,11 +1,12 @@
 // Actions on several VMs at once: one confirmation that lists them, what is left out and why, and what came of each.
 import { type FormEvent, useState } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
+import { setMetadata } from '../../../src/api/service/metadata.ts'
 import { deleteVm, execVm, extendVm, type Vm } from '../../../src/api/vms/vms.ts'
 import type { RawInput } from '../../../src/client/client.ts'
 import { callOperation, noticeRefusal, problemOf } from '../../api/calls.ts'
 import { useSession } from '../../api/session.ts'
-import { commandLine } from '../../teach/commands.ts'
+import { commandLine, hasCommand } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
@@ -14,7 +15,7 @@ import { TextField } from '../../ui/field.tsx'
 import { Note } from '../../ui/page.tsx'
 import type { Selection } from '../../ui/table/selection.ts'
 import { say } from '../../ui/toasts.tsx'
-import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
+import { labelFault, reasonAgainst, reasonAgainstDeleting, relabelled } from './model.ts'
 import { vmActionWords, bulkTexts as words } from './texts.ts'
 
 type Person = ReturnType<typeof useSession>['person']
@@ -36,6 +37,7 @@ const actions = {
   start: power('start'),
   stop: power('stop'),
   extend: { operation: extendVm, reason: () => undefined },
+  label: { operation: setMetadata, reason: () => undefined },
   delete: { operation: deleteVm, reason: (vm, person) => reasonAgainstDeleting(vm.owner, person) },
 } as const satisfies Record<string, BulkAction>
 type ActionName = keyof typeof actions
@@ -85,16 +87,27 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
   const can = chosen.flatMap(({ vm, reason }) => (reason === undefined ? [vm] : []))
   const leftOut = chosen.filter(({ reason }) => reason !== undefined)
   const [ttl, setTtl] = useState('2h')
+  const [labels, setLabels] = useState('')
   const [typed, setTyped] = useState('')
   const [done, setDone] = useState<number>()
   const [failures, setFailures] = useState<readonly string[]>([])
-  const inputFor = ({ namespace, name: vm }: Vm): RawInput => ({
-    params: { namespace, vm },
-    ...(name === 'extend' ? { body: { ttl } } : action.body !== undefined && { body: action.body }),
-  })
+  const inputFor = (vm: Vm): RawInput => {
+    const { namespace } = vm
+    if (name === 'label')
+      return { params: { namespace, kind: 'vms', record: vm.name }, body: { labels: relabelled(vm.labels, labels) } }
+    const body = name === 'extend' ? { ttl } : action.body
+    return { params: { namespace, vm: vm.name }, ...(body !== undefined && { body }) }
+  }
   const needed = name === 'delete' ? String(can.length) : undefined
+  const badLabel = name === 'label' ? labelFault(labels) : undefined
   const blocked =
-    can.length === 0 ? words.none : needed !== undefined && typed !== needed ? texts.common.typeName(needed) : undefined
+    can.length === 0
+      ? words.none
+      : badLabel !== undefined
+        ? badLabel
+        : needed !== undefined && typed !== needed
+          ? texts.common.typeName(needed)
+          : undefined
   const isBusy = done !== undefined && done < can.length
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
@@ -135,10 +148,13 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
           </Note>
         )}
         {name === 'extend' && <TextField label={words.ttl} value={ttl} onValue={setTtl} autoFocus />}
+        {name === 'label' && (
+          <TextField label={words.labels} hint={words.labelsHint} value={labels} onValue={setLabels} autoFocus />
+        )}
         {needed !== undefined && can.length > 0 && (
           <TextField label={texts.common.typeName(needed)} value={typed} onValue={setTyped} autoFocus />
         )}
-        {can.length > 0 && (
+        {can.length > 0 && hasCommand(action.operation) && (
           <details>
             <summary>{texts.common.command}</summary>
             <Code

@@ -5,7 +5,7 @@ import { defaultNamespace } from '../../../src/rules/names.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
 import { refuseAction, type VmAction } from '../../../src/rules/vm-actions.ts'
-import { actionTexts, vmTexts } from './texts.ts'
+import { actionTexts, bulkTexts, vmTexts } from './texts.ts'
 
 export const vmActions = [
   'start',
@@ -91,6 +91,33 @@ export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): rea
 }
 
 export const labelsOf = (vm: Vm): string[] => Object.entries(vm.labels).map(([key, value]) => `${key}=${value}`)
+
+/** `team=ios` sets a label, `team-` removes it. */
+const labelForm = /^([A-Za-z0-9][A-Za-z0-9_./-]*?)(?:=(.*)|-)$/
+
+const labelChanges = (typed: string): readonly string[] =>
+  typed
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+
+export function labelFault(typed: string): string | undefined {
+  const changes = labelChanges(typed)
+  const bad = changes.find((each) => !labelForm.test(each))
+  if (bad !== undefined) return bulkTexts.badLabel(bad)
+  return changes.length === 0 ? bulkTexts.noLabels : undefined
+}
+
+/** The labels of a VM after what was typed. */
+export function relabelled(labels: Vm['labels'], typed: string): Vm['labels'] {
+  const next = { ...labels }
+  for (const each of labelChanges(typed)) {
+    const [, name = '', value] = labelForm.exec(each) ?? []
+    if (value === undefined) delete next[name]
+    else next[name] = value
+  }
+  return next
+}
 
 /** What a search finds a VM by. */
 export const textOf = (vm: Vm): string =>

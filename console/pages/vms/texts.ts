@@ -167,6 +167,12 @@ export const vmActionWords = {
     text: 'The VM and its disk are deleted when it expires.',
     done: (name) => `Expiry of VM ${name} set`,
   },
+  label: {
+    label: 'Set labels',
+    title: (name) => `Set labels of VM ${name}`,
+    text: 'Sets and removes labels. Other labels are unchanged.',
+    done: (name) => `Labels of VM ${name} set`,
+  },
   delete: {
     label: 'Delete',
     title: (name) => `Delete VM ${name}?`,
@@ -181,11 +187,16 @@ export const bulkTexts = {
   leftOut: (amount: number) => `${count(amount, 'VM is', 'VMs are')} skipped:`,
   none: 'None of the selected VMs allows this',
   ttl: 'Expires in',
+  labels: 'Labels',
+  labelsHint: 'For example team=ios to set one, team- to remove it; separate several by commas',
+  badLabel: (text: string) => `Invalid label "${text}"`,
+  noLabels: 'Enter at least one label',
   progress: (done: number, all: number) => `${done} of ${all} done`,
   done: {
     start: (amount: number) => `${count(amount, 'VM', 'VMs')} started`,
     stop: (amount: number) => `${count(amount, 'VM', 'VMs')} stopped`,
     extend: (amount: number) => `Expiry of ${count(amount, 'VM', 'VMs')} set`,
+    label: (amount: number) => `Labels of ${count(amount, 'VM', 'VMs')} changed`,
     delete: (amount: number) => `${count(amount, 'VM', 'VMs')} deleted`,
   },
 } as const

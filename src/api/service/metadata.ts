@@ -34,12 +34,15 @@ export const setMetadata = operation({
   summary: 'Replace the labels and annotations of a record',
   description:
     '`kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` ' +
-    'or `rolebindings`. Clients of the Kubernetes API see them as metadata of the object.',
+    'or `rolebindings`. Labels or annotations that the body omits are unchanged. Clients of the Kubernetes API see them as metadata of the object.',
   involves: 'params.record',
   involvesKind: (answer) => String((answer as { kind?: unknown } | undefined)?.kind ?? 'metadata'),
   past: 'changed metadata of {name}',
   isIdempotent: true,
-  body: t.Object(kept, { title: 'MetadataInput' }),
+  body: t.Object(
+    { labels: t.Optional(kept.labels), annotations: t.Optional(kept.annotations) },
+    { title: 'MetadataInput' },
+  ),
   response: Kept,
   refuses: ['NotFound', 'Invalid', 'Conflict', 'Forbidden'],
   example: {

@@ -364,9 +364,9 @@ export interface ListQuery {
 
 export interface MetadataInput {
   /** Labels; of a VM, its own */
-  labels: Record<string, string>
+  labels?: Record<string, string>
   /** Annotations, at most 128 KiB */
-  annotations: Record<string, string>
+  annotations?: Record<string, string>
 }
 
 export interface Namespace {
@@ -2734,7 +2734,7 @@ export interface Methods {
   /**
    * Replace the labels and annotations of a record
    *
-   * `kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` or `rolebindings`. Clients of the Kubernetes API see them as metadata of the object.
+   * `kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` or `rolebindings`. Labels or annotations that the body omits are unchanged. Clients of the Kubernetes API see them as metadata of the object.
    *
    * `PUT /api/v1/namespaces/{namespace}/metadata/{kind}/{record}`
    */

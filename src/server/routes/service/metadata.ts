@@ -54,28 +54,35 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
   }
 
   return {
-    async setMetadata({ params: { namespace, kind, record: asked }, body: { labels, annotations }, principal }) {
+    async setMetadata({ params: { namespace, kind, record: asked }, body, principal }) {
       if (!Object.hasOwn(places, kind)) throw notFound(kind, asked, { namespace })
       const known = kind as Kind
       const { collection: found, scope, isForAdmins, isAliased } = places[known]
       const name = isAliased ? realNamespace(asked, settings.compat.namespaceAliases) : asked
       if (isForAdmins && roles.roleOf(principal, namespace) !== 'admin') throw forAdmins(known, name)
-      const causes = metadataProblems({ labels, annotations })
+      const causes = metadataProblems({ labels: body.labels ?? {}, annotations: body.annotations ?? {} })
       if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
       const collection = found as Collection<Kept>
       const changed = await collection.change(collection.key(scope ? namespace : '', name), (record) => {
         const isHere = record && (belongs[known]?.(record, name, namespace) ?? true)
         if (!isHere) throw notFound(kind, name, { namespace })
-        // Labels of a VM are those that lists of the REST API select by.
+        const annotations = body.annotations ?? record.meta?.annotations ?? {}
+        const labels = body.labels ?? labelsOf(known, record)
         return known === 'vms'
           ? { ...record, labels, meta: { ...record.meta, annotations } }
           : { ...record, meta: { ...record.meta, labels, annotations } }
       })
       if (!changed) throw notFound(kind, name, { namespace })
-      return { kind: known, name, labels, annotations, resourceVersion: changed.rev }
+      const { rev, value } = changed
+      const annotations = { ...value.meta?.annotations }
+      return { kind: known, name, labels: { ...labelsOf(known, value) }, annotations, resourceVersion: rev }
     },
   }
 }
+
+/** Labels of a VM are those that lists of the REST API select by. */
+const labelsOf = (kind: Kind, { labels, meta }: Kept): NonNullable<RecordMeta['labels']> =>
+  (kind === 'vms' ? labels : meta?.labels) ?? {}
 
 const forAdmins = (kind: Kind, name: string): ApiError =>
   new ApiError('Forbidden', `Forbidden: only administrators change labels and annotations of ${kind}`, {

@@ -1,0 +1,29 @@
+// Labels and annotations of a record: what a request names is replaced, what it omits stays.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { vmRecord } from '../../../../bench/records.ts'
+import { startService } from '../../../../test/support/rigs/service.ts'
+import { addImage } from '../../../../test/support/stand-ins/node.ts'
+
+const ns = '/api/v1/namespaces/svc-default'
+
+describe('metadata of a record', () => {
+  it('metadata of a record that a request omits is unchanged', async () => {
+    await using service = await startService()
+    await service.services.collections.vms.create('svc-default', 'demo', { ...vmRecord(0), name: 'demo' })
+    await addImage(service, 'sonoma', 'arm64')
+    for (const record of ['vms/demo', 'images/sonoma']) {
+      const put = async (body: object) => (await service.call('PUT', `${ns}/metadata/${record}`, { body })).body
+      const annotations = { 'example.com/ticket': 'IOS-42' }
+      await put({ labels: { team: 'web' }, annotations })
+      const relabelled = await put({ labels: { team: 'ios' } })
+      assert.deepEqual([relabelled.labels, relabelled.annotations], [{ team: 'ios' }, annotations], record)
+      const bare = await put({ annotations: {} })
+      assert.deepEqual([bare.labels, bare.annotations], [{ team: 'ios' }, {}], record)
+    }
+    const shown = await service.call('GET', `${ns}/vms/demo`)
+    assert.deepEqual(shown.body.labels, { team: 'ios' })
+    const refused = await service.call('PUT', `${ns}/metadata/vms/demo`, { body: { labels: { '=': 'x' } } })
+    assert.equal(refused.status, 422)
+  })
+})
