@@ -38,6 +38,7 @@ const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/runner-pools', page(() => import('./pages/runner-pools/list.tsx'), 'RunnerPoolList')],
   ['/runner-pools/:namespace/:name', page(() => import('./pages/runner-pools/detail.tsx'), 'RunnerPoolDetail')],
   ['/events', page(() => import('./pages/service/events.tsx'), 'Events')],
+  ['/usage', page(() => import('./pages/service/usage.tsx'), 'Usage')],
   ['/charts', page(() => import('./pages/service/charts.tsx'), 'Charts')],
   ['/credentials', page(() => import('./pages/access/credentials.tsx'), 'Credentials')],
   ['/namespaces', page(() => import('./pages/access/namespaces.tsx'), 'Namespaces')],

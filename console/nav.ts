@@ -37,6 +37,7 @@ const sections: readonly Section[] = [
       ['/nodes', nav.nodes, 'node'],
       ['/events', nav.events, 'events'],
       ['/charts', nav.charts, 'charts'],
+      ['/usage', nav.usage, 'usage'],
     ],
   },
   {

@@ -30,6 +30,7 @@ export const texts = {
     runnerPools: 'Runner pools',
     events: 'Events',
     charts: 'Charts',
+    usage: 'Usage',
     compute: 'Compute',
     library: 'Library',
     cluster: 'Cluster',

@@ -34,7 +34,7 @@ import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.
 import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
 import { capacityBy, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
 import { replacementFor } from './service/legacy-advice.ts'
-import { workOf } from './service/model.ts'
+import { usageTotals, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
   durationText,
@@ -374,6 +374,12 @@ describe('figures', () => {
       imagesOf(vm, images).map(({ name }) => name),
       ['saved', 'committed', 'on-its-way'],
     )
+  })
+
+  it('usage is summed up over days and owners', () => {
+    const row = operations.listUsage.example.response.items[0]
+    const { vms, coreHours } = usageTotals([row, { ...row, owner: 'bob', vms: 1, coreHours: 0.5 }])
+    assert.deepEqual([vms, coreHours], [13, 82.5])
   })
 
   it('a timeline has each step with how long it took, and the one that it waits for', () => {

@@ -114,6 +114,7 @@ const usages: Partial<Record<OperationId, string>> = {
   createServiceAccountToken:
     'serviceaccount token {serviceaccount} [--duration {duration}] [--no-expiration if noExpiration]',
   listEvents: 'events --watch',
+  listUsage: 'usage [--from {from}] [--to {to}]',
   getLegacyUsage: 'migrate usage',
 }
 

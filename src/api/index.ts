@@ -23,6 +23,7 @@ import * as events from './service/events.ts'
 import * as legacyUsage from './service/legacy-usage.ts'
 import * as metadata from './service/metadata.ts'
 import * as service from './service/service.ts'
+import * as usage from './service/usage.ts'
 import * as watches from './service/watches.ts'
 import * as estimates from './vms/estimates.ts'
 import * as pools from './vms/pools.ts'
@@ -56,6 +57,7 @@ const nouns = {
   ...serviceAccounts,
   ...roleBindings,
   ...events,
+  ...usage,
   ...metadata,
   ...certificates,
   ...legacyUsage,

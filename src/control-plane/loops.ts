@@ -2,6 +2,7 @@
 // own files.
 import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
+import { countUsage } from '../controllers/count-usage.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
 import { expireEvents } from '../controllers/expire-events.ts'
 import { expireLogins } from '../controllers/expire-logins.ts'
@@ -51,6 +52,7 @@ export function startControllers(services: Server, place: ImagePlace): () => Pro
     expireLogins(services),
     collectNamespaces(services),
     settleCaptures(services),
+    countUsage(services),
     pullImages(services, createPulls(services)),
     forgetLeftovers(services, () => forgetUploads(collections, isGone)),
     renewCertificate(services),

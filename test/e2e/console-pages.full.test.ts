@@ -95,6 +95,7 @@ const pages = [
   ['/runner-pools/svc-default/ci', 'ci'],
   ['/events', 'Events'],
   ['/charts', 'Charts'],
+  ['/usage', 'Usage'],
   ['/credentials', 'Registry credentials'],
   ['/namespaces', 'Namespaces'],
   ['/access', 'Access'],

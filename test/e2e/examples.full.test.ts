@@ -171,6 +171,8 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 sa list -n svc-ios': {},
   'svc3 serviceaccount token jenkins -n svc-ios': {},
   'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide': {},
+  'svc3 usage': {},
+  'svc3 usage --from 2026-11-01 --csv': {},
   'svc3 login': login,
   'svc3 login --device': login,
   'svc3 login --force': login,

@@ -1,5 +1,6 @@
-// What the overview works out without being drawn: active tasks.
+// What the overview works out without being drawn: active tasks; and sums of usage.
 import type { Image } from '../../../src/api/images/images.ts'
+import type { Usage } from '../../../src/api/service/usage.ts'
 import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { imagePath, vmPath } from '../paths.ts'
@@ -40,3 +41,16 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
     })
   return [...ofVms, ...ofImages, ...ofPushes]
 }
+
+type Amounts = Pick<Usage, 'vms' | 'vmHours' | 'coreHours' | 'queueSeconds'>
+
+export const usageTotals = (rows: readonly Usage[]): Amounts =>
+  rows.reduce<Amounts>(
+    (sum, row) => ({
+      vms: sum.vms + row.vms,
+      vmHours: sum.vmHours + row.vmHours,
+      coreHours: sum.coreHours + row.coreHours,
+      queueSeconds: sum.queueSeconds + row.queueSeconds,
+    }),
+    { vms: 0, vmHours: 0, coreHours: 0, queueSeconds: 0 },
+  )

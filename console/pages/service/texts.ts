@@ -94,3 +94,22 @@ export const legacyTexts = {
   },
   noAdvice: 'See docs/reference/orka-2.4.md',
 } as const
+
+export const usageTexts = {
+  title: 'Usage',
+  text: 'By day in UTC, from placement on a node to deletion; deleted VMs count. The last 30 days unless you choose others.',
+  columns: {
+    day: 'Day',
+    owner: 'Owner',
+    namespace: 'Namespace',
+    vms: 'VMs',
+    vmHours: 'VM hours',
+    coreHours: 'Core hours',
+    queue: 'Time in the queue',
+  },
+  meanQueue: 'Mean time in the queue',
+  from: 'From',
+  to: 'To',
+  download: 'Download CSV',
+  searchHint: 'Search owners, namespaces, days',
+} as const

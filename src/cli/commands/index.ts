@@ -234,6 +234,7 @@ export const commands: CommandTable = {
     },
   },
   events: { summary: 'List changes in a namespace, and who made them', load: () => import('./events.ts') },
+  usage: { summary: 'Show what VMs used, by day and owner', load: () => import('./usage.ts') },
   login,
   logout,
   console: { summary: 'Open the web console in your browser', load: () => import('./console.ts') },

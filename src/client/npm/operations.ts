@@ -1109,6 +1109,21 @@ export interface TokenRequest {
   noExpiration?: boolean
 }
 
+export interface Usage {
+  /** Day in UTC, such as `2026-11-17` */
+  day: string
+  namespace: string
+  owner: string
+  /** VMs that got a node on this day */
+  vms: number
+  /** From a node to the end, stopped VMs included: they keep their place */
+  vmHours: number
+  /** The same times the cores of each */
+  coreHours: number
+  /** How long VMs waited for a node, summed up, on the day when that ended */
+  queueSeconds: number
+}
+
 export interface UserToken {
   /** Sent as `Authorization: Bearer` */
   token: string
@@ -2732,6 +2747,24 @@ export interface Methods {
     continue?: string
   }>
   /**
+   * List what VMs used, by day and owner
+   *
+   * Deleted VMs count; those that run count up to now. Kept for 400 days. Warm VMs of pools count once a VM has them.
+   *
+   * `GET /api/v1/namespaces/{namespace}/usage`
+   */
+  listUsage(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: ListQuery
+    },
+  ): Promise<{
+    items: Array<Usage>
+    /** There are more items: pass this value */
+    continue?: string
+  }>
+  /**
    * Replace the labels and annotations of a record
    *
    * `kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` or `rolebindings`. Labels or annotations that the body omits are unchanged. Clients of the Kubernetes API see them as metadata of the object.
@@ -2846,6 +2879,7 @@ export interface Lists extends Watchable {
   listRemoteImages: RemoteItem
   listRemoteIsos: RemoteItem
   listSubjects: Subject
+  listUsage: Usage
 }
 
 /** Operations whose answers can be read as a stream, with their inputs. */

@@ -27,6 +27,7 @@ import { events } from './service/events.ts'
 import { legacyUsage } from './service/legacy-usage.ts'
 import { metadata } from './service/metadata.ts'
 import { service } from './service/service.ts'
+import { usage } from './service/usage.ts'
 import { watches } from './service/watches.ts'
 import { estimates } from './vms/estimates.ts'
 import { pools } from './vms/pools.ts'
@@ -60,6 +61,7 @@ const nouns = [
   serviceAccounts,
   roleBindings,
   events,
+  usage,
   metadata,
   certificates,
   legacyUsage,

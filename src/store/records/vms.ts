@@ -6,8 +6,9 @@ import { type Entry, ignoreLost } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
 import { releaseQuota } from './quotas.ts'
+import { recordEnd } from './usage.ts'
 
-type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets' | 'quotas'>
+type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets' | 'quotas' | 'endedVms'>
 
 /**
  * Changes a VM's record until it succeeds. `change` gets the current record and returns the new one, or undefined to
@@ -68,6 +69,7 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
   const known = fleet.vms.at(key)?.value
   const secret = fleet.vmSecrets.get('', uid)
   const node = known?.uid === uid ? known.place?.node : undefined
+  if (known?.uid === uid) await recordEnd(fleet.endedVms, known, systemClock.now().getTime())
   const left = [
     fleet.vms.change(key, (record) => (record?.uid === uid ? null : undefined)),
     ...(node === undefined ? [] : [release(fleet, node, uid)]),

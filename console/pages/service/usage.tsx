@@ -1,0 +1,127 @@
+// What VMs used, by day and owner: hours, core hours and waiting, over days that are chosen, and as CSV.
+import { useEffect, useState } from 'react'
+import { listUsage, type Usage as Row } from '../../../src/api/service/usage.ts'
+import { usageCsv } from '../../../src/client/usage-csv.ts'
+import { callOperation, noticeRefusal } from '../../api/calls.ts'
+import type { Snapshot } from '../../api/live-list.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { saveFile } from '../../api/save-file.ts'
+import { Button } from '../../ui/button.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { type Filter, filtered } from '../../ui/table/filters.ts'
+import { useQuery } from '../../ui/table/query.ts'
+import type { Column } from '../../ui/table/table.tsx'
+import { TablePage } from '../../ui/table/table-page.tsx'
+import { span } from '../../ui/time-words.ts'
+import { usageTotals } from './model.ts'
+import { usageTexts as words } from './texts.ts'
+
+const hours = (value: number): string => value.toFixed(value < 10 ? 2 : 1)
+
+const columns: readonly Column<Row>[] = [
+  { title: words.columns.day, by: ({ day }) => day, look: 'number' },
+  { title: words.columns.owner, by: ({ owner }) => owner },
+  { title: words.columns.namespace, by: ({ namespace }) => namespace, look: 'wide' },
+  { title: words.columns.vms, by: ({ vms }) => vms, look: 'number' },
+  { title: words.columns.vmHours, by: ({ vmHours }) => vmHours, look: 'number', cell: (row) => hours(row.vmHours) },
+  {
+    title: words.columns.coreHours,
+    by: ({ coreHours }) => coreHours,
+    look: 'number',
+    cell: (row) => hours(row.coreHours),
+  },
+  {
+    title: words.columns.queue,
+    by: ({ queueSeconds }) => queueSeconds,
+    look: 'number wide',
+    cell: (row) => span(row.queueSeconds),
+  },
+]
+
+const filters: readonly Filter<Row>[] = [
+  { param: 'owner', label: words.columns.owner, of: ({ owner }) => owner },
+  { param: 'in', label: words.columns.namespace, of: ({ namespace }) => namespace },
+]
+const keyOf = ({ day, owner, namespace }: Row): string => `${day} ${namespace} ${owner}`
+const isDay = (text: string): boolean => /^\d{4}-\d{2}-\d{2}$/.test(text)
+
+export function Usage() {
+  const { shown, main } = useNamespaces()
+  const { params, change } = useQuery()
+  const query = Object.fromEntries(
+    ['from', 'to'].flatMap((name) => {
+      const day = params.get(name) ?? ''
+      return isDay(day) ? [[name, day]] : []
+    }),
+  )
+  const list = useUsage(shown, query)
+  const { items } = list
+  const rows = filtered(items, filters, params)
+  const { vms, vmHours, coreHours, queueSeconds } = usageTotals(rows)
+  const day = (name: 'from' | 'to') => (
+    <TextField
+      type="date"
+      label={words[name]}
+      value={params.get(name) ?? ''}
+      onValue={(value) => change({ [name]: value }, { replace: true })}
+    />
+  )
+  return (
+    <TablePage
+      words={words}
+      operation={listUsage}
+      input={{ params: { namespace: main }, query }}
+      actions={<Button onClick={() => saveFile('svc3-usage.csv', 'text/csv', usageCsv(rows))}>{words.download}</Button>}
+      list={list}
+      columns={columns}
+      keyOf={keyOf}
+      sort={[0, true]}
+      filters={filters}
+      above={
+        <>
+          <div className="line">
+            {day('from')}
+            {day('to')}
+          </div>
+          <div className="figures">
+            <Figure value={String(vms)} label={words.columns.vms} />
+            <Figure value={hours(vmHours)} label={words.columns.vmHours} />
+            <Figure value={hours(coreHours)} label={words.columns.coreHours} />
+            <Figure value={span(vms === 0 ? 0 : queueSeconds / vms)} label={words.meanQueue} />
+          </div>
+        </>
+      }
+    />
+  )
+}
+
+/** Of several namespaces: asked for when the page is opened, and when others are chosen. */
+function useUsage(namespaces: readonly string[], query: Readonly<Record<string, string>>): Snapshot<Row> {
+  const key = JSON.stringify([namespaces, query])
+  const [found, setFound] = useState<Snapshot<Row> & { readonly key: string }>()
+  useEffect(() => {
+    const [names, asked] = JSON.parse(key) as [string[], Record<string, string>]
+    const stop = new AbortController()
+    const { signal } = stop
+    const calls = names.map((namespace) => callOperation(listUsage, { params: { namespace }, query: asked, signal }))
+    Promise.all(calls).then(
+      (answers) => setFound({ key, items: answers.flatMap(({ items }) => items), isLoaded: true, error: undefined }),
+      (error: unknown) => {
+        if (signal.aborted) return
+        noticeRefusal(error)
+        setFound({ key, items: none, isLoaded: false, error })
+      },
+    )
+    return () => stop.abort()
+  }, [key])
+  return found?.key === key ? found : { items: none, isLoaded: false, error: undefined }
+}
+
+const none: readonly Row[] = []
+
+const Figure = ({ value, label }: { readonly value: string; readonly label: string }) => (
+  <div className="figure">
+    <b>{value}</b>
+    <span className="muted small">{label}</span>
+  </div>
+)

@@ -1,0 +1,51 @@
+// What VMs used, by day, owner and namespace.
+import * as t from 'typebox'
+import { Continue, inNamespace, MadeListQuery, operation } from '../operation.ts'
+
+const Day = t.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'Day in UTC, such as `2026-11-17`' })
+
+export const Usage = t.Object(
+  {
+    day: Day,
+    namespace: t.String(),
+    owner: t.String(),
+    vms: t.Integer({ description: 'VMs that got a node on this day' }),
+    vmHours: t.Number({ description: 'From a node to the end, stopped VMs included: they keep their place' }),
+    coreHours: t.Number({ description: 'The same times the cores of each' }),
+    queueSeconds: t.Number({ description: 'How long VMs waited for a node, summed up, on the day when that ended' }),
+  },
+  { title: 'Usage' },
+)
+export type Usage = t.Static<typeof Usage>
+
+const example = {
+  day: '2026-11-17',
+  namespace: 'svc-default',
+  owner: 'ada@example.com',
+  vms: 12,
+  vmHours: 20.5,
+  coreHours: 82,
+  queueSeconds: 34.2,
+}
+
+export const listUsage = operation({
+  id: 'listUsage',
+  noun: 'usage',
+  method: 'GET',
+  path: `${inNamespace}/usage`,
+  allow: 'dev',
+  status: 200,
+  summary: 'List what VMs used, by day and owner',
+  description:
+    'Deleted VMs count; those that run count up to now. Kept for 400 days. Warm VMs of pools count once a VM has them.',
+  isDerived: true,
+  query: t.Object({
+    ...MadeListQuery.properties,
+    from: t.Optional(t.String({ maxLength: 10, description: 'First day (default: 29 days ago)' })),
+    to: t.Optional(t.String({ maxLength: 10, description: 'Last day (default: today)' })),
+  }),
+  madeOf: Usage,
+  response: t.Object({ items: t.Array(Usage), continue: Continue }),
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, response: { items: [example] } },
+})

@@ -1,0 +1,41 @@
+// Adds VMs that have ended to the usage of their days, and drops days that are over a year old. Each step may be repeated: a
+// day remembers whom it has until the record of that end is long gone.
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { dayOf, usageByDay, usageName, type VmSpan, withEnded } from '../store/records/usage.ts'
+import { ignoreLost } from '../store/store.ts'
+import type { Controller } from './controller.ts'
+
+const everyMs = 60_000
+const keptMs = 400 * 86_400_000
+/** A server that led before, and is behind, may try to add it once more. */
+const rememberedMs = 3_600_000
+
+export function countUsage({ collections: { endedVms, usage }, clock, log }: Controller): Loop {
+  return startLoop({
+    everyMs,
+    failed: (error) => log.error('count-usage failed and will run again', {}, error),
+    run: async () => {
+      const nowMs = clock.now().getTime()
+      const ended = endedVms.list()
+      const uidOf = (key: string): string => decodeURIComponent(key.slice(endedVms.prefix.length))
+      const byDay = new Map<string, { day: string; namespace: string; spans: Map<string, VmSpan> }>()
+      for (const { key, value } of ended)
+        for (const day of usageByDay(value).keys()) {
+          const name = usageName(day, value.namespace)
+          const found = byDay.get(name) ?? { day, namespace: value.namespace, spans: new Map() }
+          found.spans.set(uidOf(key), value)
+          byDay.set(name, found)
+        }
+      const isForgotten = (uid: string, addedMs: number): boolean =>
+        nowMs - addedMs > rememberedMs && !endedVms.get('', uid)
+      for (const [name, { day, namespace, spans }] of byDay)
+        await usage.change(usage.key('', name), (before) =>
+          withEnded(before, { day, namespace }, spans, nowMs, isForgotten),
+        )
+      // Only now: all of its days have it.
+      for (const entry of ended) await endedVms.delete(entry).catch(ignoreLost)
+      const oldest = dayOf(nowMs - keptMs)
+      for (const entry of usage.list()) if (entry.value.day < oldest) await usage.delete(entry).catch(ignoreLost)
+    },
+  })
+}

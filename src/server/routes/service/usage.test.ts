@@ -1,0 +1,35 @@
+// Usage as the API tells it: of VMs that live, have just ended, and were added to their day.
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { startService } from '../../../../test/support/rigs/service.ts'
+import { addImage, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../../test/support/tools/eventually.ts'
+import type { Usage } from '../../../api/service/usage.ts'
+import { countUsage } from '../../../controllers/count-usage.ts'
+
+it('usage counts living and deleted VMs by owner, the same before and after the end is added to its day', async () => {
+  await using service = await startService()
+  await using _ = startScheduler(service)
+  await addImage(service, 'intel', 'amd64')
+  await startNode(service)
+  const here = '/api/v1/namespaces/svc-default'
+  const usage = async (query = ''): Promise<readonly Usage[]> =>
+    (await service.call('GET', `${here}/usage${query}`)).body.items
+  assert.deepEqual(await usage(), [])
+  for (const name of ['a', 'b']) await service.call('POST', `${here}/vms`, { body: { image: 'intel', name, cpu: 2 } })
+  const [living] = await usage()
+  assert.equal(living?.vms, 2)
+  await service.call('DELETE', `${here}/vms/a`)
+  await service.call('DELETE', `${here}/vms/b`)
+  await eventually(async () => assert.equal(service.services.collections.vms.list().length, 0))
+  const ended = await usage()
+  assert.deepEqual([ended.length, ended[0]?.vms], [1, 2])
+  assert.ok((ended[0]?.coreHours ?? 0) <= 2 * (ended[0]?.vmHours ?? 0) + 0.002)
+  const loop = countUsage(service.services)
+  await eventually(async () => assert.equal(service.services.collections.endedVms.list().length, 0))
+  await loop.stop()
+  assert.deepEqual(await usage(), ended)
+  assert.deepEqual(await usage('?to=2020-01-31'), [])
+  for (const query of ['?from=2026-02-31', '?from=yesterday', '?to=x'])
+    assert.equal((await service.call('GET', `${here}/usage${query}`)).status, 400, query)
+})

@@ -1,0 +1,75 @@
+// Handler of usage: the days that are kept, the VMs that have ended since they were written, and those that live.
+import { badRequest } from '../../../api/errors.ts'
+import type * as api from '../../../api/service/usage.ts'
+import type { Usage } from '../../../api/service/usage.ts'
+import type { Clock } from '../../../platform/clock.ts'
+import type { Collections } from '../../../store/records/collections.ts'
+import { dayOf, noUsage, spanOf, sumOf, type UsageTotals, usageByDay } from '../../../store/records/usage.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+
+interface UsageServices {
+  readonly collections: Pick<Collections, 'vms' | 'endedVms' | 'usage'>
+  readonly clock: Clock
+}
+
+const defaultDays = 30
+const dayMs = 86_400_000
+
+export function usage({ collections, clock }: UsageServices): HandlersOf<typeof api> {
+  const { vms, endedVms } = collections
+  return {
+    listUsage({ params: { namespace }, query }) {
+      const nowMs = clock.now().getTime()
+      const to = dayIn('to', query?.to) ?? dayOf(nowMs)
+      const from = dayIn('from', query?.from) ?? dayOf(Date.parse(to) - (defaultDays - 1) * dayMs)
+      const totals = new Map<string, Usage & { sum: UsageTotals }>()
+      const add = (day: string, owner: string, more: UsageTotals): void => {
+        if (day < from || day > to) return
+        const key = `${day} ${owner}`
+        const sum = sumOf(totals.get(key)?.sum ?? noUsage, more)
+        totals.set(key, { ...shown(sum), day, namespace, owner, sum })
+      }
+      const kept = new Map(
+        collections.usage.list().flatMap(({ value }) => (value.namespace === namespace ? [[value.day, value]] : [])),
+      )
+      for (const { day, owners } of kept.values())
+        for (const [owner, more] of Object.entries(owners)) add(day, owner, more)
+      const ended = new Set<string>()
+      for (const { key, value } of endedVms.list()) {
+        const uid = decodeURIComponent(key.slice(endedVms.prefix.length))
+        ended.add(uid)
+        if (value.namespace !== namespace) continue
+        for (const [day, more] of usageByDay(value))
+          if (!Object.hasOwn(kept.get(day)?.counted ?? {}, uid)) add(day, value.owner, more)
+      }
+      for (const { value } of vms.list(namespace)) {
+        // One that is about to go has its end on record.
+        if (ended.has(value.uid) || [...kept.values()].some(({ counted }) => Object.hasOwn(counted, value.uid)))
+          continue
+        for (const [day, more] of usageByDay(spanOf(value, nowMs))) add(day, value.owner, more)
+      }
+      const order = (a: Usage, b: Usage): number => compare(b.day, a.day) || compare(a.owner, b.owner)
+      return { items: [...totals.values()].toSorted(order).map(({ sum: _, ...item }) => item) }
+    },
+  }
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+const rounded = (value: number): number => Number(value.toFixed(3))
+
+const shown = ({ vms, vmMs, coreMs, queueMs }: UsageTotals) => ({
+  vms,
+  vmHours: rounded(vmMs / 3_600_000),
+  coreHours: rounded(coreMs / 3_600_000),
+  queueSeconds: rounded(queueMs / 1_000),
+})
+
+function dayIn(field: 'from' | 'to', text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(ms) && dayOf(ms) === text) return text
+  throw badRequest(
+    [{ field, reason: 'FieldValueInvalid', message: `${field}: "${text}" is not a day` }],
+    'Use a day such as 2026-11-17',
+  )
+}
