@@ -25,5 +25,6 @@ describe('metadata of a record', () => {
     assert.deepEqual(shown.body.labels, { team: 'ios' })
     const refused = await service.call('PUT', `${ns}/metadata/vms/demo`, { body: { labels: { '=': 'x' } } })
     assert.equal(refused.status, 422)
+    assert.equal((await service.call('PUT', `${ns}/metadata/vms/demo`, { body: {} })).status, 400)
   })
 })

@@ -60,6 +60,12 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
       const { collection: found, scope, isForAdmins, isAliased } = places[known]
       const name = isAliased ? realNamespace(asked, settings.compat.namespaceAliases) : asked
       if (isForAdmins && roles.roleOf(principal, namespace) !== 'admin') throw forAdmins(known, name)
+      if (body.labels === undefined && body.annotations === undefined)
+        throw new ApiError('BadRequest', 'Specify at least one field to change', {
+          kind,
+          name,
+          hint: 'Set labels or annotations',
+        })
       const causes = metadataProblems({ labels: body.labels ?? {}, annotations: body.annotations ?? {} })
       if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
       const collection = found as Collection<Kept>
