@@ -60,6 +60,7 @@ function pushing(
     node: 'node',
     driver: { name: 'none' },
     images: {
+      arrivals: { of: () => undefined },
       holdContent: async () => async () => undefined,
       isPackingAlone: async () => false,
       ensure: async () => ({ digest: 'none' }),

@@ -210,6 +210,10 @@ export function createCaptures(options: CapturesOptions): Captures {
   const headStarts = new Map<string, Sent>()
   const { toServer, toRegistry, targetOf } = createDeliveries({
     packer,
+    fetchRest: async ({ image, handle }, signal) => {
+      if (image.reference !== undefined)
+        await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
+    },
     server,
     pause,
     registryRetry: options.registryRetry,
@@ -221,15 +225,17 @@ export function createCaptures(options: CapturesOptions): Captures {
     const { architecture, image, handle } = known
     await using reporter = reporterOf(one, signal)
     const { report } = reporter
-    // What the VM changed is packed without its image; what the server has of that, it need not get from here.
-    const arriving = image.content === undefined ? undefined : images.arrivals.of(handle.uid)?.image
-    const base = arriving ?? (await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid }))
-    // Of what was pulled from a registry the server has nothing, but all of it may still be here.
-    const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
-    const content = isHere ? base.digest : image.content
-    const job = { uid: handle.uid, architecture, capture, base, content }
     // In another format, what is packed here is not what is sent.
     const isSentAsItIs = known.kind === 'push' && known.format !== 'tart'
+    // What the VM changed is packed without its image: what the server has of that, or a registry, need not come from here.
+    const found = images.arrivals.of(handle.uid)?.image
+    const isElsewhere = image.content !== undefined || (isSentAsItIs && found && (await packer.has(found.digest)))
+    const arriving = isElsewhere ? found : undefined
+    const base = arriving ?? (await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid }))
+    // Of what was pulled from a registry the server has nothing, but all of it may still be here.
+    const isHere = image.reference !== undefined && (arriving !== undefined || (await packer.isWhole(base.digest)))
+    const content = isHere ? base.digest : image.content
+    const job = { uid: handle.uid, architecture, capture, base, content }
     let share = 0
     /** A push counts what it sends, meanwhile too: what it comes to is known after this. */
     const tellPush = (): void => {

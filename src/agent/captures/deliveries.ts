@@ -24,11 +24,13 @@ export const packedPercent = 60
 
 export function createDeliveries(options: {
   readonly packer: Packer
+  /** Of an image that a registry has, all that is not here. */
+  fetchRest(state: CaptureState, signal: AbortSignal): Promise<void>
   readonly server: CaptureServer
   readonly pause: typeof wait
   readonly registryRetry: RetryPolicy | undefined
 }): Deliveries {
-  const { packer, server, pause, registryRetry: retry } = options
+  const { packer, fetchRest, server, pause, registryRetry: retry } = options
   const targetOf: Deliveries['targetOf'] = async ({ id, reference = '', image, createdAt }, signal) => ({
     reference,
     createdAt,
@@ -58,7 +60,7 @@ export function createDeliveries(options: {
       let told: CaptureProgress = { percent: 0, bytes: 0 }
       const digest = await push(content, await targetOf(packed, signal), {
         ...sending,
-        store: await packer.whole(),
+        store: await packer.whole(() => fetchRest(packed, signal)),
         format,
         signal,
         progress(progress) {

@@ -57,8 +57,10 @@ export interface Packer {
   /** Everything that an image is made of. */
   contentsOf(digest: string): Promise<readonly Stored[]>
   read(digest: string, bytes: number, signal: AbortSignal): Promise<Buffer>
-  /** The node's store, with what the server has beside it. */
-  whole(): Promise<ContentStore>
+  /** Whether this node has it in its store. */
+  has(digest: string): Promise<boolean>
+  /** The node's store, with what the server has beside it. `fetchRest` is called before something is read that is not here. */
+  whole(fetchRest: () => Promise<void>): Promise<ContentStore>
   /** An image is where it should be: what only the next VM of it needs is fetched again then. */
   delivered(digest: string, isAlone: PackProgress['isAlone']): Promise<void>
   /** An image comes to nothing: what was packed for it alone goes. */
@@ -197,9 +199,14 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
       return (await content()).source.read(digest, bytes, signal)
     },
 
-    async whole() {
+    has: async (digest) => (await content()).store.has(digest),
+
+    async whole(fetchRest) {
       const { store, source } = await content()
-      const read: ContentStore['read'] = (digest, mostBytes, signal) => source.read(digest, mostBytes, signal)
+      const read: ContentStore['read'] = async (digest, mostBytes, signal) => {
+        if (!(await store.has(digest))) await fetchRest()
+        return source.read(digest, mostBytes, signal)
+      }
       return {
         ...store,
         read,

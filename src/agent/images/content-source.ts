@@ -10,6 +10,7 @@ import {
 } from '../../images/content/content.ts'
 import type { Syncing } from '../../images/content/syncing.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 import type { Coming } from './coming.ts'
@@ -116,6 +117,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
           continue
         }
         if (attempt >= retry.attempts || !mayPass(error)) throw error
+        if (attempt > quietRefusals) options.waits?.(problemOf(error))
         await wait(backOff(attempt, retry, Math.random), signal)
       }
     }
@@ -134,6 +136,9 @@ export function fetchedContent(options: SourceOptions): ContentSource {
 
 const tooLong = (digest: string, mostBytes: number): WrongContentError =>
   new WrongContentError(digest, `has more than the ${mostBytes} bytes declared`)
+
+const problemOf = (error: unknown): string =>
+  error instanceof WrongContentError ? `the server sent something else: ${error.message}` : reasonOf(error)
 
 /** A registry has been waited for already. */
 const mayPass = (error: unknown): boolean =>

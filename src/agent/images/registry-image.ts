@@ -5,6 +5,7 @@ import type { Source } from '../../oci/artifact/target.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
 import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
@@ -94,13 +95,20 @@ export function registryContent(place: RegistryPlace, content: string): Registry
         return await one.content.read(...what)
       } catch (error) {
         if (current === used) current = undefined
-        throw error
+        throw named(place, error)
       } finally {
         if (one && --one.readers === 0 && current !== used) one.close()
       }
     },
     close: () => void current?.then(({ close }) => close()).catch(() => undefined),
   }
+}
+
+/** Whoever waits for it learns which registry it is. */
+function named({ reference }: RegistryPlace, error: unknown): unknown {
+  const host = reference.slice(0, reference.indexOf('/'))
+  const reason = reasonOf(error)
+  return reason.includes(host) ? error : new Error(`registry ${host}: ${reason}`, { cause: error })
 }
 
 interface Connected {

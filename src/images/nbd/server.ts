@@ -18,8 +18,8 @@ export interface NbdServer {
   stop(): Promise<void>
 }
 
-/** QEMU sends sixteen at once. Who sends more waits until some are answered. */
-const mostAtOnce = 64
+/** As many as QEMU sends. Who sends more waits until some are answered, and taken. */
+const mostAtOnce = 16
 
 /** `socket` is in a folder of its own, closed to others; one that a killed server left is replaced. */
 export async function serveDisk(socket: string, disk: ServedDisk): Promise<NbdServer> {
@@ -33,7 +33,7 @@ export async function serveDisk(socket: string, disk: ServedDisk): Promise<NbdSe
   const server = net.createServer((connection) => {
     connections.add(connection)
     connection.once('close', () => connections.delete(connection))
-    serve(connection, disk)
+    serve(connection, disk).catch(() => connection.destroy())
   })
   server.listen(socket)
   await once(server, 'listening')
@@ -50,33 +50,42 @@ export async function serveDisk(socket: string, disk: ServedDisk): Promise<NbdSe
   }
 }
 
-function serve(connection: net.Socket, disk: ServedDisk): void {
+async function serve(connection: net.Socket, disk: ServedDisk): Promise<void> {
   const session = new NbdSession(disk.bytes)
   const gone = new AbortController()
-  let underWay = 0
   connection.once('close', () => gone.abort())
   connection.on('error', () => connection.destroy())
-  connection.write(greeting())
-
-  const answer = async ({ cookie, offset, length }: Extract<Step, { kind: 'read' }>): Promise<void> => {
-    if (++underWay >= mostAtOnce) connection.pause()
-    try {
-      const bytes = await disk.read(offset, length, gone.signal)
-      // As one: the next answer must not come in between.
-      connection.cork()
-      connection.write(readReply(cookie))
-      connection.write(bytes)
-      connection.uncork()
-    } catch {
-      if (!gone.signal.aborted) connection.write(readReply(cookie, 'io'))
-    } finally {
-      if (--underWay < mostAtOnce) connection.resume()
+  const answers = new Set<Promise<void>>()
+  await written(connection, greeting())
+  for await (const piece of connection as AsyncIterable<Buffer>)
+    for (const step of session.take(piece)) {
+      if (step.kind === 'end' || gone.signal.aborted) return void connection.end()
+      if (step.kind === 'send') await written(connection, step.bytes)
+      else {
+        const work = answer(connection, disk, step, gone.signal).finally(() => answers.delete(work))
+        answers.add(work)
+        while (answers.size >= mostAtOnce) await Promise.race(answers)
+      }
     }
-  }
-  connection.on('data', (piece) => {
-    for (const step of session.take(piece))
-      if (step.kind === 'send') connection.write(step.bytes)
-      else if (step.kind === 'read') void answer(step)
-      else connection.end()
-  })
 }
+
+async function answer(
+  connection: net.Socket,
+  disk: ServedDisk,
+  { cookie, offset, length }: Extract<Step, { kind: 'read' }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const bytes = await disk.read(offset, length, signal).catch(() => undefined)
+  if (signal.aborted) return
+  if (!bytes) return written(connection, readReply(cookie, 'io'))
+  // As one: the next answer must not come in between.
+  connection.cork()
+  connection.write(readReply(cookie))
+  const sent = written(connection, bytes)
+  connection.uncork()
+  await sent
+}
+
+/** Until the reader has taken it, or is gone. What is not taken is not read any further: it would pile up here. */
+const written = (connection: net.Socket, bytes: Buffer): Promise<void> =>
+  new Promise((resolve) => connection.write(bytes, () => resolve()))

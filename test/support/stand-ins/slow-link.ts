@@ -1,5 +1,5 @@
 // A network of a certain rate between this host and itself: a TCP proxy on loopback that passes on so many bytes a second of
-// all answers together, and counts them.
+// all answers together, and counts them. Where a test says so, it changes bytes on the way.
 import { once } from 'node:events'
 import net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
@@ -10,6 +10,8 @@ export interface SlowLink extends AsyncDisposable {
   readonly bytes: number
   /** From now on; Infinity for no limit. */
   bytesPerSecond: number
+  /** Bodies of answers arrive with other bytes. */
+  isCorrupting: boolean
 }
 
 const pieceBytes = 16 * 1_024
@@ -21,6 +23,7 @@ export async function startSlowLink(target: { host: string; port: number }, rate
   let dueMs = 0
   const link = {
     bytesPerSecond: rate,
+    isCorrupting: false,
     get port() {
       return (server.address() as net.AddressInfo).port
     },
@@ -41,6 +44,9 @@ export async function startSlowLink(target: { host: string; port: number }, rate
         const earlyMs = dueMs - performance.now()
         if (earlyMs > 2) await setTimeout(earlyMs)
         bytes += piece.length
+        // Heads of answers are at the beginning of shorter ones, or say so.
+        if (link.isCorrupting && piece.length === pieceBytes && !piece.toString('latin1', 0, 5).startsWith('HTTP'))
+          piece[pieceBytes / 2] = (piece[pieceBytes / 2] ?? 0) ^ 1
         yield piece
       }
   }

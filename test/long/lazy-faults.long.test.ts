@@ -1,0 +1,129 @@
+// What goes wrong while a VM runs on an image that arrives, with real guests: sources that die or send something else, a node
+// without room. The guest's reads wait and go on, what it reads is what was saved, and people see what it waits for.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { openGuest } from '../support/guests/guest.ts'
+import { filesIn } from '../support/processes/dev-server.ts'
+import { type RegistryProcess, registryUser, startRegistry } from '../support/processes/registry.ts'
+import { LazyRig, mib, namespace, readAll } from '../support/rigs/lazy-rig.ts'
+import { type SlowLink, startSlowLink } from '../support/stand-ins/slow-link.ts'
+import { eventually } from '../support/tools/eventually.ts'
+
+const dataMib = 64
+let rig: LazyRig
+let registry: RegistryProcess
+/** Between everybody and the registry. */
+let way: SlowLink
+let reference: string
+
+/** The agent's images are on a small disk of their own, which only it sees. */
+const onSmallDisk = [
+  'unshare',
+  ...(process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']),
+  ...['sh', '-c', 'mount -t tmpfs -o size=1200m tmpfs "$0" && exec "$@"'],
+]
+
+before(
+  async () => {
+    // Only images for arm64 are pulled by nodes themselves.
+    rig = await LazyRig.make(dataMib, 'arm64', async (making) => {
+      registry = await startRegistry({ folder: path.join(making.folder, 'registry'), hasPassword: true })
+      way = await startSlowLink({ host: '127.0.0.1', port: Number(new URL(registry.server).port) }, Infinity)
+      reference = `127.0.0.1:${way.port}/team/big:1`
+      const login = { server: `http://127.0.0.1:${way.port}`, ...registryUser, allowInsecure: true }
+      await making.call('POST', `${namespace}/secrets/registrycredentials/add`, login)
+      const pushed = await making.svc3(['vm', 'push', 'made', reference, '--wait'])
+      assert.equal(pushed.code, 0, pushed.stderr)
+    })
+    const images = path.join(rig.dataOf('empty'), 'images')
+    await fs.mkdir(images, { recursive: true })
+    await rig.startAgent('empty', {
+      apiUrl: rig.slowUrl,
+      words: ['--peer-port', '0'],
+      before: [...onSmallDisk, images],
+    })
+  },
+  { timeout: 600_000 },
+)
+
+after(async () => {
+  await rig?.[Symbol.asyncDispose]()
+  await way?.[Symbol.asyncDispose]()
+  await registry?.kill()
+})
+
+/** The condition says so, and so does the list. */
+async function waitsFor(name: string, what: RegExp): Promise<void> {
+  await eventually(async () => {
+    const known = await rig.imageReady(name)
+    assert.equal(known?.reason, 'Waiting', known?.message)
+    assert.match(known.message, what)
+  }, 60_000)
+  const { stdout, stderr } = await rig.svc3(['vm', 'list'])
+  assert.match(stdout + stderr, what)
+}
+
+describe('a VM whose image arrives', { timeout: 1_800_000 }, () => {
+  it('a VM whose image arrives from a registry that lies, dies and comes back, on a full disk, reads what was pushed', async () => {
+    way.bytesPerSecond = 6 * mib
+    const one = await rig.deploy('one', { image: reference })
+    using guest = await openGuest(one, { user: 'root' })
+    let isOver = false
+    const reading = guest.run(readAll, 600_000).finally(() => {
+      isOver = true
+    })
+    reading.catch(() => undefined)
+    way.isCorrupting = true
+    await waitsFor('one', new RegExp(`waiting: .*127\\.0\\.0\\.1:${way.port}`))
+    way.isCorrupting = false
+    await eventually(async () => assert.equal((await rig.imageReady('one'))?.reason, 'Arriving'), 60_000)
+    await registry.kill()
+    await waitsFor('one', /waiting: /)
+    assert.equal(isOver, false)
+    const disk = path.join(`/proc/${rig.pidOf('empty')}/root`, rig.dataOf('empty'), 'images')
+    const { bavail, bsize } = await fs.statfs(disk)
+    execFileSync('fallocate', ['-l', String(bavail * bsize), path.join(disk, 'filler')])
+    await registry.start()
+    await waitsFor('one', /waiting: .*is full/)
+    assert.equal(isOver, false)
+    await fs.rm(path.join(disk, 'filler'))
+    way.bytesPerSecond = Infinity
+    assert.equal(await reading, rig.sums)
+    await eventually(async () => assert.equal((await rig.imageReady('one'))?.status, 'True'), 240_000)
+    assert.equal(await guest.run(readAll, 240_000), rig.sums)
+    await rig.delete('one')
+  })
+
+  it('a VM whose image arrives from a peer that dies, and then from one with other bytes, reads what was saved', async () => {
+    const withPeers = { words: ['--peer-port', '0'] }
+    await rig.startAgent('maker', withPeers)
+    await rig.call('POST', `${namespace}/cache/images/big/add`, { nodes: ['maker'] })
+    await eventually(async () => {
+      const { nodes } = (await rig.call('GET', `${namespace}/cache/images/big`)) as { nodes: { state: string }[] }
+      assert.match(JSON.stringify(nodes), /Ready/i)
+    }, 60_000)
+    await rig.kill('maker')
+    await rig.startAgent('maker', { ...withPeers, env: { SVC3_TEST: '1', SVC3_FAILPOINT: 'agent.peer.sent' } })
+    await rig.empty('empty', withPeers)
+    rig.link.bytesPerSecond = 6 * mib
+    const two = await rig.deploy('two')
+    await rig.died('maker')
+    using guest = await openGuest(two, { user: 'root' })
+    assert.match(rig.log, /"node":"maker".*no longer used/)
+    const blobs = path.join(rig.dataOf('maker'), 'images/content/blobs')
+    for (const name of await filesIn(blobs)) {
+      await using file = await fs.open(path.join(blobs, name), 'r+')
+      await file.write(Buffer.from('other bytes'), 0, 11, 100)
+    }
+    await rig.startAgent('maker', withPeers)
+    await rig.kill('empty')
+    rig.log = ''
+    await rig.startAgent('empty', withPeers)
+    await eventually(() => assert.match(rig.log, /"node":"maker".*no longer used/), 60_000)
+    rig.link.bytesPerSecond = Infinity
+    assert.equal(await guest.run(readAll, 240_000), rig.sums)
+  })
+})
