@@ -1,5 +1,5 @@
 // What goes wrong while a VM runs on an image that arrives, with real guests: sources that die or send something else, a node
-// without room. The guest's reads wait and go on, what it reads is what was saved, and people see what it waits for.
+// without room, kills. The guest's reads wait and go on, what it reads is what was saved, and people see what it waits for.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -18,6 +18,7 @@ let registry: RegistryProcess
 /** Between everybody and the registry. */
 let way: SlowLink
 let reference: string
+const withPeers = { words: ['--peer-port', '0'] }
 
 /** The agent's images are on a small disk of their own, which only it sees. */
 const onSmallDisk = [
@@ -42,7 +43,7 @@ before(
     await fs.mkdir(images, { recursive: true })
     await rig.startAgent('empty', {
       apiUrl: rig.slowUrl,
-      words: ['--peer-port', '0'],
+      ...withPeers,
       before: [...onSmallDisk, images],
     })
   },
@@ -94,11 +95,58 @@ describe('a VM whose image arrives', { timeout: 1_800_000 }, () => {
     assert.equal(await reading, rig.sums)
     await eventually(async () => assert.equal((await rig.imageReady('one'))?.status, 'True'), 240_000)
     assert.equal(await guest.run(readAll, 240_000), rig.sums)
-    await rig.delete('one')
+  })
+
+  it('a VM whose image arrives from a registry is pushed without waiting for the rest', async () => {
+    await rig.empty('empty', withPeers)
+    way.bytesPerSecond = 6 * mib
+    const one = await rig.deploy('one', { image: reference })
+    using guest = await openGuest(one, { user: 'root' })
+    way.bytesPerSecond = mib
+    await guest.run('echo changed >/changed; sync')
+    const changed = reference.replace('big:1', 'changed:1')
+    const pushed = await rig.svc3(['vm', 'push', 'one', changed, '--wait'])
+    assert.equal(pushed.code, 0, pushed.stderr)
+    assert.equal((await rig.imageReady('one'))?.status, 'False')
+    way.bytesPerSecond = Infinity
+    await rig.empty('empty', withPeers)
+    using other = await openGuest(await rig.deploy('two', { image: changed }), { user: 'root' })
+    assert.equal(await other.run(readAll, 240_000), rig.sums)
+    assert.equal(await other.run('cat /changed'), 'changed')
+  })
+
+  it('a VM whose image arrives reads what was pushed, whoever is killed ten times meanwhile', async () => {
+    await rig.empty('empty', withPeers)
+    way.bytesPerSecond = 4 * mib
+    using guest = await openGuest(await rig.deploy('one', { image: reference }), { user: 'root' })
+    const reading = guest.run(readAll, 900_000)
+    reading.catch(() => undefined)
+    const victims = {
+      async agent() {
+        await rig.kill('empty')
+        await rig.startAgent('empty', withPeers)
+      },
+      async server() {
+        await rig.server.kill('SIGKILL')
+        await rig.startServer()
+      },
+      async registry() {
+        await registry.kill()
+        await registry.start()
+      },
+    }
+    const names = Object.keys(victims) as (keyof typeof victims)[]
+    for (let round = 0; round < 10; round++) {
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500))
+      await victims[names[round % names.length] ?? 'agent']()
+    }
+    way.bytesPerSecond = Infinity
+    assert.equal(await reading, rig.sums)
+    await eventually(async () => assert.equal((await rig.imageReady('one'))?.status, 'True'), 240_000)
+    assert.equal(await guest.run(readAll, 240_000), rig.sums)
   })
 
   it('a VM whose image arrives from a peer that dies, and then from one with other bytes, reads what was saved', async () => {
-    const withPeers = { words: ['--peer-port', '0'] }
     await rig.startAgent('maker', withPeers)
     await rig.call('POST', `${namespace}/cache/images/big/add`, { nodes: ['maker'] })
     await eventually(async () => {
@@ -123,6 +171,9 @@ describe('a VM whose image arrives', { timeout: 1_800_000 }, () => {
     rig.log = ''
     await rig.startAgent('empty', withPeers)
     await eventually(() => assert.match(rig.log, /"node":"maker".*no longer used/), 60_000)
+    await guest.run('echo changed >/changed; sync')
+    await rig.call('POST', `${namespace}/vms/two/commit`, {})
+    await rig.isReady('big')
     rig.link.bytesPerSecond = Infinity
     assert.equal(await guest.run(readAll, 240_000), rig.sums)
   })

@@ -48,7 +48,7 @@ export interface BeginOptions {
   readonly signal: AbortSignal
   /** The VM runs on it already, whatever is here by now: it is served in any case. */
   readonly isRunning?: boolean
-  /** The VM does not need the memory that the image may carry. Who does gets it whole: QEMU reads memory to its end first. */
+  /** The VM does not need the memory that the image may carry. For who does, that comes first: QEMU reads it to its end. */
   readonly isCold?: boolean
 }
 
@@ -78,6 +78,7 @@ interface FetchOptions {
   readonly signal: AbortSignal
   waits(reason: string): void
   opened(disk: OpenedDisk): Promise<void>
+  readonly memoryFirst: boolean
 }
 
 const patience: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
@@ -99,13 +100,30 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
     const arrival = find(uid)
     if (!arrival) return
     arrival.users.delete(uid)
-    if (arrival.users.size > 0) return
+    await endUnused(arrival)
+  }
+
+  const endUnused = async (arrival: Arrival): Promise<void> => {
+    if (arrival.users.size + arrival.waiting.size > 0 || arrivals.get(arrival.key) !== arrival) return
     arrivals.delete(arrival.key)
     await arrival.stop()
   }
 
+  /** For who needs memory that comes last. */
+  const untilWhole = async (arrival: Arrival, uid: string, signal: AbortSignal): Promise<BaseImage> => {
+    arrival.waiting.add(uid)
+    arrival.users.delete(uid)
+    try {
+      return await unless(arrival.whole, signal)
+    } finally {
+      arrival.waiting.delete(uid)
+      await endUnused(arrival)
+    }
+  }
+
   return {
     async begin(provider, user, { signal, isRunning = false, isCold = false }) {
+      const needsMemory = !isCold && !isRunning
       const known = find(user.uid)
       if (known && known.key !== provider.key) await leave(user.uid)
       let arrival = arrivals.get(provider.key)
@@ -113,17 +131,19 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
         const whole = await provider.find()
         if (whole && !isRunning) return whole
         const socket = path.join(socketFolder, createHash('sha256').update(provider.key).digest('hex').slice(0, 20))
-        arrival = new Arrival(provider, { folder, socket, fetch, bootOrder, figures, log, retry })
+        const parts = { folder, socket, fetch, bootOrder, figures, log, retry, memoryFirst: needsMemory }
+        arrival = new Arrival(provider, parts)
         arrivals.set(provider.key, arrival)
         arrival.start(whole, (over) => {
           if (arrivals.get(over.key) === over) arrivals.delete(over.key)
         })
       }
       arrival.users.set(user.uid, user)
-      if (!isCold && !isRunning) arrival.needsMemory.add(user.uid)
       if (isRunning) arrival.mustServe = true
       try {
         const image = await unless(arrival.usable, signal)
+        if (needsMemory && image.socket !== undefined && arrival.lacksMemory)
+          return await untilWhole(arrival, user.uid, signal)
         // Whole before anybody could read from it.
         if (image.socket === undefined) await leave(user.uid)
         return image
@@ -157,6 +177,8 @@ export const socketFolderOf = (agentFolder: string): string =>
 interface ArrivalParts extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'bootOrder' | 'figures' | 'log'> {
   readonly socket: string
   readonly retry: RetryPolicy
+  /** Whoever it was begun for goes on from memory, if there is any. */
+  readonly memoryFirst: boolean
 }
 
 /** What reads are answered from, for now. */
@@ -170,14 +192,17 @@ class Arrival implements ServedDisk {
   readonly users = new Map<string, ArrivalUser>()
   readonly key: string
   bytes = 0
-  /** Those of the users that go on from memory, if there is any. */
-  readonly needsMemory = new Set<string>()
+  /** VMs that need it whole. */
+  readonly waiting = new Set<string>()
+  /** There is memory, and it comes after the disk. */
+  lacksMemory = false
   /** A VM runs on it already. */
   mustServe = false
   image: BaseImage | undefined
   readonly #provider: ImageProvider
   readonly #parts: ArrivalParts
   readonly #usable = Promise.withResolvers<BaseImage>()
+  readonly #whole = Promise.withResolvers<BaseImage>()
   readonly #stopping = new AbortController()
   readonly #resources = new AsyncDisposableStack()
   #shown = Promise.withResolvers<Shown>()
@@ -197,10 +222,15 @@ class Arrival implements ServedDisk {
     this.#provider = provider
     this.#parts = parts
     this.#usable.promise.catch(() => undefined)
+    this.#whole.promise.catch(() => undefined)
   }
 
   get usable(): Promise<BaseImage> {
     return this.#usable.promise
+  }
+
+  get whole(): Promise<BaseImage> {
+    return this.#whole.promise
   }
 
   /** `whole`: it is here already, and a VM has yet to hear of it. */
@@ -208,7 +238,7 @@ class Arrival implements ServedDisk {
     const timer = setInterval(() => this.#tick(), 1_000)
     this.#resources.defer(() => clearInterval(timer))
     this.#work = this.#run(whole, over)
-      .catch((error: unknown) => this.#usable.reject(error))
+      .catch((error: unknown) => this.#reject(error))
       .finally(() => clearInterval(timer))
   }
 
@@ -261,11 +291,16 @@ class Arrival implements ServedDisk {
   async stop(): Promise<void> {
     this.#fill?.forgetReaders()
     this.#stopping.abort(new Error('the image is no longer used'))
-    this.#usable.reject(this.#stopping.signal.reason)
+    this.#reject(this.#stopping.signal.reason)
     await this.#work
     await this.#server?.stop()
     await this.#file?.close()
     await this.#resources.disposeAsync().catch(() => undefined)
+  }
+
+  #reject(error: unknown): void {
+    this.#usable.reject(error)
+    this.#whole.reject(error)
   }
 
   async #run(found: BaseImage | undefined, over: (arrival: Arrival) => void): Promise<void> {
@@ -273,6 +308,7 @@ class Arrival implements ServedDisk {
     if (!whole) return
     if (found || this.#server) await this.#showWhole(whole, found !== undefined)
     this.#usable.resolve(whole)
+    this.#whole.resolve(whole)
     if (!this.#server) return
     // Another may come while one is told.
     for (const user of this.users.values()) {
@@ -292,6 +328,7 @@ class Arrival implements ServedDisk {
       try {
         return await fetch(this.#provider, {
           signal,
+          memoryFirst: this.#parts.memoryFirst && !this.#server,
           waits: (reason) => this.#wait(reason),
           opened: async (disk) => {
             attempt = 1
@@ -337,16 +374,17 @@ class Arrival implements ServedDisk {
   }
 
   /** From now on, reads are answered from what is being fetched. */
-  async #show({ fill, file: name, image }: OpenedDisk): Promise<void> {
+  async #show({ fill, file: name, image, lacksMemory }: OpenedDisk): Promise<void> {
+    // Another fetch was there first, and memory comes last in it.
+    if (lacksMemory && this.#parts.memoryFirst && !this.mustServe && !this.#server) return
+    this.lacksMemory = lacksMemory
     const file = await fs.open(name, 'r')
     fill.expectReaders((error) => this.#wait(error && reasonOf(error)))
     this.#fill = fill
     void this.#follow(fill)
     this.#progress = () => fill.progress
     await this.#replace({ file, has: (...range) => fill.has(...range), ready: (...range) => fill.ready(...range) })
-    const { boot, memory, ...rest } = image
-    if (this.#server || (memory && this.needsMemory.size > 0)) return
-    await this.#serve({ ...rest, boot: boot.kind === 'firmware' ? boot : await this.#kept(boot) })
+    if (!this.#server) await this.#serve(await this.#kept(image))
   }
 
   /** Fetches what the last boots read, and tells what this one did. Best effort: the guest asks for what it needs anyway. */
@@ -389,7 +427,7 @@ class Arrival implements ServedDisk {
   }
 
   /** Where they lie now, they will not stay: but QEMU may yet read them. */
-  async #kept(boot: Extract<BaseImage['boot'], { kind: 'kernel' }>): Promise<BaseImage['boot']> {
+  async #kept({ boot, memory, ...rest }: BaseImage): Promise<BaseImage> {
     const temporary = await makeTemporary(this.#parts.folder, 'arriving')
     this.#resources.use(temporary)
     const keep = async (file: string): Promise<string> => {
@@ -397,10 +435,14 @@ class Arrival implements ServedDisk {
       await fs.link(file, target)
       return target
     }
-    return {
-      ...boot,
+    const kernel = boot.kind === 'kernel' && {
       kernel: await keep(boot.kernel),
       ...(boot.initrd !== undefined && { initrd: await keep(boot.initrd) }),
+    }
+    return {
+      ...rest,
+      boot: { ...boot, ...kernel },
+      ...(memory && { memory: { ...memory, file: await keep(memory.file) } }),
     }
   }
 

@@ -19,16 +19,20 @@ export interface MakeContentOptions {
   readonly name?: string | undefined
   readonly signal: AbortSignal
   progress(percent: number): void
-  /** Everything but disk and memory is there, and the disk can be read while it comes. */
+  /** Memory is fetched before the disk: somebody goes on from it. */
+  readonly memoryFirst?: boolean | undefined
+  /** Everything but the disk, and the memory if that does not come first, is there; the disk can be read while it comes. */
   readonly opened?: ((disk: OpenedDisk) => Promise<void>) | undefined
 }
 
 /** A copy that is being made. */
 export interface OpenedDisk {
   readonly fill: DiskFill
+  /** It has memory, which comes after the disk. */
+  readonly lacksMemory: boolean
   /** What is there of the disk. It will have another name when it is whole. */
   readonly file: string
-  /** As it will be; but kernel and initrd are where they are now. */
+  /** As it will be; but kernel, initrd and memory are where they are now. Without memory that is still to come. */
   readonly image: BaseImage
 }
 
@@ -100,7 +104,7 @@ export async function contentNames(folder: string): Promise<[name: string, diges
 
 /** Where it is there already, made by another process meanwhile, that one stays. */
 export async function makeContent(folder: string, digest: string, options: MakeContentOptions): Promise<void> {
-  const { source, name, signal } = options
+  const { source, name, signal, memoryFirst = false } = options
   const target = contentFolder(folder, digest)
   await removeStale(folder)
   const manifest = await readManifest(source, digest, signal)
@@ -114,7 +118,8 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   if (machine) attachments.push(['machine', machine.config])
   if (machine?.nvram) attachments.push(['nvram', machine.nvram])
   const saved = memory?.state
-  const last: typeof attachments = saved ? [['memory', saved]] : []
+  const last: typeof attachments = saved && !memoryFirst ? [['memory', saved]] : []
+  if (saved && memoryFirst) attachments.push(['memory', saved])
   const ofAll = [...attachments, ...last].reduce(
     (sum, [, { chunks }]) => sum + shownBytes([{ chunks }]),
     shownBytes(layers),
@@ -147,8 +152,15 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   }
   const { opened } = options
   const onFill = async (fill: DiskFill, name: string): Promise<void> => {
-    const image = imageOf(temporary.path, description)
-    await opened?.({ fill, file: name, image: { ...image, disk: path.join(target, file.disk) } })
+    const { memory: here, ...image } = imageOf(temporary.path, description)
+    const disk = path.join(target, file.disk)
+    const lacksMemory = saved !== undefined && !memoryFirst
+    await opened?.({
+      fill,
+      file: name,
+      lacksMemory,
+      image: { ...image, ...(here && memoryFirst && { memory: here }), disk },
+    })
   }
   await restoreDisk(manifest, source, inside('disk'), {
     ...work(shownBytes(layers)),

@@ -14,11 +14,11 @@ export async function fillContent(
   options: FillOptions,
 ): Promise<{ readonly lasting: Promise<void> }> {
   const syncing = createSyncing({ isLater: true })
-  const { name, signal, progress, opened } = options
+  const { name, signal, progress, opened, memoryFirst } = options
   const source = fetchedContent({ ...options, syncing })
   let lasting = Promise.resolve()
   try {
-    await makeContent(folder, content, { source, name, signal, progress, opened })
+    await makeContent(folder, content, { source, name, signal, progress, opened, memoryFirst })
   } finally {
     lasting = syncing.end().catch(() => undefined)
   }

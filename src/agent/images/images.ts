@@ -52,7 +52,7 @@ export const baseKeyOf = (image: DesiredImage, { digest }: Pick<BaseImage, 'dige
 export interface Images {
   /** The node's copy, made when it is not there yet. */
   ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage>
-  /** The same for a VM that can run on it while it comes: then it has a socket. Images with memory or a recipe come whole. */
+  /** The same for a VM that can run on it while it comes: then it has a socket. Images with a recipe come whole. */
   arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
   /** Serves again what a VM was reading when the agent ended. */
   resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void>
@@ -145,13 +145,13 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   const fill = async (
     content: string,
     { title, name, read }: Filling,
-    { signal, progress, waits, opened }: FillingOptions,
+    { signal, progress, waits, ...how }: FillingOptions,
   ): Promise<void> => {
     const near = await peers?.near(content, signal)
     const parts = { store: await store(), near, coming, fetched, open: openBlob, read, waits, retry }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
-    await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress, opened })
+    await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress, ...how })
   }
 
   const byContent = (content: string, kind: 'image' | 'ISO', name: string): ImageProvider => {
@@ -163,11 +163,11 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       failure: 'could not be fetched',
       next: '; the downloaded part is kept for the next try',
       find: () => findContent(folder, content),
-      make: ({ signal, progress, waits, opened }) =>
+      make: ({ progress, ...how }) =>
         fill(
           content,
           { title, name: kind === 'image' ? name : undefined },
-          { signal, progress: (percent) => progress(undefined, percent), waits, opened },
+          { ...how, progress: (percent) => progress(undefined, percent) },
         ),
     }
   }
@@ -222,9 +222,9 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     figures,
     log,
     retry,
-    async fetch(provider, { signal, waits, opened }) {
+    async fetch(provider, options) {
       await using held = new AsyncDisposableStack()
-      return await get(provider, { signal, progress: () => undefined, waits, opened, held })
+      return await get(provider, { ...options, progress: () => undefined, held })
     },
   })
 

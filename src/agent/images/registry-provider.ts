@@ -24,6 +24,7 @@ export interface FillingOptions {
   progress(percent: number): void
   /** Whoever has the content says "not now": why. */
   waits?(reason: string): void
+  readonly memoryFirst?: boolean | undefined
   /** It can be read while it comes. */
   opened?(disk: OpenedDisk): Promise<void>
 }
@@ -68,9 +69,9 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
     title: `image ${name}`,
     next: '; the downloaded part is kept for the next try',
     find: () => findContent(folder, content),
-    make: ({ signal, progress, waits, opened }) => {
+    make: ({ signal, progress, waits, opened, memoryFirst }) => {
       const left = leftAfter(performance.now())
-      const reporting = { signal, opened, progress: (percent: number) => progress(left(percent), percent) }
+      const reporting = { signal, opened, memoryFirst, progress: (percent: number) => progress(left(percent), percent) }
       const filling = { title: `image ${name}`, name: reference }
       if (isUnpacked) return fill(content, { ...filling, read: () => Promise.reject(unpackAgain()) }, reporting)
       const { read, close } = registryContent({ reference, vm, ask, signal, waits }, content)

@@ -10,6 +10,8 @@ export interface EnsureOptions {
   waits?(reason: string): void
   /** It can be read while it comes. */
   opened?(disk: OpenedDisk): Promise<void>
+  /** Its memory is needed before its disk, where this is the first who asks for it. */
+  readonly memoryFirst?: boolean | undefined
   /** For whom: a registry is reached with the credentials for this VM (its uid). */
   readonly vm?: string
   /** It is to be used: it stays where it is until this is disposed of. */
@@ -38,6 +40,7 @@ interface MakingOptions {
   /** It stands still until something changes elsewhere: what. */
   waits(reason: string): void
   opened(disk: OpenedDisk): Promise<void>
+  readonly memoryFirst?: boolean | undefined
 }
 
 interface Making {
@@ -52,7 +55,7 @@ const makings = new Map<string, Making>()
 export async function share(folder: string, provider: ImageProvider, options: EnsureOptions): Promise<void> {
   options.progress(provider.phase)
   const place = `${folder}\n${provider.key}`
-  const making = makings.get(place) ?? start(place, provider)
+  const making = makings.get(place) ?? start(place, provider, options)
   making.waiting.add(options)
   try {
     // One that is under its last name already is whole in a moment.
@@ -68,7 +71,11 @@ export async function share(folder: string, provider: ImageProvider, options: En
   }
 }
 
-function start(place: string, { phase, said = (line) => `${phase}: ${line}`, make }: ImageProvider): Making {
+function start(
+  place: string,
+  { phase, said = (line) => `${phase}: ${line}`, make }: ImageProvider,
+  { memoryFirst }: EnsureOptions,
+): Making {
   const cancel = new AbortController()
   const waiting = new Set<EnsureOptions>()
   const progress = (line?: string, percent?: number): void => {
@@ -84,7 +91,7 @@ function start(place: string, { phase, said = (line) => `${phase}: ${line}`, mak
     for (const one of [...waiting]) await one.opened?.(disk)
   }
   const making: Making = { made: Promise.resolve(), disk: undefined, cancel, waiting }
-  making.made = make({ signal: cancel.signal, progress, waits, opened })
+  making.made = make({ signal: cancel.signal, progress, waits, opened, memoryFirst })
   makings.set(place, making)
   return making
 }

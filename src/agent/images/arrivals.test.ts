@@ -1,0 +1,80 @@
+// Who gets what of an image that is on its way: its disk on a socket at once, its memory where that came first, and all of it
+// where somebody needs memory that comes last.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import type { BaseImage } from '../../drivers/driver.ts'
+import { silentLog } from '../../platform/log.ts'
+import { type ArrivalUser, createArrivals } from './arrivals.ts'
+import type { OpenedDisk } from './content.ts'
+import type { ImageProvider } from './single-flight.ts'
+
+const signal = new AbortController().signal
+
+async function arrange(t: { after(work: () => Promise<void>): void }) {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-arrivals-'))
+  const file = (name: string): string => path.join(folder, name)
+  for (const name of ['disk', 'kernel', 'memory']) await fs.writeFile(file(name), name)
+  const image: BaseImage = {
+    ...{ name: 'x', digest: 'sha256:x', disk: file('disk'), format: 'raw', virtualSizeBytes: 4 },
+    boot: { kind: 'kernel', kernel: file('kernel'), commandLine: '' },
+  }
+  const whole: BaseImage = { ...image, memory: { file: file('memory'), description: {} } }
+  const fetched = Promise.withResolvers<BaseImage>()
+  const asked: boolean[] = []
+  const arrivals = createArrivals({
+    folder,
+    socketFolder: file('s'),
+    figures: { reads: 0, readWaitMs: 0 },
+    log: silentLog,
+    async fetch(_, { memoryFirst, opened, signal: cut }) {
+      cut.addEventListener('abort', () => fetched.reject(cut.reason))
+      asked.push(memoryFirst)
+      // Stands for a fill: nothing reads from this disk.
+      const fill = { expectReaders() {}, forgetReaders() {}, progress: { bytes: 1, of: 4 } } as never
+      const lacksMemory = !memoryFirst
+      const disk: OpenedDisk = { fill, file: file('disk'), lacksMemory, image: memoryFirst ? whole : image }
+      await opened(disk)
+      return fetched.promise
+    },
+  })
+  t.after(async () => {
+    await arrivals.stop()
+    await fs.rm(folder, { recursive: true })
+  })
+  const provider = { key: 'sha256:x', title: 'image x', find: async () => undefined } as Partial<ImageProvider>
+  const told: string[] = []
+  const begin = (uid: string, isCold: boolean): Promise<BaseImage> => {
+    const arrived = async (): Promise<void> => void told.push(uid)
+    const user: ArrivalUser = { uid, changed: () => undefined, arrived }
+    return arrivals.begin(provider as ImageProvider, user, { signal, isCold })
+  }
+  return { arrivals, begin, asked, told, whole, fetched, file }
+}
+
+describe('an image on its way', () => {
+  it('an image on its way gives its memory first to a VM that goes on from it', async (t) => {
+    const { begin, asked, file } = await arrange(t)
+    const image = await begin('warm', false)
+    assert.deepEqual(asked, [true])
+    assert.ok(image.socket)
+    assert.equal(await fs.readFile(image.memory?.file ?? '', 'utf8'), 'memory')
+    // Where it lay it will not stay.
+    assert.notEqual(image.memory?.file, file('memory'))
+  })
+
+  it('an image on its way that a cold VM runs on is waited for by one that needs its memory', async (t) => {
+    const { arrivals, begin, asked, told, whole, fetched } = await arrange(t)
+    const cold = await begin('cold', true)
+    assert.deepEqual([asked, cold.memory], [[false], undefined])
+    const warm = begin('warm', false)
+    assert.equal(await Promise.race([warm, new Promise((resolve) => setTimeout(resolve, 50, 'waits'))]), 'waits')
+    await arrivals.leave('cold')
+    assert.equal(arrivals.list().length, 1, 'it goes on for the other')
+    fetched.resolve(whole)
+    assert.deepEqual(await warm, whole)
+    assert.deepEqual([told, arrivals.list()], [[], []])
+  })
+})
