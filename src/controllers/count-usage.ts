@@ -7,8 +7,10 @@ import type { Controller } from './controller.ts'
 
 const everyMs = 60_000
 const keptMs = 400 * 86_400_000
-/** A server that led before, and is behind, may try to add it once more. */
-const rememberedMs = 3_600_000
+/** A server that led before, and is behind, may try to add it once more. Not for longer: a busy day would outgrow its record. */
+const rememberedMs = 120_000
+/** In a run: what a day remembers is 50 bytes each, and a record may have a million. The others count already, and wait. */
+const mostAtOnce = 5_000
 
 export function countUsage({ collections: { endedVms, usage }, clock, log }: Controller): Loop {
   return startLoop({
@@ -16,7 +18,7 @@ export function countUsage({ collections: { endedVms, usage }, clock, log }: Con
     failed: (error) => log.error('count-usage failed and will run again', {}, error),
     run: async () => {
       const nowMs = clock.now().getTime()
-      const ended = endedVms.list()
+      const ended = endedVms.list().slice(0, mostAtOnce)
       const uidOf = (key: string): string => decodeURIComponent(key.slice(endedVms.prefix.length))
       const byDay = new Map<string, { day: string; namespace: string; spans: Map<string, VmSpan> }>()
       for (const { key, value } of ended)

@@ -34,7 +34,8 @@ export function usage({ collections, clock }: UsageServices): HandlersOf<typeof 
       )
       for (const { day, owners } of kept.values())
         for (const [owner, more] of Object.entries(owners)) add(day, owner, more)
-      const ended = new Set<string>()
+      /** One that is about to go has its end on record, or in its days. */
+      const ended = new Set([...kept.values()].flatMap(({ counted }) => Object.keys(counted)))
       for (const { key, value } of endedVms.list()) {
         const uid = decodeURIComponent(key.slice(endedVms.prefix.length))
         ended.add(uid)
@@ -43,9 +44,7 @@ export function usage({ collections, clock }: UsageServices): HandlersOf<typeof 
           if (!Object.hasOwn(kept.get(day)?.counted ?? {}, uid)) add(day, value.owner, more)
       }
       for (const { value } of vms.list(namespace)) {
-        // One that is about to go has its end on record.
-        if (ended.has(value.uid) || [...kept.values()].some(({ counted }) => Object.hasOwn(counted, value.uid)))
-          continue
+        if (ended.has(value.uid)) continue
         for (const [day, more] of usageByDay(spanOf(value, nowMs))) add(day, value.owner, more)
       }
       const order = (a: Usage, b: Usage): number => compare(b.day, a.day) || compare(a.owner, b.owner)
