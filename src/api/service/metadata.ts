@@ -44,7 +44,7 @@ export const setMetadata = operation({
     { title: 'MetadataInput' },
   ),
   response: Kept,
-  refuses: ['NotFound', 'Invalid', 'Conflict', 'Forbidden'],
+  refuses: ['NotFound', 'BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
   example: {
     params: { namespace: 'svc-default', kind: 'vms', record: 'vm-cznfv' },
     body: example,
