@@ -34,7 +34,7 @@ import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.
 import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
 import { capacityBy, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
 import { replacementFor } from './service/legacy-advice.ts'
-import { usageTotals, workOf } from './service/model.ts'
+import { jsonLines, usageTotals, withinOf, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
   durationText,
@@ -374,6 +374,13 @@ describe('figures', () => {
       imagesOf(vm, images).map(({ name }) => name),
       ['saved', 'committed', 'on-its-way'],
     )
+  })
+
+  it('events are of the last hour, day and week, and are exported one a line', () => {
+    const nowMs = Date.parse('2026-11-17T12:00:00Z')
+    assert.deepEqual(withinOf('2026-11-17T11:30:00Z', nowMs), ['1h', '24h', '7d'])
+    assert.deepEqual(withinOf('2026-11-15T11:30:00Z', nowMs), ['7d'])
+    assert.equal(jsonLines([{ a: 'x\ny' }, 1]), '{"a":"x\\ny"}\n1\n')
   })
 
   it('usage is summed up over days and owners', () => {

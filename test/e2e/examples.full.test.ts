@@ -171,6 +171,8 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 sa list -n svc-ios': {},
   'svc3 serviceaccount token jenkins -n svc-ios': {},
   'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide': {},
+  'svc3 events --outcome Failed --since 24h': {},
+  'svc3 events --since 7d --jsonl': {},
   'svc3 usage': {},
   'svc3 usage --from 2026-11-01 --csv': {},
   'svc3 login': login,

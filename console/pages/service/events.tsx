@@ -2,10 +2,18 @@
 import { type Event, listEvents } from '../../../src/api/service/events.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
+import { saveFile } from '../../api/save-file.ts'
+import { Button } from '../../ui/button.tsx'
+import { Code } from '../../ui/copy.tsx'
+import { Dialog, openDialog } from '../../ui/dialog.tsx'
 import { State } from '../../ui/state.tsx'
+import { type Filter, filtered, searched } from '../../ui/table/filters.ts'
+import { useQuery } from '../../ui/table/query.ts'
 import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
+import { newestFirst } from '../event-feed.tsx'
+import { jsonLines, withinOf } from './model.ts'
 import { eventTexts as words } from './texts.ts'
 
 const columns: readonly Column<Event>[] = [
@@ -14,7 +22,11 @@ const columns: readonly Column<Event>[] = [
     title: words.columns.what,
     by: (event) => event.reason,
     look: 'sentence',
-    cell: (event) => <span title={event.message}>{event.message}</span>,
+    cell: (event) => (
+      <button type="button" className="as-link" title={event.message} onClick={() => openDialog(detailsOf(event))}>
+        {event.message}
+      </button>
+    ),
   },
   {
     title: words.columns.object,
@@ -31,6 +43,30 @@ const columns: readonly Column<Event>[] = [
   },
 ]
 
+/** All that is known of it. */
+const detailsOf = (event: Event) => (onClose: () => void) => (
+  <Dialog title={event.reason} size="large" onClose={onClose}>
+    <p>{event.message}</p>
+    <Code text={JSON.stringify(event, undefined, 2)} what={words.json} />
+    <div className="dialog-foot">
+      <Button onClick={onClose}>{words.close}</Button>
+    </div>
+  </Dialog>
+)
+
+const filters: readonly Filter<Event>[] = [
+  { param: 'kind', label: words.kind, of: ({ involved }) => involved.kind },
+  { param: 'object', label: words.columns.object, of: ({ involved }) => `${involved.kind}/${involved.name}` },
+  { param: 'actor', label: words.columns.actor, of: ({ actor }) => actor },
+  { param: 'outcome', label: words.columns.outcome, of: ({ outcome }) => outcome },
+  {
+    param: 'within',
+    label: words.columns.when,
+    of: ({ at }) => withinOf(at, Date.now()),
+    wordOf: (range) => words.within[range as keyof typeof words.within] ?? range,
+  },
+]
+
 const keyOf = ({ name }: Event): string => name
 
 const textOf = ({ message, involved, actor, reason }: Event): string =>
@@ -39,6 +75,11 @@ const textOf = ({ message, involved, actor, reason }: Event): string =>
 export function Events() {
   const { shown, main } = useNamespaces()
   const list = useLive(listEvents, shown)
+  const { params } = useQuery()
+  const save = (): void => {
+    const rows = searched(filtered(list.items, filters, params), params.get('search') ?? '', textOf)
+    saveFile('svc3-events.jsonl', 'application/jsonl', jsonLines(newestFirst(rows)))
+  }
   return (
     <TablePage
       words={words}
@@ -49,6 +90,8 @@ export function Events() {
       keyOf={keyOf}
       sort={[0, true]}
       textOf={textOf}
+      filters={filters}
+      actions={<Button onClick={save}>{words.download}</Button>}
     />
   )
 }

@@ -1,4 +1,4 @@
-// What the overview works out without being drawn: active tasks; and sums of usage.
+// What the overview works out without being drawn: active tasks; sums of usage, and ranges of time.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Usage } from '../../../src/api/service/usage.ts'
 import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
@@ -54,3 +54,11 @@ export const usageTotals = (rows: readonly Usage[]): Amounts =>
     }),
     { vms: 0, vmHours: 0, coreHours: 0, queueSeconds: 0 },
   )
+
+const withinHours = { '1h': 1, '24h': 24, '7d': 168 } as const
+
+/** The ranges that a time lies in. */
+export const withinOf = (at: string, nowMs: number): readonly string[] =>
+  Object.entries(withinHours).flatMap(([range, hours]) => (nowMs - Date.parse(at) <= hours * 3_600_000 ? [range] : []))
+
+export const jsonLines = (rows: readonly unknown[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('')

@@ -74,6 +74,11 @@ export const eventTexts = {
   emptyText: 'Changes to VMs, images, nodes and access appear here.',
   columns: { when: 'Time', what: 'Event', object: 'Object', actor: 'User', outcome: 'Outcome' },
   searchHint: 'Search events, objects, users',
+  kind: 'Kind',
+  within: { '1h': 'Last hour', '24h': 'Last 24 hours', '7d': 'Last 7 days' },
+  json: 'event as JSON',
+  close: 'Close',
+  download: 'Export JSON lines',
 } as const
 
 export const legacyTexts = {

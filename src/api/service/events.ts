@@ -1,6 +1,6 @@
 // Events on the wire: what was changed, by whom, with which outcome.
 import * as t from 'typebox'
-import { inNamespace, listOperation } from '../operation.ts'
+import { inNamespace, ListQuery, listOperation, type Operation } from '../operation.ts'
 import { ResourceVersion, Timestamp } from '../records.ts'
 
 export const Event = t.Object(
@@ -27,7 +27,7 @@ export const Event = t.Object(
 )
 export type Event = t.Static<typeof Event>
 
-export const listEvents = listOperation({
+const list = listOperation({
   id: 'listEvents',
   noun: 'events',
   path: `${inNamespace}/events`,
@@ -52,3 +52,16 @@ export const listEvents = listOperation({
     },
   },
 })
+
+export const listEvents = {
+  ...list,
+  description:
+    'By `fieldSelector`: `involved.kind`, `involved.name`, `involved.uid`, `actor`, `reason`, `outcome`, `type`. ' +
+    'The 20,000 newest of the cluster are kept.',
+  query: t.Object({
+    ...ListQuery.properties,
+    since: t.Optional(t.String({ maxLength: 40, description: 'From this time on, such as `2026-11-17T12:00:00Z`' })),
+    until: t.Optional(t.String({ maxLength: 40, description: 'Before this time' })),
+  }),
+  refuses: [...list.refuses, 'BadRequest'],
+} as const satisfies Operation

@@ -1,6 +1,7 @@
 // svc3 events
 import { type Event, listEvents } from '../../api/service/events.ts'
 import { followList } from '../../client/follow-list.ts'
+import { parseDuration } from '../../rules/durations.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
@@ -20,10 +21,22 @@ const columnsOf = (isMixed: boolean): readonly Column<Event>[] => [
   { header: 'MESSAGE', keep: 'wide', cell: (item) => item.message },
 ]
 
+const outcomes = ['Succeeded', 'Failed'] as const
+
 export const command = defineCommand({
   arguments: {},
   options: {
     for: { type: 'string', value: 'KIND/NAME', description: 'Only events about this record' },
+    kind: { type: 'string', value: 'KIND', description: 'Only about records of this kind, such as vm' },
+    actor: { type: 'string', value: 'USER', description: 'Only what this user, service account or `system` did' },
+    outcome: { type: 'choice', choices: outcomes, description: 'Only what succeeded, or failed' },
+    since: {
+      type: 'string',
+      value: 'TIME',
+      description: 'From this time on, or so long ago: 2026-11-17T12:00:00Z or 2h',
+    },
+    until: { type: 'string', value: 'TIME', description: 'Before this time, or so long ago' },
+    jsonl: { type: 'boolean', description: 'Print JSON lines, one event each' },
     watch: { type: 'boolean', description: 'Follow new events until Ctrl-C' },
     ...namespaced,
     ...printed,
@@ -31,14 +44,28 @@ export const command = defineCommand({
   examples: [
     { line: 'svc3 events', does: 'List changes in the default namespace, and who made them' },
     { line: 'svc3 events --for vm/demo --watch', does: 'Follow a VM until Ctrl-C' },
+    { line: 'svc3 events --outcome Failed --since 24h', does: 'Show what failed since yesterday' },
+    { line: 'svc3 events --since 7d --jsonl', does: 'Export a week as JSON lines' },
     { line: 'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide', does: 'Show the history of one record' },
   ],
   async run(context, { options }) {
-    const fieldSelector = selectorOf(options.for)
+    const fieldSelector = [
+      ...(options.for === undefined ? [] : [selectorOf(options.for)]),
+      ...(options.kind === undefined ? [] : [`involved.kind=${kindOf(options.kind)}`]),
+      ...(options.actor === undefined ? [] : [`actor=${options.actor}`]),
+      ...(options.outcome === undefined ? [] : [`outcome=${options.outcome}`]),
+    ].join(',')
+    const since = timeOf('since', options.since)
+    const until = timeOf('until', options.until)
+    const times = { ...(since !== undefined && { since }), ...(until !== undefined && { until }) }
     const { client, namespace } = await context.connect()
-    const input = { params: { namespace }, query: { ...(fieldSelector !== undefined && { fieldSelector }) } }
+    const input = { params: { namespace }, query: { ...times, ...(fieldSelector !== '' && { fieldSelector }) } }
     if (!options.watch) {
       const items = await client.listAll(listEvents, { ...input, signal: context.signal })
+      if (options.jsonl) {
+        for (const item of items) context.host.stdout.write(`${JSON.stringify(item)}\n`)
+        return 0
+      }
       const isMixed = items.some((event) => event.namespace !== namespace)
       await context.print(items, columnsOf(isMixed), `No events in ${namespace}`)
       return 0
@@ -46,7 +73,8 @@ export const command = defineCommand({
     const row = await growingTable(columnsOf(namespace === defaultNamespace), context.rendering())
     const told = { signal: context.signal, onConnection: noteConnection(context) }
     for await (const { type, object } of followList(client, listEvents, input, told)) {
-      if (type === 'ADDED') context.host.stdout.write(context.isData ? `${JSON.stringify(object)}\n` : row(object))
+      if (type === 'ADDED')
+        context.host.stdout.write(context.isData || options.jsonl ? `${JSON.stringify(object)}\n` : row(object))
     }
     return context.signal.aborted ? 130 : 0
   },
@@ -74,14 +102,32 @@ const kinds: Readonly<Record<string, string>> = {
   pushjob: 'push-jobs',
 }
 
-function selectorOf(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined
+function kindOf(word: string): string {
+  const kind = knownKind(word)
+  if (kind) return kind
+  throw new UsageError(`Invalid --kind "${word}"`, kindsHint)
+}
+
+const knownKind = (word: string): string | undefined =>
+  kinds[word] ?? kinds[word.replace(/s$/, '')] ?? Object.values(kinds).find((known) => known === word)
+
+const kindsHint = `Choose KIND from ${[...new Set(Object.values(kinds))].join(', ')}`
+
+/** A time, or how long ago it was. */
+function timeOf(option: 'since' | 'until', text: string | undefined): string | undefined {
+  if (text === undefined || /^\d{4}-\d{2}-\d{2}T/.test(text)) return text
+  const seconds = parseDuration(text)
+  if (seconds !== undefined) return new Date(Date.now() - seconds * 1_000).toISOString()
+  throw new UsageError(
+    `Invalid --${option} "${text}"`,
+    'Use a time such as 2026-11-17T12:00:00Z, or how long ago: 30m, 2h, 7d',
+  )
+}
+
+function selectorOf(text: string): string {
   const [word = '', ...rest] = text.split('/')
   const name = rest.join('/')
-  const kind = kinds[word] ?? kinds[word.replace(/s$/, '')] ?? Object.values(kinds).find((known) => known === word)
+  const kind = knownKind(word)
   if (kind && name) return `involved.kind=${kind},involved.name=${name}`
-  throw new UsageError(
-    `Invalid --for "${text}": specify KIND/NAME`,
-    `Choose KIND from ${[...new Set(Object.values(kinds))].join(', ')}`,
-  )
+  throw new UsageError(`Invalid --for "${text}": specify KIND/NAME`, kindsHint)
 }

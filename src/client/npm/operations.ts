@@ -2733,6 +2733,8 @@ export interface Methods {
   /**
    * List the events of a namespace
    *
+   * By `fieldSelector`: `involved.kind`, `involved.name`, `involved.uid`, `actor`, `reason`, `outcome`, `type`. The 20,000 newest of the cluster are kept.
+   *
    * `GET /api/v1/namespaces/{namespace}/events`
    */
   listEvents(

@@ -11,6 +11,8 @@ export interface Listing<I> {
   visible?(item: I): boolean
   /** `visible` depends on the path and the items alone, not on the caller: the list's revision stands for what is shown. */
   readonly isCutByPath?: boolean
+  /** Only what lies between these keys, without them: what is outside is not looked at. */
+  readonly between?: { readonly after?: string | undefined; readonly before?: string | undefined }
   /** What `visible` depends on besides the items: when this changes, a watch ends and the caller lists again. */
   readonly visibleRev?: () => string
   /** Items show more than their records do: they are rendered for every answer. */

@@ -39,7 +39,7 @@ export class Lists {
   list(listing: Listing<unknown>, query: ListQuery): RenderedList {
     const rev = this.rev(listing)
     const test = this.test(query)
-    const isPlain = !test && !listing.visible && !listing.isDerived
+    const isPlain = !test && !listing.visible && !listing.isDerived && !listing.between
     if (!isPlain) return { body: this.#page(listing, query, test), rev }
     const key = JSON.stringify([listing.scope, query.limit, query.continue])
     const known = this.#pages.get(key)
@@ -84,6 +84,7 @@ export class Lists {
   }
 
   shows(listing: Listing<unknown>, test: Test | undefined, entry: Entry<never>): boolean {
+    if (!isBetween(listing, entry.key)) return false
     if (!test && !listing.visible) return true
     const item = listing.item(entry)
     return (!listing.visible || listing.visible(item)) && (!test || test(item as Item))
@@ -96,6 +97,7 @@ export class Lists {
     // One more than the page, which tells whether there is another. A filter may skip any number of them.
     const mostRead = test || listing.visible ? Number.POSITIVE_INFINITY : limit + 1
     for (const entry of this.#from(listing, query.continue, mostRead)) {
+      if (entry.key >= (listing.between?.before ?? '\uffff')) break
       if (!this.shows(listing, test, entry)) continue
       if (texts.length === limit)
         return `{"items":[${texts.join(',')}],"continue":${JSON.stringify(encodeContinue(last))}}`
@@ -106,7 +108,9 @@ export class Lists {
   }
 
   #from(listing: Listing<unknown>, token: string | undefined, limit: number): readonly Entry<never>[] {
-    const after = token === undefined ? undefined : decodeContinue(token, listing.collection.prefix)
+    const last = token === undefined ? undefined : decodeContinue(token, listing.collection.prefix)
+    const first = listing.between?.after
+    const after = last !== undefined && first !== undefined && last < first ? first : (last ?? first)
     const page = after === undefined ? { limit } : { after, limit }
     return listing.collection.view.range(encodeURIComponent(listing.scope), page)
   }
@@ -127,6 +131,9 @@ export class Lists {
     this.#pages.delete(key)
   }
 }
+
+const isBetween = ({ between }: Listing<unknown>, key: string): boolean =>
+  !between || (key > (between.after ?? '') && key < (between.before ?? '\uffff'))
 
 const keptPages = 1_000
 const keptBytes = 32 * 1_048_576

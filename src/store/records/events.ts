@@ -41,9 +41,12 @@ export function newEvent(
   event: Omit<EventRecord, 'name' | 'at' | 'namespace' | 'earlier' | 'heldBy'>,
 ): EventRecord {
   count += 1
-  const name = `${now.getTime().toString(36).padStart(9, '0')}-${count.toString(36).padStart(6, '0')}-${recorder}`
+  const name = `${eventNameAt(now.getTime())}-${count.toString(36).padStart(6, '0')}-${recorder}`
   return { name, ...event, at: `${now.toISOString().slice(0, 19)}Z` }
 }
+
+/** Names of events from this moment on are behind it, and those before it are not. */
+export const eventNameAt = (ms: number): string => Math.max(0, Math.floor(ms)).toString(36).padStart(9, '0')
 
 /** An event takes less than two kilobytes, a record up to a thousand. */
 const maxTogether = 64

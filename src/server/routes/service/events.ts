@@ -1,8 +1,9 @@
 // Handlers of events: the changes in a namespace. Events of operations for administrators are shown only to them.
+import { badRequest } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/events.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import type { Collections } from '../../../store/records/collections.ts'
-import type { EventRecord } from '../../../store/records/events.ts'
+import { type EventRecord, eventNameAt } from '../../../store/records/events.ts'
 import type { Entry } from '../../../store/store.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -14,15 +15,37 @@ interface EventServices {
 
 export function events({ collections, roles }: EventServices): HandlersOf<typeof api> {
   return {
-    listEvents: ({ params: { namespace }, principal }) => {
+    listEvents: ({ params: { namespace }, principal, query }) => {
+      const between = {
+        after: keyAt(collections, namespace, 'since', query?.since),
+        before: keyAt(collections, namespace, 'until', query?.until),
+      }
       const shown = ({ value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
         namespace,
         ...event,
         resourceVersion: rev,
       })
-      return roles.roleOf(principal, namespace) === 'admin'
-        ? listing(collections.events, namespace, shown)
-        : listing(collections.events, namespace, shown, ({ audience }) => audience === 'dev')
+      const all =
+        roles.roleOf(principal, namespace) === 'admin'
+          ? listing(collections.events, namespace, shown)
+          : listing(collections.events, namespace, shown, ({ audience }) => audience === 'dev')
+      return between.after === undefined && between.before === undefined ? all : { ...all, between }
     },
   }
+}
+
+/** Names of events begin with their time. */
+function keyAt(
+  { events }: EventServices['collections'],
+  namespace: string,
+  field: 'since' | 'until',
+  text: string | undefined,
+): string | undefined {
+  if (text === undefined) return undefined
+  const ms = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(ms)) return events.key(namespace, eventNameAt(ms))
+  throw badRequest(
+    [{ field, reason: 'FieldValueInvalid', message: `${field}: "${text}" is not a time` }],
+    'Use a time such as 2026-11-17T12:00:00Z',
+  )
 }
