@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { allTexts, textsOf } from '../scripts/texts.ts'
 
 /** Selectors and media queries. */
-const isCss = /^(\(prefers-|[a-z]+(, \.?[a-z-]+)+$)/
+const isCss = /^(\(prefers-|[a-z]+(, (\.?[a-z-]+|\[role=[a-z]+\]))+$)/
 
 describe('the texts of the console', () => {
   it('the texts of the console are in tables, none in a page', () => {
