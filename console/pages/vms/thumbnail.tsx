@@ -36,7 +36,8 @@ export function Thumbnail({ namespace, name }: Named) {
       const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
       leaving.signal.addEventListener('abort', () => clearTimeout(timer))
     }
-    made.addEventListener('disconnect', lost)
+    // One that never answered has no screen to show: a simulated VM, for example.
+    made.addEventListener('connect', () => made.addEventListener('disconnect', lost))
     return () => {
       made.removeEventListener('disconnect', lost)
       leaving.abort()
