@@ -226,9 +226,9 @@ async function measure(world: World): Promise<BenchRow[]> {
     compared({ what: 'Deploy on a node that has nothing of a 4 GiB image, half data, to SSH answering', reference: 'on a node that has it', unit, atMost: 2 }, empty, there),
     compared({ what: 'Bytes that have come by then', reference: image, unit: 'MB', atMost: 0.15 }, byThen.map((bytes) => bytes / 1e6), byThen.map(() => imageBytes / 1e6)),
     compared({ what: 'Image complete behind the running VM', reference: 'deploy that fetches all of it first', unit, atMost: 1.2 }, [completeMs], [wholeFetchMs]),
-    limited('Memory of the agent meanwhile', 'MB', megabytes, 300),
+    limited('Memory of the agent until then', 'MB', megabytes, 300),
     limited('The same, processor', 'cores', cores, 1),
-    compared({ what: 'Guest reads what is there while the rest comes', reference: disk, unit: 'MB/s', atLeast: 0.9 }, ...during),
+    compared({ what: 'Guest reads data that is on the node, image incomplete', reference: disk, unit: 'MB/s', atLeast: 0.9 }, ...during),
     compared({ what: 'The same when the image is complete', reference: disk, unit: 'MB/s', atLeast: 1 }, ...after),
     compared({ what: 'Three nodes at once: bytes from the registry', reference: image, unit: 'MB', atMost: 1.2 }, [threeBytes / 1e6], [imageBytes / 1e6]),
   ] // biome-ignore format: rows

@@ -48,6 +48,9 @@ const mostMisses = 3
 const comingMs = 30_000
 /** Of those who should have a chunk, so many are tried. */
 const mostTries = 4
+/** They are as busy as this node, and the source is dear: they may take so many times longer, and are tried again sooner. */
+const partPatience = 4
+const partAvoidedMs = 30_000
 const mostBytes = Math.max(largestManifestBytes, chunkBytes) + 2 ** 16
 
 class Missing extends Error {
@@ -73,11 +76,12 @@ export function createPeers(options: PeersOptions): PeerContent {
         find({ content }, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
       let askedMs = nowMs()
       for (const [address, untilMs] of avoided) if (untilMs < nowMs()) avoided.delete(address)
-      const usable = (peer: Peer): peer is NamedPeer => isNamed(peer) && !avoided.has(addressOf(peer))
+      const usable = (peer: Peer): peer is NamedPeer => isNamed(peer) && (avoided.get(addressOf(peer)) ?? -1) < nowMs()
       /** Those that have all of it. */
       const peers = new Map((await ask()).filter(usable).map((peer) => [addressOf(peer), reachable(peer)]))
       /** Those that have had chunks of it, with their connections. */
       const parts = new Map<string, Reachable>()
+      const isPart = (peer: Reachable): boolean => parts.get(addressOf(peer)) === peer
       const close = (): void => {
         for (const { agent } of [...peers.values(), ...parts.values()]) agent.destroy()
       }
@@ -92,7 +96,9 @@ export function createPeers(options: PeersOptions): PeerContent {
       }
 
       const checked = async (peer: Reachable, digest: string, during: AbortSignal, into: Buffer | undefined) => {
-        const bytes = await read(peer, credentials(), digest, { silenceMs, chunkMs, into }, during)
+        const times = isPart(peer) ? partPatience : 1
+        const limits = { silenceMs: times * silenceMs, chunkMs: times * chunkMs, into }
+        const bytes = await read(peer, credentials(), digest, limits, during)
         if ((await digestOfBuffer(bytes)) === digest) return bytes
         throw new Error('it sent other content')
       }
@@ -100,7 +106,7 @@ export function createPeers(options: PeersOptions): PeerContent {
         const address = addressOf(peer)
         log.info('a peer is no longer used', { node: peer.node, address, problem: problemOf(error) })
         peers.delete(address)
-        if (!(error instanceof Missing)) avoided.set(address, nowMs() + avoidedMs)
+        if (!(error instanceof Missing)) avoided.set(address, nowMs() + (isPart(peer) ? partAvoidedMs : avoidedMs))
       }
 
       const fromWhole: NearContent = async (digest, during, into) => {
@@ -119,7 +125,7 @@ export function createPeers(options: PeersOptions): PeerContent {
       const fromPart: NearContent = async (digest, during, into) => {
         const without: string[] = []
         while (without.length < mostTries) {
-          const within = AbortSignal.any([during, AbortSignal.timeout(silenceMs)])
+          const within = AbortSignal.any([during, AbortSignal.timeout(partPatience * silenceMs)])
           const [found] = await find({ content, chunk: digest, without }, within).catch(() => [])
           during.throwIfAborted()
           if (!found || !isNamed(found)) return undefined
@@ -209,6 +215,8 @@ async function read(
       let bytes = 0
       const target = Number(response.headers['content-length']) === into?.length ? into : undefined
       response.on('data', (piece: Buffer) => {
+        // The memory may be another's already.
+        if (stop.aborted) return
         silence.refresh()
         if (target) piece.copy(target, bytes)
         else pieces.push(piece)
