@@ -151,9 +151,10 @@ export class LazyRig implements AsyncDisposable {
   }
 
   async deploy(name: string, { image = 'big', node = 'empty', cold = true }: Deployed = {}): Promise<SshPlace> {
-    this.#deployed.add(name)
     const shape = { image, name, cpu: 1, memory: 0.3, cold, node, imageStart: 'lazy' }
-    return (await this.call('POST', vms, shape)) as never
+    const deployed = await this.call('POST', vms, shape)
+    this.#deployed.add(name)
+    return deployed as never
   }
 
   async delete(name: string): Promise<void> {
