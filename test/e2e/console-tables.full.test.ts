@@ -144,8 +144,8 @@ describe('a table of the console', () => {
     assert.equal(await other.getByRole('searchbox').inputValue(), 'vm-1')
     await other.close()
 
-    await page.getByRole('link', { name: 'vm-1900' }).click()
-    await page.getByRole('heading', { name: 'vm-1900', level: 1 }).waitFor()
+    await page.getByRole('link', { name: 'Nodes', exact: true }).click()
+    await page.getByRole('heading', { name: 'Nodes', level: 1 }).waitFor()
     await page.goBack()
     await eventually(async () => assert.deepEqual(await shown(), seen))
     await page.goBack()

@@ -117,8 +117,9 @@ describe('the console of a thousand nodes', () => {
     await finder.getByRole('option', { name: new RegExp(name) }).waitFor()
     const times = (await page.evaluate('window.keyMs')) as readonly number[]
     t.diagnostic(`milliseconds from each key to its frame: ${times.map((each) => each.toFixed(0)).join(' ')}`)
+    // The page of a VM asks its node, and nothing runs there.
+    assert.deepEqual(opened.complaints, [])
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name, level: 1 }).waitFor()
-    assert.deepEqual(opened.complaints, [])
   })
 })
