@@ -22,6 +22,7 @@ import {
   openConsole,
   patternOf,
   pick,
+  reasonOf,
 } from '../support/rigs/console.ts'
 import { fillLogin, launchBrowser, screenshot } from '../support/rigs/login.ts'
 import { manyVm, serveManyVms } from '../support/rigs/many-vms.ts'
@@ -262,7 +263,7 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Actions', exact: true }).click()
     const start = page.getByRole('menuitem', { name: 'Start', exact: true })
     assert.equal(await start.getAttribute('aria-disabled'), 'true')
-    assert.match(await start.innerText(), /web.*stopped/)
+    assert.match(await reasonOf(start), /web.*stopped/)
     await page.getByRole('menuitem', { name: 'Stop', exact: true }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'Show as command' }).click()
@@ -302,7 +303,7 @@ describe('the console', () => {
     assert.ok(!(await theirs.page.locator('main').innerText()).includes('svc-default/'))
     await theirs.page.getByRole('button', { name: 'Actions', exact: true }).click()
     const deletion = theirs.page.getByRole('menuitem', { name: /^Delete/ })
-    assert.match(await deletion.innerText(), /Protected: only administrators delete it/)
+    assert.match(await reasonOf(deletion), /Protected: only administrators delete it/)
     assert.equal(await theirs.page.getByRole('menuitem', { name: /rotect/ }).count(), 0)
     await screenshot(theirs.page, 'console-images-stranger-light')
   })

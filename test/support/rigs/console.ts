@@ -118,6 +118,13 @@ export async function choose(page: Page, menu: string, action: string): Promise<
   await page.getByRole('menuitem', { name: action, exact: true, disabled: false }).click()
 }
 
+/** Why an action of a menu may not be taken: beside it, and tied to it for screen readers. */
+export const reasonOf = async (item: Locator): Promise<string> =>
+  item
+    .page()
+    .locator(`[id="${await item.getAttribute('aria-describedby')}"]`)
+    .innerText()
+
 /** One of the choices of a field. */
 export async function pick(within: Page | Locator, field: string, choice: string): Promise<void> {
   await within.getByLabel(field, { exact: true }).click()
