@@ -63,7 +63,6 @@ describe('a VM that runs before its image has arrived', { timeout: 1_800_000 }, 
     await rig.empty('empty')
     link.bytesPerSecond = 4 * mib
     const one = await rig.deploy('one', { cold: false })
-    link.bytesPerSecond = mib
     using guest = await openGuest(one, { user: 'root' })
     assert.equal(await guest.run('cat /proc/sys/kernel/random/boot_id'), rig.bootId)
     await guest.run('echo changed >/data0; sync')
