@@ -59,12 +59,11 @@ describe('a VM that runs before its image has arrived', { timeout: 1_800_000 }, 
     assert.equal(await guest.run('cat /proc/sys/kernel/random/boot_id'), boot)
   })
 
-  it('a VM that goes on from memory does so before its disk has arrived, and is saved without waiting for the rest', async () => {
+  it('a VM that runs before its image has arrived is saved without waiting for the rest', async () => {
     await rig.empty('empty')
     link.bytesPerSecond = 4 * mib
-    const one = await rig.deploy('one', { cold: false })
+    const one = await rig.deploy('one')
     using guest = await openGuest(one, { user: 'root' })
-    assert.equal(await guest.run('cat /proc/sys/kernel/random/boot_id'), rig.bootId)
     await guest.run('echo changed >/data0; sync')
     await rig.call('POST', `${vms}/one/save`, { imageName: 'changed' })
     await rig.isReady('changed')

@@ -38,8 +38,6 @@ export class LazyRig implements AsyncDisposable {
   link!: SlowLink
   /** Of the files in the guest, as `readAll` says them. */
   sums = ''
-  /** Of the guest when it was saved. */
-  bootId = ''
   /** What agents have logged. */
   log = ''
   readonly folder: string
@@ -70,7 +68,6 @@ export class LazyRig implements AsyncDisposable {
     for (const file of files.split(' '))
       await guest.run(`dd if=/dev/urandom of=${file} bs=1M count=${dataMib / 4} 2>/dev/null; sync`, 240_000)
     rig.sums = await guest.run(`sha256sum ${files}`, 120_000)
-    rig.bootId = await guest.run('cat /proc/sys/kernel/random/boot_id')
     await rig.call('POST', `${vms}/made/save`, { imageName: 'big' })
     await rig.isReady('big')
     await making?.(rig)
