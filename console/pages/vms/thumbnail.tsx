@@ -31,13 +31,18 @@ export function Thumbnail({ namespace, name }: Named) {
     made.background = 'transparent'
     const leaving = new AbortController()
     let isOver = false
+    let wasThere = false
     const lost = (): void => {
       isOver = true
+      // One that never answered has no screen to show: a simulated VM, for example.
+      if (!wasThere) return
       const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
       leaving.signal.addEventListener('abort', () => clearTimeout(timer))
     }
-    // One that never answered has no screen to show: a simulated VM, for example.
-    made.addEventListener('connect', () => made.addEventListener('disconnect', lost))
+    made.addEventListener('connect', () => {
+      wasThere = true
+    })
+    made.addEventListener('disconnect', lost)
     return () => {
       made.removeEventListener('disconnect', lost)
       leaving.abort()
