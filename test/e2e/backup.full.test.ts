@@ -36,12 +36,14 @@ const succeeded = (ran: Ran): string => {
   return ran.stdout
 }
 
-/** What there is, but for what every start adds. */
+/** What there is, but for what every start adds, and what it adds to. */
+const ofEveryStart = /^\/(cluster|history)\//
+
 async function recordsOf(address: string): Promise<Map<string, Json>> {
   const store = await openStore(address)
   try {
     const { entries } = await store.list('')
-    const others = entries.filter((entry: Entry) => isPortable(entry) && !entry.key.startsWith('/cluster/'))
+    const others = entries.filter((entry: Entry) => isPortable(entry) && !ofEveryStart.test(entry.key))
     return new Map(others.map(({ key, value }) => [key, value]))
   } finally {
     await store.close()
