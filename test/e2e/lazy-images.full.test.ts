@@ -119,4 +119,24 @@ describe('a VM that runs before its image has arrived', { timeout: 1_800_000 }, 
     assert.equal(await guest.run(readAll, 240_000), rig.sums)
     assert.equal(await guest.run('cat /proc/sys/kernel/random/boot_id'), boot)
   })
+
+  // The last one: the image is another one afterwards.
+  it('a VM that runs before its image has arrived is committed to it without waiting for the rest', async () => {
+    await rig.empty('empty')
+    link.bytesPerSecond = 4 * mib
+    const one = await rig.deploy('one')
+    {
+      using guest = await openGuest(one, { user: 'root' })
+      await guest.run('echo committed >/data0; sync')
+    }
+    await rig.call('POST', `${vms}/one/commit`, {})
+    await rig.isReady('big')
+    assert.equal((await rig.imageReady('one'))?.status, 'False')
+    await rig.empty('empty')
+    link.bytesPerSecond = Infinity
+    using again = await openGuest(await rig.deploy('again'), { user: 'root' })
+    assert.equal((await again.run('cat /data0')).trim(), 'committed')
+    const others = rig.sums.split('\n').filter((line) => line !== '' && !line.endsWith('/data0'))
+    assert.deepEqual((await again.run('sha256sum /data1 /data2 /data3', 240_000)).trim().split('\n'), others)
+  })
 })
