@@ -7,12 +7,14 @@ import { Time } from '../ui/time.tsx'
 import { isOwn } from './own-events.ts'
 
 interface Props {
-  readonly namespace: string
+  readonly namespaces: readonly string[]
   readonly kinds: readonly string[]
   readonly name: string
   /** Not of an earlier one of the same name: by its uid, or where there is none by when it was made. */
   readonly uid?: string
   readonly since?: string
+  /** Of things without a uid: what ended an earlier one of the same name. */
+  readonly endedBy?: string
   readonly empty: string
 }
 
@@ -24,10 +26,15 @@ export const newestFirst = (events: readonly Event[]): readonly Event[] =>
 /** Not by a language's rules: there may be many thousands. */
 const later = (a: string, b: string): number => (a < b ? 1 : a > b ? -1 : 0)
 
-export function EventFeed({ namespace, kinds, name, uid, since = '', empty }: Props) {
-  const { items, isLoaded } = useLive(listEvents, [namespace], `involved.name=${name}`)
-  const mine = items.filter((event) => kinds.includes(event.involved.kind) && isOwn(event, uid, since))
-  return isLoaded ? <Feed events={newestFirst(mine).slice(0, shownEvents)} empty={empty} /> : <Loading />
+export function EventFeed({ namespaces, kinds, name, uid, since = '', endedBy, empty }: Props) {
+  const { items, isLoaded } = useLive(listEvents, namespaces, `involved.name=${name}`)
+  const mine = newestFirst(items.filter((event) => kinds.includes(event.involved.kind) && isOwn(event, uid, since)))
+  const end = mine.findIndex(({ reason }) => reason === endedBy)
+  return isLoaded ? (
+    <Feed events={mine.slice(0, end < 0 ? shownEvents : Math.min(end, shownEvents))} empty={empty} />
+  ) : (
+    <Loading />
+  )
 }
 
 export function Feed({ events, empty }: { readonly events: readonly Event[]; readonly empty: string }) {

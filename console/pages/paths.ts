@@ -7,6 +7,12 @@ export interface Named {
 
 const part = encodeURIComponent
 
+/** The page of a list, narrowed by its filters. */
+export const listPath = (path: string, filters: Readonly<Record<string, string>>): string => {
+  const search = new URLSearchParams(filters).toString()
+  return search === '' ? path : `${path}?${search}`
+}
+
 export const vmPath = ({ namespace, name }: Named): string => `/vms/${part(namespace)}/${part(name)}`
 export const nodePath = ({ namespace, name }: Named): string => `/nodes/${part(namespace)}/${part(name)}`
 export const poolPath = ({ namespace, name }: Named): string => `/pools/${part(namespace)}/${part(name)}`

@@ -3,6 +3,7 @@ import { type KeyboardEvent, useId, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { texts } from '../texts.ts'
 import { showAt } from './anchored.ts'
+import { Button } from './button.tsx'
 import { type DrawDialog, openDialog } from './dialog.tsx'
 import { Icon } from './icons.tsx'
 
@@ -153,6 +154,19 @@ interface ActionsProps {
   /** Small in the row of a table; otherwise with a word on the button. */
   readonly size?: 'small' | undefined
 }
+
+/** What may be done to it now: a button each. */
+export const NextActions = ({ items }: { readonly items: readonly MenuItem[] }) => (
+  <div className="line">
+    {items
+      .filter(({ reason }) => reason === undefined)
+      .map((item) => (
+        <Button key={item.label} size="small" kind={item.isDanger ? 'danger' : undefined} onClick={() => choose(item)}>
+          {item.label}
+        </Button>
+      ))}
+  </div>
+)
 
 /** What can be done to one thing. */
 export const ActionsMenu = ({ name, items, size }: ActionsProps) => (

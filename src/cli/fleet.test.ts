@@ -278,8 +278,46 @@ describe('image list', () => {
     assert.equal((await svc3('image list sonoma')).exitCode, 5)
   })
 
+  const around = (images: readonly object[] = []) => ({
+    'GET images': answers({ items: images }),
+    'GET vmconfigs': answers({ items: [{ name: 'ios-build' }] }),
+    'GET pools': answers({
+      items: [
+        { name: 'warm', config: 'ios-build' },
+        { name: 'cold', config: 'other' },
+      ],
+    }),
+  })
+
+  it('image show draws what it was made from and what was made from it, and names configurations and pools', async () => {
+    const made = (bytesAdded: number) => [{ version: 1, createdAt: '2026-11-15T09:00:00Z', bytesAdded }]
+    const mine = { ...image, parent: { image: 'sonoma' }, version: 1, versions: made(2 ** 20) }
+    const images = [
+      mine,
+      { ...image, name: 'sonoma', parent: { image: 'ghcr.io/team/base@sha256:1' }, versions: made(2 ** 30) },
+      { ...image, name: 'xcode', parent: { image: 'tiny-arm64' }, versions: made(512 * 2 ** 20) },
+    ]
+    serve(service, { ...around(images), 'GET images/tiny-arm64': answers(mine) })
+    const { stdout } = await svc3('image show tiny-arm64')
+    assert.match(stdout, /^Version: +1, adds 1 MiB$/m)
+    assert.match(stdout, /^Configurations: +ios-build\nPools: +warm$/m)
+    assert.deepEqual(
+      lines(stdout.slice(stdout.indexOf('Lineage:') + 'Lineage:'.length)).map((line) => line.trim()),
+      [
+        'ghcr.io/team/base@sha256:1 (not in the cluster)',
+        'sonoma (adds 1 GiB)',
+        'tiny-arm64 (this image, adds 1 MiB)',
+        'xcode (adds 512 MiB)',
+      ],
+    )
+    assert.ok(asked.some(({ query }) => query.get('fieldSelector') === 'image=tiny-arm64'))
+    const record = JSON.parse((await svc3('image show tiny-arm64 -o json')).stdout)
+    assert.equal(record.around, undefined)
+  })
+
   it('image show counts the VMs that use it where the caller has no access, and names no owner', async () => {
     serve(service, {
+      ...around(),
       'GET images/tiny-arm64': () => ({ ...image, owner: '', usedBy: ['svc-a/demo'], usedElsewhere: 1 }),
     })
     const { stdout } = await svc3('image show tiny-arm64')
@@ -295,6 +333,7 @@ describe('image list', () => {
       { version: 3, createdAt: '2026-11-15T09:00:00Z' },
     ]
     serve(service, {
+      ...around(),
       'GET images/tiny-arm64': () => ({ ...image, version: 3, versions }),
       'POST images/tiny-arm64/restore': answers({ ...image, version: 4 }),
     })
@@ -325,6 +364,7 @@ describe('image list', () => {
     const warning = 'The disk has no boot partition'
     const pulled = { ...image, warning }
     serve(service, {
+      ...around(),
       'GET images/tiny-arm64': () => pulled,
       'POST remoteimages/tiny/pull': () => ({ ...image, state: 'Updating' }),
       'WATCH images': changes(change('ADDED', pulled), change('BOOKMARK', { resourceVersion: '7' })),

@@ -117,6 +117,67 @@ async function addImages(): Promise<void> {
   }
 }
 
+/** An image in a registry, one saved from a VM of it, and what was made of that; VMs, a configuration and a pool that use it. */
+async function addLineage(): Promise<void> {
+  const at = timestamp(service.clock.now())
+  const gibibyte = 2 ** 30
+  const version = (number: number, vm: string, by: string, bytesAdded: number) => ({
+    version: number,
+    at,
+    content: `sha256:${String(number).repeat(64)}`,
+    vm: `svc-default/${vm}`,
+    by,
+    bytesAdded,
+  })
+  const made = [
+    [
+      'sequoia-golden',
+      'ghcr.io/acme/sequoia@sha256:77',
+      undefined,
+      [version(1, 'setup', 'ada@acme.dev', 21 * gibibyte)],
+    ],
+    [
+      'sequoia-tools',
+      'sequoia-golden',
+      1,
+      [
+        version(1, 'xcode-upgrade', 'grace@acme.dev', 3.2 * gibibyte),
+        version(2, 'xcode-upgrade', 'ada@acme.dev', 0.6 * gibibyte),
+      ],
+    ],
+    ['sequoia-copy', 'sequoia-tools', 2, undefined],
+    ['sequoia-release', 'sequoia-tools', 2, [version(1, 'ios-release', 'ci@acme.dev', 640 * 2 ** 20)]],
+  ] as const
+  for (const [name, parent, of, versions] of made) {
+    const vm = versions?.at(-1)?.vm
+    await service.services.collections.images.create('', name, {
+      name,
+      description: '',
+      architecture: 'arm64',
+      sizeBytes: 64 * gibibyte,
+      spaceUsedBytes: 25 * gibibyte,
+      owner: 'ada@acme.dev',
+      createdAt: at,
+      updatedAt: at,
+      content: versions?.at(-1)?.content ?? version(2, '', '', 0).content,
+      source: vm ?? 'sequoia-tools',
+      sourceType: vm === undefined ? 'local' : 'vm',
+      sourceNamespace: 'svc-default',
+      ...(versions && { versions, version: versions.length }),
+      parent: { image: parent, ...(of !== undefined && { version: of }), ...(vm !== undefined && { vm }) },
+    })
+  }
+  const image = 'sequoia-tools'
+  const [first, second] = nodes
+  const copy = { key: version(2, '', '', 0).content, bytes: 25 * gibibyte }
+  await first?.report({ cache: [{ ...copy, state: 'Ready' }] })
+  await second?.report({ cache: [{ ...copy, state: 'Fetching', percent: 40 }] })
+  await call('POST', `${ns}/vmconfigs`, { name: 'ios-tools', image, cpu: 4 })
+  await call('POST', `${ns}/pools`, { name: 'warm-tools', config: 'ios-tools', maxIdle: 1, paused: true })
+  for (let number = 1; number <= 7; number++)
+    await call('POST', `${ns}/vms?wait=false`, { name: `tools-${number}`, image, cpu: 1 })
+}
+
 before(async () => {
   service = await startService({ consoleFolder: path.join(root, 'dist/console') })
   await turnTo(0)
@@ -299,6 +360,46 @@ describe('the console of a fleet', () => {
     await page.getByText('2 VMs deleted').waitFor()
     await page.getByText('9 of 49 VMs').waitFor()
     assert.equal(await page.getByText('selected').count(), 0)
+    assert.deepEqual(opened.complaints, [])
+  })
+
+  it('the console of a fleet shows what an image was made from, what each adds, where it is cached and who uses it', {
+    timeout: 150_000,
+  }, async () => {
+    await addLineage()
+    await go(page, service, '/images/sequoia-tools')
+    const tree = page.getByRole('list', { name: 'Lineage of sequoia-tools' })
+    await tree.getByText('sequoia-release').waitFor()
+    const rows = await tree.locator('.tree-row').allInnerTexts()
+    assert.deepEqual(
+      rows.map((row) => row.split('\n')),
+      [
+        ['ghcr.io/acme/sequoia@sha256:77', 'In a registry'],
+        ['sequoia-golden', 'Saved from VM svc-default/setup', '+ 21 GiB'],
+        ['sequoia-tools', 'Saved from VM svc-default/xcode-upgrade, from version 1', '+ 3.8 GiB'],
+        ['sequoia-copy', 'Copy, from version 2', '+ 0 B'],
+        ['sequoia-release', 'Saved from VM svc-default/ios-release, from version 2', '+ 640 MiB'],
+      ],
+    )
+    const versions = page.getByRole('list', { name: 'Versions' })
+    assert.match(await versions.innerText(), /Version 2\s+svc-default\/xcode-upgrade\s+by ada@acme\.dev/)
+    // The first five of seven by name; the rest by a list that shows just them.
+    const vmsUsing = page.getByRole('link', { name: '+ 2', exact: true })
+    await page.getByRole('link', { name: 'ios-tools', exact: true }).waitFor()
+    await page.getByRole('link', { name: 'warm-tools', exact: true }).waitFor()
+    await page.getByText('Ready on 1 of 2 nodes').waitFor()
+    await page.getByText('Downloading 40%').waitFor()
+    await page.getByText('admin created image', { exact: false }).or(page.getByText('No events')).waitFor()
+    await assertAccessible(page, 'the page of an image')
+    await screenshot(page, 'console-image')
+    await page.getByRole('button', { name: 'Show as command' }).click()
+    await page.getByText('svc3 image show sequoia-tools').waitFor()
+    await page.keyboard.press('Escape')
+    await vmsUsing.click()
+    await page.getByText(/^7 of \d+ VMs$/).waitFor()
+    await go(page, service, '/images/sequoia-tools')
+    await tree.getByRole('link', { name: 'sequoia-release' }).click()
+    await page.getByRole('heading', { name: 'sequoia-release', level: 1 }).waitFor()
     assert.deepEqual(opened.complaints, [])
   })
 

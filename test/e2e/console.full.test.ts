@@ -180,7 +180,8 @@ describe('the console with real VMs', () => {
     await submit('Save as image')
     await go(page, server, '/images/fast-saved')
     await state('Ready').waitFor({ timeout: bootMs })
-    await page.getByRole('img', { name: 'Lineage of fast-saved' }).waitFor()
+    const own = page.getByRole('list', { name: 'Lineage of fast-saved' }).locator('[aria-current]')
+    assert.match(await own.innerText(), /Saved from VM svc-default\/fast, from version 1\s+\+ [\d.]+ [KM]iB/)
     await screenshot(page, 'console-real-image')
     await deploy('second', 'fast-saved')
     await choose(page, 'Actions', 'Commit to image')
@@ -190,7 +191,10 @@ describe('the console with real VMs', () => {
     const versions = page.getByRole('list', { name: 'Versions' })
     await versions.getByText('Version 2').waitFor({ timeout: bootMs })
     await state('Ready').waitFor()
-    assert.match(await versions.innerText(), /Version 2\s+svc-default\/second[\s\S]*Version 1\s+svc-default\/fast/)
+    assert.match(
+      await versions.innerText(),
+      /Version 2\s+svc-default\/second\s+by [\s\S]*Version 1\s+svc-default\/fast/,
+    )
     const { body } = await server.call('GET', `${ns}/images/fast-saved`)
     assert.deepEqual(body.parent, { image: quickImage('amd64'), version: 1, vm: 'svc-default/fast' })
   })

@@ -1,35 +1,31 @@
 // The actions of one image or ISO: a menu, and the dialog of each.
 import { useState } from 'react'
-import { useLocation } from 'wouter'
 import { addCachedImage, removeCachedImage } from '../../../src/api/images/image-cache.ts'
 import { type Image, protectImage } from '../../../src/api/images/images.ts'
 import { serviceUrl } from '../../api/places.ts'
-import { useSession } from '../../api/session.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { type ActionWords, texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { type Acting, useActing } from '../acting.ts'
 import type { ImageKind } from './kind.ts'
 import { reasonAgainstDeleting, usersOf } from './model.ts'
 import { imageActions, imageTexts as words } from './texts.ts'
 
 type Params = Readonly<Record<string, string>>
 
-interface Props {
-  readonly image: Image
+interface Acted extends Acting {
   readonly kind: ImageKind
   readonly namespace: string
-  readonly size?: 'small'
-  readonly onDeleted?: () => void
+  readonly onDeleted?: (() => void) | undefined
 }
 
-export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
-  const [, go] = useLocation()
+/** What can be done to an image or ISO, in the order of its menu. */
+export function imageItems(image: Image, { kind, namespace, person, go, onDeleted }: Acted): readonly MenuItem[] {
   const { name } = image
   const params: Params = { namespace, [kind.kind]: name }
   const notReady = image.state === 'Ready' ? undefined : words.notReady(image.state)
-  const { person } = useSession()
   const users = usersOf(image)
   const undeletable = reasonAgainstDeleting(image, person) ?? (users === 0 ? undefined : words.inUse(users))
   const shared = { image, kind, params }
@@ -68,7 +64,7 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
     cache(imageActions.cacheRemove, removeCachedImage),
     ...(person?.admin ? [protection] : []),
   ]
-  const items: MenuItem[] = [
+  return [
     ...(kind.kind === 'image' ? ofImages : []),
     // The cookie opens it: no token is in the address.
     { label: words.download, reason: notReady, onChoose: () => download(kind, params) },
@@ -76,8 +72,18 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
     { label: actions.describe.label, dialog: (onClose) => <Describe {...shared} onClose={onClose} /> },
     removal({ name, words: actions.delete, operation: kind.remove, input: { params }, onDone: onDeleted }, undeletable),
   ]
-  return <ActionsMenu name={name} items={items} size={size} />
 }
+
+interface MenuProps {
+  readonly image: Image
+  readonly kind: ImageKind
+  readonly namespace: string
+  readonly size?: 'small'
+}
+
+export const ImageMenu = ({ image, kind, namespace, size }: MenuProps) => (
+  <ActionsMenu name={image.name} items={imageItems(image, { ...useActing(), kind, namespace })} size={size} />
+)
 
 function download(kind: ImageKind, params: Params): void {
   const link = document.createElement('a')

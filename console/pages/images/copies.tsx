@@ -1,8 +1,12 @@
 // Copies of images on nodes, as they come and go: those of one image, or those on one node. By watch.
+import { useState } from 'react'
 import { Link } from 'wouter'
 import { listNodeCaches, type NodeCache } from '../../../src/api/images/image-cache.ts'
+import { longSize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
+import { Button } from '../../ui/button.tsx'
 import { Loading } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { imagePath, nodePath } from '../paths.ts'
@@ -17,14 +21,36 @@ interface Shown {
 
 const tones = { Pending: 'busy', Fetching: 'busy', Ready: 'good', Failed: 'bad', Removing: 'busy' } as const
 
-export function CopiesOfImage({ namespace, name }: { readonly namespace: string; readonly name: string }) {
-  const { items, isLoaded } = useLive(listNodeCaches, [namespace])
-  const shown = items.flatMap((node) =>
-    node.copies
-      .filter(({ image }) => image === name)
-      .map((copy): Shown => ({ name: node.name, path: nodePath(node), copy })),
+/** What is wrong or on its way comes first: of a thousand nodes those are looked for. */
+const order = { Failed: 0, Fetching: 1, Pending: 2, Removing: 3, Ready: 4 } as const
+const shownNodes = 8
+
+export function CopiesOfImage({ name }: { readonly name: string }) {
+  const { shown: namespaces } = useNamespaces()
+  const [isAll, setAll] = useState(false)
+  const { items, isLoaded } = useLive(listNodeCaches, namespaces)
+  const copies = items
+    .flatMap((node) =>
+      node.copies
+        .filter(({ image }) => image === name)
+        .map((copy): Shown => ({ name: node.name, path: nodePath(node), copy })),
+    )
+    .toSorted((a, b) => order[a.copy.state] - order[b.copy.state])
+  const left = isAll ? 0 : copies.length - shownNodes
+  const ready = copies.filter(({ copy }) => copy.state === 'Ready').length
+  return (
+    <>
+      {copies.length > 0 && <p className="muted small">{words.cachedOn(ready, copies.length)}</p>}
+      <Copies isLoaded={isLoaded} shown={left > 0 ? copies.slice(0, shownNodes) : copies} empty={words.notCached} />
+      {left > 0 && (
+        <div>
+          <Button size="small" onClick={() => setAll(true)}>
+            {words.showAll(left)}
+          </Button>
+        </div>
+      )}
+    </>
   )
-  return <Copies isLoaded={isLoaded} shown={shown} empty={words.notCached} />
 }
 
 export function CopiesOnNode({ namespace, name }: { readonly namespace: string; readonly name: string }) {
@@ -55,7 +81,7 @@ function Copies({ isLoaded, shown, empty }: Props) {
             <State tone={tones[state]} word={stateWords(state, progress?.percent)} />
             {pinned && <span className="tag">{words.pinned}</span>}
           </span>
-          <span className="muted tabular">{spaceUsed}</span>
+          <span className="muted tabular">{spaceUsed && longSize(spaceUsed)}</span>
           {errorMessage !== undefined && <span className="small muted">{errorMessage}</span>}
         </li>
       ))}

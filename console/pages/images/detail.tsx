@@ -1,35 +1,37 @@
 // One image or ISO: its sizes, its content, where it comes from, who uses it, which nodes have a copy, what was done to it.
-import { useLocation } from 'wouter'
 import type { Image } from '../../../src/api/images/images.ts'
-import { vmsElsewhere } from '../../../src/rules/ownership.ts'
-import { longSize } from '../../../src/rules/sizes.ts'
+import { lineageOf } from '../../../src/client/image-lineage.ts'
+import { longSize, sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { Copyable } from '../../ui/copy.tsx'
+import { ActionsMenu, NextActions } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts, Note } from '../../ui/page.tsx'
 import { Bar } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
+import { useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 import { VmLink } from '../links.tsx'
 import type { Named } from '../paths.ts'
-import { ImageMenu } from './actions.tsx'
+import { imageItems } from './actions.tsx'
 import { CopiesOfImage } from './copies.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
-import { lineageOf } from './lineage.ts'
-import { LineageGraph } from './lineage-graph.tsx'
-import { usersOf } from './model.ts'
+import { LineageTree } from './lineage-tree.tsx'
 import { ImageState } from './state.tsx'
 import { imageTexts as words } from './texts.ts'
+import { UsersOfImage, VmsOfIso } from './users.tsx'
 
 export const ImageDetail = ({ name }: Named) => <Detail kind={imageKinds.image} name={name} />
 export const IsoDetail = ({ name }: Named) => <Detail kind={imageKinds.iso} name={name} />
 
 function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: string }) {
-  const { main } = useNamespaces()
+  const { main, shown } = useNamespaces()
+  const acting = useActing()
   const list = useLive(kind.list, [main])
-  const [, go] = useLocation()
+  const itemsOf = (image: Image) =>
+    imageItems(image, { ...acting, kind, namespace: main, onDeleted: () => acting.go(kind.path) })
   return (
     <DetailPage
       list={list}
@@ -39,8 +41,8 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
       beside={(image) => <ImageState image={image} />}
       actions={(image) => (
         <>
-          <TeachPage operation={kind.list} input={{ params: { namespace: main } }} />
-          <ImageMenu image={image} kind={kind} namespace={main} onDeleted={() => go(kind.path)} />
+          <TeachPage operation={kind.get} input={{ params: { namespace: main, [kind.kind]: name } }} />
+          <ActionsMenu name={name} items={itemsOf(image)} />
         </>
       )}
     >
@@ -53,27 +55,43 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
           )}
           {image.warning !== undefined && <Note tone="warn">{image.warning}</Note>}
           {image.progress && image.state === 'Updating' && <Bar label={name} value={image.progress.percent} of={100} />}
-          <Card title={words.lineage}>
-            <LineageGraph lineage={lineageOf(image, list.items)} />
-          </Card>
           <div className="grid-2">
-            <Card title={texts.common.details}>
-              <Details image={image} />
-            </Card>
             <div className="stack">
               {kind.kind === 'image' && (
+                <Card title={words.lineage}>
+                  <LineageTree name={name} lineage={lineageOf(image, list.items)} />
+                </Card>
+              )}
+              <Card title={words.columns.usedBy}>
+                {kind.kind === 'image' ? <UsersOfImage image={image} /> : <VmsOfIso iso={image} />}
+              </Card>
+              <Card title={words.next}>
+                <NextActions items={itemsOf(image)} />
+              </Card>
+              <Card title={words.history}>
+                <EventFeed
+                  namespaces={shown}
+                  kinds={[kind.eventKind]}
+                  name={name}
+                  endedBy={kind.deleted}
+                  empty={texts.common.noEvents}
+                />
+              </Card>
+            </div>
+            <div className="stack">
+              <Card title={texts.common.details}>
+                <Details image={image} />
+              </Card>
+              {kind.kind === 'image' && (
                 <>
+                  <Card title={words.cached}>
+                    <CopiesOfImage name={name} />
+                  </Card>
                   <Card title={words.versions}>
                     <Versions image={image} />
                   </Card>
-                  <Card title={words.cached}>
-                    <CopiesOfImage namespace={main} name={name} />
-                  </Card>
                 </>
               )}
-              <Card title={texts.common.events}>
-                <EventFeed namespace={main} kinds={[kind.eventKind]} name={name} empty={texts.common.noEvents} />
-              </Card>
             </div>
           </div>
         </>
@@ -93,20 +111,8 @@ const Details = ({ image }: { readonly image: Image }) => (
       [texts.common.owner]: image.owner || words.elsewhere,
       [texts.common.updated]: <Time at={image.lastUpdatedTimestamp} />,
       [words.checksum]: image.checksum && <Copyable text={image.checksum} what={words.checksum} />,
-      [words.columns.usedBy]: usersOf(image) === 0 ? texts.common.none : <Users image={image} />,
     }}
   />
-)
-
-const Users = ({ image: { usedBy, usedElsewhere } }: { readonly image: Image }) => (
-  <ul>
-    {usedBy.map((name) => (
-      <li key={name}>
-        <VmLink vm={name} />
-      </li>
-    ))}
-    {usedElsewhere !== undefined && <li>{vmsElsewhere(usedElsewhere)}</li>}
-  </ul>
 )
 
 /** The newest first: what was committed when, from which VM. */
@@ -115,14 +121,16 @@ function Versions({ image }: { readonly image: Image }) {
   if (versions.length === 0) return <p className="muted">{words.noVersions}</p>
   return (
     <ul className="feed" aria-label={words.versions}>
-      {versions.map(({ version, createdAt, checksum, vm }) => (
+      {versions.map(({ version, createdAt, checksum, vm, by, bytesAdded }) => (
         <li key={version}>
           <span className="line">
             {words.version(version)}
             {vm === undefined ? null : <VmLink vm={vm} />}
+            {by !== undefined && <span className="muted small">{words.by(by)}</span>}
             {version === image.version && <span className="tag">{words.current}</span>}
           </span>
-          <span className="muted small">
+          <span className="muted small line">
+            {bytesAdded !== undefined && <span className="tabular">{words.adds(sizeText(bytesAdded))}</span>}
             <Time at={createdAt} />
           </span>
           {checksum !== undefined && <span className="small muted mono digest">{checksum}</span>}

@@ -1,6 +1,13 @@
 // Images and ISOs have the same pages: what differs between them stands here, once.
-import { copyImage, deleteImage, describeImage, downloadImage, listImages } from '../../../src/api/images/images.ts'
-import { copyIso, deleteIso, describeIso, downloadIso, listIsos } from '../../../src/api/images/isos.ts'
+import {
+  copyImage,
+  deleteImage,
+  describeImage,
+  downloadImage,
+  getImage,
+  listImages,
+} from '../../../src/api/images/images.ts'
+import { copyIso, deleteIso, describeIso, downloadIso, getIso, listIsos } from '../../../src/api/images/isos.ts'
 import { imageTexts as words } from './texts.ts'
 
 export const imageKinds = {
@@ -13,6 +20,8 @@ export const imageKinds = {
     emptyCommand: 'svc3 image upload disk.qcow2',
     eventKind: 'images',
     list: listImages,
+    get: getImage,
+    deleted: 'DeleteImage',
     copy: copyImage,
     describe: describeImage,
     remove: deleteImage,
@@ -27,6 +36,8 @@ export const imageKinds = {
     emptyCommand: 'svc3 iso upload installer.iso',
     eventKind: 'isos',
     list: listIsos,
+    get: getIso,
+    deleted: 'DeleteIso',
     copy: copyIso,
     describe: describeIso,
     remove: deleteIso,

@@ -1,60 +1,43 @@
-// Where an image comes from and who uses it, as a small graph: three columns, drawn by lineage-graph.tsx. Pure. It stands in
-// the records of the images, so that it is known as long as they are.
+// The lineage of an image as a page tells it: rows that stand below what they were made from, each with how it was made. Pure.
 import type { Image } from '../../../src/api/images/images.ts'
-import { imagePath, vmPath } from '../paths.ts'
+import { bytesAddedBy, type LineageRow } from '../../../src/client/image-lineage.ts'
+import { sizeText } from '../../../src/rules/sizes.ts'
+import { imagePath } from '../paths.ts'
 import { imageTexts as words } from './texts.ts'
 
-export interface LineageNode {
-  readonly key: string
-  readonly name: string
-  readonly what: string
-  readonly path?: string | undefined
+export interface Branch {
+  readonly row: LineageRow<Image>
+  readonly children: readonly Branch[]
 }
 
-export interface Lineage {
-  /** From the oldest on. */
-  readonly before: readonly LineageNode[]
-  readonly here: LineageNode
-  readonly after: readonly LineageNode[]
+/** Rows in the order of a tree, as that tree. */
+export function branchesOf(rows: readonly LineageRow<Image>[]): readonly Branch[] {
+  const [first] = rows
+  if (!first) return []
+  const next = rows.findIndex(({ depth }, index) => index > 0 && depth <= first.depth)
+  const end = next < 0 ? rows.length : next
+  return [{ row: first, children: branchesOf(rows.slice(1, end)) }, ...branchesOf(rows.slice(end))]
 }
 
-const mostSteps = 6
-
-export function lineageOf(image: Image, images: readonly Image[]): Lineage {
-  const byName = new Map(images.map((each) => [each.name, each]))
-  const before: LineageNode[] = []
-  const seen = new Set([image.name])
-  let current: Image | undefined = image
-  while (current && before.length < mostSteps) {
-    before.unshift(...originOf(current, byName))
-    const parent: string | undefined = current.parent?.image
-    current = parent === undefined || seen.has(parent) ? undefined : byName.get(parent)
-    if (parent !== undefined) seen.add(parent)
-  }
-  const made = images
-    .filter((each) => each.name !== image.name && each.parent?.image === image.name)
-    .map((each) => ({ ...nodeFor(each.name), what: each.sourceType === 'vm' ? words.savedTo : words.copiedTo }))
-  const { usedBy, usedElsewhere } = image
-  const others = { key: 'elsewhere', name: words.users(usedElsewhere ?? 0), what: words.elsewhere }
-  const users = [...usedBy.map((user) => vmNode(user)), ...(usedElsewhere === undefined ? [] : [others])]
-  const version = image.version === undefined ? words.sources[image.sourceType] : words.version(image.version)
-  return { before, here: { ...nodeFor(image.name), what: version }, after: [...made, ...users] }
-}
-
-const nodeFor = (name: string) => ({ key: `image ${name}`, name, path: imagePath('image', name) })
-
-function vmNode(user: string): LineageNode {
-  const [namespace = '', name = ''] = user.split('/')
-  return { key: `vm ${user}`, name: user, what: words.vm, path: vmPath({ namespace, name }) }
-}
-
-function originOf(image: Image, byName: ReadonlyMap<string, Image>): readonly LineageNode[] {
-  const { source, sourceType, parent } = image
+export function originOf({ name, image }: LineageRow<Image>): string {
+  if (!image) return name.includes('/') ? words.inRegistry : words.notHere
+  const { parent, source, sourceType } = image
   if (!parent)
-    return [{ key: `source ${image.name}`, name: source || words.elsewhere, what: words.sources[sourceType] }]
-  const { image: name, version, vm } = parent
-  const what = version === undefined ? words.sources.remote : words.version(version)
-  // It may be gone, or be called otherwise now: it is named all the same.
-  const from: LineageNode = byName.has(name) ? { ...nodeFor(name), what } : { key: `gone ${name}`, name, what }
-  return vm === undefined ? [from] : [from, { ...vmNode(vm), key: `saved ${image.name}` }]
+    return source === '' || sourceType === 'local' ? words.sources[sourceType] : words.from(sourceType, source)
+  const from = parent.vm === undefined ? words.copiedOf : words.savedOf(parent.vm)
+  return sourceType === 'vm' && parent.vm === undefined
+    ? words.sources.vm
+    : parent.version === undefined
+      ? from
+      : words.ofVersion(from, parent.version)
 }
+
+/** What it takes beside what it was made from; undefined: not known. */
+export function addedText({ image, depth }: LineageRow<Image>): string | undefined {
+  const bytes = image && bytesAddedBy(image)
+  if (bytes === undefined) return undefined
+  return depth === 0 ? sizeText(bytes) : words.adds(sizeText(bytes))
+}
+
+export const pathOf = ({ name, image, isSelf }: LineageRow<Image>): string | undefined =>
+  image && !isSelf ? imagePath('image', name) : undefined

@@ -57,7 +57,7 @@ export function NodeDetail({ namespace, name }: Named) {
           </div>
           <Card title={texts.common.events}>
             <EventFeed
-              namespace={namespace}
+              namespaces={[namespace]}
               kinds={['nodes', 'agent']}
               name={name}
               uid={node.uid}

@@ -56,7 +56,7 @@ export function PoolDetail({ namespace, name }: Named) {
           </div>
           <Card title={texts.common.events}>
             <EventFeed
-              namespace={namespace}
+              namespaces={[namespace]}
               kinds={['pools']}
               name={name}
               since={pool.createdAt}

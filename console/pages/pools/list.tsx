@@ -5,6 +5,7 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
 import { State } from '../../ui/state.tsx'
+import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
@@ -26,6 +27,8 @@ const columns: readonly Column<Pool>[] = [
   actionsColumn((pool) => <PoolMenu pool={pool} size="small" />),
 ]
 
+const filters: readonly Filter<Pool>[] = [{ param: 'config', label: words.columns.config, of: ({ config }) => config }]
+
 export function PoolList() {
   const { shown, main } = useNamespaces()
   const params = { namespace: main }
@@ -39,6 +42,7 @@ export function PoolList() {
       example={commandLine(createPool, { params, body })}
       list={useLive(listPools, shown)}
       columns={columns}
+      filters={filters}
     />
   )
 }

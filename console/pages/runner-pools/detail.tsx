@@ -68,7 +68,7 @@ export function RunnerPoolDetail({ namespace, name }: Named) {
           </div>
           <Card title={texts.common.events}>
             <EventFeed
-              namespace={namespace}
+              namespaces={[namespace]}
               kinds={['runner-pools']}
               name={name}
               since={pool.createdAt}

@@ -11,53 +11,37 @@ import { texts } from '../../texts.ts'
 import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu, choose, type MenuItem } from '../../ui/menu.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Note } from '../../ui/page.tsx'
 import { AddCredentials } from '../access/add-credentials.tsx'
 import { credentialTexts } from '../access/texts.ts'
+import { type Acting, useActing } from '../acting.ts'
 import { imagePath } from '../paths.ts'
 import { reasonAgainst, reasonAgainstDeleting, vmActions } from './model.ts'
 import { deployTexts, vmActionWords, actionTexts as words } from './texts.ts'
 
-interface MenuProps {
-  readonly vm: Vm
-  readonly size?: 'small'
+interface Acted extends Acting {
   readonly onDeleted?: (() => void) | undefined
 }
 
-function useItems({ vm, onDeleted }: Pick<MenuProps, 'vm' | 'onDeleted'>): readonly MenuItem[] {
-  const { person } = useSession()
-  return [
-    ...vmActions.map((action) => ({
-      label: vmActionWords[action].label,
-      reason: reasonAgainst(action, vm),
-      dialog: (onClose: () => void) => dialogs[action]({ vm, onClose }),
-    })),
-    { label: vmActionWords.extend.label, dialog: (onClose) => <Extend vm={vm} onClose={onClose} /> },
-    {
-      label: vmActionWords.delete.label,
-      reason: reasonAgainstDeleting(vm.owner, person),
-      isDanger: true,
-      dialog: (onClose) => <Delete vm={vm} onClose={onClose} onDeleted={onDeleted} />,
-    },
-  ]
-}
+/** What can be done to a VM, in the order of its menu. */
+export const vmItems = (vm: Vm, { person, onDeleted }: Acted): readonly MenuItem[] => [
+  ...vmActions.map((action) => ({
+    label: vmActionWords[action].label,
+    reason: reasonAgainst(action, vm),
+    dialog: (onClose: () => void) => dialogs[action]({ vm, onClose }),
+  })),
+  { label: vmActionWords.extend.label, dialog: (onClose) => <Extend vm={vm} onClose={onClose} /> },
+  {
+    label: vmActionWords.delete.label,
+    reason: reasonAgainstDeleting(vm.owner, person),
+    isDanger: true,
+    dialog: (onClose) => <Delete vm={vm} onClose={onClose} onDeleted={onDeleted} />,
+  },
+]
 
-export const VmMenu = ({ vm, size, onDeleted }: MenuProps) => (
-  <ActionsMenu name={vm.name} items={useItems({ vm, onDeleted })} size={size} />
-)
-
-/** What may be done to it now. */
-export const NextActions = (props: Pick<MenuProps, 'vm' | 'onDeleted'>) => (
-  <div className="line">
-    {useItems(props)
-      .filter(({ reason }) => reason === undefined)
-      .map((item) => (
-        <Button key={item.label} size="small" kind={item.isDanger ? 'danger' : undefined} onClick={() => choose(item)}>
-          {item.label}
-        </Button>
-      ))}
-  </div>
+export const VmMenu = ({ vm, size }: { readonly vm: Vm; readonly size?: 'small' }) => (
+  <ActionsMenu name={vm.name} items={vmItems(vm, useActing())} size={size} />
 )
 
 interface DialogProps {

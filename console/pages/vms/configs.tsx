@@ -1,6 +1,6 @@
 // VM configurations: named sets of values for deployments.
 import { useState } from 'react'
-import { useLocation } from 'wouter'
+import { Link, useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { createVmConfig, deleteVmConfig, listVmConfigs, type VmConfig } from '../../../src/api/vms/vm-configs.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
@@ -12,16 +12,22 @@ import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu } from '../../ui/menu.tsx'
+import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
+import { imagePath } from '../paths.ts'
 import { reasonAgainstDeleting } from './model.ts'
 import { deployTexts, configTexts as words } from './texts.ts'
 
 const columns: readonly Column<VmConfig>[] = [
   nameColumn(),
   { title: texts.common.namespace, by: (config) => config.namespace, look: 'wide' },
-  { title: deployTexts.image, by: (config) => config.image },
+  {
+    title: deployTexts.image,
+    by: (config) => config.image,
+    cell: ({ image }) => <Link href={imagePath('image', image)}>{image}</Link>,
+  },
   { title: texts.common.type, by: (config) => config.type, look: 'wide' },
   { title: deployTexts.cpu, by: (config) => config.cpu, look: 'number' },
   {
@@ -33,6 +39,10 @@ const columns: readonly Column<VmConfig>[] = [
   { title: deployTexts.tag, look: 'lesser wide', cell: (config) => config.tag ?? '–' },
   { title: texts.common.owner, by: (config) => config.owner, look: 'lesser wide' },
   actionsColumn((config) => <ConfigMenu config={config} />),
+]
+
+const filters: readonly Filter<VmConfig>[] = [
+  { param: 'image', label: deployTexts.image, of: (config) => config.image },
 ]
 
 export function VmConfigs() {
@@ -48,6 +58,7 @@ export function VmConfigs() {
       example={commandLine(createVmConfig, { params, body })}
       list={useLive(listVmConfigs, shown)}
       columns={columns}
+      filters={filters}
     />
   )
 }

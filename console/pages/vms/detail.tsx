@@ -1,7 +1,7 @@
 // One VM: how it is, how to reach it, why it waits, what was done to it and made of it, what it writes to its console.
 
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
-import { Link, useLocation } from 'wouter'
+import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { getVm, getVmCharts, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
@@ -12,14 +12,16 @@ import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
+import { ActionsMenu, NextActions } from '../../ui/menu.tsx'
 import { Card, DetailPage, ErrorNote, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { Bar, State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
+import { useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 import { ImageState } from '../images/state.tsx'
 import { imagePath, type Named, nodePath, vmPath } from '../paths.ts'
-import { NextActions, VmMenu } from './actions.tsx'
+import { vmItems } from './actions.tsx'
 import {
   conditionText,
   imagesOf,
@@ -43,7 +45,9 @@ const Measured = lazy(async () => ({ default: (await import('../charts/measured.
 const Thumbnail = lazy(async () => ({ default: (await import('./thumbnail.tsx')).Thumbnail }))
 
 export function VmDetail({ namespace, name }: Named) {
-  const [, go] = useLocation()
+  const acting = useActing()
+  const { go } = acting
+  const itemsOf = (vm: Vm) => vmItems(vm, { ...acting, onDeleted: () => go('/vms') })
   return (
     <DetailPage
       list={useLive(listVms, [namespace])}
@@ -61,7 +65,7 @@ export function VmDetail({ namespace, name }: Named) {
           <Button reason={reasonAgainstTerminal(vm)} onClick={() => go(`${vmPath(vm)}/terminal`)}>
             {words.terminal}
           </Button>
-          <VmMenu vm={vm} onDeleted={() => go('/vms')} />
+          <ActionsMenu name={name} items={itemsOf(vm)} />
         </>
       )}
     >
@@ -74,7 +78,7 @@ export function VmDetail({ namespace, name }: Named) {
                 <Timeline vm={vm} />
               </Card>
               <Card title={words.next}>
-                <NextActions vm={vm} onDeleted={() => go('/vms')} />
+                <NextActions items={itemsOf(vm)} />
               </Card>
               <Card title={words.connections}>
                 <Connections vm={vm} />
@@ -108,7 +112,7 @@ export function VmDetail({ namespace, name }: Named) {
               <Results vm={vm} />
               <Card title={texts.common.events}>
                 <EventFeed
-                  namespace={namespace}
+                  namespaces={[namespace]}
                   kinds={['vms']}
                   name={name}
                   uid={vm.uid}

@@ -53,6 +53,7 @@ const filters: readonly Filter<Vm>[] = [
     of: (vm) => vm.powerState,
     wordOf: (state) => powerWords[state] ?? state,
   },
+  { param: 'image', label: words.columns.image, of: (vm) => vm.image },
   { param: 'node', label: words.filterNode, of: (vm) => vm.node },
   { param: 'owner', label: words.filterOwner, of: (vm) => vm.owner },
   { param: 'label', label: words.filterLabel, of: labelsOf },

@@ -15,6 +15,13 @@ const ImageVersion = t.Object(
     createdAt: Timestamp,
     checksum: t.Optional(t.String({ description: 'SHA-256 of the content' })),
     vm: t.Optional(t.String({ description: 'The VM that was saved or committed, as `namespace/name`' })),
+    by: t.Optional(t.String({ description: 'Who saved or committed it, where you have access to the VM' })),
+    bytesAdded: t.Optional(
+      t.Integer({
+        description:
+          'Stored bytes that it adds to the content that it was made from; all of them if it was made from none',
+      }),
+    ),
     restored: t.Optional(t.Integer({ description: 'The earlier version that this one is again' })),
     restorable: t.Optional(
       t.Boolean({ description: 'The content is kept, so that the image can be restored to it; absent if not' }),

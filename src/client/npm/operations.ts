@@ -254,6 +254,10 @@ export interface ImageVersion {
   checksum?: string
   /** The VM that was saved or committed, as `namespace/name` */
   vm?: string
+  /** Who saved or committed it, where you have access to the VM */
+  by?: string
+  /** Stored bytes that it adds to the content that it was made from; all of them if it was made from none */
+  bytesAdded?: number
   /** The earlier version that this one is again */
   restored?: number
   /** The content is kept, so that the image can be restored to it; absent if not */

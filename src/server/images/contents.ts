@@ -153,9 +153,10 @@ const part =
   ({ bytes, of }: Progress): void =>
     progress({ percent: Math.floor(from + (to - from) * (of === 0 ? 1 : Math.min(1, bytes / of))), bytes })
 
-/** Each chunk once, however often it is named. */
-export function storedBytes(manifest: Manifest): number {
+/** Each chunk once, however often it is named. `base`: what that has is left out. */
+export function storedBytes(manifest: Manifest, base?: Manifest): number {
   const sizes = new Map([...chunksOf(manifest)].map(({ digest, storedBytes }) => [digest, storedBytes]))
+  if (base) for (const { digest } of chunksOf(base)) sizes.delete(digest)
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
 }
 

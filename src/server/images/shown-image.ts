@@ -70,17 +70,18 @@ export function shownImage({ value, rev }: Entry<ImageRecord>, { noun, vms, call
 }
 
 function lineageOf(record: ImageRecord, caller: Caller): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> {
-  const seen = (vm: string | undefined): { vm?: string } =>
-    vm !== undefined && maySee(caller, namespaceOf(vm)) ? { vm } : {}
+  const seen = (vm: string | undefined, by?: string): { vm?: string; by?: string } =>
+    vm !== undefined && maySee(caller, namespaceOf(vm)) ? { vm, ...(by !== undefined && { by }) } : {}
   const { version = 1, parent, capture } = record
   const { vm: saved, ...from } = parent ?? { image: '' }
   return {
     version,
-    versions: versionsOf(record).map(({ version, at, content, vm, restored, kept }) => ({
+    versions: versionsOf(record).map(({ version, at, content, vm, by, bytesAdded, restored, kept }) => ({
       version,
       createdAt: at,
       ...(content !== undefined && { checksum: content }),
-      ...seen(vm),
+      ...seen(vm, by),
+      ...(bytesAdded !== undefined && { bytesAdded }),
       ...(restored !== undefined && { restored }),
       ...(kept && { restorable: true }),
     })),

@@ -128,13 +128,14 @@ const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): bool
 const captureOf = (
   kind: ImageCapture['kind'],
   { namespace, name, uid }: VmRecord,
-  { now, requestKey }: Pick<Asked, 'now' | 'requestKey'>,
+  { caller, now, requestKey }: Pick<Asked, 'caller' | 'now' | 'requestKey'>,
 ): ImageCapture => ({
   id: randomUUID(),
   kind,
   requestedAt: timestamp(now),
   ...(requestKey !== undefined && { requestKey }),
   vm: { namespace, name, uid },
+  by: caller.name,
 })
 
 /** Of two that commit into one image, one does; nothing that is being made is committed to. */
@@ -143,7 +144,7 @@ async function lock(
   images: ImageStore,
   { vm, caller, now, requestKey }: Committing,
 ): Promise<{ entry: Entry<ImageRecord>; capture: ImageCapture }> {
-  const capture = captureOf('commit', vm.value, { now, requestKey })
+  const capture = captureOf('commit', vm.value, { caller, now, requestKey })
   const { image } = vm.value.shape
   const entry = await collections.images.change(collections.images.key('', image), (): ImageRecord => {
     const record = images.existing(image).value

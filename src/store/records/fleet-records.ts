@@ -337,6 +337,10 @@ export interface ImageVersion {
   readonly content?: string
   /** Whose disk it is, as `namespace/name`. */
   readonly vm?: string
+  /** Who saved or committed that VM. */
+  readonly by?: string
+  /** What it took in the store beside what the VM was deployed from. */
+  readonly bytesAdded?: number
   /** The earlier version that this one is again. */
   readonly restored?: number
   /**
@@ -355,6 +359,8 @@ export interface ImageCapture {
   readonly requestedAt: string
   readonly requestKey?: string
   readonly vm: { readonly namespace: string; readonly name: string; readonly uid: string }
+  /** Who asked for it. */
+  readonly by?: string
 }
 
 export const isProtected = (image: ImageRecord): boolean => image.protected ?? image.source === undefined

@@ -10,10 +10,13 @@ const keptVersions = 5
 
 /** Oldest first, the current one last. None while the first one is being made. */
 export function versionsOf(record: ImageRecord): readonly ImageVersion[] {
-  const { versions, version = 1, content, recipe, createdAt, updatedAt } = record
+  const { versions, version = 1, content, recipe, createdAt, updatedAt, parent, spaceUsedBytes } = record
   if (versions) return versions
   if (content === undefined && recipe === undefined) return []
-  return [{ version, at: version === 1 ? createdAt : updatedAt, ...(content !== undefined && { content }) }]
+  // A copy shares all of it with what it was copied from.
+  const bytesAdded = parent ? 0 : spaceUsedBytes
+  const made = { ...(content !== undefined && { content }), ...(bytesAdded !== undefined && { bytesAdded }) }
+  return [{ version, at: version === 1 ? createdAt : updatedAt, ...made }]
 }
 
 /** How the list goes on when the image becomes another version: what was current is kept, and the oldest kept one no longer. */
@@ -55,7 +58,7 @@ export function restoredTo(
   } = record
   const next = (record.version ?? 1) + 1
   const made = content !== undefined && { content }
-  const told = { version: next, at, ...made, ...(vm !== undefined && { vm }), restored: version }
+  const told = { version: next, at, ...made, ...(vm !== undefined && { vm }), restored: version, bytesAdded: 0 }
   return { ...rest, ...kept, ...made, version: next, versions: withVersion(record, told), updatedAt: at }
 }
 
@@ -92,8 +95,8 @@ export const descriptionWithout = (description: string, isHidden: (namespace: st
 /** An image outlives the namespace that it was made in; a namesake made later gets no names, and no say. */
 export function withoutNamesOf(record: ImageRecord, isGone: (namespace: string) => boolean): ImageRecord {
   const { sourceNamespace = '', errorNamespace = sourceNamespace, versions, parent } = record
-  const kept = <V extends { readonly vm?: string }>(each: V): V =>
-    without(each, isGone(namespaceOf(each.vm ?? '')), 'vm')
+  const kept = <V extends { readonly vm?: string; readonly by?: string }>(each: V): V =>
+    without(each, isGone(namespaceOf(each.vm ?? '')), 'vm', 'by')
   const isSourceGone = isGone(sourceNamespace)
   const next = {
     ...record,

@@ -4,6 +4,7 @@ import * as api from '../../../api/images/images.ts'
 import type { Operation } from '../../../api/operation.ts'
 import type { Client, ListOperation } from '../../../client/client.ts'
 import { vmsElsewhere } from '../../../rules/ownership.ts'
+import { sizeText } from '../../../rules/sizes.ts'
 import { type Column, sizeCell } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
 
@@ -56,13 +57,26 @@ export const columns: readonly Column<Image>[] = [
 const usersOf = ({ usedBy, usedElsewhere }: Image): string[] =>
   usedElsewhere === undefined ? usedBy : [...usedBy, vmsElsewhere(usedElsewhere)]
 
-/** The newest first: `2 of svc-default/build, restorable`. */
+type Version = NonNullable<Image['versions']>[number]
+
+/** `2 of svc-default/build by ana@example.com, adds 12.3 MiB, restorable` */
+const versionText = ({ version, vm, by, bytesAdded, restorable }: Version): string =>
+  [
+    `${version}${vm === undefined ? '' : ` of ${vm}`}${by === undefined ? '' : ` by ${by}`}`,
+    ...(bytesAdded === undefined ? [] : [`adds ${sizeText(bytesAdded)}`]),
+    ...(restorable ? ['restorable'] : []),
+  ].join(', ')
+
+const currentOf = ({ version, versions = [] }: Image): string | undefined => {
+  const current = versions.find((each) => each.version === version)
+  return current ? versionText(current) : version?.toString()
+}
+
+/** The newest first. */
 const earlierOf = ({ version, versions = [] }: Image): string[] =>
   versions
     .filter((each) => each.version !== version)
-    .map(({ version, vm, restorable }) =>
-      [`${version}${vm === undefined ? '' : ` of ${vm}`}`, ...(restorable ? ['restorable'] : [])].join(', '),
-    )
+    .map(versionText)
     .toReversed()
 
 /** Of ISOs, too. */
@@ -77,7 +91,7 @@ export const fields: readonly Field<Image>[] = [
   { label: 'OS', value: (image) => image.os },
   { label: 'Disk size', value: (image) => sizeCell(image.size) },
   { label: 'Storage size', value: (image) => sizeCell(image.spaceUsed) },
-  { label: 'Version', value: (image) => image.version },
+  { label: 'Version', value: currentOf },
   { label: 'Earlier versions', value: earlierOf },
   { label: 'Source', value: (image) => image.source },
   { label: 'Made from', value: ({ parent }) => parent?.image },

@@ -19,7 +19,7 @@ import { removeStrays } from '../../../store/records/namespaces.ts'
 const all = '/api/v1/namespaces'
 const home = `${all}/svc-default`
 /** Every name of team A that nobody else may read. */
-const secrets = /svc-a\b|secret-(?:vm|user|builder|node)|ana@example\.com/
+const secrets = /svc-a\b|secret-(?:vm|user|person|builder|node)|ana@example\.com/
 
 let service: TestService
 let url: string
@@ -86,7 +86,7 @@ async function plant(name: string, change: Partial<ImageRecord> = {}): Promise<v
     sourceType: 'vm',
     sourceNamespace: 'svc-a',
     version: 2,
-    versions: [{ version: 2, at, vm: 'svc-a/secret-vm' }],
+    versions: [{ version: 2, at, vm: 'svc-a/secret-vm', by: 'secret-person' }],
     parent: { image: 'base', version: 1, vm: 'svc-a/secret-vm' },
   }
   await service.services.collections.images.create('', name, { ...record, ...change })
@@ -196,6 +196,7 @@ describe('names of a namespace in images', () => {
       const { owner, source, sourceNamespace, parent, versions, description } = body as Image
       assert.deepEqual([owner, source, sourceNamespace], ['ana@example.com', 'secret-vm', 'svc-a'])
       assert.deepEqual([parent?.vm, versions?.[0]?.vm], ['svc-a/secret-vm', 'svc-a/secret-vm'])
+      assert.equal(versions?.[0]?.by, 'secret-person')
       assert.match(description, /VM secret-vm in namespace svc-a/)
       assert.match((await call(caller, 'GET', 'images/broken')).body.errorMessage, /secret-node/)
       assert.equal((await call(caller, 'GET', 'images/busy')).body.capture.vm, 'svc-a/secret-vm')
@@ -371,7 +372,7 @@ describe('a namespace that was deleted', () => {
       sourceNamespace: 'svc-short',
       parent: { image: 'base', vm: 'svc-short/secret-vm' },
       versions: [
-        { version: 1, at: '', vm: 'svc-short/secret-vm' },
+        { version: 1, at: '', vm: 'svc-short/secret-vm', by: 'secret-person' },
         { version: 2, at: '', vm: 'svc-b/ours' },
       ],
       errorMessage: 'VM secret-vm was removed',

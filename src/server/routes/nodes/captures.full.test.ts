@@ -10,8 +10,8 @@ import { eventually } from '../../../../test/support/tools/eventually.ts'
 import { collectOnce } from '../../../controllers/collect-images.ts'
 import { settleOnce } from '../../../controllers/settle-captures.ts'
 import { collect } from '../../../images/collect.ts'
-import type { Manifest } from '../../../images/format/format.ts'
-import { digestOf, encodeManifest } from '../../../images/format/manifest.ts'
+import type { Chunk, Manifest } from '../../../images/format/format.ts'
+import { decodeManifest, digestOf, encodeManifest } from '../../../images/format/manifest.ts'
 import { contentCheckMs, contentGraceMs } from '../../../rules/retention.ts'
 import { openMemory } from '../../../store/memory.ts'
 import type { ImageRecord, VmRecord } from '../../../store/records/fleet-records.ts'
@@ -117,6 +117,26 @@ describe('save', () => {
     await deploy('saver', 'base')
   })
 
+  it('save says who saved it and how many bytes it adds to what the VM was deployed from; a copy adds none', async () => {
+    await post('vms/saver/save', { imageName: 'root' })
+    const root = made('amd64')
+    await deliver(intel, capturing('root'), root)
+    await deploy('heir', 'root')
+    await post('vms/heir/save', { imageName: 'child' })
+    const added = randomBytes(65_536)
+    const { layers, ...rest } = decodeManifest(root.manifest)
+    const chunk = { ...layers[0]?.chunks[0], digest: digestOf(added), extents: [[65_536, 65_536]] } as Chunk
+    const child = encodeManifest({ ...rest, parent: root.content, layers: [...layers, { chunks: [chunk] }] })
+    await deliver(intel, capturing('child'), { chunk: added, manifest: child.bytes, content: child.digest })
+    await post('images/child/copy', { name: 'twin' })
+    const versionOf = async (name: string) => (await service.call('GET', `${here}/images/${name}`)).body.versions[0]
+    const { by, vm: from, bytesAdded } = await versionOf('child')
+    assert.deepEqual([by, from], ['admin@example.com', 'svc-default/heir'])
+    assert.equal(bytesAdded, child.bytes.length + added.length)
+    assert.equal((await versionOf('root')).bytesAdded, root.manifest.length + root.chunk.length)
+    assert.equal((await versionOf('twin')).bytesAdded, 0)
+  })
+
   it('save makes an image that is Updating until all of it is there, and Ready by one step', async () => {
     const answer = await post('vms/saver/save', { imageName: 'saved', description: 'all of it' })
     assert.deepEqual([answer.status, answer.body.state, answer.body.sourceType], [202, 'Updating', 'vm'], answer.text)
@@ -140,7 +160,16 @@ describe('save', () => {
     assert.deepEqual([ready.state, ready.checksum, ready.size, ready.progress], ['Ready', content, '2M', undefined])
     assert.equal(ready.description, 'all of it')
     assert.deepEqual(ready.parent, { image: 'base', version: 1, vm: 'svc-default/saver' })
-    const created = { version: 1, createdAt: ready.lastUpdatedTimestamp, checksum: content, vm: 'svc-default/saver' }
+    const manifestBytes = (await service.services.content.size(content)) ?? 0
+    const created = {
+      version: 1,
+      createdAt: ready.lastUpdatedTimestamp,
+      checksum: content,
+      vm: 'svc-default/saver',
+      by: 'admin@example.com',
+      // Nodes build what it was made from themselves: nothing of that is in the store.
+      bytesAdded: 65_536 + manifestBytes,
+    }
     assert.deepEqual([ready.version, ready.versions], [1, [created]])
     assert.equal(vm('saver')?.captures, undefined)
     assert.deepEqual([image('base')?.recipe, image('base')?.content], ['base', undefined])

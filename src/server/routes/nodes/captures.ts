@@ -15,6 +15,7 @@ import type {
   CaptureForImage,
   CaptureForPush,
   ImageRecord,
+  ImageVersion,
   VmCapture,
   VmRecord,
 } from '../../../store/records/fleet-records.ts'
@@ -136,16 +137,20 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
       const digests = new Set([...chunksOf(manifest)].map(({ digest }) => digest))
       const missing = await lacking(content, [body.content, ...digests])
       if (missing.length > 0) return { missing: missing.slice(0, mostTold) }
+      const ownBytes = (await content.size(body.content)) ?? 0
+      const base = capture.base === undefined ? undefined : await manifestOf(content, capture.base)
       const made = {
         content: body.content,
         ...(manifest.os && { os: manifest.os }),
         sizeBytes: manifest.virtualSizeBytes,
-        spaceUsedBytes: ((await content.size(body.content)) ?? 0) + storedBytes(manifest),
+        spaceUsedBytes: ownBytes + storedBytes(manifest),
         updatedAt: timestamp(clock.now()),
       }
       await content.hold(body.content, manifest)
       failpoint('captures.finish')
-      await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made))
+      const isKnown = base !== undefined || capture.base === undefined
+      const added = isKnown ? { bytesAdded: ownBytes + storedBytes(manifest, base) } : {}
+      await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made, added))
       failpoint('captures.finished')
       await over(vm, id)
       return { missing: [] }
@@ -179,12 +184,14 @@ function fulfilled(
   record: ImageRecord,
   { kind, description }: CaptureForImage,
   made: Pick<ImageRecord, 'content' | 'os' | 'sizeBytes' | 'spaceUsedBytes' | 'updatedAt'> & { content: string },
+  added: Pick<ImageVersion, 'bytesAdded'>,
 ): ImageRecord {
   const { recipe: _, warning: __, ...rest } = withoutCapture(record)
   const version = nextVersion[kind](record.version ?? 1)
   const { content, updatedAt: at } = made
-  const vm = record.capture && vmName(record.capture.vm)
-  const versions = withVersion(record, { version, at, content, ...(vm !== undefined && { vm }) })
+  const { vm, by } = record.capture ?? {}
+  const of = { ...(vm && { vm: vmName(vm) }), ...(by !== undefined && { by }), ...added }
+  const versions = withVersion(record, { version, at, content, ...of })
   return { ...rest, ...made, version, versions, ...(description !== undefined && { description }) }
 }
 

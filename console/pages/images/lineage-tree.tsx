@@ -1,0 +1,40 @@
+// The lineage of an image, drawn as a tree: each below what it was made from, with what it adds.
+import { Link } from 'wouter'
+import type { Image } from '../../../src/api/images/images.ts'
+import type { Lineage } from '../../../src/client/image-lineage.ts'
+import { addedText, type Branch, branchesOf, originOf, pathOf } from './lineage.ts'
+import { imageTexts as words } from './texts.ts'
+
+export const LineageTree = ({ name, lineage }: { readonly name: string; readonly lineage: Lineage<Image> }) => (
+  <>
+    <ul className="tree" aria-label={words.lineageOf(name)}>
+      {branchesOf(lineage.rows).map((branch) => (
+        <BranchItem key={branch.row.name} {...branch} />
+      ))}
+    </ul>
+    {lineage.more > 0 && <p className="muted small">{words.moreImages(lineage.more)}</p>}
+  </>
+)
+
+function BranchItem({ row, children }: Branch) {
+  const path = pathOf(row)
+  const added = addedText(row)
+  return (
+    <li>
+      <div className="tree-row" aria-current={row.isSelf || undefined}>
+        <span className="line">
+          {path === undefined ? <span className="strong">{row.name}</span> : <Link href={path}>{row.name}</Link>}
+          <span className="muted small">{originOf(row)}</span>
+        </span>
+        {added !== undefined && <span className="tabular">{added}</span>}
+      </div>
+      {children.length > 0 && (
+        <ul>
+          {children.map((branch) => (
+            <BranchItem key={branch.row.name} {...branch} />
+          ))}
+        </ul>
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,84 @@
+// Who uses an image: VMs, configurations and pools, the first few of each by name, and a list of all.
+import type { ReactNode } from 'react'
+import { Link } from 'wouter'
+import type { Image } from '../../../src/api/images/images.ts'
+import { listPools } from '../../../src/api/vms/pools.ts'
+import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
+import { vmsElsewhere } from '../../../src/rules/ownership.ts'
+import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { texts } from '../../texts.ts'
+import { Facts } from '../../ui/page.tsx'
+import { VmLink } from '../links.tsx'
+import { listPath, poolPath } from '../paths.ts'
+import { imageTexts as words } from './texts.ts'
+
+const named = 5
+
+interface Group<T> {
+  readonly items: readonly T[]
+  readonly keyOf: (item: T) => string
+  readonly link: (item: T) => ReactNode
+  /** The list of all of them. */
+  readonly path: string
+}
+
+function Group<T>({ items, keyOf, link, path }: Group<T>) {
+  if (items.length === 0) return texts.common.none
+  return (
+    <ul className="names">
+      {items.slice(0, named).map((item) => (
+        <li key={keyOf(item)}>{link(item)}</li>
+      ))}
+      {items.length > named && (
+        <li>
+          <Link href={path}>{words.moreUsers(items.length - named)}</Link>
+        </li>
+      )}
+    </ul>
+  )
+}
+
+const Vms = ({ image: { usedBy, usedElsewhere }, path }: { readonly image: Image; readonly path: string }) => (
+  <>
+    <Group items={usedBy} keyOf={String} link={(vm) => <VmLink vm={vm} />} path={path} />
+    {usedElsewhere !== undefined && <span className="muted small">{vmsElsewhere(usedElsewhere)}</span>}
+  </>
+)
+
+export const VmsOfIso = ({ iso }: { readonly iso: Image }) => (
+  <Facts facts={{ [words.vms]: <Vms image={iso} path="/vms" /> }} />
+)
+
+export function UsersOfImage({ image }: { readonly image: Image }) {
+  const { name } = image
+  const { shown } = useNamespaces()
+  const configs = useLive(listVmConfigs, shown, `image=${name}`)
+  const pools = useLive(listPools, shown)
+  const using = new Set(configs.items.map((config) => `${config.namespace}/${config.name}`))
+  const filled = pools.items.filter(({ namespace, config }) => using.has(`${namespace}/${config}`))
+  const [onlyConfig] = using.size === 1 ? configs.items : []
+  return (
+    <Facts
+      facts={{
+        [words.vms]: <Vms image={image} path={listPath('/vms', { image: name })} />,
+        [words.configs]: configs.isLoaded && (
+          <Group
+            items={configs.items}
+            keyOf={(config) => `${config.namespace}/${config.name}`}
+            link={(config) => <Link href={listPath('/configurations', { search: config.name })}>{config.name}</Link>}
+            path={listPath('/configurations', { image: name })}
+          />
+        ),
+        [words.pools]: configs.isLoaded && pools.isLoaded && (
+          <Group
+            items={filled}
+            keyOf={(pool) => `${pool.namespace}/${pool.name}`}
+            link={(pool) => <Link href={poolPath(pool)}>{pool.name}</Link>}
+            path={listPath('/pools', onlyConfig ? { config: onlyConfig.name } : {})}
+          />
+        ),
+      }}
+    />
+  )
+}

@@ -1,0 +1,68 @@
+// What an image was made from and what was made from it, out of the records of images alone: a tree in the order that it is
+// drawn. Pure.
+import type { Image } from '../api/images/images.ts'
+
+type Known = Pick<Image, 'name' | 'parent' | 'versions'>
+
+export interface LineageRow<T> {
+  /** Of an image of the cluster, or what its child said of it: it may be gone, or be in a registry. */
+  readonly name: string
+  /** Undefined: there is no such image here. */
+  readonly image?: T | undefined
+  /** 0 is the oldest. */
+  readonly depth: number
+  readonly isSelf: boolean
+}
+
+export interface Lineage<T> {
+  /** Ancestors from the oldest on, the image, then its descendants, each below what it was made from. */
+  readonly rows: readonly LineageRow<T>[]
+  /** Descendants that were left out. */
+  readonly more: number
+}
+
+const mostAncestors = 20
+const mostDescendants = 50
+
+export function lineageOf<T extends Known>(image: T, images: readonly T[]): Lineage<T> {
+  const byName = new Map(images.map((each) => [each.name, each]))
+  const ancestors: Omit<LineageRow<T>, 'depth'>[] = []
+  // An image may be deleted and its name given to one that was made from what it had made.
+  const seen = new Set([image.name])
+  for (let name = image.parent?.image; name !== undefined && ancestors.length < mostAncestors; ) {
+    if (seen.has(name)) break
+    seen.add(name)
+    const found = byName.get(name)
+    ancestors.unshift({ name, image: found, isSelf: false })
+    name = found?.parent?.image
+  }
+  const rows: LineageRow<T>[] = ancestors.map((row, depth) => ({ ...row, depth }))
+  rows.push({ name: image.name, image, depth: rows.length, isSelf: true })
+  const children = Map.groupBy(
+    images.filter((each) => each.parent),
+    ({ parent }) => parent?.image ?? '',
+  )
+  let descendants = 0
+  const add = (name: string, depth: number): void => {
+    for (const child of children.get(name) ?? []) {
+      if (seen.has(child.name)) continue
+      seen.add(child.name)
+      descendants += 1
+      if (descendants <= mostDescendants) rows.push({ name: child.name, image: child, depth, isSelf: false })
+      add(child.name, depth + 1)
+    }
+  }
+  add(image.name, rows.length)
+  return { rows, more: Math.max(0, descendants - mostDescendants) }
+}
+
+/** What its versions added together; undefined where that of some is not known. */
+export function bytesAddedBy({ versions = [] }: Pick<Image, 'versions'>): number | undefined {
+  if (versions.length === 0) return undefined
+  let sum = 0
+  for (const { bytesAdded } of versions) {
+    if (bytesAdded === undefined) return undefined
+    sum += bytesAdded
+  }
+  return sum
+}
