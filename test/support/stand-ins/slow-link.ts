@@ -10,6 +10,8 @@ export interface SlowLink extends AsyncDisposable {
   readonly bytes: number
   /** From now on; Infinity for no limit. */
   bytesPerSecond: number
+  /** Connections with a part of an answer that is held back in this moment. */
+  readonly held: number
   /** Bodies of answers arrive with other bytes. */
   isCorrupting: boolean
 }
@@ -19,6 +21,7 @@ const pieceBytes = 16 * 1_024
 export async function startSlowLink(target: { host: string; port: number }, rate: number): Promise<SlowLink> {
   const sockets = new Set<net.Socket>()
   let bytes = 0
+  let held = 0
   /** When what was let through would have arrived. */
   let dueMs = 0
   const link = {
@@ -30,19 +33,24 @@ export async function startSlowLink(target: { host: string; port: number }, rate
     get bytes() {
       return bytes
     },
+    get held() {
+      return held
+    },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       server.close()
       await once(server, 'close')
     },
   }
-  async function* held(upstream: net.Socket): AsyncGenerator<Buffer> {
+  async function* slowed(upstream: net.Socket): AsyncGenerator<Buffer> {
     for await (const chunk of upstream as AsyncIterable<Buffer>)
       for (let at = 0; at < chunk.length; at += pieceBytes) {
         const piece = chunk.subarray(at, at + pieceBytes)
         dueMs = Math.max(dueMs, performance.now()) + (1_000 * piece.length) / link.bytesPerSecond
         const earlyMs = dueMs - performance.now()
+        held += 1
         if (earlyMs > 2) await setTimeout(earlyMs)
+        held -= 1
         bytes += piece.length
         // Heads of answers are at the beginning of shorter ones, or say so.
         if (link.isCorrupting && piece.length === pieceBytes && !piece.toString('latin1', 0, 5).startsWith('HTTP'))
@@ -55,15 +63,13 @@ export async function startSlowLink(target: { host: string; port: number }, rate
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => socket.destroy())
-      socket.on('close', () => {
-        sockets.delete(socket)
-        client.destroy()
-        upstream.destroy()
-      })
+      socket.on('close', () => sockets.delete(socket))
     }
+    client.on('close', () => upstream.destroy())
     client.pipe(upstream)
+    // Whoever answers and closes is done before the answer has arrived: the other side is closed when it has.
     const pass = async (): Promise<void> => {
-      for await (const piece of held(upstream)) if (!client.write(piece)) await once(client, 'drain')
+      for await (const piece of slowed(upstream)) if (!client.write(piece)) await once(client, 'drain')
       client.end()
     }
     pass().catch(() => client.destroy())
