@@ -87,6 +87,8 @@ const defaultGraceSeconds = 30
 const defaultStopPatienceMs = 5_000
 const firstHeartbeatSeconds = 10
 const maxRefusals = 5
+/** More than come unasked for: those may take all the time that there is. */
+const chunksAtOnce = 16
 const joinRetry = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 5_000, maxRetryAfterMs: 30_000 }
 
 /** Throws when the folder cannot be used, or the cluster does not take the node. Waits for a server that is not there. */
@@ -100,13 +102,22 @@ export async function startAgent(options: AgentOptions, signal = new AbortContro
     // Its own connections: large content must not hold up reports, for which the server would take the node for lost.
     // It never joins by itself; that is for the other one.
     const content = createConnection({ ...options, addresses, joinToken: undefined, identity })
+    // A chunk keeps its connection busy for as long as it takes on a slow network: neither a save nor a question about the
+    // next chunk is to wait for that, nor a chunk that a guest waits for.
+    const chunks = createConnection({
+      ...options,
+      addresses,
+      joinToken: undefined,
+      identity,
+      maxSockets: chunksAtOnce,
+    })
     const learn = (urls: readonly string[]): void => {
       if (!addresses.learn(connection.apiUrl, urls)) return
       identity.remember(addresses.all).catch((error: unknown) => {
         options.log.warn('failed to save the server addresses', { folder: options.folder, problem: reasonOf(error) })
       })
     }
-    const agent = await runAgent(options, connection, content, learn, () => identity.credentials)
+    const agent = await runAgent(options, { connection, content, chunks }, learn, () => identity.credentials)
     return { ...agent, stop: () => agent.stop().finally(release) }
   } catch (error) {
     await release()
@@ -127,14 +138,20 @@ async function joinPatiently(connection: Connection, log: Log, signal: AbortSign
   }
 }
 
+interface Connections {
+  readonly connection: Connection
+  readonly content: Connection
+  readonly chunks: Connection
+}
+
 /** By digest, as `openImages` takes them. */
 const blobsOf =
-  (content: Connection): OpenBlob =>
+  (chunks: Connection): OpenBlob =>
   async (digest, signal) => {
     try {
-      return (await content.open({ ...getBlob, path: getBlob.path.replace('{digest}', digest) }, signal)).body
+      return (await chunks.open({ ...getBlob, path: getBlob.path.replace('{digest}', digest) }, signal)).body
     } catch (error) {
-      if (isRetriable(error)) content.turn()
+      if (isRetriable(error)) chunks.turn()
       throw error
     }
   }
@@ -146,8 +163,7 @@ const peersOf =
 
 async function runAgent(
   options: AgentOptions,
-  connection: Connection,
-  content: Connection,
+  { connection, content, chunks }: Connections,
   learn: (urls: readonly string[]) => void,
   credentials: () => NodeCredentials | undefined,
 ): Promise<Agent> {
@@ -174,7 +190,7 @@ async function runAgent(
   const held = await openImages({
     folder: isSimulation ? folder : imageFolder,
     recipes: isSimulation ? {} : (options.recipes ?? recipes),
-    openBlob: blobsOf(content),
+    openBlob: blobsOf(chunks),
     bootOrder: async (digest, read, signal) => {
       const body = { content: digest, ...(read && { chunks: [...read] }) }
       return (await content.call(noteBootOrder, { body }, signal)).chunks
@@ -267,7 +283,7 @@ async function runAgent(
 
   /** What comes of a message may be reported to another server than the one that sent it. */
   const saw = (revision: string | undefined): void => {
-    for (const each of [connection, content]) each.saw(revision)
+    for (const each of [connection, content, chunks]) each.saw(revision)
   }
   const received: { readonly [T in AgentMessage['type']]: (message: Extract<AgentMessage, { type: T }>) => void } = {
     HELLO(hello) {

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { firstBeyond, neededZeros, resolveLayers } from './format/extents.ts'
 import type { Chunk, Extent, Layer } from './format/format.ts'
-import { blockBytes } from './format/format.ts'
+import { blockBytes, mostLayers } from './format/format.ts'
 import { mostLayersKept, planFold, weigh } from './pack/fold.ts'
 
 const blocks = 24
@@ -122,6 +122,21 @@ describe('folding', () => {
 
   it('folding folds everything where the whole disk was written again', () => {
     assert.equal(planFold([whole(0, 24), whole(0, 24)]), 0)
+  })
+
+  it('folding leaves what is not at hand, unless a manifest has hardly room for more', () => {
+    const [disk, below, above] = [whole(0, 24), whole(0, 3), whole(0, 3)]
+    const lacking =
+      (...layers: Layer[]) =>
+      (chunk: Chunk) =>
+        !layers.some(({ chunks }) => chunks.includes(chunk))
+    assert.equal(planFold([disk, below, above], lacking(disk)), 1)
+    assert.equal(planFold([disk, below, above], lacking(disk, above)), undefined)
+    // What is hidden is not read.
+    assert.equal(planFold([disk, below, above], lacking(disk, below)), 1)
+    const many = Array.from({ length: mostLayers / 2 + 1 }, (_, at) => whole(at % blocks, (at % blocks) + 1))
+    assert.equal(planFold(many.slice(1), lacking(...many)), undefined)
+    assert.notEqual(planFold(many, lacking(...many)), undefined)
   })
 
   it('folding folds when there are too many', () => {

@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { socketFolderOf } from '../../src/agent/images/arrivals.ts'
-import { openGuest } from '../support/guests/guest.ts'
+import { openGuest, type SshPlace } from '../support/guests/guest.ts'
 import { filesIn } from '../support/processes/dev-server.ts'
 import { LazyRig, mib, readAll, vms } from '../support/rigs/lazy-rig.ts'
 import type { SlowLink } from '../support/stand-ins/slow-link.ts'
@@ -14,6 +14,8 @@ import { eventually } from '../support/tools/eventually.ts'
 
 /** Of random bytes in the image: what is not compressed away, and has to come. */
 const dataMib = 160
+/** Chunks that come at once, while no guest waits. */
+const fetchesAtOnce = 4
 let rig: LazyRig
 let link: SlowLink
 
@@ -27,6 +29,14 @@ before(
 )
 
 after(() => rig[Symbol.asyncDispose]())
+
+/** Files in its guest are as in the image, but for this word in the first. */
+async function isUnchangedBut(word: string, place: SshPlace): Promise<void> {
+  using guest = await openGuest(place, { user: 'root' })
+  assert.equal((await guest.run('cat /data0')).trim(), word)
+  const others = rig.sums.split('\n').filter((line) => line !== '' && !line.endsWith('/data0'))
+  assert.deepEqual((await guest.run('sha256sum /data1 /data2 /data3', 240_000)).trim().split('\n'), others)
+}
 
 describe('a VM that runs before its image has arrived', { timeout: 1_800_000 }, () => {
   it('a VM that runs before its image has arrived reads what was saved, shares the fetch, and moves to the copy', async () => {
@@ -57,19 +67,6 @@ describe('a VM that runs before its image has arrived', { timeout: 1_800_000 }, 
     assert.ok(came < 1.15 * imageBytes, `${came} bytes came for two VMs of an image of ${imageBytes}`)
     assert.equal(await other.run(readAll, 240_000), rig.sums)
     assert.equal(await guest.run('cat /proc/sys/kernel/random/boot_id'), boot)
-  })
-
-  it('a VM that runs before its image has arrived is saved meanwhile', async () => {
-    await rig.empty('empty')
-    link.bytesPerSecond = 2 * mib
-    const one = await rig.deploy('one')
-    using guest = await openGuest(one, { user: 'root' })
-    await guest.run('echo changed >/data0; sync')
-    assert.equal((await rig.imageReady('one'))?.status, 'False')
-    await rig.call('POST', `${vms}/one/save`, { imageName: 'changed' })
-    // On a slow link it may be later than the rest of the image.
-    link.bytesPerSecond = Infinity
-    await rig.isReady('changed')
   })
 
   it('a VM that runs before its image has arrived is deleted in the middle and leaves nothing', async () => {
@@ -126,22 +123,26 @@ describe('a VM that runs before its image has arrived', { timeout: 1_800_000 }, 
   })
 
   // The last one: the image is another one afterwards.
-  it('a VM that runs before its image has arrived is committed to it meanwhile', async () => {
+  it('a VM that runs before its image has arrived is saved and committed without waiting for the rest of it', async () => {
     await rig.empty('empty')
-    link.bytesPerSecond = 2 * mib
+    link.bytesPerSecond = 3 * mib
     const one = await rig.deploy('one')
     {
       using guest = await openGuest(one, { user: 'root' })
+      await guest.run('echo saved >/data0; sync')
+      // As many chunks as ever come at once, and from now on the rest would take a quarter of an hour.
+      await eventually(() => assert.ok(link.held >= fetchesAtOnce, `${link.held} chunks are on their way`), 60_000)
+      link.bytesPerSecond = mib / 8
+      await rig.call('POST', `${vms}/one/save`, { imageName: 'changed' })
+      await rig.isReady('changed')
       await guest.run('echo committed >/data0; sync')
+      await rig.call('POST', `${vms}/one/commit`, {})
+      await rig.isReady('big')
     }
     assert.equal((await rig.imageReady('one'))?.status, 'False')
-    await rig.call('POST', `${vms}/one/commit`, {})
     link.bytesPerSecond = Infinity
-    await rig.isReady('big')
     await rig.empty('empty')
-    using again = await openGuest(await rig.deploy('again'), { user: 'root' })
-    assert.equal((await again.run('cat /data0')).trim(), 'committed')
-    const others = rig.sums.split('\n').filter((line) => line !== '' && !line.endsWith('/data0'))
-    assert.deepEqual((await again.run('sha256sum /data1 /data2 /data3', 240_000)).trim().split('\n'), others)
+    await isUnchangedBut('saved', await rig.deploy('two', { image: 'changed' }))
+    await isUnchangedBut('committed', await rig.deploy('three'))
   })
 })

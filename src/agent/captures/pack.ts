@@ -7,6 +7,7 @@ import type { BaseImage, Capture, MachineFiles } from '../../drivers/driver.ts'
 import type { ContentSource, ContentStore, Stored } from '../../images/content/content.ts'
 import {
   type Attachment,
+  type Chunk,
   formatVersion,
   type Layer,
   largestManifestBytes,
@@ -163,7 +164,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
         }
         const virtualSizeBytes = Math.max(manifest.virtualSizeBytes, capture.virtualSizeBytes)
         const { memory: _, ...disk } = { ...manifest, virtualSizeBytes, parent: parentDigest }
-        const from = planFold(disk.layers)
+        const from = planFold(disk.layers, await atHand(disk, base, store))
         const folded = from === undefined ? disk.layers : await foldLayers(disk.layers, from, recording, work.part(0))
         const layers = await boundLayers(folded, recording, work.part(0))
         const memory = capture.memory && {
@@ -268,6 +269,14 @@ async function free(store: ContentStore, digests: Iterable<string>, isAlone: Pac
   const beforeMs = Date.now()
   if (!(await isAlone())) return
   for (const digest of digests) await store.deleteUnused(digest, beforeMs)
+}
+
+/** Of an image that has not arrived, nothing is fetched only to be packed anew. */
+async function atHand({ layers }: Manifest, { socket }: BaseImage, store: ContentStore) {
+  if (socket === undefined) return undefined
+  const here = new Set<string>()
+  for (const { digest } of layers.flatMap(({ chunks }) => chunks)) if (await store.has(digest)) here.add(digest)
+  return ({ digest }: Chunk) => here.has(digest)
 }
 
 const filesOf = ({ boot }: Manifest): readonly Layer[] =>

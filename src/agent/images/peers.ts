@@ -164,11 +164,14 @@ interface Reachable extends NamedPeer {
 /** An older server does not say whom to look for. */
 const isNamed = (peer: Peer): peer is NamedPeer => peer.uid !== undefined
 
+/** What guests wait for is not to wait for what nobody does, of which four come at once. */
+const mostSockets = 8
+
 /** Each has connections of its own: what was judged for one is never used for another. */
 const reachable = (peer: NamedPeer): Reachable => ({
   ...peer,
   misses: 0,
-  agent: new https.Agent({ keepAlive: true, maxSockets: 4, timeout: 30_000, maxCachedSessions: 0 }),
+  agent: new https.Agent({ keepAlive: true, maxSockets: mostSockets, timeout: 30_000, maxCachedSessions: 0 }),
 })
 
 const problemOf = (error: unknown): string =>

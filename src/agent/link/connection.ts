@@ -45,6 +45,8 @@ interface ConnectionOptions {
   readonly trust?: Trust | undefined
   readonly version: string
   readonly log: Log
+  /** How many calls may be under way; the others wait. */
+  readonly maxSockets?: number
   /** Of its own where left out, because its stream holds a connection. */
   readonly transport?: Transport
 }
@@ -53,7 +55,8 @@ const callTimeoutMs = 15_000
 
 export function createConnection(options: ConnectionOptions): Connection {
   const { addresses, identity, joinToken, log } = options
-  const transport = options.transport ?? httpTransport({ maxSockets: 4, trust: options.trust })
+  const { maxSockets = 4, trust } = options
+  const transport = options.transport ?? httpTransport({ maxSockets, trust })
   // Of all addresses together: the next server is not to know less than the last one did.
   const revision = createRevision()
   let current = addresses.all[0] ?? ''

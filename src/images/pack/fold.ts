@@ -3,18 +3,31 @@
 import type { WorkOptions } from '../../platform/parallel.ts'
 import type { ContentStore } from '../content/content.ts'
 import { resolveLayers } from '../format/extents.ts'
-import type { Layer } from '../format/format.ts'
+import { type Chunk, type Layer, mostLayers } from '../format/format.ts'
 import { packLayer } from './chunks.ts'
 import { diskSource } from './read-range.ts'
 
 /** More layers than this are folded even where nothing is hidden: every reader looks at each of them. */
 export const mostLayersKept = 16
+/** And more than this also where something has to be fetched for it. */
+const mostLayersUnfolded = mostLayers / 2
 /** Chunks kept unpacked while folding: neighbours on the disk come from many of them. */
 const cachedChunks = 6
 
-/** From which layer on to fold; undefined: leave them. Writing V bytes to be rid of W pays when W is at least V. */
-export function planFold(layers: readonly Layer[]): number | undefined {
-  const candidates = layers.slice(0, -1).map((_, from) => ({ from, ...weigh(layers.slice(from)) }))
+/**
+ * From which layer on to fold; undefined: leave them. Writing V bytes to be rid of W pays when W is at least V. What is not
+ * at hand is not fetched for that: the next one who has it can fold, too, and a manifest has room for more layers.
+ */
+export function planFold(
+  layers: readonly Layer[],
+  isAtHand: (chunk: Chunk) => boolean = () => true,
+): number | undefined {
+  const hasRoom = layers.length <= mostLayersUnfolded
+  const candidates = layers
+    .slice(0, -1)
+    .map((_, from) => ({ from, upper: layers.slice(from) }))
+    .filter(({ upper }) => !hasRoom || resolveLayers(upper).every(({ chunk }) => !chunk || isAtHand(chunk)))
+    .map(({ from, upper }) => ({ from, ...weigh(upper) }))
   const best = candidates.reduce<(typeof candidates)[number] | undefined>(
     (a, b) => (a && a.gainedBytes - a.writtenBytes >= b.gainedBytes - b.writtenBytes ? a : b),
     undefined,
