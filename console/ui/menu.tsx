@@ -21,9 +21,12 @@ export const choose = ({ dialog, onChoose }: Pick<MenuItem, 'dialog' | 'onChoose
   onChoose?.()
 }
 
+/** As a function where finding out what may be done costs something: a table has a menu in each row. */
+type Items = readonly MenuItem[] | (() => readonly MenuItem[])
+
 interface Props {
   readonly label: string
-  readonly items: readonly MenuItem[]
+  readonly items: Items
   readonly size?: 'small'
   /** Written on the button; otherwise it has three dots. */
   readonly text?: string
@@ -95,7 +98,7 @@ export function Menu({ label, items, size, text }: Props) {
             }
           }}
         >
-          {items.map((item, index) => (
+          {(typeof items === 'function' ? items() : items).map((item, index) => (
             // The reason is beside the item, and not part of its name.
             <div key={item.label} role="none" data-kind={item.isDanger ? 'danger' : undefined}>
               <button
@@ -150,7 +153,7 @@ function targetOf(
 
 interface ActionsProps {
   readonly name: string
-  readonly items: readonly MenuItem[]
+  readonly items: Items
   /** Small in the row of a table; otherwise with a word on the button. */
   readonly size?: 'small' | undefined
 }

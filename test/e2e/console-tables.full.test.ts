@@ -69,6 +69,34 @@ describe('a table of the console', () => {
     await assertAccessible(page, 'a long table at its end')
   })
 
+  it('a table of the console that was scrolled has its rows in order for keys, and no action for another row', async () => {
+    await go(page, service, '/vms')
+    await page.getByText(`${count} VMs`).waitFor()
+    const order = `[...document.querySelectorAll('tr[data-row]')].map((row) => Number(row.getAttribute('aria-rowindex')))`
+    const isSorted = (rows: readonly number[]): boolean =>
+      rows.every((row, at) => at === 0 || row > (rows[at - 1] ?? 0))
+    const scrollOn = `new Promise((done) => {
+      let left = 10
+      const next = () => (left-- === 0 ? done() : (scrollBy(0, 160), requestAnimationFrame(next)))
+      next()
+    })`
+    const menu = page.getByRole('button', { name: /^Actions for / }).first()
+    const label = await menu.getAttribute('aria-label')
+    await menu.focus()
+    await page.evaluate('void (window.held = document.activeElement)')
+    const held = () => page.evaluate('held.isConnected ? held.ariaLabel : null')
+    assert.equal(await held(), label)
+    // When its row has gone it is no longer there, instead of being the button of another VM.
+    await page.evaluate(scrollOn)
+    assert.ok([label, null].includes((await held()) as string | null))
+    await page.evaluate(scrollOn)
+    assert.equal(await held(), null)
+    await eventually(async () => {
+      const rows = (await page.evaluate(order)) as readonly number[]
+      assert.ok(rows.length > 15 && (rows[0] ?? 0) > 20 && isSorted(rows), String(rows))
+    })
+  })
+
   it('a table of the console cuts other columns before the name', async () => {
     await page.setViewportSize({ width: 1_366, height: 768 })
     await go(page, service, '/vms')

@@ -63,6 +63,7 @@ const filters: readonly Filter<Event>[] = [
     param: 'within',
     label: words.columns.when,
     of: ({ at }) => withinOf(at, Date.now()),
+    offers: Object.keys(words.within),
     wordOf: (range) => words.within[range as keyof typeof words.within] ?? range,
   },
 ]

@@ -40,9 +40,10 @@ export const vmItems = (vm: Vm, { person, onDeleted }: Acted): readonly MenuItem
   },
 ]
 
-export const VmMenu = ({ vm, size }: { readonly vm: Vm; readonly size?: 'small' }) => (
-  <ActionsMenu name={vm.name} items={vmItems(vm, useActing())} size={size} />
-)
+export function VmMenu({ vm, size }: { readonly vm: Vm; readonly size?: 'small' }) {
+  const acting = useActing()
+  return <ActionsMenu name={vm.name} items={() => vmItems(vm, acting)} size={size} />
+}
 
 interface DialogProps {
   readonly vm: Vm

@@ -4,7 +4,7 @@ import { useLocation, useSearch } from 'wouter'
 
 type Change = Readonly<Record<string, string | undefined>>
 
-interface Query {
+export interface Query {
   readonly params: URLSearchParams
   /** Empty or undefined: it leaves the address. What was typed replaces the address, what was chosen is a step to go back. */
   readonly change: (part: Change, how?: { readonly replace: boolean }) => void

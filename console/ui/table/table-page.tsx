@@ -13,10 +13,11 @@ import { Empty, ListError, Page } from '../page.tsx'
 import { Select } from '../select.tsx'
 import { TeachPage } from '../teach.tsx'
 import { ColumnsButton } from './column-choice.tsx'
-import { type Filter, filtered, offeredBy, searched } from './filters.ts'
-import { useQuery, useSearchText } from './query.ts'
+import { type Filter, filtered, type Occurring, occurringIn, offered, searched } from './filters.ts'
+import { type Query, useQuery, useSearchText } from './query.ts'
 import { type Selection, useSelection } from './selection.ts'
 import { type Column, Table } from './table.tsx'
+import { useCarriedOn } from './use-carried-on.ts'
 
 interface PageProps<T> {
   readonly words: {
@@ -118,7 +119,7 @@ export function TablePage<T>(props: PageProps<T>) {
                 filter={filter}
                 rows={list.items}
                 value={params.get(filter.param) ?? ''}
-                onValue={(value) => change({ [filter.param]: value })}
+                change={change}
               />
             ))}
             <ColumnsButton table={words.title} columns={columns} widthPx={() => bar.current?.clientWidth ?? 0} />
@@ -157,22 +158,27 @@ interface FilterProps<T> {
   readonly filter: Filter<T>
   readonly rows: readonly T[]
   readonly value: string
-  readonly onValue: (value: string) => void
+  readonly change: Query['change']
 }
 
-function FilterSelect<T>({ filter, rows, value, onValue }: FilterProps<T>) {
-  const { label, wordOf = String } = filter
-  const values = useMemo(() => offeredBy(filter, rows, value), [filter, rows, value])
-  // One value is no choice.
-  if (values.length < 2 && value === '') return null
-  return (
-    <Select
-      label={label}
-      value={value}
-      onValue={onValue}
-      choices={[['', texts.common.all(label)], ...values.map((each) => [each, wordOf(each)] as const)]}
-    />
+function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
+  const { values } = useCarriedOn<T, Occurring>(filter.offers ? none : rows, [filter], (all, before) =>
+    occurringIn(filter, all, before),
   )
+  return useMemo(() => {
+    const { label, param, offers = values, wordOf = String } = filter
+    const choices = offered(offers, value).map((each) => [each, wordOf(each)] as const)
+    // One value is no choice.
+    if (choices.length < 2 && value === '') return null
+    return (
+      <Select
+        label={label}
+        value={value}
+        onValue={(chosen) => change({ [param]: chosen })}
+        choices={[['', texts.common.all(label)], ...choices]}
+      />
+    )
+  }, [filter, values, value, change])
 }
 
 const skeletonRows = 8

@@ -5,11 +5,13 @@ import { identityOf } from '../../../src/client/follow-list.ts'
 import { texts } from '../../texts.ts'
 import { Time } from '../time.tsx'
 import { chooseColumns, useChoice } from './column-choice.tsx'
-import { allowedWidth, narrowPx, shownColumns, widthsOf } from './columns.ts'
+import { allowedWidth, isWhole, narrowPx, shownColumns, widthsOf } from './columns.ts'
 import { inOrder, sortFrom, sortText } from './filters.ts'
 import { useQuery } from './query.ts'
 import { Resizer } from './resizer.tsx'
 import type { Selection } from './selection.ts'
+import { inRowOrder, reassigned, type Slot } from './slots.ts'
+import { useCarriedOn } from './use-carried-on.ts'
 import { useMeasured } from './use-measured.ts'
 import { useVisibleRows } from './visible-rows.ts'
 
@@ -68,21 +70,30 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
   const titles = columns.flatMap(({ title, by }) => (by ? [title] : []))
   const { column: sortedBy, isDown } = sortFrom(params.get('sort'), titles, first)
   const by = columns.find(({ title }) => title === sortedBy)?.by
-  const sorted = useMemo(() => (by ? inOrder(rows, by, isDown) : rows), [rows, by, isDown])
+  const sorted = useCarriedOn<T, readonly T[]>(rows, [by, isDown, keyOf], (all, before) =>
+    by ? inOrder(all, { by, isDown, keyOf }, before) : all,
+  )
   const sortBy = (column: string): void => {
     const next = sortText({ column, isDown: column === sortedBy && !isDown })
     change({ sort: next === sortText(first) ? undefined : next })
   }
 
-  const isWhole = sorted.length <= drawnWhole
+  const isShort = sorted.length <= drawnWhole
   const box = useRef<HTMLDivElement>(null)
   const table = useRef<HTMLTableElement>(null)
   const boxPx = useWidth(box)
   const choice = useChoice(label)
   const shown = useMemo(() => shownColumns(columns, choice, boxPx), [columns, choice, boxPx])
-  const measured = useMeasured(table, shown, sorted, isWhole)
+  const measured = useMeasured(table, shown, sorted, isShort)
   const beforePx = selection ? selectPx : 0
   const widths = widthsOf(measured, choice, boxPx - beforePx)
+  const cut = measured.map((column, index) => !isWhole(column, widths[index] ?? 0)).join()
+  const drawn = useMemo(() => {
+    const isCut = cut.split(',')
+    return shown.map((column, index) =>
+      isCut[index] === 'true' ? column : { ...column, look: `${column.look ?? ''} whole` },
+    )
+  }, [shown, cut])
   const tracks = [...(selection ? [selectPx] : []), ...widths].map((px) => `${Math.floor(px * 10) / 10}px`).join(' ')
   const resize = (title: string, px: number | undefined): void =>
     chooseColumns(label, ({ widths: { [title]: _, ...others }, ...rest }) => ({
@@ -118,7 +129,7 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
         className="table"
         aria-label={label}
         aria-rowcount={sorted.length + 1}
-        data-long={!isWhole}
+        data-long={!isShort}
         data-narrow={isNarrow}
         data-sentences={shown.some(({ look = '' }) => look.includes('sentence'))}
         style={{ '--columns': tracks } as object}
@@ -150,14 +161,14 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
             ))}
           </tr>
         </thead>
-        {isWhole ? (
+        {isShort ? (
           <tbody {...roles.group}>
             {sorted.map((row, index) => (
-              <Row key={keyOf(row)} row={row} columns={shown} index={index} {...selected(selection, keyOf(row))} />
+              <Row key={keyOf(row)} row={row} columns={drawn} index={index} {...selected(selection, keyOf(row))} />
             ))}
           </tbody>
         ) : (
-          <LongBody rows={sorted} columns={shown} keyOf={keyOf} selection={selection} />
+          <LongBody rows={sorted} columns={drawn} keyOf={keyOf} selection={selection} />
         )}
       </table>
     </div>
@@ -185,28 +196,34 @@ type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'selection'> & { rea
 /** As high as all rows are; each of those in sight stands where it belongs, and moves none of the others. */
 function LongBody<T>({ rows, columns, keyOf, selection }: LongBodyProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null)
-  const [from, to] = useVisibleRows(body, rows.length)
+  const { from, to, isMoving } = useVisibleRows(body, rows.length)
+  const drawn = new Map(rows.slice(from, to).map((row, offset) => [keyOf(row), { row, index: from + offset }]))
+  const slots = useSlots(body, [...drawn.keys()], isMoving)
   return (
     <tbody ref={body} style={{ height: rowsHigh(rows.length) }} {...roles.group}>
-      {rows.slice(from, to).map((row, offset) => (
-        <Row
-          key={keyOf(row)}
-          row={row}
-          columns={columns}
-          index={from + offset}
-          isPlaced
-          {...selected(selection, keyOf(row))}
-        />
-      ))}
+      {slots.map(({ id, key }) => {
+        const place = drawn.get(key)
+        return place && <Row key={id} columns={columns} slot={id} {...place} {...selected(selection, key)} />
+      })}
     </tbody>
   )
+}
+
+function useSlots(body: RefObject<HTMLElement | null>, keys: readonly string[], isMoving: boolean): readonly Slot[] {
+  // Any assignment is right, also one of a drawing that React threw away.
+  const last = useRef<readonly Slot[]>([])
+  const active = body.current?.contains(document.activeElement) && document.activeElement?.closest('tr')
+  const slots = reassigned(last.current, keys, active ? Number(active.dataset.row) : undefined)
+  last.current = isMoving ? slots : inRowOrder(slots, keys)
+  return last.current
 }
 
 interface RowProps<T> {
   readonly row: T
   readonly columns: readonly Column<T>[]
   readonly index: number
-  readonly isPlaced?: boolean
+  /** Of a long table: the row stands in its own place. */
+  readonly slot?: number
   readonly rowKey?: string
   readonly isSelected?: boolean
   readonly onSelect?: (key: string) => void
@@ -215,12 +232,12 @@ interface RowProps<T> {
 const selected = <T,>(selection: Selection<T> | undefined, key: string) =>
   selection && { rowKey: key, isSelected: selection.keys.has(key), onSelect: selection.toggle }
 
-const drawRow = <T,>({ row, columns, index, isPlaced, rowKey = '', isSelected, onSelect }: RowProps<T>) => (
+const drawRow = <T,>({ row, columns, index, slot, rowKey = '', isSelected, onSelect }: RowProps<T>) => (
   <tr
-    data-row
+    data-row={slot ?? ''}
     aria-rowindex={index + 2}
     data-selected={isSelected}
-    style={isPlaced ? { top: rowsHigh(index) } : undefined}
+    style={slot === undefined ? undefined : { top: rowsHigh(index) }}
     {...roles.row}
   >
     {onSelect && (

@@ -1,7 +1,9 @@
 // What the content of each column would take: of the rows that are drawn as the browser lays them out, of the others by their
 // longest texts. Measured when columns or rows change, never while the table is scrolled; a column only grows.
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { changesBetween } from './changes.ts'
 import type { Measured } from './columns.ts'
+import { useCarriedOn } from './use-carried-on.ts'
 
 interface Column<T> {
   readonly title: string
@@ -14,31 +16,35 @@ type Sizes = Readonly<Record<string, { readonly titlePx: number; readonly conten
 
 /** Rows of a long table are measured again no more often: they change all the time. */
 const againMs = 2_000
+const none: readonly never[] = []
 
 export function useMeasured<T>(
   table: RefObject<HTMLTableElement | null>,
   columns: readonly Column<T>[],
   rows: readonly T[],
-  isWhole: boolean,
-): readonly Measured[] {
+  isShort: boolean,
+): readonly (Measured & { readonly isText: boolean })[] {
   const [sizes, setSizes] = useState<Sizes>({})
   const last = useRef({ titles: '', texts: '', atMs: 0, fonts: '' })
   const fonts = useFonts()
+  const longest = useCarriedOn<T, readonly string[]>(isShort ? none : rows, [columns], (all, before) =>
+    longestTexts(columns, all, before),
+  )
   useLayoutEffect(() => {
     if (!table.current || rows.length === 0) return
-    const longest = isWhole ? [] : longestTexts(columns, rows)
     const now = { titles: columns.map(({ title }) => title).join('\n'), texts: longest.join('\n'), fonts }
     const { atMs, ...before } = last.current
     const isSame = now.titles === before.titles && now.texts === before.texts && now.fonts === before.fonts
-    if (isSame && !isWhole && performance.now() - atMs < againMs) return
+    if (isSame && !isShort && performance.now() - atMs < againMs) return
     last.current = { ...now, atMs: performance.now() }
     const found = measure(table.current, columns, longest)
     setSizes((known) => grown(known, found))
-  }, [table, columns, rows, isWhole, fonts])
-  return columns.map(({ title, look }) => ({
-    title,
-    ...(look !== undefined && { look }),
-    ...(sizes[title] ?? { titlePx: 0, contentPx: 0 }),
+  }, [table, columns, rows, isShort, fonts, longest])
+  return columns.map((column) => ({
+    title: column.title,
+    isText: isText(column),
+    ...(column.look !== undefined && { look: column.look }),
+    ...(sizes[column.title] ?? { titlePx: 0, contentPx: 0 }),
   }))
 }
 
@@ -71,12 +77,22 @@ function grown(known: Sizes, found: Sizes): Sizes {
   return isOther ? next : known
 }
 
-/** Of columns that show the text they are sorted by; empty for others. */
-function longestTexts<T>(columns: readonly Column<T>[], rows: readonly T[]): readonly string[] {
-  return columns.map(({ by, cell, look = '' }) => {
-    let longest = ''
-    if (!by || (cell && !look.split(' ').includes('name'))) return longest
-    for (const row of rows) {
+/** It shows what it is sorted by. */
+const isText = ({ by, cell, look = '' }: Column<never>): boolean =>
+  by !== undefined && (!cell || look.split(' ').includes('name'))
+
+/** Of columns that show the text they are sorted by; empty for others. A column only grows, so what has gone is not looked for. */
+function longestTexts<T>(
+  columns: readonly Column<T>[],
+  rows: readonly T[],
+  before?: { readonly rows: readonly T[]; readonly result: readonly string[] },
+): readonly string[] {
+  const come = before ? changesBetween(before.rows, rows).come : rows
+  return columns.map((column, index) => {
+    let longest = before?.result[index] ?? ''
+    const { by } = column
+    if (!by || !isText(column)) return longest
+    for (const row of come) {
       const text = String(by(row))
       if (text.length > longest.length) longest = text
     }

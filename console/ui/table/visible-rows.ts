@@ -7,12 +7,21 @@ const beyond = 12
 /** Drawn and dropped by so many at once. */
 const step = 4
 
-type Range = readonly [from: number, to: number]
+/** So long after the last movement it rests. */
+const restMs = 150
+
+interface Range {
+  readonly from: number
+  readonly to: number
+  readonly isMoving: boolean
+}
 
 /** Rows of a table body that is as high as all its rows together, each of one height. */
 export function useVisibleRows(body: RefObject<HTMLElement | null>, count: number): Range {
   const [view, setView] = useState({ first: 0, fitting: 0 })
+  const [isMoving, setMoving] = useState(false)
   useEffect(() => {
+    let timer: number | undefined
     const measure = (): void => {
       if (!body.current) return
       const { top, height } = body.current.getBoundingClientRect()
@@ -22,15 +31,27 @@ export function useVisibleRows(body: RefObject<HTMLElement | null>, count: numbe
       setView((known) => (known.first === first && known.fitting === fitting ? known : { first, fitting }))
     }
     // In the frame that was scrolled for, not in the one after it.
-    const scrolled = (): void => flushSync(measure)
+    const scrolled = (): void => {
+      clearTimeout(timer)
+      timer = window.setTimeout(() => setMoving(false), restMs)
+      flushSync(() => {
+        setMoving(true)
+        measure()
+      })
+    }
     measure()
     addEventListener('scroll', scrolled, { passive: true })
     addEventListener('resize', measure)
     return () => {
+      clearTimeout(timer)
       removeEventListener('scroll', scrolled)
       removeEventListener('resize', measure)
     }
   }, [body, count])
   const { first, fitting } = view
-  return [Math.max(0, Math.min(first, count - fitting) - beyond), Math.min(count, first + fitting + beyond)]
+  return {
+    from: Math.max(0, Math.min(first, count - fitting) - beyond),
+    to: Math.min(count, first + fitting + beyond),
+    isMoving,
+  }
 }

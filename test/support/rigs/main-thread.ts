@@ -1,0 +1,70 @@
+// What a page costs: processor time of its main thread for each frame, from Chromium's own trace. Not time on the clock, so that a busy
+// machine changes little.
+import assert from 'node:assert/strict'
+import type { Browser, Page } from 'playwright-core'
+
+interface TraceEvent {
+  readonly name: string
+  readonly pid: number
+  readonly tid: number
+  /** When it began and how long it took, in microseconds; `tdur` of its thread alone. */
+  readonly ts: number
+  readonly dur?: number
+  readonly tdur?: number
+}
+
+const mark = 'svc3-frame'
+
+/** Every frame is one call of `work`, as many as are asked for. */
+const framesOf = (count: number, work: string): string => `new Promise((resolve) => {
+  let left = ${count}
+  const next = () => {
+    performance.mark('${mark}')
+    if (left-- === 0) return resolve()
+    ${work}
+    requestAnimationFrame(next)
+  }
+  requestAnimationFrame(next)
+})`
+
+export interface FrameCosts {
+  readonly p50: number
+  readonly p95: number
+  readonly most: number
+}
+
+interface Frames {
+  readonly count: number
+  /** Script that is run in the page in each frame. */
+  readonly work?: string
+  /** What the test does meanwhile. */
+  readonly meanwhile?: () => Promise<void>
+}
+
+/** Milliseconds of the main thread for each frame. */
+export async function frameCosts(
+  browser: Browser,
+  page: Page,
+  { count, work = '', meanwhile }: Frames,
+): Promise<FrameCosts> {
+  await page.bringToFront()
+  await browser.startTracing(page, { categories: ['toplevel', 'blink.user_timing'] })
+  await Promise.all([page.evaluate(framesOf(count, work)), meanwhile?.()])
+  const { traceEvents } = JSON.parse(String(await browser.stopTracing())) as { traceEvents: readonly TraceEvent[] }
+  const marks = traceEvents.filter(({ name }) => name === mark).sort((a, b) => a.ts - b.ts)
+  const [first] = marks
+  assert.ok(first && marks.length === count + 1, `${marks.length} of ${count} frames are in the trace`)
+  // Those that were not over when the trace ended tell no time.
+  const isTask = ({ name, pid, tid, tdur }: TraceEvent): boolean =>
+    name === 'ThreadControllerImpl::RunTask' && pid === first.pid && tid === first.tid && tdur !== undefined
+  const costs = marks.slice(1).map(() => 0)
+  for (const { ts, dur = 0, tdur = 0 } of traceEvents.filter(isTask)) {
+    // A task belongs to the frame whose mark it made, or which went before it.
+    const frame = marks.findLastIndex((each) => each.ts <= ts + dur)
+    if (costs[frame] !== undefined) costs[frame] += tdur / 1_000
+  }
+  const sorted = costs.sort((a, b) => a - b)
+  const at = (part: number): number => sorted[Math.floor(part * (sorted.length - 1))] ?? Number.NaN
+  assert.ok(at(0.5) > 0, 'no work was seen')
+  return { p50: at(0.5), p95: at(0.95), most: at(1) }
+}
