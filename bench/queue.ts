@@ -1,7 +1,7 @@
 // How long the scheduler decides when 10,000 VMs of 50 owners wait and one VM ends: order, quota and placement of all of them.
 // Records are real, in memory; what it writes afterwards is not counted.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { scheduleVms } from '../src/controllers/schedule-vms.ts'
+import { scheduleVms } from '../src/controllers/scheduling/schedule-vms.ts'
 import { systemClock } from '../src/platform/clock.ts'
 import { silentLog } from '../src/platform/log.ts'
 import { openMemory } from '../src/store/memory.ts'

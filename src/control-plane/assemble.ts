@@ -9,8 +9,9 @@ import { createRoles } from '../auth/roles.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens, type Tokens } from '../auth/tokens.ts'
-import { followRooms, type Rooms } from '../controllers/rooms.ts'
-import { WarmSlots } from '../controllers/warm-slots.ts'
+import { NewVms } from '../controllers/scheduling/new-vms.ts'
+import { followRooms, type Rooms } from '../controllers/scheduling/rooms.ts'
+import { WarmSlots } from '../controllers/scheduling/warm-slots.ts'
 import type { ContentStore } from '../images/content/content.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
@@ -138,6 +139,7 @@ export async function assembleServer(input: ServerInput) {
     requestSecret: () => signingKeys.derive('requests'),
     peerTickets: createPeerTickets(() => signingKeys.derive('peers'), clock),
     chunkHolders: createChunkHolders(clock),
+    newVms: new NewVms(),
     roomsIn: (namespace: string) => roomsNow().in(namespace),
     warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) => new WarmSlots(collections, roomsNow()).take(vm),
     peers,

@@ -8,3 +8,10 @@ export interface Controller {
   readonly clock: Clock
   readonly log: Log
 }
+
+/** Which agents have their stream open: a node without one gets nothing. */
+export interface Presence {
+  isOpen(node: string): boolean
+  /** Called when a stream opened or ended: of this node, or of any. */
+  subscribe(listener: (node?: string) => void): () => void
+}

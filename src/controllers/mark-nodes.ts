@@ -4,8 +4,7 @@ import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { NodeRecord } from '../store/records/fleet-records.ts'
 import { markNode } from '../store/records/node-states.ts'
-import type { Controller } from './controller.ts'
-import type { Presence } from './rooms.ts'
+import type { Controller, Presence } from './controller.ts'
 
 const everyMs = 5_000
 const patienceMs = 40_000

@@ -1,6 +1,7 @@
 // Records what happens without a caller: VMs placed, started, crashed, expired; images pulled and saved; nodes lost and
 // back; certificates renewed. It compares each record with the one before, on the leader alone, so that every change
 // makes at most one event and heartbeats make none. A crash between a change and its event loses the event.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Loop } from '../platform/loop.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import type { CertificateRecord } from '../store/records/collections.ts'
@@ -50,6 +51,15 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     writing.add(written)
   }
 
+  /** After the event of the request, which is written when its record is there. */
+  function writeNext(draft: EventDraft): void {
+    const turn = nextTurn().then(() => {
+      write(draft)
+      writing.delete(turn)
+    })
+    writing.add(turn)
+  }
+
   const follow = <T>(view: Pick<View<T>, 'subscribe'>, compare: Compare<T>): (() => void) =>
     view.subscribe((changes) => {
       for (const change of changes) {
@@ -60,6 +70,11 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
 
   const unsubscribes = [
     follow(vms.view, vmEvent),
+    vms.view.subscribe((changes) => {
+      for (const change of changes)
+        if (change.type === 'put' && !change.previous && change.entry.value.place)
+          writeNext(firstPlace(change.entry.value))
+    }),
     follow(nodes.view, nodeEvent),
     follow(images.view, (before, after) => imageEvent('image', before, after)),
     follow(isos.view, (before, after) => imageEvent('iso', before, after)),
@@ -77,15 +92,29 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     nudge: () => undefined,
     stop: async () => {
       for (const unsubscribe of unsubscribes) unsubscribe()
-      await Promise.all(writing)
+      while (writing.size > 0) await Promise.all(writing)
     },
   }
 }
 
 const vmEvent: Compare<VmRecord> = (before, after) => {
   const found = vmChange(before, after)
-  return found && { namespace: after.namespace, kind: 'vms', name: after.name, uid: after.uid, ...found }
+  return found && aboutVm(after, found)
 }
+
+const aboutVm = ({ namespace, name, uid }: VmRecord, found: Found): EventDraft => ({
+  namespace,
+  kind: 'vms',
+  name,
+  uid,
+  ...found,
+})
+/** A VM that was asked for on the leader is written with its place. */
+const firstPlace = (vm: VmRecord): EventDraft => aboutVm(vm, placedEvent(vm.name, vm.place?.node ?? ''))
+const placedEvent = (name: string, node: string): Found => ({
+  reason: 'VmPlaced',
+  message: `VM ${name} placed on ${node}`,
+})
 
 type Found = Pick<EventDraft, 'reason' | 'message' | 'isBad'>
 
@@ -108,7 +137,7 @@ function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
     // The first generation is the deployment; a later one that never ran had to leave another node.
     return desired.generation > 1 && !observed.hasRun
       ? { reason: 'VmRescheduled', message: `VM ${name} rescheduled to ${place.node}` }
-      : { reason: 'VmPlaced', message: `VM ${name} placed on ${place.node}` }
+      : placedEvent(name, place.node)
   const where = place ? ` on ${place.node}` : ''
   if (observed.hasRun && !before.observed.hasRun) return { reason: 'VmStarted', message: `VM ${name} started${where}` }
   return observed.hasRun && isKept(before, after) ? powerChange(before, after, where) : undefined

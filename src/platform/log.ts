@@ -23,10 +23,21 @@ export interface Log {
 
 const longestText = 4_000
 
-export function createLog(
-  level: Level,
-  write: (line: string) => void = (line) => void process.stderr.write(process.stderr.isTTY ? readableLine(line) : line),
-): Log {
+let unwritten = ''
+/** What one turn of the event loop logs goes out in one write, also when it is the last. */
+function toStandardError(line: string): void {
+  if (process.stderr.isTTY) return void process.stderr.write(readableLine(line))
+  if (unwritten === '') setImmediate(flush)
+  unwritten += line
+}
+function flush(): void {
+  const lines = unwritten
+  unwritten = ''
+  if (lines !== '') process.stderr.write(lines)
+}
+process.on('exit', flush)
+
+export function createLog(level: Level, write: (line: string) => void = toStandardError): Log {
   const sink = pino(
     {
       level,

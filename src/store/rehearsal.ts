@@ -33,6 +33,9 @@ export async function rehearse(work: () => Promise<unknown>): Promise<Rehearsed 
   }
 }
 
+/** For work that writes elsewhere first: it is left out. */
+export const isRehearsal = (): boolean => rehearsing.getStore() === true
+
 /** Before every write. `isTaken`: a record that is to be created is there already. */
 export function assertReal(key: string, value: unknown, isTaken = false): void {
   if (!rehearsing.getStore()) return

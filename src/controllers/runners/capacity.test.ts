@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { addImage, startNode } from '../../../test/support/stand-ins/node.ts'
-import { Rooms } from '../rooms.ts'
+import { Rooms } from '../scheduling/rooms.ts'
 import { capacities } from './capacity.ts'
 
 const base = '/api/v1/namespaces/svc-default'

@@ -6,9 +6,9 @@ import { firstExcess, leastAmounts, plus, totalOf } from '../../rules/queue/quot
 import type { Collections } from '../../store/records/collections.ts'
 import { quotaOf } from '../../store/records/quotas.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
-import { poolTemplate } from '../pool-template.ts'
-import type { Rooms } from '../rooms.ts'
-import { WarmSlots } from '../warm-slots.ts'
+import { poolTemplate } from '../scheduling/pool-template.ts'
+import type { Rooms } from '../scheduling/rooms.ts'
+import { WarmSlots } from '../scheduling/warm-slots.ts'
 
 /** By the uid of the pool. A job that was queued while 0 was announced is never delivered: so it is 0 only at the end. */
 export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<string, number> {

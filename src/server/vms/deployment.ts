@@ -45,7 +45,16 @@ const mostLooks = 10
 interface Records {
   readonly collections: Collections
 }
-export type DeployServices = Records & Omit<RegistryServices, 'collections'>
+export interface DeployServices extends Records, Omit<RegistryServices, 'collections'> {
+  /** Writes a new VM with its place, where it can have one at once: controllers/scheduling/new-vms.ts. */
+  readonly newVms: {
+    written(
+      record: VmRecord,
+      write: (record: VmRecord) => Promise<Entry<VmRecord>>,
+      isRefusal: (error: unknown) => boolean,
+    ): Promise<Entry<VmRecord>>
+  }
+}
 export interface AwaitServices extends InterruptionServices, Records {
   /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>
@@ -150,8 +159,9 @@ async function createAsSeen(
   }
 }
 
+/** Surely not written, or taken back. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof ApiError || error instanceof ImageMoved || isFault(error, 'AlreadyExists')
+  error instanceof ApiError || isFault(error, 'AlreadyExists') || isFault(error, 'Conflict')
 
 const taken = (name: string): StoreError => new StoreError('AlreadyExists', `VM ${name} exists`)
 
@@ -182,8 +192,10 @@ async function write(
   record: VmRecord,
   { secret, image }: { readonly secret: VmSecret | undefined; readonly image: Entry<ImageRecord> | undefined },
 ): Promise<Entry<VmRecord>> {
-  const { collections, secrets } = services
+  const { collections, secrets, newVms } = services
   const { uid, name, namespace, createdAt } = record
+  const create = (placed: VmRecord): Promise<Entry<VmRecord>> =>
+    createInside(services, namespace, collections.vms, name, placed, image)
   if (secret) {
     const key = collections.vmSecrets.key('', uid)
     await secrets.sealing((protect) =>
@@ -191,7 +203,7 @@ async function write(
     )
   }
   try {
-    return await createInside(services, namespace, collections.vms, name, record, image)
+    return await newVms.written(record, create, isRefusal)
   } catch (error) {
     const kept = secret && collections.vmSecrets.get('', uid)
     if (kept) await collections.vmSecrets.delete(kept).catch(ignoreLost)

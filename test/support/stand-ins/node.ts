@@ -3,7 +3,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import type { AgentMessage, DesiredVm, VmReport } from '../../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
-import { scheduleVms } from '../../../src/controllers/schedule-vms.ts'
+import { scheduleVms } from '../../../src/controllers/scheduling/schedule-vms.ts'
 import { timestamp } from '../../../src/platform/clock.ts'
 import { desiredFor } from '../../../src/server/nodes/desired.ts'
 import { heartbeatSeconds } from '../../../src/server/nodes/fleet.ts'

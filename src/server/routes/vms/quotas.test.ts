@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Answer, type CallOptions, startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
-import { QuotaSweep } from '../../../controllers/admission.ts'
+import { QuotaSweep } from '../../../controllers/scheduling/admission.ts'
 import { quotaOf } from '../../../store/records/quotas.ts'
 
 const inDefault = '/api/v1/namespaces/svc-default'

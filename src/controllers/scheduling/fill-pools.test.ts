@@ -1,8 +1,8 @@
 // Pools on a whole service, as a client sees them.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { PoolRig } from '../../test/support/rigs/pool-rig.ts'
-import { eventually } from '../../test/support/tools/eventually.ts'
+import { PoolRig } from '../../../test/support/rigs/pool-rig.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 
 describe('pools of warm VMs', () => {
   let rig: PoolRig

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { type Demand, place } from '../rules/placement.ts'
-import { capacityIn } from '../rules/queue/shares.ts'
-import type { NodeAllocation, NodeRecord } from '../store/records/fleet-records.ts'
-import type { Entry } from '../store/store.ts'
+import { type Demand, place } from '../../rules/placement.ts'
+import { capacityIn } from '../../rules/queue/shares.ts'
+import type { NodeAllocation, NodeRecord } from '../../store/records/fleet-records.ts'
+import type { Entry } from '../../store/store.ts'
 import { Rooms } from './rooms.ts'
 
 const names = ['a', 'b', 'c', 'd']

@@ -1,8 +1,8 @@
 // Pools under many requests at once, and with slots that fail.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { PoolRig } from '../../test/support/rigs/pool-rig.ts'
-import { eventually } from '../../test/support/tools/eventually.ts'
+import { PoolRig } from '../../../test/support/rigs/pool-rig.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 import { fillPools } from './fill-pools.ts'
 import { scheduleVms } from './schedule-vms.ts'
 

@@ -1,9 +1,9 @@
 // The slots that VMs can take in one run of the scheduler, and what that run did to the pools.
-import type { Allocation } from '../rules/placement.ts'
-import { chooseSlot, slotKey, type WarmRequest, warmKeyOf } from '../rules/pools/warm-match.ts'
-import type { Collections } from '../store/records/collections.ts'
-import type { VmRecord } from '../store/records/fleet-records.ts'
-import { type SlotAllocation, slotsIn } from '../store/records/pools.ts'
+import type { Allocation } from '../../rules/placement.ts'
+import { chooseSlot, slotKey, type WarmRequest, warmKeyOf } from '../../rules/pools/warm-match.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { type SlotAllocation, slotsIn } from '../../store/records/pools.ts'
 import { poolTemplate } from './pool-template.ts'
 import type { Room, Rooms } from './rooms.ts'
 

@@ -10,20 +10,14 @@ import {
   type Placement,
   place,
   type Unfit,
-} from '../rules/placement.ts'
-import type { ReservedPort } from '../rules/ports.ts'
-import type { Amounts } from '../rules/queue/quota.ts'
-import { Ranking } from '../rules/ranking.ts'
-import type { NodeRecord } from '../store/records/fleet-records.ts'
-import { slotsIn } from '../store/records/pools.ts'
-import type { Change, Entry } from '../store/store.ts'
-
-/** Which agents have their stream open: a node without one gets nothing. */
-export interface Presence {
-  isOpen(node: string): boolean
-  /** Called when a stream opened or ended: of this node, or of any. */
-  subscribe(listener: (node?: string) => void): () => void
-}
+} from '../../rules/placement.ts'
+import type { ReservedPort } from '../../rules/ports.ts'
+import type { Amounts } from '../../rules/queue/quota.ts'
+import { Ranking } from '../../rules/ranking.ts'
+import type { NodeRecord } from '../../store/records/fleet-records.ts'
+import { slotsIn } from '../../store/records/pools.ts'
+import type { Change, Entry } from '../../store/store.ts'
+import type { Presence } from '../controller.ts'
 
 interface Nodes {
   get(scope: '', name: string): Entry<NodeRecord> | undefined

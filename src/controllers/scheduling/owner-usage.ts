@@ -1,10 +1,10 @@
 // What the VMs of each owner have of the nodes of a namespace, kept up to date change by change: thousands of VMs are not
 // counted anew whenever one is placed.
-import { nothing, plus, type Totals } from '../rules/queue/quota.ts'
-import { amountsOf } from '../rules/queue/shares.ts'
-import type { Collections } from '../store/records/collections.ts'
-import type { VmRecord } from '../store/records/fleet-records.ts'
-import { holdsQuota, isDeleted } from '../store/records/vms.ts'
+import { nothing, plus, type Totals } from '../../rules/queue/quota.ts'
+import { amountsOf } from '../../rules/queue/shares.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { holdsQuota, isDeleted } from '../../store/records/vms.ts'
 
 interface Held {
   readonly namespace: string

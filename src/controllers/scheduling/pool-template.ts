@@ -1,10 +1,10 @@
 // What the slots of a pool are made of now: its VM configuration, and the image as it is.
-import type { VmShape } from '../api/vms/vm-shape.ts'
-import { defaultNamespace } from '../rules/names.ts'
-import { type Demand, demandOf } from '../rules/placement.ts'
-import { neverWarm, type Pin } from '../rules/pools/warm-match.ts'
-import type { Collections } from '../store/records/collections.ts'
-import { isDeployable, type PoolRecord } from '../store/records/fleet-records.ts'
+import type { VmShape } from '../../api/vms/vm-shape.ts'
+import { defaultNamespace } from '../../rules/names.ts'
+import { type Demand, demandOf } from '../../rules/placement.ts'
+import { neverWarm, type Pin } from '../../rules/pools/warm-match.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import { isDeployable, type PoolRecord } from '../../store/records/fleet-records.ts'
 
 interface Template {
   readonly shape: VmShape

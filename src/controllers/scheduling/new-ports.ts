@@ -1,10 +1,10 @@
 // Gives a VM other ports on the same node when another program took one first. With a reserved port, a VM that never
 // ran is rescheduled to another node, and one that did reports the conflict.
-import { allocatePorts } from '../rules/placement.ts'
-import type { VmRecord } from '../store/records/fleet-records.ts'
-import { changeNode, changeVm, isDeleted, release, withDesired } from '../store/records/vms.ts'
-import type { Entry } from '../store/store.ts'
-import type { Controller } from './controller.ts'
+import { allocatePorts } from '../../rules/placement.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { changeNode, changeVm, isDeleted, release, withDesired } from '../../store/records/vms.ts'
+import type { Entry } from '../../store/store.ts'
+import type { Controller } from '../controller.ts'
 import { portsIn, type Rooms } from './rooms.ts'
 
 /** Where another cluster's VMs use ports of the same address, new ports may conflict repeatedly. */

@@ -1,6 +1,6 @@
 // Admits VMs that have found a node to the quota of their namespace, and sweeps what no VM has any more. Namespaces without
 // limits cost nothing here: nothing is read but memory, and nothing is written.
-import type { Allocation, Candidate } from '../rules/placement.ts'
+import type { Allocation, Candidate } from '../../rules/placement.ts'
 import {
   type Amounts,
   admit,
@@ -11,13 +11,13 @@ import {
   type Totals,
   taken,
   totalOf,
-} from '../rules/queue/quota.ts'
-import { amountsOf, amountsOn } from '../rules/queue/shares.ts'
-import type { Collections } from '../store/records/collections.ts'
-import type { QuotaRecord, VmRecord } from '../store/records/fleet-records.ts'
-import { quotaKey, quotaOf } from '../store/records/quotas.ts'
-import { holdsQuota } from '../store/records/vms.ts'
-import type { Entry } from '../store/store.ts'
+} from '../../rules/queue/quota.ts'
+import { amountsOf, amountsOn } from '../../rules/queue/shares.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { QuotaRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import { quotaKey, quotaOf } from '../../store/records/quotas.ts'
+import { holdsQuota } from '../../store/records/vms.ts'
+import type { Entry } from '../../store/store.ts'
 
 type Records = Pick<Collections, 'quotas' | 'vms' | 'nodes'>
 

@@ -1,25 +1,27 @@
-// Places pending VMs. Capacity is first reserved in the node's record by compare-and-set, then the VM is bound: no
-// overcommit, and the next sweep frees what a crash leaves reserved. Runs on changes, without polling.
-import { timestamp } from '../platform/clock.ts'
-import { createSlices } from '../platform/event-loop.ts'
-import { failpoint } from '../platform/failpoint.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
-import { type Allocation, demandOf } from '../rules/placement.ts'
-import { isAboutCores, isAboutPorts, summaryOf } from '../rules/placement-reasons.ts'
-import type { Shares } from '../rules/queue/queue.ts'
-import { leastAmounts } from '../rules/queue/quota.ts'
-import { amountsOn } from '../rules/queue/shares.ts'
-import { Starvation, type Turn, Turns } from '../rules/queue/turns.ts'
-import type { NodeAllocation, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
-import { slotsIn } from '../store/records/pools.ts'
-import { quotaOf, releaseQuota } from '../store/records/quotas.ts'
-import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/records/vms.ts'
-import { type Entry, ignoreLost } from '../store/store.ts'
+// Places VMs: those that wait, and those that are about to be written. Capacity is first reserved in the node's record by
+// compare-and-set, then the VM is bound: no overcommit, and the next sweep frees what a crash leaves reserved. Runs on changes,
+// without polling.
+import { timestamp } from '../../platform/clock.ts'
+import { createSlices } from '../../platform/event-loop.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { type Loop, startLoop } from '../../platform/loop.ts'
+import { type Allocation, demandOf } from '../../rules/placement.ts'
+import { isAboutCores, isAboutPorts, summaryOf } from '../../rules/placement-reasons.ts'
+import type { Shares } from '../../rules/queue/queue.ts'
+import { leastAmounts } from '../../rules/queue/quota.ts'
+import { amountsOn } from '../../rules/queue/shares.ts'
+import { Starvation, type Turn, Turns } from '../../rules/queue/turns.ts'
+import type { NodeAllocation, NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import { slotsIn } from '../../store/records/pools.ts'
+import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
+import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../../store/records/vms.ts'
+import { type Entry, ignoreLost, zeroRev } from '../../store/store.ts'
+import type { Controller, Presence } from '../controller.ts'
 import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
-import type { Controller } from './controller.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
+import { type FirstWrite, NewVm, NewVms } from './new-vms.ts'
 import { OwnerUsage } from './owner-usage.ts'
-import { followRooms, type Presence, portsIn, type Room } from './rooms.ts'
+import { followRooms, portsIn, type Room } from './rooms.ts'
 import { placedBy, type Taken, WarmSlots } from './warm-slots.ts'
 
 const sweepMs = 30_000
@@ -36,10 +38,17 @@ interface Chosen {
   readonly vm: Pending
   readonly slot?: Taken | undefined
   readonly allocation: Allocation
+  /** It is not written yet. */
+  readonly unwritten?: NewVm | undefined
 }
 
-export function scheduleVms(controller: Controller, presence: Presence): Loop {
-  const { collections, clock, log } = controller
+interface SchedulerServices extends Controller {
+  /** Where VMs are asked for on the server that schedules. */
+  readonly newVms?: NewVms
+}
+
+export function scheduleVms(controller: SchedulerServices, presence: Presence): Loop {
+  const { collections, clock, log, newVms = new NewVms() } = controller
   const { vms, nodes, quotas } = collections
   /** Keys of VMs that wait for a node, or for other ports. */
   const waiting = new Set<string>()
@@ -62,6 +71,9 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     turnsKnown.set(vm.key, turn)
     return turn
   }
+  /** By the keys that they are to have. */
+  const arriving = new Map<string, NewVm>()
+  let isSweeping = false
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
 
@@ -71,12 +83,13 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     if (record && needsUs(record)) {
       if (!waiting.has(key) || record.place) fresh.add(key)
       waiting.add(key)
-    } else if (waiting.delete(key)) {
-      fresh.delete(key)
-      explainedMs.delete(key)
-      turnsKnown.delete(key)
-      if (starvation.forget(key)) lookAgain()
-    }
+    } else if (waiting.delete(key)) forget(key)
+  }
+  const forget = (key: string): void => {
+    fresh.delete(key)
+    explainedMs.delete(key)
+    turnsKnown.delete(key)
+    if (starvation.forget(key)) lookAgain()
   }
   /** What did not fit may fit now. */
   const lookAgain = (): void => {
@@ -92,13 +105,25 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     run: async (signal) => {
       if (performance.now() - sweptMs >= sweepMs * 0.9) {
         sweptMs = performance.now()
-        await sweep()
+        isSweeping = true
+        await sweep().finally(() => {
+          isSweeping = false
+        })
         shouldTryAll = true
       }
       if (!signal.aborted) await schedule()
     },
   })
   const unsubscribes = [
+    newVms.open((value) => {
+      const key = vms.key(value.namespace, value.name)
+      // Those who wait go first, and nobody waits for a sweep.
+      if (waiting.size > 0 || isSweeping || arriving.has(key)) return undefined
+      const unwritten = new NewVm({ key, value, rev: zeroRev })
+      arriving.set(key, unwritten)
+      loop.nudge()
+      return unwritten.offer
+    }),
     vms.view.subscribe((changes) => {
       for (const change of changes) {
         if (change.type === 'put') note(change.entry.key, change.entry.value)
@@ -118,9 +143,19 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   ]
 
   async function schedule(): Promise<void> {
+    const arrived = new Map(arriving)
+    arriving.clear()
+    try {
+      await placeAll(arrived)
+    } finally {
+      for (const unwritten of arrived.values()) unwritten.sentBack()
+    }
+  }
+
+  async function placeAll(arrived: ReadonlyMap<string, NewVm>): Promise<void> {
     if (shouldTryAll) for (const key of waiting) fresh.add(key)
     shouldTryAll = false
-    if (fresh.size === 0) return
+    if (fresh.size === 0 && arrived.size === 0) return
     rooms.look()
     const admission = new Admission(collections)
     const warm = new WarmSlots(collections, rooms)
@@ -131,11 +166,13 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     const pending = [...fresh].flatMap((key) => vms.at(key) ?? [])
     fresh.clear()
     const toPlace = pending.filter(({ value }) => !value.place).map(knownTurn)
+    for (const { entry } of arrived.values()) toPlace.push(turnOf(entry))
     const turns = new Turns(starvation, toPlace, { sharesOf, nowMs: clock.now().getTime() })
     const others = createSlices()
     for (let turn = turns.next(); turn; turn = turns.next()) {
       await others()
-      const vm = vms.at(turn.key)
+      const unwritten = arrived.get(turn.key)
+      const vm = unwritten?.entry ?? vms.at(turn.key)
       if (!vm || vm.value.place) continue
       const { demand, shape } = turn
       const overQuota = admission.refusal(vm.value, turn.amounts)
@@ -169,8 +206,9 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       turns.placed(turn, amountsOn(room, allocation), room)
       if (!slot || slot.needsRoom) room.take(allocation, demand.reservedPorts)
       const already = chosen.get(room)
-      if (already) already.push({ vm, allocation, slot })
-      else chosen.set(room, [{ vm, allocation, slot }])
+      const one = { vm, allocation, slot, unwritten }
+      if (already) already.push(one)
+      else chosen.set(room, [one])
     }
     const nowMs = performance.now()
     const taken = pending.filter(({ value }) => value.place)
@@ -178,7 +216,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     if (inTurn.length < taken.length) later()
     await Promise.all([
       ...[...chosen].map(([room, list]) => settle(room, list, admission, warm)),
-      ...unplaced.map(({ vm, refusal }) => explain(vm, refusal)),
+      ...unplaced.map(({ vm, refusal }) => explain(vm, refusal, arrived.get(vm.key))),
       ...inTurn.map((vm) => newPorts(controller, vm, rooms)),
     ])
     await warm.count()
@@ -213,8 +251,11 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     failpoint('schedule.reserved')
     const { name: node } = entry.value
     await Promise.all(
-      list.map(async ({ vm, allocation, slot }) => {
-        const placed = await bind(vm, entry.value, allocation, slot)
+      list.map(async (one) => {
+        const { vm, slot } = one
+        const placed = await bind(one, entry.value)
+        // The next sweep finds whether it is there.
+        if (placed === 'unknown') return
         // It was deleted meanwhile.
         if (placed?.value.place?.node === node) warm.placed(placed.value, slot)
         else await release(collections, node, vm.value.uid)
@@ -224,23 +265,31 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     failpoint('schedule.placed')
   }
 
-  function bind(
-    { key, value: { uid } }: Entry<VmRecord>,
+  /** Undefined: there is no such VM. */
+  async function bind(
+    { vm, allocation, slot, unwritten }: Bound,
+    node: NodeRecord,
+  ): Promise<Entry<VmRecord> | 'unknown' | undefined> {
+    if (unwritten) return ifWritten(await unwritten.offered(placedOn(node, vm.value, allocation, slot)))
+    return changeVm(collections, vm.key, vm.value.uid, (record) =>
+      record.place || isDeleted(record) ? undefined : placedOn(node, record, allocation, slot),
+    )
+  }
+
+  function placedOn(
     { name: node, report }: NodeRecord,
-    { ssh, vnc, screenshare, memoryMiB }: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare' | 'memoryMiB'>,
+    record: VmRecord,
+    { ssh, vnc, screenshare, memoryMiB }: Bound['allocation'],
     slot: Taken | undefined,
-  ): Promise<Entry<VmRecord> | undefined> {
-    return changeVm(collections, key, uid, (record) => {
-      if (record.place || isDeleted(record)) return undefined
-      const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
-      return {
-        ...record,
-        place: slot ? { ...spot, slot: slot.uid } : spot,
-        ...(slot && { warm: slot.pool }),
-        ...(record.times && { times: { ...record.times, placedMs: clock.now().getTime() } }),
-        conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
-      }
-    })
+  ): VmRecord {
+    const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
+    return {
+      ...record,
+      place: slot ? { ...spot, slot: slot.uid } : spot,
+      ...(slot && { warm: slot.pool }),
+      ...(record.times && { times: { ...record.times, placedMs: clock.now().getTime() } }),
+      conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
+    }
   }
 
   /** Of a leader that died after it had given a slot to a VM in the node's record. */
@@ -251,14 +300,20 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
         const vm = from !== undefined && claim ? vms.get(namespace, name) : undefined
         if (from === undefined || !claim || vm?.value.uid !== uid || vm.value.place) continue
         const slot = { uid: from, pool: claim.pool }
-        const bound = await bind(vm, node, { ...claim, memoryMiB }, slot)
-        if (bound?.value.place?.slot === from) warm.placed(bound.value, slot)
+        const bound = await bind({ vm, allocation: { ...claim, memoryMiB }, slot }, node)
+        if (bound !== 'unknown' && bound?.value.place?.slot === from) warm.placed(bound.value, slot)
       }
     await warm.count()
   }
 
-  async function explain({ key, value }: Pending, refusal: Refusal): Promise<void> {
+  async function explain({ key, value }: Pending, refusal: Refusal, unwritten?: NewVm): Promise<void> {
     const nowMs = performance.now()
+    if (unwritten) {
+      explainedMs.set(key, nowMs)
+      const conditions = withScheduled(value, 'False', refusal)
+      if (!ifWritten(await unwritten.offered({ ...value, conditions }))) forget(key)
+      return
+    }
     const current = value.conditions.find(({ type }) => type === 'Scheduled')
     if (current?.message === refusal.message) return
     if (nowMs - (explainedMs.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return later()
@@ -319,10 +374,18 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       clearTimeout(laterTimer)
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
+      for (const unwritten of arriving.values()) unwritten.sentBack()
       followed.stop()
     },
   }
 }
+
+type Bound = Pick<Chosen, 'vm' | 'slot' | 'unwritten'> & {
+  readonly allocation: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare' | 'memoryMiB'>
+}
+
+const ifWritten = (write: FirstWrite): Entry<VmRecord> | 'unknown' | undefined =>
+  write === 'refused' ? undefined : write
 
 /** A node that only got one more VM has no more capacity than before. */
 function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: Entry<NodeRecord>): boolean {

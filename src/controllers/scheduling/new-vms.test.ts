@@ -1,0 +1,106 @@
+// VMs that are asked for where the scheduler runs: what their first write says, and what is left of a node when it fails.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { addImage, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { rehearse } from '../../store/rehearsal.ts'
+import { StoreError } from '../../store/store.ts'
+import { NewVms } from './new-vms.ts'
+
+const inDefault = '/api/v1/namespaces/svc-default'
+let service: TestService
+let scheduler: AsyncDisposable
+/** What each VM was when it was first written. */
+let first: Map<string, VmRecord>
+
+beforeEach(async () => {
+  service = await startService()
+  scheduler = startScheduler(service)
+  first = new Map()
+  service.services.collections.vms.view.subscribe((changes) => {
+    for (const change of changes)
+      if (change.type === 'put' && !change.previous) first.set(change.entry.value.name, change.entry.value)
+  })
+  await addImage(service, 'intel', 'amd64')
+  await startNode(service)
+})
+afterEach(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const deploy = (name: string, cpu = 1, wait = true) =>
+  service.call('POST', `${inDefault}/vms?wait=${wait}`, { body: { image: 'intel', name, cpu } })
+const allocated = (): string[] =>
+  Object.values(service.services.collections.nodes.get('', 'node-1')?.value.allocations ?? {}).map(({ name }) => name)
+const recordOf = (name: string): VmRecord =>
+  service.services.collections.vms.get('svc-default', name)?.value as VmRecord
+
+describe('a new VM', () => {
+  it('a new VM is first written with its place, and the request sees it there', async () => {
+    const { status, body } = await deploy('demo', 1, false)
+    assert.deepEqual([status, body.node], [202, 'node-1'])
+    assert.equal(first.get('demo')?.place?.node, 'node-1')
+    assert.equal(first.get('demo')?.conditions[0]?.reason, 'Placed')
+    assert.deepEqual(allocated(), ['demo'])
+  })
+
+  it('a new VM that fits nowhere is first written with the reason, and placed when there is room', async () => {
+    await deploy('large', 8)
+    await deploy('next', 8, false)
+    assert.match(first.get('next')?.conditions[0]?.message ?? '', /node-1/)
+    // Somebody waits: whoever comes now is behind, and takes the ordinary way.
+    await deploy('third', 8, false)
+    assert.deepEqual(first.get('third')?.conditions, [])
+    await service.call('DELETE', `${inDefault}/vms/large`)
+    await eventually(() => assert.equal(recordOf('next').observed.power, 'running'))
+    assert.deepEqual(allocated(), ['next'])
+  })
+
+  it('a new VM whose name is taken leaves nothing reserved', async () => {
+    const answers = await Promise.all([deploy('twice'), deploy('twice'), deploy('other')])
+    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [201, 201, 409])
+    assert.equal((await deploy('twice')).status, 409)
+    assert.deepEqual(allocated().toSorted(), ['other', 'twice'])
+  })
+
+  it('a new VM whose first write nobody answered for is looked for by the next sweep', async () => {
+    await deploy('known')
+    const { newVms } = service.services
+    const lost = { ...recordOf('known'), name: 'lost', uid: 'lost-uid' }
+    const { place: _, ...record } = lost
+    const unanswered = newVms.written(
+      record,
+      () => Promise.reject(new StoreError('Unknown', 'no answer')),
+      () => false,
+    )
+    await assert.rejects(unanswered, /no answer/)
+    assert.deepEqual(allocated().toSorted(), ['known', 'lost'])
+    await scheduler[Symbol.asyncDispose]()
+    scheduler = startScheduler(service)
+    await eventually(() => assert.deepEqual(allocated(), ['known']))
+  })
+
+  it('a dry run of a new VM reserves nothing', async () => {
+    await deploy('known')
+    const { newVms, collections } = service.services
+    const { place: _, ...record } = { ...recordOf('known'), name: 'dry', uid: 'dry-uid' }
+    const write = (vm: VmRecord) => collections.vms.create('svc-default', vm.name, vm)
+    const written = await rehearse(() => newVms.written(record, write, () => true))
+    assert.ok(written)
+    assert.equal((written.value as VmRecord).place, undefined)
+    assert.deepEqual(allocated(), ['known'])
+  })
+
+  it('a new VM on a server without a scheduler is written as it is', async () => {
+    await scheduler[Symbol.asyncDispose]()
+    await deploy('early', 1, false)
+    assert.deepEqual(first.get('early')?.conditions, [])
+    scheduler = startScheduler(service)
+    await eventually(() => assert.equal(recordOf('early').observed.power, 'running'))
+    const write = (vm: VmRecord) => Promise.resolve({ key: 'k', value: vm, rev: '1' })
+    assert.equal((await new NewVms().written(recordOf('early'), write, () => false)).value, recordOf('early'))
+  })
+})
