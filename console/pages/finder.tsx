@@ -1,37 +1,56 @@
-// Ctrl-K: finds pages, VMs, images, nodes, pools and actions by what is typed, and goes there.
+// Ctrl-K: finds pages, things and what can be done to them by what is typed, and goes there or opens the dialog of the action.
+// The actions are those of the menus and buttons of pages.
 import { type KeyboardEvent, useId, useMemo, useState } from 'react'
 import { useLocation } from 'wouter'
 import { listImages } from '../../src/api/images/images.ts'
 import { listNodes } from '../../src/api/nodes/nodes.ts'
 import { listPools } from '../../src/api/vms/pools.ts'
+import { listRunnerPools } from '../../src/api/vms/runner-pools.ts'
+import { listVmConfigs } from '../../src/api/vms/vm-configs.ts'
 import { listVms } from '../../src/api/vms/vms.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
-import { useSession } from '../api/session.ts'
 import { type Place, sectionsFor } from '../nav.ts'
 import { texts } from '../texts.ts'
 import { Dialog } from '../ui/dialog.tsx'
-import { type Found, find } from './find.ts'
+import { choose, type MenuItem } from '../ui/menu.tsx'
+import { credentialCreation } from './access/add-credentials.tsx'
+import { namespaceCreation } from './access/namespaces.tsx'
+import { accessCreation } from './access/role-bindings.tsx'
+import { accountCreation } from './access/service-accounts.tsx'
+import { useActing } from './acting.ts'
+import { type Found as FoundItem, findAll } from './find.ts'
+import { imageItems } from './images/actions.tsx'
+import { imageCreations } from './images/creations.tsx'
+import { imageKinds } from './images/kind.ts'
+import { nodeItems } from './nodes/actions.tsx'
 import { nodeTexts } from './nodes/texts.ts'
-import { imagePath, type Named, nodePath, poolPath, vmPath } from './paths.ts'
+import { imagePath, listPath, type Named, nodePath, poolPath, runnerPoolPath, vmPath } from './paths.ts'
+import { poolCreation, poolItems } from './pools/actions.tsx'
+import { runnerPoolItems } from './runner-pools/actions.tsx'
+import { vmItems } from './vms/actions.tsx'
+import { configCreation, configItems } from './vms/configs.tsx'
 
 const words = texts.finder
+
+type Found = FoundItem<MenuItem>
 
 export function Finder({ onClose }: { readonly onClose: () => void }) {
   const [typed, setTyped] = useState('')
   const [at, setAt] = useState(0)
-  const [, go] = useLocation()
+  const [here, go] = useLocation()
   const id = useId()
-  const entries = useEntries()
-  const found = useMemo(() => find(entries, typed), [entries, typed])
-  const choose = (entry: Found | undefined): void => {
-    if (!entry) return
+  const entries = useEntries(here)
+  const found = useMemo(() => findAll(entries, typed, here), [entries, typed, here])
+  const take = (entry: Found | undefined): void => {
+    if (!entry || entry.item?.reason !== undefined) return
     onClose()
-    go(entry.path)
+    if (entry.path !== undefined) go(entry.path)
+    if (entry.item) choose(entry.item)
   }
   const press = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (event.key === 'Enter') choose(found[at])
+    if (event.key === 'Enter') take(found[at])
     else if (step !== undefined && found.length > 0) setAt((at + step + found.length) % found.length)
     else return
     event.preventDefault()
@@ -65,8 +84,9 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
             id={`${id}${index}`}
             role="option"
             aria-selected={index === at}
+            aria-disabled={entry.item?.reason !== undefined || undefined}
             onPointerMove={() => setAt(index)}
-            onClick={() => choose(entry)}
+            onClick={() => take(entry)}
           >
             <span className="muted small">{entry.kind}</span>
             <span className="strong">{entry.name}</span>
@@ -83,45 +103,103 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
   )
 }
 
-function useEntries(): readonly Found[] {
+/** Things of one kind, with what can be done to each. */
+const things = <T extends Named>(
+  kind: string,
+  items: readonly T[],
+  path: (item: T) => string,
+  actions: (item: T) => readonly MenuItem[],
+): Found[] =>
+  items.map((item) => ({
+    key: `${kind} ${item.namespace}/${item.name}`,
+    kind,
+    name: item.name,
+    detail: item.namespace,
+    path: path(item),
+    actions: () => actions(item),
+  }))
+
+function useEntries(here: string): readonly Found[] {
   const { shown, main } = useNamespaces()
-  const { person } = useSession()
+  const acting = useActing()
   const { items: vms } = useLive(listVms, shown)
   const { items: nodes } = useLive(listNodes, shown)
   const { items: pools } = useLive(listPools, shown)
+  const { items: runnerPools } = useLive(listRunnerPools, shown)
+  const { items: configs } = useLive(listVmConfigs, shown)
   const { items: images } = useLive(listImages, [main])
-  const isAdmin = person?.admin === true
   return useMemo(() => {
-    const of = <T extends Named>(kind: string, items: readonly T[], path: (item: T) => string): Found[] =>
-      items.map((item) => ({
-        key: `${kind} ${item.namespace}/${item.name}`,
-        kind,
-        name: item.name,
-        detail: item.namespace,
-        path: path(item),
-      }))
-    const actions: readonly Place[] = [
-      ['/vms?deploy', texts.common.deployVm],
-      ...(isAdmin ? [['/nodes?join', nodeTexts.join] as const] : []),
-    ]
+    const isAdmin = acting.person?.admin === true
+    const { kinds } = words
+    /** Whose page has nothing to show any more leads to the list. */
+    const from = (path: string, list: string) => ({
+      ...acting,
+      onDeleted: () => {
+        if (here === path) acting.go(list)
+      },
+    })
     const places = (kind: string, all: readonly Place[]): Found[] =>
       all.map(([path, name]) => ({ key: path, kind, name, path }))
     return [
-      ...places(words.kinds.action, actions),
+      ...places(kinds.action, [
+        ['/vms?deploy', texts.common.deployVm],
+        ...(isAdmin ? [['/nodes?join', nodeTexts.join] as const] : []),
+      ]),
       ...places(
-        words.kinds.page,
+        kinds.page,
         sectionsFor(isAdmin).flatMap((section) => section.places),
       ),
-      ...of(words.kinds.vm, vms, vmPath),
-      ...of(words.kinds.node, nodes, nodePath),
-      ...of(words.kinds.pool, pools, poolPath),
-      ...images.map(({ name, description }) => ({
-        key: `image ${name}`,
-        kind: words.kinds.image,
-        name,
-        detail: description,
-        path: imagePath('image', name),
-      })),
+      ...creations(main, isAdmin),
+      ...things(kinds.vm, vms, vmPath, (vm) => vmItems(vm, from(vmPath(vm), '/vms'))),
+      ...things(kinds.node, nodes, nodePath, (node) => nodeItems(node, from(nodePath(node), '/nodes'))),
+      ...things(kinds.pool, pools, poolPath, (pool) => poolItems(pool, from(poolPath(pool), '/pools'))),
+      ...things(kinds.runnerPool, runnerPools, runnerPoolPath, (pool) =>
+        runnerPoolItems(pool, from(runnerPoolPath(pool), '/runner-pools')),
+      ),
+      ...things(
+        kinds.config,
+        configs,
+        ({ name }) => listPath('/configurations', { search: name }),
+        (config) => configItems(config, acting),
+      ),
+      ...images.map((image): Found => {
+        const path = imagePath('image', image.name)
+        return {
+          key: `image ${image.name}`,
+          kind: kinds.image,
+          name: image.name,
+          detail: image.description,
+          path,
+          actions: () => imageItems(image, { ...from(path, '/images'), kind: imageKinds.image, namespace: main }),
+        }
+      }),
     ]
-  }, [vms, nodes, pools, images, isAdmin])
+  }, [vms, nodes, pools, runnerPools, configs, images, acting, main, here])
+}
+
+/** What makes something new: the buttons at the top of the pages of lists. */
+function creations(namespace: string, isAdmin: boolean): readonly Found[] {
+  const of = (page: string, items: readonly MenuItem[]): Found[] =>
+    items.map((item) => ({
+      key: `${page} ${item.label}`,
+      kind: words.kinds.action,
+      name: item.label,
+      detail: page,
+      item,
+    }))
+  const { nav } = texts
+  return [
+    ...of(nav.images, imageCreations(imageKinds.image, namespace)),
+    ...of(nav.isos, imageCreations(imageKinds.iso, namespace)),
+    ...of(nav.configs, [configCreation(namespace)]),
+    ...of(nav.pools, [poolCreation(namespace)]),
+    ...(isAdmin
+      ? [
+          ...of(nav.credentials, [credentialCreation(namespace)]),
+          ...of(nav.namespaces, [namespaceCreation]),
+          ...of(nav.access, [accessCreation(namespace)]),
+          ...of(nav.accounts, [accountCreation(namespace)]),
+        ]
+      : []),
+  ]
 }

@@ -24,7 +24,7 @@ import {
   topOf,
   zoneText,
 } from './charts/model.ts'
-import { find } from './find.ts'
+import { find, findAll } from './find.ts'
 import { addedText, branchesOf, originOf, pathOf } from './images/lineage.ts'
 import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
 import { imageTexts } from './images/texts.ts'
@@ -191,6 +191,37 @@ describe('the finder', () => {
       ).length,
       12,
     )
+  })
+
+  const acted = (name: string, ...items: (string | [label: string, reason: string])[]) => ({
+    ...entry(name, 'svc-a'),
+    actions: () =>
+      items.map((each) => (typeof each === 'string' ? { label: each } : { label: each[0], reason: each[1] })),
+  })
+  const fleet = [
+    ...entries,
+    acted('build', ['Start', 'Already running'], 'Stop', 'Save as image'),
+    acted('build-2', ['Stop', 'Not running'], 'Start'),
+    acted('mac-1', 'Cordon'),
+  ]
+  const actions = (typed: string, here = '/') => findAll(fleet, typed, here).map(({ name }) => name)
+
+  it('the finder reads words as an action and what it is done to, in either order', () => {
+    assert.deepEqual(actions('stop build'), ['Stop: build', 'Stop: build-2'])
+    assert.deepEqual(actions('build-2 sta'), ['Start: build-2'])
+    assert.deepEqual(actions('save the build'), ['Save as image: build'])
+    assert.deepEqual(actions('cordon vm mac-1'), ['Cordon: mac-1'])
+    assert.deepEqual(actions('stop'), [])
+    assert.deepEqual(actions('explode build'), [])
+    const [, refused] = findAll(fleet, 'stop build', '/')
+    assert.deepEqual([refused?.detail, refused?.item?.reason], ['Not running', 'Not running'])
+  })
+
+  it('the finder offers what can be done to what the page is about', () => {
+    assert.deepEqual(actions('', '/build').slice(0, 3), ['Stop: build', 'Save as image: build', 'web-10'])
+    assert.deepEqual(actions('st', '/build'), ['Stop: build', 'Start: build'])
+    // Names come first where they fit better.
+    assert.equal(actions('web', '/build')[0], 'web')
   })
 })
 

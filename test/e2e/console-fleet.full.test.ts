@@ -117,6 +117,8 @@ async function addImages(): Promise<void> {
   }
 }
 
+const isFocused = (element: unknown): boolean => (element as { matches(css: string): boolean }).matches(':focus')
+
 /** An image in a registry, one saved from a VM of it, and what was made of that; VMs, a configuration and a pool that use it. */
 async function addLineage(): Promise<void> {
   const at = timestamp(service.clock.now())
@@ -422,6 +424,40 @@ describe('the console of a fleet', () => {
     await page.keyboard.type('add node')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Add node' }).waitFor()
+    await page.keyboard.press('Escape')
+    // An action on a thing opens the dialog that its menu opens, and the keyboard takes it to its end.
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('cordon mac-mini-1')
+    await options.getByText('Cordon: mac-mini-1', { exact: true }).waitFor()
+    await assertAccessible(page, 'the finder with actions')
+    await screenshot(page, 'console-finder-actions')
+    await page.keyboard.press('Enter')
+    const cordon = page.getByRole('dialog', { name: 'Cordon node mac-mini-1' })
+    await cordon.waitFor()
+    while (!(await cordon.getByRole('button', { name: 'Cordon', exact: true }).evaluate(isFocused)))
+      await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await page.getByText('Node mac-mini-1 cordoned').waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('mac-mini-1 cordon')
+    await options.getByText('This node is already cordoned').waitFor()
+    await page.keyboard.press('Enter')
+    assert.equal(await finder.count(), 1, 'what cannot be done now is shown with its reason, and not done')
+    await page.keyboard.press('Escape')
+    // On the page of a thing its actions come first.
+    await go(page, service, '/vms/svc-default/intel-regression')
+    await page.keyboard.press('Control+k')
+    await focused(finder.getByRole('combobox'))
+    await page.keyboard.type('stop')
+    await options.getByText('Stop: intel-regression', { exact: true }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Stop VM intel-regression' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('create pool')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Create pool' }).waitFor()
+    await page.keyboard.press('Escape')
     assert.deepEqual(opened.complaints, [])
   })
 })

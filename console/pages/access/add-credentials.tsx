@@ -3,7 +3,13 @@ import { addRegistryCredential } from '../../../src/api/access/registry-credenti
 import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
+import type { MenuItem } from '../../ui/menu.tsx'
 import { credentialTexts as words } from './texts.ts'
+
+export const credentialCreation = (namespace: string): MenuItem => ({
+  label: words.add.label,
+  dialog: (onClose) => <AddCredentials namespace={namespace} onClose={onClose} />,
+})
 
 interface Props {
   readonly namespace: string

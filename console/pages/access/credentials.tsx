@@ -12,7 +12,7 @@ import { removal } from '../../ui/action-dialog.tsx'
 import { ActionsMenu } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { AddCredentials } from './add-credentials.tsx'
+import { credentialCreation } from './add-credentials.tsx'
 import { credentialTexts as words } from './texts.ts'
 
 const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] => [
@@ -33,7 +33,7 @@ export function Credentials() {
       beside={<span className="tag">{main}</span>}
       operation={listRegistryCredentials}
       input={{ params: { namespace: main } }}
-      create={{ label: words.add.label, dialog: (onClose) => <AddCredentials namespace={main} onClose={onClose} /> }}
+      create={credentialCreation(main)}
       list={list}
       columns={useMemo(() => columnsFor(main), [main])}
     />

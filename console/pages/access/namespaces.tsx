@@ -5,7 +5,7 @@ import { useLiveCluster } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu } from '../../ui/menu.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
@@ -22,12 +22,17 @@ const columns: readonly Column<Namespace>[] = [
   actionsColumn((each) => <NamespaceMenu name={each.name} />),
 ]
 
+export const namespaceCreation: MenuItem = {
+  label: words.create.label,
+  dialog: (onClose) => <Create onClose={onClose} />,
+}
+
 export const Namespaces = () => (
   <TablePage
     words={words}
     operation={listNamespaces}
     input={{}}
-    create={{ label: words.create.label, dialog: (onClose) => <Create onClose={onClose} /> }}
+    create={namespaceCreation}
     list={useLiveCluster(listNamespaces)}
     columns={columns}
   />

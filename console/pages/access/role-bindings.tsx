@@ -14,7 +14,7 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu } from '../../ui/menu.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
@@ -33,6 +33,11 @@ const columnsFor = (namespace: string): readonly Column<Subject>[] => [
   actionsColumn((each) => <SubjectMenu subject={each} namespace={namespace} />),
 ]
 
+export const accessCreation = (namespace: string): MenuItem => ({
+  label: words.add.label,
+  dialog: (onClose) => <Add namespace={namespace} onClose={onClose} />,
+})
+
 export function RoleBindings() {
   const { main, isLoaded } = useNamespaces()
   const list = useLive(listRoleBindings, isLoaded ? [main] : [])
@@ -43,7 +48,7 @@ export function RoleBindings() {
       beside={<span className="tag">{main}</span>}
       operation={listSubjects}
       input={{ params: { namespace: main, role: devRole } }}
-      create={{ label: words.add.label, dialog: (onClose) => <Add namespace={main} onClose={onClose} /> }}
+      create={accessCreation(main)}
       list={{ ...list, items }}
       columns={useMemo(() => columnsFor(main), [main])}
       keyOf={(each) => `${each.kind} ${each.namespace} ${each.name}`}

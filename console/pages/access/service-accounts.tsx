@@ -12,7 +12,7 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, removal, SecretDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu } from '../../ui/menu.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -26,6 +26,11 @@ const columns: readonly Column<ServiceAccount>[] = [
   actionsColumn((each) => <AccountMenu account={each} />),
 ]
 
+export const accountCreation = (namespace: string): MenuItem => ({
+  label: words.create.label,
+  dialog: (onClose) => <Create namespace={namespace} onClose={onClose} />,
+})
+
 export function ServiceAccounts() {
   const { shown, main } = useNamespaces()
   return (
@@ -33,7 +38,7 @@ export function ServiceAccounts() {
       words={words}
       operation={listServiceAccounts}
       input={{ params: { namespace: main } }}
-      create={{ label: words.create.label, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
+      create={accountCreation(main)}
       list={useLive(listServiceAccounts, shown)}
       columns={columns}
     />

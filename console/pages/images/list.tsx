@@ -6,7 +6,7 @@ import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
-import { openDialog } from '../../ui/dialog.tsx'
+import { choose } from '../../ui/menu.tsx'
 import { Bar } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
@@ -14,12 +14,11 @@ import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
 import { imagePath } from '../paths.ts'
 import { ImageMenu } from './actions.tsx'
-import { GenerateImage, PullImage } from './create.tsx'
+import { imageCreations } from './creations.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
 import { usersOf } from './model.ts'
 import { ImageState } from './state.tsx'
-import { imageActions, imageTexts as words } from './texts.ts'
-import { Upload } from './upload.tsx'
+import { imageTexts as words } from './texts.ts'
 
 const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[] => [
   nameColumn((image) => imagePath(kind.kind, image.name)),
@@ -75,23 +74,18 @@ export const IsoList = () => <List kind={imageKinds.iso} />
 function List({ kind }: { readonly kind: ImageKind }) {
   const { main, isLoaded } = useNamespaces()
   const list = useLive(kind.list, isLoaded ? [main] : [])
-  const generate = () => openDialog((onClose) => <GenerateImage namespace={main} onClose={onClose} />)
-  const pull = () => openDialog((onClose) => <PullImage kind={kind.kind} namespace={main} onClose={onClose} />)
+  const [upload, ...others] = imageCreations(kind, main)
   return (
     <TablePage
       words={kind}
       operation={kind.list}
       input={{ params: { namespace: main } }}
-      actions={
-        <>
-          {kind.kind === 'image' && <Button onClick={generate}>{imageActions.generate.label}</Button>}
-          <Button onClick={pull}>{imageActions[kind.kind].pull.label}</Button>
-        </>
-      }
-      create={{
-        label: words.upload,
-        dialog: (onClose) => <Upload kind={kind.kind} namespace={main} onClose={onClose} />,
-      }}
+      actions={others.map((item) => (
+        <Button key={item.label} onClick={() => choose(item)}>
+          {item.label}
+        </Button>
+      ))}
+      {...(upload && { create: upload })}
       example={kind.emptyCommand}
       list={list}
       columns={useMemo(() => columnsFor(kind, main), [kind, main])}

@@ -21,10 +21,12 @@ interface Group<T> {
   readonly link: (item: T) => ReactNode
   /** The list of all of them. */
   readonly path: string
+  /** Of those that have no name here. */
+  readonly others?: string | undefined
 }
 
-function Group<T>({ items, keyOf, link, path }: Group<T>) {
-  if (items.length === 0) return texts.common.none
+function Group<T>({ items, keyOf, link, path, others }: Group<T>) {
+  if (items.length === 0 && others === undefined) return texts.common.none
   return (
     <ul className="names">
       {items.slice(0, named).map((item) => (
@@ -35,15 +37,19 @@ function Group<T>({ items, keyOf, link, path }: Group<T>) {
           <Link href={path}>{words.moreUsers(items.length - named)}</Link>
         </li>
       )}
+      {others !== undefined && <li className="muted">{others}</li>}
     </ul>
   )
 }
 
 const Vms = ({ image: { usedBy, usedElsewhere }, path }: { readonly image: Image; readonly path: string }) => (
-  <>
-    <Group items={usedBy} keyOf={String} link={(vm) => <VmLink vm={vm} />} path={path} />
-    {usedElsewhere !== undefined && <span className="muted small">{vmsElsewhere(usedElsewhere)}</span>}
-  </>
+  <Group
+    items={usedBy}
+    keyOf={String}
+    link={(vm) => <VmLink vm={vm} />}
+    path={path}
+    others={usedElsewhere === undefined ? undefined : vmsElsewhere(usedElsewhere)}
+  />
 )
 
 export const VmsOfIso = ({ iso }: { readonly iso: Image }) => (

@@ -11,11 +11,11 @@ import {
   untagNode,
 } from '../../../src/api/nodes/nodes.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { useSession } from '../../api/session.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { type Acting, useActing } from '../acting.ts'
 import { nodeActions, nodeTexts as words } from './texts.ts'
 
 const actions = ['cordon', 'uncordon', 'drain', 'tag', 'untag', 'move', 'delete'] as const
@@ -31,24 +31,22 @@ function reasonAgainst(action: Action, node: Node, isAdmin: boolean): string | u
   return undefined
 }
 
-interface Props {
-  readonly node: Node
-  readonly size?: 'small'
-  readonly onDeleted?: () => void
+interface Acted extends Acting {
+  readonly onDeleted?: (() => void) | undefined
 }
 
-export function NodeMenu({ node, size, onDeleted }: Props) {
-  const { person } = useSession()
-  const items = actions.map(
-    (action): MenuItem => ({
-      label: nodeActions[action].label,
-      reason: reasonAgainst(action, node, person?.admin ?? false),
-      isDanger: action === 'delete',
-      dialog: (onClose) => dialogs[action]({ node, onClose, onDeleted }),
-    }),
-  )
-  return <ActionsMenu name={node.name} items={items} size={size} />
-}
+/** What can be done to a node, in the order of its menu. */
+export const nodeItems = (node: Node, { person, onDeleted }: Acted): readonly MenuItem[] =>
+  actions.map((action) => ({
+    label: nodeActions[action].label,
+    reason: reasonAgainst(action, node, person?.admin ?? false),
+    isDanger: action === 'delete',
+    dialog: (onClose) => dialogs[action]({ node, onClose, onDeleted }),
+  }))
+
+export const NodeMenu = ({ node, size }: { readonly node: Node; readonly size?: 'small' }) => (
+  <ActionsMenu name={node.name} items={nodeItems(node, useActing())} size={size} />
+)
 
 interface DialogProps {
   readonly node: Node

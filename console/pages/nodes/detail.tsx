@@ -1,16 +1,17 @@
 // One host: capacity, VMs, cached images, tags, and what was done to it.
 import { lazy, Suspense } from 'react'
-import { useLocation } from 'wouter'
 import { getNodeCharts, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
+import { ActionsMenu } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
+import { useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 import { CopiesOnNode } from '../images/copies.tsx'
 import type { Named } from '../paths.ts'
-import { NodeMenu } from './actions.tsx'
+import { nodeItems } from './actions.tsx'
 import { Blocks } from './blocks.tsx'
 import { Capacity, NodeState } from './state.tsx'
 import { nodeTexts as words } from './texts.ts'
@@ -18,7 +19,7 @@ import { nodeTexts as words } from './texts.ts'
 const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
 
 export function NodeDetail({ namespace, name }: Named) {
-  const [, go] = useLocation()
+  const acting = useActing()
   return (
     <DetailPage
       list={useLive(listNodes, [namespace])}
@@ -29,7 +30,7 @@ export function NodeDetail({ namespace, name }: Named) {
       actions={(node) => (
         <>
           <TeachPage operation={listNodes} input={{ params: { namespace } }} />
-          <NodeMenu node={node} onDeleted={() => go('/nodes')} />
+          <ActionsMenu name={name} items={nodeItems(node, { ...acting, onDeleted: () => acting.go('/nodes') })} />
         </>
       )}
     >

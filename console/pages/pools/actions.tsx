@@ -3,23 +3,21 @@ import { useState } from 'react'
 import { createPool, deletePool, drainPool, type Pool, rotatePool, updatePool } from '../../../src/api/vms/pools.ts'
 import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
 import { useLive } from '../../api/live.ts'
-import { useSession } from '../../api/session.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { AreaField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { type Acting, useActing } from '../acting.ts'
 import { reasonAgainstDeleting } from '../vms/model.ts'
 import { badLine, emptyPool, formOf, type PoolForm, settingsOf } from './model.ts'
 import { poolActions, poolTexts as words } from './texts.ts'
 
-interface Props {
-  readonly pool: Pool
-  readonly size?: 'small'
-  readonly onDeleted?: () => void
+interface Acted extends Acting {
+  readonly onDeleted?: (() => void) | undefined
 }
 
-export function PoolMenu({ pool, size, onDeleted }: Props) {
-  const { person } = useSession()
+/** What can be done to a pool, in the order of its menu. */
+export function poolItems(pool: Pool, { person, onDeleted }: Acted): readonly MenuItem[] {
   const { name, namespace, paused } = pool
   const input = { params: { namespace, pool: name } }
   const notYours = reasonAgainstDeleting(pool.owner, person)
@@ -36,7 +34,7 @@ export function PoolMenu({ pool, size, onDeleted }: Props) {
       />
     ),
   })
-  const items: MenuItem[] = [
+  return [
     {
       label: poolActions.update.label,
       reason: notYours,
@@ -60,8 +58,16 @@ export function PoolMenu({ pool, size, onDeleted }: Props) {
     },
     removal({ name, words: poolActions.delete, operation: deletePool, input, onDone: onDeleted }, notYours),
   ]
-  return <ActionsMenu name={name} items={items} size={size} />
 }
+
+export const PoolMenu = ({ pool, size }: { readonly pool: Pool; readonly size?: 'small' }) => (
+  <ActionsMenu name={pool.name} items={poolItems(pool, useActing())} size={size} />
+)
+
+export const poolCreation = (namespace: string): MenuItem => ({
+  label: poolActions.create.label,
+  dialog: (onClose) => <Create namespace={namespace} onClose={onClose} />,
+})
 
 function Update({ pool, onClose }: { readonly pool: Pool; readonly onClose: () => void }) {
   const before = formOf(pool)
@@ -86,7 +92,7 @@ function Update({ pool, onClose }: { readonly pool: Pool; readonly onClose: () =
   )
 }
 
-export function Create({ namespace: main, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
+function Create({ namespace: main, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
   const [namespace, setNamespace] = useState(main)
   const { values, field } = useForm({ name: '', ...emptyPool })
   const { name, config } = values

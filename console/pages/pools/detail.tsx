@@ -1,21 +1,22 @@
 // One pool: its warm VMs, how often they were there, why some went, its settings, and what was done to it.
-import { useLocation } from 'wouter'
 import { getPool, listPools, type Pool, type SlotEndReason } from '../../../src/api/vms/pools.ts'
 import { scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
+import { ActionsMenu } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts, Note } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
+import { useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 import type { Named } from '../paths.ts'
-import { PoolMenu } from './actions.tsx'
+import { poolItems } from './actions.tsx'
 import { hitPercent, stateOf } from './model.ts'
 import { poolTexts as words } from './texts.ts'
 
 export function PoolDetail({ namespace, name }: Named) {
-  const [, go] = useLocation()
+  const acting = useActing()
   return (
     <DetailPage
       list={useLive(listPools, [namespace])}
@@ -27,7 +28,7 @@ export function PoolDetail({ namespace, name }: Named) {
       actions={(pool) => (
         <>
           <TeachPage operation={getPool} input={{ params: { namespace, pool: name } }} />
-          <PoolMenu pool={pool} onDeleted={() => go('/pools')} />
+          <ActionsMenu name={name} items={poolItems(pool, { ...acting, onDeleted: () => acting.go('/pools') })} />
         </>
       )}
     >

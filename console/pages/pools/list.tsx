@@ -10,9 +10,9 @@ import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
 import { poolPath } from '../paths.ts'
-import { Create, PoolMenu } from './actions.tsx'
+import { PoolMenu, poolCreation } from './actions.tsx'
 import { stateOf } from './model.ts'
-import { poolActions, poolTexts as words } from './texts.ts'
+import { poolTexts as words } from './texts.ts'
 
 const columns: readonly Column<Pool>[] = [
   nameColumn(poolPath),
@@ -38,7 +38,7 @@ export function PoolList() {
       words={words}
       operation={listPools}
       input={{ params }}
-      create={{ label: poolActions.create.label, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
+      create={poolCreation(main)}
       example={commandLine(createPool, { params, body })}
       list={useLive(listPools, shown)}
       columns={columns}

@@ -5,19 +5,17 @@ import {
   type RunnerPool,
   updateRunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
-import { useSession } from '../../api/session.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { type Acting, useActing } from '../acting.ts'
 import { runnerPoolActions as actions, runnerPoolTexts as words } from './texts.ts'
 
-interface Props {
-  readonly pool: RunnerPool
-  readonly size?: 'small'
-  readonly onDeleted?: () => void
+interface Acted extends Acting {
+  readonly onDeleted?: (() => void) | undefined
 }
 
-export function RunnerPoolMenu({ pool, size, onDeleted }: Props) {
-  const { person } = useSession()
+/** What can be done to a runner pool, in the order of its menu. */
+export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acted): readonly MenuItem[] {
   const { name, namespace, paused, deleting } = pool
   const input = { params: { namespace, runnerpool: name } }
   const notYours = person?.admin ? undefined : words.administrators
@@ -35,7 +33,7 @@ export function RunnerPoolMenu({ pool, size, onDeleted }: Props) {
       />
     ),
   })
-  const items: MenuItem[] = [
+  return [
     pausing('pause'),
     pausing('resume'),
     {
@@ -47,5 +45,8 @@ export function RunnerPoolMenu({ pool, size, onDeleted }: Props) {
     },
     removal({ name, words: actions.delete, operation: deleteRunnerPool, input, onDone: onDeleted }, notYours),
   ]
-  return <ActionsMenu name={name} items={items} size={size} />
 }
+
+export const RunnerPoolMenu = ({ pool, size }: { readonly pool: RunnerPool; readonly size?: 'small' }) => (
+  <ActionsMenu name={pool.name} items={runnerPoolItems(pool, useActing())} size={size} />
+)

@@ -1,5 +1,5 @@
 // One runner pool: its jobs with their VMs and runs, its runners, how long jobs wait, how runners ended, and its settings.
-import { Link, useLocation } from 'wouter'
+import { Link } from 'wouter'
 import {
   getRunnerPool,
   listRunnerJobs,
@@ -10,19 +10,21 @@ import {
 } from '../../../src/api/vms/runner-pools.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
+import { ActionsMenu } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts, Loaded, Note } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { type Column, Table, timeColumn } from '../../ui/table/table.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
+import { useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 import { type Named, vmPath } from '../paths.ts'
-import { RunnerPoolMenu } from './actions.tsx'
+import { runnerPoolItems } from './actions.tsx'
 import { isProblem, jobState, jobsOf, stateOf, waitOf } from './model.ts'
 import { runnerPoolTexts as words } from './texts.ts'
 
 export function RunnerPoolDetail({ namespace, name }: Named) {
-  const [, go] = useLocation()
+  const acting = useActing()
   return (
     <DetailPage
       list={useLive(listRunnerPools, [namespace])}
@@ -34,7 +36,10 @@ export function RunnerPoolDetail({ namespace, name }: Named) {
       actions={(pool) => (
         <>
           <TeachPage operation={getRunnerPool} input={{ params: { namespace, runnerpool: name } }} />
-          <RunnerPoolMenu pool={pool} onDeleted={() => go('/runner-pools')} />
+          <ActionsMenu
+            name={name}
+            items={runnerPoolItems(pool, { ...acting, onDeleted: () => acting.go('/runner-pools') })}
+          />
         </>
       )}
     >

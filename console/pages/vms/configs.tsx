@@ -1,22 +1,22 @@
 // VM configurations: named sets of values for deployments.
 import { useState } from 'react'
-import { Link, useLocation } from 'wouter'
+import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { createVmConfig, deleteVmConfig, listVmConfigs, type VmConfig } from '../../../src/api/vms/vm-configs.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { useSession } from '../../api/session.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu } from '../../ui/menu.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
+import { type Acting, useActing } from '../acting.ts'
 import { nameColumn } from '../links.tsx'
-import { imagePath } from '../paths.ts'
+import { imagePath, listPath } from '../paths.ts'
 import { reasonAgainstDeleting } from './model.ts'
 import { deployTexts, configTexts as words } from './texts.ts'
 
@@ -54,7 +54,7 @@ export function VmConfigs() {
       words={words}
       operation={listVmConfigs}
       input={{ params }}
-      create={{ label: words.create.label, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
+      create={configCreation(main)}
       example={commandLine(createVmConfig, { params, body })}
       list={useLive(listVmConfigs, shown)}
       columns={columns}
@@ -63,18 +63,23 @@ export function VmConfigs() {
   )
 }
 
-function ConfigMenu({ config }: { readonly config: VmConfig }) {
-  const { person } = useSession()
-  const [, go] = useLocation()
-  const { name, namespace, owner } = config
-  const search = new URLSearchParams({ deploy: '', config: name, namespace }).toString()
+/** What can be done to a configuration, in the order of its menu. */
+export function configItems({ name, namespace, owner }: VmConfig, { person, go }: Acting): readonly MenuItem[] {
   const input = { params: { namespace, vmconfig: name } }
-  const items = [
-    { label: words.deployFrom, onChoose: () => go(`/vms?${search}`) },
+  return [
+    { label: words.deployFrom, onChoose: () => go(listPath('/vms', { deploy: '', config: name, namespace })) },
     removal({ name, words: words.delete, operation: deleteVmConfig, input }, reasonAgainstDeleting(owner, person)),
   ]
-  return <ActionsMenu name={name} items={items} size="small" />
 }
+
+const ConfigMenu = ({ config }: { readonly config: VmConfig }) => (
+  <ActionsMenu name={config.name} items={configItems(config, useActing())} size="small" />
+)
+
+export const configCreation = (namespace: string): MenuItem => ({
+  label: words.create.label,
+  dialog: (onClose) => <Create namespace={namespace} onClose={onClose} />,
+})
 
 function Create({ namespace: main, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
   const [namespace, setNamespace] = useState(main)

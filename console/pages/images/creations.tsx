@@ -1,0 +1,23 @@
+// How new images and ISOs come: the buttons above their tables, which the finder has as well.
+import type { MenuItem } from '../../ui/menu.tsx'
+import { GenerateImage, PullImage } from './create.tsx'
+import type { ImageKind } from './kind.ts'
+import { imageActions, imageTexts as words } from './texts.ts'
+import { Upload } from './upload.tsx'
+
+/** The upload first. */
+export function imageCreations({ kind }: ImageKind, namespace: string): readonly MenuItem[] {
+  const pull: MenuItem = {
+    label: imageActions[kind].pull.label,
+    dialog: (onClose) => <PullImage kind={kind} namespace={namespace} onClose={onClose} />,
+  }
+  const generate: MenuItem = {
+    label: imageActions.generate.label,
+    dialog: (onClose) => <GenerateImage namespace={namespace} onClose={onClose} />,
+  }
+  const upload: MenuItem = {
+    label: words.upload,
+    dialog: (onClose) => <Upload kind={kind} namespace={namespace} onClose={onClose} />,
+  }
+  return kind === 'image' ? [upload, generate, pull] : [upload, pull]
+}
