@@ -42,13 +42,13 @@ import {
   hasOtherStatus,
   imagesOf,
   keysymOf,
+  labelChanges,
   labelFault,
   memoryText,
   otherConditions,
   reasonAgainst,
   reasonAgainstDeleting,
   reasonAgainstScreen,
-  relabelled,
   sshCommand,
   timelineOf,
   waitingReason,
@@ -274,8 +274,11 @@ describe('runner pools', () => {
 
 describe('VMs', () => {
   it('labels of several VMs are set and removed as they are typed, and the others stay', () => {
-    assert.deepEqual(relabelled({ team: 'web', tier: '1' }, 'team=ios, tier-, note=a=b'), { team: 'ios', note: 'a=b' })
-    assert.deepEqual(relabelled({ 'a-b': '1' }, 'a-b-,x='), { x: '' })
+    assert.deepEqual(labelChanges('team=ios, tier-, note=a=b'), [
+      { name: 'team', value: 'ios' },
+      { name: 'tier' },
+      { name: 'note', value: 'a=b' },
+    ])
     assert.deepEqual(['team=ios', 'team-', 'a, b=c', '', ' , ', '=x', '-'].map((typed) => labelFault(typed) === undefined), [true, true, false, false, false, false, false]) // biome-ignore format: one line
   })
 

@@ -44,6 +44,7 @@ const usages: Partial<Record<OperationId, string>> = {
   resizeVm: `vm resize {vm} {size} [-u {user}] [${passwordFile} if user]`,
   saveVm: 'vm save {vm} {imageName} [-d {description}]',
   commitVm: 'vm commit {vm} [-d {description}]',
+  setMetadata: 'vm label {record} --overwrite {labels}',
   extendVm: 'vm extend {vm} {ttl} --yes',
   getVmLogs: 'vm logs {vm} --follow',
   connectVm: 'vm vnc {vm}',
@@ -141,14 +142,16 @@ const everywhere: ReadonlySet<string> = new Set<OperationId>([
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== '' && value !== false && value !== 0
 
-/** Values of a field as arguments: a list is one, joined by commas; a map is one for each pair. */
+/** Values of a field as arguments: a list is one, joined by commas; a map is one for each pair, `key-` where it is to go. */
 function argumentsOf(value: unknown): string[] {
   if (!isSet(value) || value === null) return []
   if (Array.isArray(value)) {
     if (value.some((each) => each.cron !== undefined)) return value.map(scheduleLine)
     return value.length === 0 ? [] : [value.map(argumentOf).join(',')]
   }
-  return typeof value === 'object' ? Object.entries(value).map(([key, each]) => `${key}=${each}`) : [String(value)]
+  return typeof value === 'object'
+    ? Object.entries(value).map(([key, each]) => (each === null ? `${key}-` : `${key}=${each}`))
+    : [String(value)]
 }
 
 /** A name, or a service account. */

@@ -414,6 +414,48 @@ describe('vm resize', () => {
   }
 })
 
+describe('vm label', () => {
+  const labelled = (labels: Record<string, string>) => vmOf({ name: 'demo', labels, resourceVersion: '7' })
+  const put = 'PUT metadata/vms/demo'
+
+  it('vm label sets and removes labels, and sends the version that it read', async () => {
+    serve(service, { 'GET vms/demo': () => labelled({ team: 'ios', tier: '1' }), [put]: answers({}) })
+    const { stdout, stderr, exitCode } = await vm('label demo stage=test team- gone-')
+    assert.deepEqual([exitCode, stdout], [0, 'Labels of VM demo: tier=1, stage=test.\n'])
+    assert.match(stderr, /VM demo has no label gone/)
+    assert.deepEqual(asked[0]?.body, { labels: { tier: '1', stage: 'test' }, resourceVersion: '7' })
+  })
+
+  it('vm label changes a label that has another value only with --overwrite', async () => {
+    serve(service, { 'GET vms/demo': () => labelled({ team: 'ios' }), [put]: answers({}) })
+    const refused = await vm('label demo team=web stage=test')
+    assert.deepEqual([refused.exitCode, asked], [6, []])
+    assert.match(refused.stderr, /VM demo already has label team=ios\nsvc3: Add --overwrite to change it/)
+    assert.equal((await vm('label demo team=ios')).exitCode, 0)
+    assert.equal((await vm('label demo team=web --overwrite')).stdout, 'Labels of VM demo: team=web.\n')
+  })
+
+  it('vm label tries again when somebody else changed the VM, and keeps what that was', async () => {
+    let reads = 0
+    serve(service, {
+      'GET vms/demo': () => labelled(reads++ === 0 ? {} : { theirs: 'x' }),
+      [put]: (request: Asked) => {
+        asked.push(request)
+        if (asked.length === 1) throw new ApiError('Conflict', 'VM demo changed: its resourceVersion is 8', {})
+        return {}
+      },
+    })
+    assert.equal((await vm('label demo team=ios')).stdout, 'Labels of VM demo: theirs=x, team=ios.\n')
+    assert.deepEqual(asked.at(-1)?.body.labels, { theirs: 'x', team: 'ios' })
+  })
+
+  it('vm label refuses what is no label before it asks the service', async () => {
+    for (const words of ['demo', 'demo team', 'demo =x', 'demo team=a team-'])
+      assert.equal((await vm(`label ${words}`)).exitCode, 2, words)
+    assert.deepEqual(sent(), [])
+  })
+})
+
 describe('vm extend', () => {
   it('vm extend sets the end, or takes it away', async () => {
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })) })

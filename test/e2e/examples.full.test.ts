@@ -95,6 +95,9 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm start demo': {},
   'svc3 vm suspend demo': {},
   'svc3 vm resume demo': {},
+  'svc3 vm label demo team=ios': {},
+  'svc3 vm label demo team=web --overwrite': {},
+  'svc3 vm label demo stage=test team-': {},
   'svc3 vm extend demo 2h --yes': {},
   'svc3 vm extend demo 2h': {},
   // No host has room for the largest disks of all examples.

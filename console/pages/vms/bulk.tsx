@@ -4,7 +4,9 @@ import type { Operation } from '../../../src/api/operation.ts'
 import { setMetadata } from '../../../src/api/service/metadata.ts'
 import { deleteVm, execVm, extendVm, type Vm } from '../../../src/api/vms/vms.ts'
 import type { RawInput } from '../../../src/client/client.ts'
+import { relabelVm } from '../../../src/client/relabel.ts'
 import { callOperation, noticeRefusal, problemOf } from '../../api/calls.ts'
+import { client } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
 import { commandLine, hasCommand } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
@@ -15,7 +17,7 @@ import { TextField } from '../../ui/field.tsx'
 import { Note } from '../../ui/page.tsx'
 import type { Selection } from '../../ui/table/selection.ts'
 import { say } from '../../ui/toasts.tsx'
-import { labelFault, reasonAgainst, reasonAgainstDeleting, relabelled } from './model.ts'
+import { labelChanges, labelFault, reasonAgainst, reasonAgainstDeleting } from './model.ts'
 import { vmActionWords, bulkTexts as words } from './texts.ts'
 
 type Person = ReturnType<typeof useSession>['person']
@@ -93,8 +95,10 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
   const [failures, setFailures] = useState<readonly string[]>([])
   const inputFor = (vm: Vm): RawInput => {
     const { namespace } = vm
-    if (name === 'label')
-      return { params: { namespace, kind: 'vms', record: vm.name }, body: { labels: relabelled(vm.labels, labels) } }
+    if (name === 'label') {
+      const changed = Object.fromEntries(labelChanges(labels).map((each) => [each.name, each.value ?? null]))
+      return { params: { namespace, record: vm.name }, body: { labels: changed } }
+    }
     const body = name === 'extend' ? { ttl } : action.body
     return { params: { namespace, vm: vm.name }, ...(body !== undefined && { body }) }
   }
@@ -115,7 +119,10 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
     setDone(0)
     const failed = await inTurns(can, async (vm) => {
       try {
-        await callOperation(action.operation, inputFor(vm))
+        // Labels that others set in the meantime are kept.
+        if (name === 'label')
+          await relabelVm(client, { namespace: vm.namespace, name: vm.name, changes: labelChanges(labels) })
+        else await callOperation(action.operation, inputFor(vm))
         return undefined
       } catch (error) {
         noticeRefusal(error)

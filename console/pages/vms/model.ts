@@ -1,6 +1,7 @@
 // What the pages of VMs work out without being drawn: what may be done by whom and why not, what was made of a VM.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Vm, VmOperation } from '../../../src/api/vms/vms.ts'
+import { type LabelChange, parseLabelChange } from '../../../src/client/relabel.ts'
 import { defaultNamespace } from '../../../src/rules/names.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
@@ -92,32 +93,21 @@ export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): rea
 
 export const labelsOf = (vm: Vm): string[] => Object.entries(vm.labels).map(([key, value]) => `${key}=${value}`)
 
-/** `team=ios` sets a label, `team-` removes it. */
-const labelForm = /^([A-Za-z0-9][A-Za-z0-9_./-]*?)(?:=(.*)|-)$/
-
-const labelChanges = (typed: string): readonly string[] =>
+const typedLabels = (typed: string): readonly string[] =>
   typed
     .split(',')
     .map((each) => each.trim())
     .filter((each) => each !== '')
 
 export function labelFault(typed: string): string | undefined {
-  const changes = labelChanges(typed)
-  const bad = changes.find((each) => !labelForm.test(each))
+  const texts = typedLabels(typed)
+  const bad = texts.find((each) => !parseLabelChange(each))
   if (bad !== undefined) return bulkTexts.badLabel(bad)
-  return changes.length === 0 ? bulkTexts.noLabels : undefined
+  return texts.length === 0 ? bulkTexts.noLabels : undefined
 }
 
-/** The labels of a VM after what was typed. */
-export function relabelled(labels: Vm['labels'], typed: string): Vm['labels'] {
-  const next = { ...labels }
-  for (const each of labelChanges(typed)) {
-    const [, name = '', value] = labelForm.exec(each) ?? []
-    if (value === undefined) delete next[name]
-    else next[name] = value
-  }
-  return next
-}
+export const labelChanges = (typed: string): readonly LabelChange[] =>
+  typedLabels(typed).flatMap((each) => parseLabelChange(each) ?? [])
 
 /** What a search finds a VM by. */
 export const textOf = (vm: Vm): string =>

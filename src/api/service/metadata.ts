@@ -1,7 +1,7 @@
 // Labels and annotations that clients keep with a record, as those of Kubernetes do.
 import * as t from 'typebox'
 import { inNamespace, operation } from '../operation.ts'
-import { ResourceVersion } from '../records.ts'
+import { ExpectedVersion, ResourceVersion } from '../records.ts'
 
 export const kindsWithMetadata = [
   'vms',
@@ -40,7 +40,7 @@ export const setMetadata = operation({
   past: 'changed metadata of {name}',
   isIdempotent: true,
   body: t.Object(
-    { labels: t.Optional(kept.labels), annotations: t.Optional(kept.annotations) },
+    { labels: t.Optional(kept.labels), annotations: t.Optional(kept.annotations), resourceVersion: ExpectedVersion },
     { title: 'MetadataInput' },
   ),
   response: Kept,

@@ -39,6 +39,7 @@ export const commands: CommandTable = {
       resize: { summary: 'Enlarge the disk of a VM', load: () => import('./vm/resize.ts') },
       save: { summary: 'Save a running VM as a new image', load: () => import('./vm/save.ts') },
       commit: { summary: 'Save a running VM into its image', load: () => import('./vm/commit.ts') },
+      label: { summary: 'Set or remove labels of a VM', load: () => import('./vm/label.ts') },
       extend: { summary: 'Set when a VM is deleted automatically', load: () => import('./vm/extend.ts') },
       connect: {
         summary: 'Connect standard input and output to a port of a VM',

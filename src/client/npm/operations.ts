@@ -371,6 +371,8 @@ export interface MetadataInput {
   labels?: Record<string, string>
   /** Annotations, at most 128 KiB */
   annotations?: Record<string, string>
+  /** Change only if the record still has this resourceVersion */
+  resourceVersion?: string
 }
 
 export interface Namespace {

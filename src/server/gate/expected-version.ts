@@ -7,6 +7,7 @@ import { expecting } from '../../store/expectation.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
+import { type KindWithMetadata, metadataCollection, metadataPlaces } from './record-metadata.ts'
 
 type Params = Readonly<Record<string, string>>
 export interface VersionServices {
@@ -15,7 +16,7 @@ export interface VersionServices {
 }
 type Find = (services: VersionServices, params: Params) => Entry<unknown> | undefined
 
-/** Last name in a path → its kind, and where its records are. */
+/** Last name in a path → its kind (empty: the path names it), and where its records are. */
 const records: Readonly<Record<string, readonly [string, Find]>> = {
   vm: ['vms', ({ collections }, { namespace = '', vm = '' }) => collections.vms.get(namespace, vm)],
   vmconfig: [
@@ -41,6 +42,15 @@ const records: Readonly<Record<string, readonly [string, Find]>> = {
     ({ collections, settings }, { namespace = '', role = '' }) =>
       collections.roleBindings.get(namespace, realNamespace(role, settings.compat.namespaceAliases)),
   ],
+  record: [
+    '',
+    ({ collections, settings }, { namespace = '', kind = '', record = '' }) => {
+      if (!Object.hasOwn(metadataPlaces, kind)) return undefined
+      const { scope, isAliased } = metadataPlaces[kind as KindWithMetadata]
+      const name = isAliased ? realNamespace(record, settings.compat.namespaceAliases) : record
+      return metadataCollection(collections, kind as KindWithMetadata).get(scope ? namespace : '', name)
+    },
+  ],
 }
 
 type Guard = <T>(params: Params, body: unknown, work: () => Promise<T>) => Promise<T>
@@ -62,7 +72,7 @@ export function versionGuard(operation: Operation, services: VersionServices): G
       const now = find(services, params)?.rev
       const what = now === undefined ? 'was deleted' : `changed: its resourceVersion is ${now}`
       const name = params[param] ?? ''
-      return new ApiError('Conflict', `${recordName(kind, name)} ${what}`, {
+      return new ApiError('Conflict', `${recordName(kind || (params.kind ?? ''), name)} ${what}`, {
         kind: operation.noun,
         name,
         hint: 'Read the latest version, then try again',

@@ -1,6 +1,50 @@
 // What may be kept with a record: labels, annotations, finalizers and owner references, with the limits that keep a record
 // small.
 import type { Cause } from '../../api/errors.ts'
+import type { kindsWithMetadata } from '../../api/service/metadata.ts'
+import type { Collection } from '../../store/collection.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { RecordMeta } from '../../store/records/record-meta.ts'
+
+export type KindWithMetadata = (typeof kindsWithMetadata)[number]
+
+/** What the records of all these kinds have of it. */
+export interface RecordWithMetadata {
+  readonly namespace?: string
+  readonly meta?: RecordMeta
+  readonly labels?: RecordMeta['labels']
+}
+
+interface Place {
+  readonly collection: (collections: Collections) => unknown
+  /** Undefined: of the whole cluster. */
+  readonly scope?: 'namespace'
+  /** Who may change its records in other ways may change this. */
+  readonly isForAdmins?: true
+  /** Names have two spellings. */
+  readonly isAliased?: true
+}
+
+export const metadataPlaces: Readonly<Record<KindWithMetadata, Place>> = {
+  vms: { collection: ({ vms }) => vms, scope: 'namespace' },
+  vmconfigs: { collection: ({ vmConfigs }) => vmConfigs, scope: 'namespace' },
+  images: { collection: ({ images }) => images },
+  isos: { collection: ({ isos }) => isos },
+  nodes: { collection: ({ nodes }) => nodes, isForAdmins: true },
+  pushjobs: { collection: ({ pushJobs }) => pushJobs, scope: 'namespace' },
+  namespaces: { collection: ({ namespaces }) => namespaces, isForAdmins: true, isAliased: true },
+  serviceaccounts: { collection: ({ serviceAccounts }) => serviceAccounts, scope: 'namespace', isForAdmins: true },
+  rolebindings: {
+    collection: ({ roleBindings }) => roleBindings,
+    scope: 'namespace',
+    isForAdmins: true,
+    isAliased: true,
+  },
+}
+
+/** Where records of a kind are. They differ, and have these fields alike. */
+export const metadataCollection = (collections: Collections, kind: KindWithMetadata): Collection<RecordWithMetadata> =>
+  metadataPlaces[kind].collection(collections) as Collection<RecordWithMetadata>
 
 type Texts = Readonly<Record<string, string>>
 

@@ -27,4 +27,24 @@ describe('metadata of a record', () => {
     assert.equal(refused.status, 422)
     assert.equal((await service.call('PUT', `${ns}/metadata/vms/demo`, { body: {} })).status, 400)
   })
+
+  it('metadata of a record is changed only while it has the version that the request expects', async () => {
+    await using service = await startService()
+    await service.services.collections.vms.create('svc-default', 'demo', { ...vmRecord(0), name: 'demo' })
+    await addImage(service, 'sonoma', 'arm64')
+    for (const [record, name] of [
+      ['vms/demo', 'VM demo'],
+      ['images/sonoma', 'Image sonoma'],
+      ['namespaces/svc-default', 'Namespace svc-default'],
+    ]) {
+      const put = (body: object) => service.call('PUT', `${ns}/metadata/${record}`, { body })
+      const { resourceVersion } = (await put({ labels: { team: 'ios' } })).body
+      const first = await put({ labels: { team: 'web' }, resourceVersion })
+      assert.equal(first.status, 200, first.text)
+      const late = await put({ labels: {}, resourceVersion })
+      assert.deepEqual([late.status, late.body.reason], [409, 'Conflict'], record)
+      assert.ok(late.body.message.startsWith(`${name} changed`), late.body.message)
+      assert.deepEqual((await put({ annotations: {} })).body.labels, { team: 'web' })
+    }
+  })
 })
