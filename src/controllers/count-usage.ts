@@ -1,8 +1,8 @@
 // Adds VMs that have ended to the usage of their days, and drops days that are over a year old. Each step may be repeated: a
 // day remembers whom it has until the record of that end is long gone.
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { dayOf, usageByDay, usageName, type VmSpan, withEnded } from '../store/records/usage.ts'
-import { ignoreLost } from '../store/store.ts'
+import { dayOf, usageByDay, usageName, type VmEndsRecord, type VmSpan, withEnded } from '../store/records/usage.ts'
+import { type Entry, ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 
 const everyMs = 60_000
@@ -12,30 +12,39 @@ const rememberedMs = 120_000
 /** In a run: what a day remembers is 50 bytes each, and a record may have a million. The others count already, and wait. */
 const mostAtOnce = 5_000
 
-export function countUsage({ collections: { endedVms, usage }, clock, log }: Controller): Loop {
+export function countUsage({ collections: { vmEnds, vms, usage }, clock, log }: Controller): Loop {
   return startLoop({
     everyMs,
     failed: (error) => log.error('count-usage failed and will run again', {}, error),
     run: async () => {
       const nowMs = clock.now().getTime()
-      const ended = endedVms.list().slice(0, mostAtOnce)
-      const uidOf = (key: string): string => decodeURIComponent(key.slice(endedVms.prefix.length))
+      const all = vmEnds.list()
+      const added: Entry<VmEndsRecord>[] = []
+      const ended = new Map<string, VmSpan>()
+      for (const entry of all) {
+        if (ended.size >= mostAtOnce) break
+        added.push(entry)
+        for (const [uid, span] of Object.entries(entry.value.spans)) ended.set(uid, span)
+      }
       const byDay = new Map<string, { day: string; namespace: string; spans: Map<string, VmSpan> }>()
-      for (const { key, value } of ended)
-        for (const day of usageByDay(value).keys()) {
-          const name = usageName(day, value.namespace)
-          const found = byDay.get(name) ?? { day, namespace: value.namespace, spans: new Map() }
-          found.spans.set(uidOf(key), value)
+      for (const [uid, span] of ended)
+        for (const day of usageByDay(span).keys()) {
+          const name = usageName(day, span.namespace)
+          const found = byDay.get(name) ?? { day, namespace: span.namespace, spans: new Map() }
+          found.spans.set(uid, span)
           byDay.set(name, found)
         }
+      /** Their ends may be added again: the record of one is there, or the VM's own. */
+      const mayReturn = new Set(all.flatMap(({ value }) => Object.keys(value.spans)))
+      if (byDay.size > 0) for (const { value } of vms.list()) mayReturn.add(value.uid)
       const isForgotten = (uid: string, addedMs: number): boolean =>
-        nowMs - addedMs > rememberedMs && !endedVms.get('', uid)
+        nowMs - addedMs > rememberedMs && !mayReturn.has(uid)
       for (const [name, { day, namespace, spans }] of byDay)
         await usage.change(usage.key('', name), (before) =>
           withEnded(before, { day, namespace }, spans, nowMs, isForgotten),
         )
       // Only now: all of its days have it.
-      for (const entry of ended) await endedVms.delete(entry).catch(ignoreLost)
+      for (const entry of added) await vmEnds.delete(entry).catch(ignoreLost)
       const oldest = dayOf(nowMs - keptMs)
       for (const entry of usage.list()) if (entry.value.day < oldest) await usage.delete(entry).catch(ignoreLost)
     },

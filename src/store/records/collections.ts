@@ -26,7 +26,7 @@ import type {
   UsedRecord,
 } from './server-records.ts'
 import { storedVms } from './stored-vms.ts'
-import type { UsageRecord, VmSpan } from './usage.ts'
+import type { UsageRecord, VmEndsRecord } from './usage.ts'
 
 /** The secret of such a record is sealed and bound to its key and to all its other fields: see auth/secrets.ts. */
 export interface SealedRecord {
@@ -233,7 +233,7 @@ const kinds = {
   quotas: kind<QuotaRecord>('/quotas/'),
   legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
   history: kind<HistoryRecord>('/history/'),
-  endedVms: kind<VmSpan>('/ended-vms/'),
+  vmEnds: kind<VmEndsRecord>('/vm-ends/'),
   usage: kind<UsageRecord>('/usage/'),
   cluster: kind<ClusterRecord>('/cluster/'),
   servers: kind<ServerRecord>('/servers/'),

@@ -1,7 +1,8 @@
 // What VMs have used, by day, namespace and owner. A VM counts from its placement to its end. One that ends leaves a record of
-// it, written before its own goes; a controller adds that to its days. Cut off anywhere, nothing is lost or counted twice.
+// it, written before its own goes, together with others of that moment; a controller adds that to its days. Cut off anywhere,
+// nothing is lost or counted twice.
+import { randomUUID } from 'node:crypto'
 import type { Collection } from '../collection.ts'
-import { isFault } from '../store.ts'
 import type { VmRecord } from './fleet-records.ts'
 
 /** One VM, as far as usage goes. */
@@ -13,6 +14,11 @@ export interface VmSpan {
   /** Absent: it never got a node. */
   readonly placedMs?: number
   readonly endedMs: number
+}
+
+/** VMs that ended in one moment, by uid. One may be in two of them: it counts once. */
+export interface VmEndsRecord {
+  readonly spans: Readonly<Record<string, VmSpan>>
 }
 
 /** In ms, so that sums are exact. */
@@ -76,13 +82,37 @@ export function spanOf({ namespace, owner, shape, place, times, createdAt }: VmR
   }
 }
 
-/** Before a VM's record goes. Again: the first one counts. */
-export async function recordEnd(endedVms: Collection<VmSpan>, record: VmRecord, nowMs: number): Promise<void> {
-  try {
-    await endedVms.create('', record.uid, spanOf(record, nowMs))
-  } catch (error) {
-    if (!isFault(error, 'AlreadyExists')) throw error
+/** A span takes some 200 bytes, a record up to a million. */
+const mostTogether = 1_000
+
+/** One write at a time; who comes meanwhile goes with the next. */
+class EndWriter {
+  #last: Promise<unknown> = Promise.resolve()
+  #next: { readonly spans: Record<string, VmSpan>; count: number; readonly written: Promise<unknown> } | undefined
+
+  add(vmEnds: Collection<VmEndsRecord>, uid: string, span: VmSpan): Promise<unknown> {
+    if (this.#next && this.#next.count < mostTogether) {
+      this.#next.spans[uid] = span
+      this.#next.count += 1
+      return this.#next.written
+    }
+    const spans = { [uid]: span }
+    const written = this.#last.then(() => {
+      if (this.#next?.spans === spans) this.#next = undefined
+      return vmEnds.create('', randomUUID(), { spans })
+    })
+    this.#next = { spans, count: 1, written }
+    this.#last = written.catch(() => undefined)
+    return written
   }
+}
+const writers = new WeakMap<object, EndWriter>()
+
+/** Before a VM's record goes. */
+export async function recordEnd(vmEnds: Collection<VmEndsRecord>, record: VmRecord, nowMs: number): Promise<void> {
+  const writer = writers.get(vmEnds) ?? new EndWriter()
+  writers.set(vmEnds, writer)
+  await writer.add(vmEnds, record.uid, spanOf(record, nowMs))
 }
 
 export const usageName = (day: string, namespace: string): string => `${day}/${namespace}`

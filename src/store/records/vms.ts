@@ -8,7 +8,7 @@ import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
 import { releaseQuota } from './quotas.ts'
 import { recordEnd } from './usage.ts'
 
-type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets' | 'quotas' | 'endedVms'>
+type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets' | 'quotas' | 'vmEnds'>
 
 /**
  * Changes a VM's record until it succeeds. `change` gets the current record and returns the new one, or undefined to
@@ -69,7 +69,7 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
   const known = fleet.vms.at(key)?.value
   const secret = fleet.vmSecrets.get('', uid)
   const node = known?.uid === uid ? known.place?.node : undefined
-  if (known?.uid === uid) await recordEnd(fleet.endedVms, known, systemClock.now().getTime())
+  if (known?.uid === uid) await recordEnd(fleet.vmEnds, known, systemClock.now().getTime())
   const left = [
     fleet.vms.change(key, (record) => (record?.uid === uid ? null : undefined)),
     ...(node === undefined ? [] : [release(fleet, node, uid)]),

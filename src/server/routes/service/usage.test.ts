@@ -26,7 +26,7 @@ it('usage counts living and deleted VMs by owner, the same before and after the 
   assert.deepEqual([ended.length, ended[0]?.vms], [1, 2])
   assert.ok((ended[0]?.coreHours ?? 0) <= 2 * (ended[0]?.vmHours ?? 0) + 0.002)
   const loop = countUsage(service.services)
-  await eventually(async () => assert.equal(service.services.collections.endedVms.list().length, 0))
+  await eventually(async () => assert.equal(service.services.collections.vmEnds.list().length, 0))
   await loop.stop()
   assert.deepEqual(await usage(), ended)
   assert.deepEqual(await usage('?to=2020-01-31'), [])

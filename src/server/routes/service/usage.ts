@@ -8,7 +8,7 @@ import { dayOf, noUsage, spanOf, sumOf, type UsageTotals, usageByDay } from '../
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 interface UsageServices {
-  readonly collections: Pick<Collections, 'vms' | 'endedVms' | 'usage'>
+  readonly collections: Pick<Collections, 'vms' | 'vmEnds' | 'usage'>
   readonly clock: Clock
 }
 
@@ -16,7 +16,7 @@ const defaultDays = 30
 const dayMs = 86_400_000
 
 export function usage({ collections, clock }: UsageServices): HandlersOf<typeof api> {
-  const { vms, endedVms } = collections
+  const { vms, vmEnds } = collections
   return {
     listUsage({ params: { namespace }, query }) {
       const nowMs = clock.now().getTime()
@@ -36,12 +36,12 @@ export function usage({ collections, clock }: UsageServices): HandlersOf<typeof 
         for (const [owner, more] of Object.entries(owners)) add(day, owner, more)
       /** One that is about to go has its end on record, or in its days. */
       const ended = new Set([...kept.values()].flatMap(({ counted }) => Object.keys(counted)))
-      for (const { key, value } of endedVms.list()) {
-        const uid = decodeURIComponent(key.slice(endedVms.prefix.length))
+      const uncounted = new Map(vmEnds.list().flatMap(({ value }) => Object.entries(value.spans)))
+      for (const [uid, span] of uncounted) {
         ended.add(uid)
-        if (value.namespace !== namespace) continue
-        for (const [day, more] of usageByDay(value))
-          if (!Object.hasOwn(kept.get(day)?.counted ?? {}, uid)) add(day, value.owner, more)
+        if (span.namespace !== namespace) continue
+        for (const [day, more] of usageByDay(span))
+          if (!Object.hasOwn(kept.get(day)?.counted ?? {}, uid)) add(day, span.owner, more)
       }
       for (const { value } of vms.list(namespace)) {
         if (ended.has(value.uid)) continue
