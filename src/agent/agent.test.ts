@@ -38,7 +38,7 @@ describe('agent', () => {
 
   it('the agent reports the node before it opens the stream', async () => {
     const [join, token, node, stream] = server.requests
-    assert.deepEqual([join, token, node, stream], ['POST /join', 'POST /token', 'POST /node', 'GET /stream'])
+    assert.deepEqual([join, token, node, stream], ['POST /join', 'POST /token', 'POST /node', 'GET /connection'])
     const report = server.nodes[0]
     assert.ok(report)
     assert.equal(report.ip, '127.0.0.1')
@@ -111,6 +111,8 @@ describe('agent', () => {
   })
 
   it('the agent says with a report how far the server was that it obeys, for whichever server takes it', async () => {
+    server.keepsConnections = false
+    await server.reconnect()
     await deploy('a')
     const desired = server.want({ uid: 'a', power: 'stopped' })
     await server.fulfilled(desired)
@@ -253,6 +255,7 @@ describe('agent', () => {
   it('the agent gets a new token when the server does not take the old one', async () => {
     await deploy('a')
     server.forgetTokens()
+    server.dropStreams()
     world.becomes('a', { state: 'stopped' })
     await server.until('a', ({ power }) => power === 'stopped')
     assert.equal(server.tokensIssued, 2)

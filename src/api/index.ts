@@ -12,6 +12,7 @@ import * as remoteImages from './images/remote-images.ts'
 import * as remoteIsos from './images/remote-isos.ts'
 import * as uploads from './images/uploads.ts'
 import * as agent from './nodes/agent.ts'
+import * as agentConnection from './nodes/agent-connection.ts'
 import * as captures from './nodes/captures.ts'
 import * as nodeKey from './nodes/node-key.ts'
 import * as nodes from './nodes/nodes.ts'
@@ -66,6 +67,7 @@ const nouns = {
   ...tokens,
   ...service,
   ...agent,
+  ...agentConnection,
   ...captures,
   ...nodeKey,
   ...servers,

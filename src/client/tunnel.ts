@@ -1,9 +1,10 @@
-// A connection through the service as a stream of bytes: a WebSocket with binary messages, judged like every other
-// connection before anything is sent.
+// Connections through the service by WebSocket, judged like every other connection before anything is sent: as a stream of
+// bytes, or as messages.
 import type { Agent } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { refusal } from './answer.ts'
+import { connectionError } from './faults.ts'
 import { agentBy } from './http.ts'
 import type { Trust } from './tls.ts'
 import { ConnectionError } from './transport.ts'
@@ -15,30 +16,82 @@ export interface TunnelOptions {
   readonly token: string | undefined
   readonly signal: AbortSignal
   readonly trust?: Trust | undefined
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface MessageOptions extends TunnelOptions {
+  /** Of one message. */
+  readonly maxBytes: number
+  readonly openingMs: number
+}
+
+/** A connection of messages of text. */
+interface Messages {
+  send(text: string): void
+  close(): void
+}
+
+interface Listener {
+  received(text: string): void
+  /** Once; `fault` where it did not end as such connections do. */
+  closed(fault: Error | undefined): void
 }
 
 const openingMs = 30_000
 
 /** Throws ApiError when the service refuses, ConnectionError when it does not answer. */
-export function dialTunnel({ baseUrl, path, token, signal, trust }: TunnelOptions): Promise<Duplex> {
+export function dialTunnel(options: TunnelOptions): Promise<Duplex> {
+  return dial(options, { handshakeTimeout: openingMs }, (socket) => {
+    const stream = createWebSocketStream(socket, { allowHalfOpen: false })
+    // Told by the promise; a stream without a listener would end the process.
+    stream.on('error', () => undefined)
+    return stream
+  })
+}
+
+/** The same for messages. `listen` gets the connection once it is open. */
+export function dialMessages(options: MessageOptions, listen: (messages: Messages) => Listener): Promise<Messages> {
+  const limits = { handshakeTimeout: options.openingMs, maxPayload: options.maxBytes }
+  return dial(options, limits, (socket) => {
+    const messages: Messages = {
+      send: (text) => socket.send(text),
+      close: () => socket.terminate(),
+    }
+    let listener: Listener | undefined
+    let fault: Error | undefined
+    socket.on('error', (error) => {
+      fault = error
+    })
+    socket.once('open', () => {
+      listener = listen(messages)
+    })
+    socket.on('message', (data) => listener?.received(String(data)))
+    socket.once('close', () => listener?.closed(fault))
+    return messages
+  })
+}
+
+function dial<T>(
+  { baseUrl, path, token, signal, trust, headers }: TunnelOptions,
+  limits: { readonly handshakeTimeout: number; readonly maxPayload?: number },
+  wrap: (socket: WebSocket) => T,
+): Promise<T> {
   const url = new URL(baseUrl.replace(/(?<!\/)\/+$/, '') + path)
   const isSecure = url.protocol === 'https:'
   url.protocol = isSecure ? 'wss:' : 'ws:'
   const agent: Agent | undefined = isSecure && trust ? agentBy(trust) : undefined
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url, {
-      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
       perMessageDeflate: false,
-      handshakeTimeout: openingMs,
+      ...limits,
       ...(agent && { agent }),
     })
     const abort = (): void => socket.terminate()
     signal.addEventListener('abort', abort, { once: true })
     socket.once('close', () => signal.removeEventListener('abort', abort))
-    const stream = createWebSocketStream(socket, { allowHalfOpen: false })
-    // Told below; a stream without a listener would end the process.
-    stream.on('error', () => undefined)
-    socket.once('open', () => resolve(stream))
+    const wrapped = wrap(socket)
+    socket.once('open', () => resolve(wrapped))
     socket.once('unexpected-response', (_request, response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.length < 100 && chunks.push(chunk))
@@ -50,17 +103,7 @@ export function dialTunnel({ baseUrl, path, token, signal, trust }: TunnelOption
     })
     socket.once('error', (error) => {
       if (signal.aborted) return reject(signal.reason)
-      if (error instanceof ConnectionError) return reject(error)
-      const what = `Cannot reach ${baseUrl}: ${error.message}`
-      reject(
-        new ConnectionError(
-          'lost',
-          baseUrl,
-          what,
-          'Try again; run svc3 version to see whether the server answers',
-          error,
-        ),
-      )
+      reject(error instanceof ConnectionError ? error : connectionError(baseUrl, error))
     })
     if (signal.aborted) abort()
   })

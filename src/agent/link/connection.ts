@@ -1,17 +1,23 @@
 // The connection to the server: one of several addresses, and a token that is renewed before it ends or when it is refused.
+// One connection is kept; while it is there, calls go up it.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
+import { openAgentStream } from '../../api/nodes/agent.ts'
+import { type AgentAnswer, connectAgent, isCallable } from '../../api/nodes/agent-connection.ts'
 import type { Operation, ResponseOf } from '../../api/operation.ts'
+import { revisionHeader } from '../../api/revision.ts'
 import { type CallInput, type Client, createClient } from '../../client/client.ts'
 import { httpTransport } from '../../client/http.ts'
 import { createRevision } from '../../client/revision.ts'
 import type { Trust } from '../../client/tls.ts'
 import { ConnectionError, type Transport, type TransportResponse } from '../../client/transport.ts'
-import { dialTunnel } from '../../client/tunnel.ts'
+import { dialMessages, dialTunnel } from '../../client/tunnel.ts'
 import type { Log } from '../../platform/log.ts'
 import { isTransient } from '../../rules/retry.ts'
 import type { Addresses } from './addresses.ts'
+import { Calls } from './calls.ts'
 import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
+import { LineTooLong, linesOf, valueOfLine } from './lines.ts'
 
 export interface Connection {
   /** The address in use. */
@@ -20,6 +26,10 @@ export interface Connection {
   readonly nodeUid: string
   call<O extends Operation>(operation: O, input: CallInput<O>, signal: AbortSignal): Promise<ResponseOf<O>>
   open(operation: Operation, signal: AbortSignal): Promise<TransportResponse>
+  /** Everything that the server has to say, until it ends. Throws what `take` throws, or why it did not begin. */
+  follow(listener: Follower, signal: AbortSignal): Promise<void>
+  /** Calls up the kept connection that were not answered for too long fail. */
+  giveUpLate(): void
   /** Sends a body that is at hand. */
   upload(
     operation: Operation,
@@ -36,6 +46,13 @@ export interface Connection {
   saw(revision: string | undefined): void
 }
 
+export interface Follower {
+  /** A line; undefined where it was not JSON. */
+  take(value: unknown): void
+  /** Something came. */
+  heard(): void
+}
+
 interface ConnectionOptions {
   readonly addresses: Addresses
   readonly identity: Identity
@@ -49,13 +66,18 @@ interface ConnectionOptions {
   readonly maxSockets?: number
   /** Of its own where left out, because its stream holds a connection. */
   readonly transport?: Transport
+  /** Tests only: of one line. */
+  readonly maxLineBytes?: number
 }
 
 const callTimeoutMs = 15_000
+const openingMs = 10_000
+/** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
+const longestLineBytes = 256 * 1024 * 1024
 
 export function createConnection(options: ConnectionOptions): Connection {
   const { addresses, identity, joinToken, log } = options
-  const { maxSockets = 4, trust } = options
+  const { maxSockets = 4, trust, maxLineBytes = longestLineBytes } = options
   const transport = options.transport ?? httpTransport({ maxSockets, trust })
   // Of all addresses together: the next server is not to know less than the last one did.
   const revision = createRevision()
@@ -123,6 +145,54 @@ export function createConnection(options: ConnectionOptions): Connection {
     }
   }
 
+  /** Of the connection that is kept now. */
+  let calls: Calls | undefined
+
+  /** Resolves once it is open, to its end; to undefined where none can be kept. */
+  const keep = ({ take, heard }: Follower, signal: AbortSignal): Promise<{ readonly end: Promise<void> } | undefined> =>
+    withToken(signal, async (token) => {
+      const [baseUrl, seen] = [urlOf(), revision.latest()]
+      const end = Promise.withResolvers<void>()
+      end.promise.catch(() => undefined)
+      const headers = { ...(seen !== undefined && { [revisionHeader]: seen }) }
+      const { path } = connectAgent
+      const dialled = { baseUrl, path, token, signal, trust, headers, openingMs, maxBytes: maxLineBytes }
+      try {
+        await dialMessages(dialled, (messages) => {
+          const own = new Calls(baseUrl, messages.send)
+          calls = own
+          const received = (text: string): void => {
+            heard()
+            for (const line of text.split('\n')) {
+              const value = line === '' ? undefined : valueOfLine(line)
+              if (isAnswer(value)) own.answered(value)
+              else if (line !== '') take(value)
+            }
+          }
+          return {
+            received(text) {
+              try {
+                received(text)
+              } catch (error) {
+                end.reject(error)
+                messages.close()
+              }
+            },
+            closed(fault) {
+              own.lost()
+              if (calls === own) calls = undefined
+              if (fault && 'code' in fault && fault.code === tooLongCode) end.reject(new LineTooLong(maxLineBytes))
+              else end.resolve()
+            },
+          }
+        })
+        return { end: end.promise }
+      } catch (error) {
+        if (isNotKept(error)) return undefined
+        throw error
+      }
+    })
+
   return {
     get apiUrl() {
       return urlOf()
@@ -132,9 +202,23 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
     call: (operation, input, signal) =>
       // The input is the caller's, checked there; the signal is ours.
-      withToken(signal, (used) =>
-        (clientWith(used).call as LooseCall)(operation, { ...input, signal }),
-      ) as Promise<never>,
+      ((isCallable(operation) ? calls?.call(operation, input.body, signal) : undefined) ??
+        withToken(signal, (used) =>
+          (clientWith(used).call as LooseCall)(operation, { ...input, signal }),
+        )) as Promise<never>,
+    async follow(listener, signal) {
+      const kept = await keep(listener, signal)
+      if (kept) await kept.end
+      else {
+        const { body } = await withToken(signal, (used) => clientWith(used).open(openAgentStream, { signal }))
+        for await (const line of linesOf(body, maxLineBytes)) {
+          listener.heard()
+          listener.take(valueOfLine(line))
+        }
+      }
+      signal.throwIfAborted()
+    },
+    giveUpLate: () => calls?.giveUp(performance.now() - callTimeoutMs),
     open: (operation, signal) => withToken(signal, (used) => clientWith(used).open(operation, { signal })),
     upload: (operation, params, body, signal) =>
       withToken(signal, async (used) => {
@@ -166,6 +250,19 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
   }
 }
+
+const tooLongCode = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
+
+const isAnswer = (value: unknown): value is AgentAnswer =>
+  typeof value === 'object' && value !== null && 'type' in value && value.type === 'ANSWER'
+
+/** By servers that keep connections. Whatever else is answered comes from one that does not, or from a proxy. */
+const refusedForNow: ReadonlySet<number> = new Set([401, 409, 429, 503])
+/** Where somebody is, but no connection can be kept: then there is still the stream. */
+const isNotKept = (error: unknown): boolean =>
+  error instanceof ApiError
+    ? !refusedForNow.has(error.code)
+    : error instanceof ConnectionError && (error.fault === 'lost' || error.fault === 'timeout')
 
 type LooseCall = (operation: Operation, input: unknown) => Promise<unknown>
 

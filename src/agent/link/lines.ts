@@ -28,3 +28,12 @@ export async function* linesOf(chunks: AsyncIterable<Uint8Array>, maxBytes: numb
     if (rest.length > 0) parts.push(rest)
   }
 }
+
+/** Of one line; undefined when it is not JSON. */
+export function valueOfLine(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}

@@ -5,15 +5,17 @@ import { describe, it } from 'node:test'
 import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
-import type { TransportResponse } from '../../client/transport.ts'
-import type { Connection } from './connection.ts'
-import { LineTooLong, linesOf } from './lines.ts'
+import type { Connection, Follower } from './connection.ts'
+import { LineTooLong, linesOf, valueOfLine } from './lines.ts'
 import { openStream, type Stream, type StreamOptions } from './stream.ts'
 
 const hello = '{"type":"HELLO","vms":[],"heartbeatSeconds":10}\n'
 
 /** Each opening takes the next script: chunks, and then it stays open, ends, or fails. */
-function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: Partial<StreamOptions> = {}) {
+function rig(
+  scripts: readonly (readonly (string | 'open' | Error)[])[],
+  { maxLineBytes = 2 ** 20, ...more }: Partial<StreamOptions> & { maxLineBytes?: number } = {},
+) {
   const { log, lines } = readableLog()
   const received: AgentMessage[] = []
   const refusals: number[] = []
@@ -22,12 +24,17 @@ function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: P
   const connection = {
     apiUrl: 'http://stand-in',
     turn: () => undefined,
-    async open(_operation: unknown, signal: AbortSignal) {
+    giveUpLate: () => undefined,
+    async follow({ take, heard }: Follower, signal: AbortSignal) {
       const script = scripts[openings.length] ?? ['open']
       openings.push(performance.now())
       for (const wake of waiting.splice(0)) wake()
       if (script[0] instanceof Error) throw script[0]
-      return { body: chunksOf(script, signal) } as unknown as TransportResponse
+      for await (const line of linesOf(chunksOf(script, signal), maxLineBytes)) {
+        heard()
+        take(valueOfLine(line))
+      }
+      signal.throwIfAborted()
     },
   } as unknown as Connection
   const stream = openStream({

@@ -1,12 +1,12 @@
 // The stream of messages from the server: kept open, watched for silence, opened again by and by when it ends.
 
 import { ApiError } from '../../api/errors.ts'
-import { type AgentMessage, openAgentStream } from '../../api/nodes/agent.ts'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Log } from '../../platform/log.ts'
 import { boundedDelay, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Connection } from './connection.ts'
-import { LineTooLong, linesOf } from './lines.ts'
+import { LineTooLong } from './lines.ts'
 
 export interface Stream {
   /** The server has said hello on it. */
@@ -30,7 +30,6 @@ export interface StreamOptions {
   /** Tests only. */
   readonly random?: () => number
   readonly renewEveryMs?: number
-  readonly maxLineBytes?: number
 }
 
 /** The server is there, but what it says makes no sense here. */
@@ -38,8 +37,6 @@ class UnusableMessage extends Error {
   override readonly name = 'UnusableMessage'
 }
 
-/** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
-const longestLineBytes = 256 * 1024 * 1024
 const defaultRenewEveryMs = 60_000
 const silentHeartbeats = 2.5
 const lastingMs = 5_000
@@ -49,7 +46,7 @@ const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 100, maxDelayMs: 
 
 export function openStream(options: StreamOptions): Stream {
   const { connection, prepare, received, refused, log, random = Math.random } = options
-  const { renewEveryMs = defaultRenewEveryMs, maxLineBytes = longestLineBytes } = options
+  const { renewEveryMs = defaultRenewEveryMs } = options
   const stopping = new AbortController()
   let current = new AbortController()
   let heardAtMs = performance.now()
@@ -62,16 +59,18 @@ export function openStream(options: StreamOptions): Stream {
   const follow = async (signal: AbortSignal, heard: () => void): Promise<void> => {
     heardAtMs = performance.now()
     await prepare(signal)
-    const response = await connection.open(openAgentStream, signal)
-    for await (const line of linesOf(response.body, maxLineBytes)) {
-      heardAtMs = performance.now()
-      const message = parse(line)
+    const take = (value: unknown): void => {
+      const message = messageIn(value)
       if (!message) throw new UnusableMessage('it sent an invalid message')
       act(message)
-      if (message.type !== 'HELLO') continue
+      if (message.type !== 'HELLO') return
       spreadMs = message.spreadMs ?? 0
       heard()
     }
+    const came = (): void => {
+      heardAtMs = performance.now()
+    }
+    await connection.follow({ take, heard: came }, signal)
     throw ended(connection.apiUrl)
   }
 
@@ -138,6 +137,7 @@ export function openStream(options: StreamOptions): Stream {
       return isOpen
     },
     check(heartbeatMs) {
+      connection.giveUpLate()
       if (performance.now() - heardAtMs > silentHeartbeats * heartbeatMs) current.abort(silent(connection.apiUrl))
     },
     renew() {
@@ -162,14 +162,9 @@ export function openStream(options: StreamOptions): Stream {
 const types: ReadonlySet<unknown> = new Set<AgentMessage['type']>(['HELLO', 'VM', 'CACHE', 'DIAL', 'PING'])
 
 /** The table of operations says what messages are; a server that is newer may say more, which is passed over later. */
-function parse(line: string): AgentMessage | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    if (typeof value !== 'object' || value === null || !('type' in value)) return undefined
-    return types.has(value.type) ? (value as AgentMessage) : { type: 'PING' }
-  } catch {
-    return undefined
-  }
+function messageIn(value: unknown): AgentMessage | undefined {
+  if (typeof value !== 'object' || value === null || !('type' in value)) return undefined
+  return types.has(value.type) ? (value as AgentMessage) : { type: 'PING' }
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')

@@ -1,5 +1,5 @@
 // What agents and the server say to each other. Not for other clients, and not in the API document.
-// An agent reaches the server, never the other way round: it joins once, keeps one stream open, and reports.
+// An agent reaches the server, never the other way round: it joins once, keeps one connection open, and reports on it.
 
 import * as t from 'typebox'
 import { DesiredCache, DesiredImage } from '../images/image-cache.ts'

@@ -9,7 +9,11 @@ import { createRateLimit } from './rate-limit.ts'
 
 export interface Limits {
   /** A refusal, or undefined: the request may proceed. */
-  charge(request: FastifyRequest, principal: Principal | undefined, operation?: string): ApiError | undefined
+  charge(
+    request: Pick<FastifyRequest, 'ip'>,
+    principal: Principal | undefined,
+    operation?: string,
+  ): ApiError | undefined
 }
 
 /** How nodes show who they are. A whole fleet may come from one address, all at once, after a power cut. */

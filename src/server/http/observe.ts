@@ -1,7 +1,7 @@
 // Measures every request and logs changes, refusals and faults; reads and agent reports are logged only at debug level.
 import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
-import { displayName } from '../../auth/principal.ts'
+import { displayName, type Principal } from '../../auth/principal.ts'
 import type { Log } from '../../platform/log.ts'
 import type { History } from './history.ts'
 import type { Metrics } from './metrics.ts'
@@ -12,26 +12,55 @@ export interface ObserveServices {
   readonly log: Log
 }
 
-export function observeRequests(app: FastifyInstance, { metrics, log, history }: ObserveServices): void {
+interface Observed {
+  readonly requestId: string
+  readonly principal: Principal | undefined
+  readonly method: string
+  readonly route: string
+  readonly operation: string | undefined
+  readonly namespace?: string
+  readonly status: number
+  readonly tookMs: number
+  readonly remote?: string
+  readonly isWatch?: boolean
+}
+
+export function observeRequests(app: FastifyInstance, services: ObserveServices): void {
   app.addHook('onResponse', (request, reply, done) => {
-    const route = request.routeOptions.url ?? 'unknown'
-    // It lasts as long as its reader, and would spoil the times of the list.
-    const isWatch = (request.query as { watch?: unknown } | undefined)?.watch === true
-    const seconds = reply.elapsedTime / 1_000
-    metrics.request(request.method, isWatch ? `${route}?watch=true` : route, reply.statusCode, seconds)
-    history.request(request.routeOptions.config.operation, seconds, isWatch)
-    const isRoutine = request.method === 'GET' || route.startsWith(`${base}/agent/`)
-    const level = reply.statusCode >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
-    log[level]('request', {
-      requestId: request.id,
-      actor: request.principal ? displayName(request.principal) : 'anonymous',
-      method: request.method,
-      route,
-      namespace: request.namespace,
+    const { id: requestId, principal, method, namespace, ip: remote } = request
+    recordRequest(services, {
+      requestId,
+      principal,
+      method,
+      route: request.routeOptions.url ?? 'unknown',
+      operation: request.routeOptions.config.operation,
+      namespace,
       status: reply.statusCode,
-      durationMs: Math.round(reply.elapsedTime * 10) / 10,
-      remote: request.ip,
+      tookMs: reply.elapsedTime,
+      remote,
+      isWatch: (request.query as { watch?: unknown } | undefined)?.watch === true,
     })
     done()
+  })
+}
+
+/** By whichever door it came. */
+export function recordRequest({ metrics, log, history }: ObserveServices, request: Observed): void {
+  const { requestId, principal, method, route, operation, namespace = '', status, tookMs, remote, isWatch } = request
+  const seconds = tookMs / 1_000
+  // A watch lasts as long as its reader, and would spoil the times of the list.
+  metrics.request(method, isWatch ? `${route}?watch=true` : route, status, seconds)
+  history.request(operation, seconds, isWatch === true)
+  const isRoutine = method === 'GET' || route.startsWith(`${base}/agent/`)
+  const level = status >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
+  log[level]('request', {
+    requestId,
+    actor: principal ? displayName(principal) : 'anonymous',
+    method,
+    route,
+    namespace,
+    status,
+    durationMs: Math.round(tookMs * 10) / 10,
+    ...(remote !== undefined && { remote }),
   })
 }

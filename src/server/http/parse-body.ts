@@ -1,5 +1,5 @@
 // Parses request bodies leniently: JSON with any Content-Type or none, or empty. Refuses what is not JSON in UTF-8, and
-// never sets `__proto__` and its like.
+// fields that could become a prototype.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { refuseDeepJson } from './json-depth.ts'
@@ -10,13 +10,14 @@ const illFormed = (): ApiError =>
   new ApiError('BadRequest', 'The request body contains a lone surrogate (half a character)', {
     hint: 'Check how the text was escaped',
   })
+const notJson = (): ApiError =>
+  new ApiError('BadRequest', 'The request body is not valid JSON', { hint: 'Check its syntax' })
 
 /** `look`: at the text, before it is parsed. */
 export function parseBodies(
   app: FastifyInstance,
   look: (request: FastifyRequest, text: string) => void = () => undefined,
 ): void {
-  const parseJson = app.getDefaultJsonParser('error', 'error')
   const decoder = new TextDecoder('utf-8', { fatal: true })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (request, bytes, done) => {
@@ -27,22 +28,48 @@ export function parseBodies(
       return done(notUtf8())
     }
     if (text.trim() === '') return done(null, undefined)
+    let value: unknown
     try {
-      refuseDeepJson(text)
+      value = parseText(text, () => look(request, text))
     } catch (error) {
       return done(error as Error)
     }
-    look(request, text)
-    // Only an escape can bring half a character in: looking for one costs next to nothing.
-    const mayBeIll = /\\u[dD][89a-fA-F]/.test(text)
-    parseJson.call(app, request, text, (error, value) =>
-      mayBeIll && !error && !isWellFormed(value) ? done(illFormed()) : done(error, value),
-    )
+    done(null, value)
   })
+}
+
+/** The value of a JSON text from outside. Throws what is wrong with it. */
+export function parseText(text: string, look?: () => void): unknown {
+  refuseDeepJson(text)
+  look?.()
+  const value = parsed(text)
+  // Only an escape can bring half a character in: looking for one costs next to nothing.
+  if (/\\u[dD][89a-fA-F]/.test(text) && !isWellFormed(value)) throw illFormed()
+  if (/proto|\\u/.test(text) && namesPrototype(value)) throw notJson()
+  return value
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw notJson()
+  }
 }
 
 function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed()
   if (typeof value !== 'object' || value === null) return true
   return Object.entries(value).every(([name, each]) => name.isWellFormed() && isWellFormed(each))
+}
+
+/** A field that would be the prototype of whatever its object is copied into. */
+function namesPrototype(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).some(
+    ([name, each]) =>
+      name === '__proto__' ||
+      (name === 'constructor' && typeof each === 'object' && each !== null && Object.hasOwn(each, 'prototype')) ||
+      namesPrototype(each),
+  )
 }

@@ -10,10 +10,10 @@ it('a stream that looks open ends when its node is silent for too long', async (
   const told: unknown[] = []
   fleet.subscribe((...words) => told.push(words))
   const hold = new AbortController()
-  for await (const _ of fleet.open('quiet', () => ({ type: 'PING' }), hold.signal));
+  for await (const _ of fleet.stream('quiet', () => ({ type: 'PING' }), hold.signal));
   assert.ok(!fleet.isOpen('quiet'))
   const gone = new AbortController()
-  for await (const _ of fleet.open('gone', () => ({ type: 'PING' }), gone.signal)) gone.abort()
+  for await (const _ of fleet.stream('gone', () => ({ type: 'PING' }), gone.signal)) gone.abort()
   fleet.close()
   assert.deepEqual(told, [
     ['quiet', true, false],
@@ -29,7 +29,7 @@ it('a quiet stream gets a ping every second look, and one with news gets none', 
   const over = new AbortController()
   const follow = async (node: string): Promise<string[]> => {
     const lines: string[] = []
-    for await (const line of fleet.open(node, () => ({ type: 'PING' }), over.signal)) lines.push(line)
+    for await (const line of fleet.stream(node, () => ({ type: 'PING' }), over.signal)) lines.push(String(line))
     return lines.slice(1)
   }
   const [quiet, busy] = [follow('quiet'), follow('busy')]

@@ -1,6 +1,6 @@
 // The open streams to agents, one per node. A stream carries the newest generation of each VM: a slow agent gets fewer
-// messages and costs no more memory.
-
+// messages and costs no more memory. What comes up together is one write.
+import { Readable } from 'node:stream'
 import type { DesiredCache } from '../../api/images/image-cache.ts'
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 
@@ -10,21 +10,42 @@ export const heartbeatSeconds = 12
 const defaultSilenceMs = 40_000
 /** A session is looked at this often, and gets a ping every second time: agents wait for two and a half heartbeats. */
 const defaultLookMs = (heartbeatSeconds * 1_000) / 2
+/** Of one that does not read, beside the newest of each VM. */
+const mostLines = 1_000
 /** Not all of them in one moment, in which nobody else would be served. */
 const slices = 12
 
+/** Where the lines of a stream go. */
+interface Outlet {
+  /** Not before the first `resume`. False: it is full, and nothing more is written until the next one. */
+  write(lines: string): boolean
+  end(): void
+}
+
+/** A stream that is open, as its connection sees it. */
+interface OpenStream {
+  /** A line of the connection's own. One that is not read from is ended. */
+  send(line: string): void
+  /** The outlet has room again. */
+  resume(): void
+  /** The connection is gone. */
+  end(): void
+}
+
 interface Session {
   readonly node: string
+  readonly outlet: Outlet
   /** By the uid of the VM: only the newest generation matters. */
   readonly vms: Map<string, DesiredVm>
-  readonly others: AgentMessage[]
+  readonly lines: string[]
   cache: DesiredCache | undefined
+  isFull: boolean
+  isDue: boolean
   seenMs: number
   lookedMs: number
   /** Something was sent since the last look. */
   isFresh: boolean
   isClosed: boolean
-  wake: () => void
 }
 
 /** `isSilent`: it was ended because nothing came from the node. */
@@ -34,6 +55,8 @@ export class Fleet {
   readonly #sessions = new Map<string, Session>()
   /** The one that was looked at longest ago comes first. */
   readonly #byLook = new Set<Session>()
+  /** Those with something to write. */
+  #due: Session[] = []
   readonly #listeners = new Set<FleetListener>()
   readonly #ticker: NodeJS.Timeout
   readonly #silenceMs: number
@@ -63,23 +86,23 @@ export class Fleet {
 
   sendVm(node: string, vm: DesiredVm): void {
     const session = this.#sessions.get(node)
-    session?.vms.set(vm.uid, vm)
-    session?.wake()
+    if (!session) return
+    session.vms.set(vm.uid, vm)
+    this.#wake(session)
   }
 
   sendCache(node: string, cache: DesiredCache): void {
     const session = this.#sessions.get(node)
     if (!session) return
     session.cache = cache
-    session.wake()
+    this.#wake(session)
   }
 
   /** Sends a message; false when the node has no stream here. */
   tell(node: string, message: AgentMessage): boolean {
     const session = this.#sessions.get(node)
-    if (!session || session.others.length >= 1_000) return false
-    session.others.push(message)
-    session.wake()
+    if (!session || session.lines.length >= mostLines) return false
+    this.#send(session, lineOf(message))
     return true
   }
 
@@ -89,56 +112,104 @@ export class Fleet {
     if (session) this.#end(session)
   }
 
-  close(): void {
-    clearInterval(this.#ticker)
+  dropAll(): void {
     for (const session of this.#sessions.values()) this.#end(session)
   }
 
-  /** One line per message, until the agent goes, another stream of the same node opens, or `signal` aborts. */
-  async *open(node: string, hello: () => AgentMessage, signal: AbortSignal): AsyncGenerator<string> {
+  close(): void {
+    clearInterval(this.#ticker)
+    this.dropAll()
+  }
+
+  /** One line per message, until the agent goes or another stream of the same node opens. */
+  open(node: string, hello: () => AgentMessage, outlet: Outlet): OpenStream {
+    const first = lineOf(hello())
     this.drop(node)
+    const nowMs = performance.now()
     const session: Session = {
       node,
+      outlet,
       vms: new Map(),
-      others: [hello()],
+      lines: [first],
       cache: undefined,
-      seenMs: performance.now(),
-      lookedMs: performance.now(),
+      isFull: true,
+      isDue: false,
+      seenMs: nowMs,
+      lookedMs: nowMs,
       isFresh: true,
       isClosed: false,
-      wake: () => undefined,
     }
     this.#sessions.set(node, session)
     this.#byLook.add(session)
     this.#announce(node, true)
-    const end = (): void => this.#end(session)
-    signal.addEventListener('abort', end, { once: true })
-    try {
-      while (!session.isClosed && !signal.aborted) {
-        const lines = session.others.splice(0).map(lineOf)
-        for (const vm of session.vms.values()) lines.push(lineOf({ type: 'VM', vm }))
-        session.vms.clear()
-        if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
-        session.cache = undefined
-        session.isFresh ||= lines.length > 0
-        if (lines.length > 0) yield lines.join('')
-        else
-          await new Promise<void>((resolve) => {
-            session.wake = resolve
-          })
-        session.wake = () => undefined
-      }
-    } finally {
-      signal.removeEventListener('abort', end)
-      this.#end(session)
+    return {
+      send: (line) => {
+        if (session.lines.length < mostLines) this.#send(session, line)
+        else this.#end(session)
+      },
+      resume: () => {
+        session.isFull = false
+        this.#wake(session)
+      },
+      end: () => this.#end(session),
     }
+  }
+
+  /** The same as bytes, until `signal` aborts. */
+  stream(node: string, hello: () => AgentMessage, signal: AbortSignal): Readable {
+    const bytes = new Readable({
+      highWaterMark: 65_536,
+      read: () => session.resume(),
+      destroy: (error, done) => {
+        session.end()
+        done(error)
+      },
+    })
+    const outlet = { write: (lines: string) => bytes.push(lines), end: () => void bytes.push(null) }
+    const session = this.open(node, hello, outlet)
+    signal.addEventListener('abort', session.end, { once: true })
+    if (signal.aborted) session.end()
+    return bytes
+  }
+
+  #send(session: Session, line: string): void {
+    session.lines.push(line)
+    this.#wake(session)
+  }
+
+  #wake(session: Session): void {
+    if (session.isDue) return
+    session.isDue = true
+    if (this.#due.push(session) === 1) queueMicrotask(() => this.#flush())
+  }
+
+  #flush(): void {
+    const due = this.#due
+    this.#due = []
+    for (const session of due) {
+      session.isDue = false
+      if (!session.isFull && !session.isClosed) this.#write(session)
+    }
+  }
+
+  #write(session: Session): void {
+    const { lines, vms, outlet } = session
+    for (const vm of vms.values()) lines.push(lineOf({ type: 'VM', vm }))
+    vms.clear()
+    if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
+    session.cache = undefined
+    if (lines.length === 0) return
+    session.isFresh = true
+    const text = lines.length === 1 ? (lines[0] as string) : lines.join('')
+    lines.length = 0
+    session.isFull = !outlet.write(text)
   }
 
   #end(session: Session, isSilent = false): void {
     if (session.isClosed) return
     session.isClosed = true
     this.#byLook.delete(session)
-    session.wake()
+    session.outlet.end()
     if (this.#sessions.get(session.node) !== session) return
     this.#sessions.delete(session.node)
     this.#announce(session.node, false, isSilent)
@@ -160,9 +231,10 @@ export class Fleet {
       }
       this.#byLook.add(session)
       if (session.isFresh) session.isFresh = false
-      else if (session.others.length === 0) this.tell(session.node, { type: 'PING' })
+      else if (session.lines.length === 0) this.#send(session, ping)
     }
   }
 }
 
 const lineOf = (message: AgentMessage): string => `${JSON.stringify(message)}\n`
+const ping = lineOf({ type: 'PING' })

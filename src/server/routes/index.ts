@@ -17,6 +17,7 @@ import { remoteImages } from './images/remote-images.ts'
 import { remoteIsos } from './images/remote-isos.ts'
 import { uploads } from './images/uploads.ts'
 import { agent } from './nodes/agent.ts'
+import { agentConnection } from './nodes/agent-connection.ts'
 import { captures } from './nodes/captures.ts'
 import { nodeKey } from './nodes/node-key.ts'
 import { nodes } from './nodes/nodes.ts'
@@ -80,12 +81,16 @@ type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) exte
   : never
 
 /** What all handlers together work with. */
-export type HandlerServices = AllOf<Parameters<Noun>[0]> & MultiplexServices & InvokeServices
+export type HandlerServices = AllOf<Parameters<Noun>[0]> &
+  MultiplexServices &
+  InvokeServices &
+  Parameters<typeof agentConnection>[0]
 
 export function createOperations(services: HandlerServices): Operations {
   const table: Handlers = {
     ...(Object.assign({}, ...nouns.map((noun) => noun(services))) as AllOf<ReturnType<Noun>>),
     ...watches(services, () => operations),
+    ...agentConnection(services, () => operations),
   }
   const operations = new Operations(services, table)
   return operations

@@ -23,6 +23,7 @@ export interface StreamServices extends GateServices {
 export const recheckMs = 2_000
 /** Nodes have no roles, and a stream of one that is removed ends at once by itself (server/nodes): this is for tokens. */
 const agentRecheckMs = 30_000
+export const recheckMsOf = ({ allow }: Operation): number => (allow === 'agent' ? agentRecheckMs : recheckMs)
 
 /** What a handler hands out as it comes. */
 export function streamBytes(
@@ -57,12 +58,9 @@ export async function stream(
   reply.raw.once('close', () => closed.abort())
   const { stopping, staleness } = services
   const source = await open(AbortSignal.any([closed.signal, stopping]))
-  const recheck = setInterval(
-    async () => {
-      if (isOver() || !(await mayStill(operation, request, services))) closed.abort()
-    },
-    operation.allow === 'agent' ? agentRecheckMs : recheckMs,
-  ).unref()
+  const recheck = setInterval(async () => {
+    if (isOver() || !(await mayStill(operation, request, services))) closed.abort()
+  }, recheckMsOf(operation)).unref()
   const { watches } = services.metrics
   watches.enter(caller)
   const bytes =

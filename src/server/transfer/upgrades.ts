@@ -8,12 +8,14 @@ import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
-import { admit, recheckMs, type StreamServices } from './streams.ts'
+import { admit, recheckMsOf, type StreamServices } from './streams.ts'
 
 /** What to do with a connection once it is open, or when it never will be. */
 export interface Accept {
   /** The stream is of messages: text as strings, bytes as buffers. */
   readonly isFramed?: true
+  /** Whoever takes it notices by itself that the peer vanished, and ends it when the service stops. */
+  readonly isWatched?: true
   take(stream: Duplex): void
   drop(): void
 }
@@ -80,7 +82,7 @@ export async function upgrade(
   socket.once('close', accept.drop)
   sockets.handleUpgrade(request.raw, socket, offer.head, (open) => {
     socket.off('close', accept.drop)
-    watchOver(open, { operation, request, services, caller })
+    watchOver(open, { operation, request, services, caller, isWatched: accept.isWatched === true })
     accept.take(streamOf(open, accept.isFramed === true))
   })
 }
@@ -121,12 +123,26 @@ interface Watched {
   readonly request: FastifyRequest
   readonly services: StreamServices
   readonly caller: string
+  readonly isWatched: boolean
 }
 
 /** Ends it when its token or role ends, when the peer vanished, and when the service stops. */
-function watchOver(socket: WebSocket, { operation, request, services, caller }: Watched): void {
+function watchOver(socket: WebSocket, { operation, request, services, caller, isWatched }: Watched): void {
   const { watches } = services.metrics
   const end = (): void => socket.terminate()
+  const recheck = setInterval(async () => {
+    const lost = await lostBy(operation, request, services)
+    if (!lost) return
+    clearInterval(recheck)
+    socket.close(lostCodes[lost], lostTexts[lost])
+    setTimeout(end, goodbyeMs).unref()
+  }, recheckMsOf(operation)).unref()
+  watches.enter(caller)
+  socket.once('close', () => {
+    clearInterval(recheck)
+    watches.leave(caller)
+  })
+  if (isWatched) return
   let isAlive = true
   socket.on('pong', () => {
     isAlive = true
@@ -136,19 +152,9 @@ function watchOver(socket: WebSocket, { operation, request, services, caller }: 
     isAlive = false
     socket.ping()
   }, pingMs).unref()
-  const recheck = setInterval(async () => {
-    const lost = await lostBy(operation, request, services)
-    if (!lost) return
-    clearInterval(recheck)
-    socket.close(lostCodes[lost], lostTexts[lost])
-    setTimeout(end, goodbyeMs).unref()
-  }, recheckMs).unref()
   services.stopping.addEventListener('abort', end, { once: true })
-  watches.enter(caller)
   socket.once('close', () => {
     clearInterval(ping)
-    clearInterval(recheck)
     services.stopping.removeEventListener('abort', end)
-    watches.leave(caller)
   })
 }

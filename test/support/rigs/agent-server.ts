@@ -4,9 +4,10 @@ import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { createWebSocketStream, WebSocketServer } from 'ws'
+import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../../../src/api/errors.ts'
 import type { AgentMessage, DesiredVm, VmReport } from '../../../src/api/nodes/agent.ts'
+import { type AgentAnswer, type AgentCall, connectAgent } from '../../../src/api/nodes/agent-connection.ts'
 import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
 import { revisionHeader } from '../../../src/api/revision.ts'
 import { chunksOf, decodeManifest, digestOf } from '../../../src/images/format/manifest.ts'
@@ -47,12 +48,16 @@ export class AgentServer implements AsyncDisposable {
   servers: readonly string[] | undefined
   /** Its data, and how far they are: every change is a revision. */
   store = { uid: 'store', revision: 1 }
+  /** An older one has streams and requests only, and answers that it knows no such path; some proxies hang up. */
+  keepsConnections: boolean | 'cut' = true
+  /** Takes what is called up a kept connection, and sends no answer. */
+  isMute = false
   /** As a server of before there were revisions. */
   isOldFashioned = false
   /** Refuses reports while it is set. */
   refuseReports = false
   tokensIssued = 0
-  /** With each report about VMs: what the agent has seen, it says. */
+  /** With each request that reports VMs: what the agent has seen, it says. */
   readonly revisions: number[] = []
   /** Content that it has, and what came of captures. */
   readonly blobs = new Map<string, Buffer>()
@@ -65,7 +70,7 @@ export class AgentServer implements AsyncDisposable {
   readonly #keys = new Map<string, string>()
   #members = 0
   readonly #tokens = new Map<string, string>()
-  readonly #streams = new Set<ServerResponse>()
+  readonly #streams = new Set<Pick<ServerResponse, 'write' | 'destroy'>>()
   readonly #tunnels = new Map<string, (tunnel: Duplex) => void>()
   readonly #events = new EventEmitter().setMaxListeners(0)
   readonly #sockets = new Set<Socket>()
@@ -193,6 +198,10 @@ export class AgentServer implements AsyncDisposable {
     })
     const sockets = new WebSocketServer({ noServer: true })
     server.on('upgrade', (request, socket, head) => {
+      if (request.url === connectAgent.path && this.keepsConnections === true && this.#nodeOf(request))
+        return sockets.handleUpgrade(request, socket, head, (ws) => this.#keep(ws))
+      if (request.url === connectAgent.path && this.keepsConnections !== 'cut')
+        return socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
       const open = this.#tunnels.get(request.url?.split('/').at(-1) ?? '')
       if (!open || !this.#nodeOf(request)) return socket.destroy()
       sockets.handleUpgrade(request, socket, head, (ws) => open(createWebSocketStream(ws)))
@@ -340,9 +349,40 @@ export class AgentServer implements AsyncDisposable {
 
   #stream(response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'application/x-ndjson' })
-    this.#streams.add(response)
     response.on('close', () => this.#streams.delete(response))
-    response.write(`${JSON.stringify(this.#hello())}\n`)
+    this.#greet(response)
+  }
+
+  #keep(ws: WebSocket): void {
+    const stream = { write: (line: string) => ws.send(line), destroy: () => ws.terminate() } as never
+    this.requests.push('GET /connection')
+    ws.on('close', () => this.#streams.delete(stream))
+    ws.on('error', () => undefined)
+    ws.on('message', (message) => {
+      for (const line of String(message).split('\n')) {
+        const answer = this.#answer(JSON.parse(line))
+        if (!this.isMute) ws.send(JSON.stringify(answer))
+      }
+    })
+    this.#greet(stream)
+  }
+
+  #answer({ id, operation, body }: AgentCall): AgentAnswer {
+    const route = { reportNode: 'POST /node', reportVms: 'POST /vms' }[operation] ?? operation
+    this.requests.push(route)
+    try {
+      if (operation === 'reportNode') return { type: 'ANSWER', id, status: 200, body: this.#node(body as never) }
+      if (operation === 'reportVms') return { type: 'ANSWER', id, status: 200, body: this.#report(body as never) }
+      throw new ApiError('NotFound', `${operation} is not here`)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      return { type: 'ANSWER', id, status: error.code, body: error.toStatus('request-1') }
+    }
+  }
+
+  #greet(stream: Pick<ServerResponse, 'write' | 'destroy'>): void {
+    this.#streams.add(stream)
+    stream.write(`${JSON.stringify(this.#hello())}\n`)
     this.streamsOpened++
     this.#events.emit('stream')
   }

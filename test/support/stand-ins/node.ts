@@ -67,7 +67,7 @@ export async function startNode(service: TestService, options: NodeOptions = {})
   const signature = sign(null, Buffer.from(`svc3-agent\n${name}\n${at}`), privateKey).toString('base64')
   const { token } = await post('token', { name, at, signature }, null)
   let state = { ...nodeReport, ...options.report }
-  let stream = new AbortController()
+  let stream: ReturnType<typeof services.fleet.open> | undefined
   const told: AgentMessage[] = []
 
   const say: NodeStandIn['say'] = (vm, report) => {
@@ -84,12 +84,13 @@ export async function startNode(service: TestService, options: NodeOptions = {})
     }
   }
   const connect = (): void => {
-    stream = new AbortController()
     const hello = () => ({ type: 'HELLO' as const, ...desiredFor(services, name), heartbeatSeconds })
-    void (async () => {
-      for await (const lines of services.fleet.open(name, hello, stream.signal))
-        for (const line of lines.split('\n')) if (line !== '') hear(JSON.parse(line))
-    })()
+    const write = (lines: string): boolean => {
+      for (const line of lines.split('\n')) if (line !== '') hear(JSON.parse(line))
+      return true
+    }
+    stream = services.fleet.open(name, hello, { write, end: () => undefined })
+    stream.resume()
   }
   const report = async (change: Partial<NodeReport> = {}): Promise<void> => {
     state = { ...state, ...change }
@@ -98,7 +99,7 @@ export async function startNode(service: TestService, options: NodeOptions = {})
   await report()
   connect()
   await report()
-  return { name, token, told, say, report, connect, disconnect: () => stream.abort() }
+  return { name, token, told, say, report, connect, disconnect: () => stream?.end() }
 }
 
 /** The scheduler of a test service; the real one is started by src/control-plane/control-plane.ts. */

@@ -9,29 +9,25 @@ import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'
 import type { Tokens } from '../../../auth/tokens.ts'
 import type { ContentStore } from '../../../images/content/content.ts'
 import { digestPattern } from '../../../images/format/format.ts'
-import { type Clock, timestamp } from '../../../platform/clock.ts'
+import { timestamp } from '../../../platform/clock.ts'
 import { isNodeName } from '../../../rules/names.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { takeSlotReport } from '../../../store/records/pools.ts'
 import { releaseQuota } from '../../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../../../store/records/vms.ts'
 import { ignoreLost, isFault } from '../../../store/store.ts'
-import type { Peers } from '../../cluster/server-calls.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import type { Metrics } from '../../http/metrics.ts'
-import type { Arrivals } from '../../nodes/arrivals.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
 import { noteBootOrder } from '../../nodes/boot-orders.ts'
 import { settledCache } from '../../nodes/cache.ts'
 import type { ChunkHolders } from '../../nodes/chunk-holders.ts'
-import { type DesiredServices, desiredFor } from '../../nodes/desired.ts'
-import { heartbeatSeconds } from '../../nodes/fleet.ts'
+import { type GreetingServices, greeting } from '../../nodes/greeting.ts'
 import { createImageFigures } from '../../nodes/image-figures.ts'
 import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { PeerTickets } from '../../nodes/peer-tickets.ts'
-import type { Presence } from '../../nodes/presence.ts'
 import { mergeReport } from '../../nodes/reports.ts'
 import { splice, type Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -39,12 +35,9 @@ import type { Download } from '../../transfer/downloads.ts'
 
 const kind = 'nodes'
 
-interface AgentServices extends DesiredServices {
+interface AgentServices extends GreetingServices {
   readonly content: ContentStore
   readonly nodeRelay: NodeRelay
-  readonly arrivals: Arrivals
-  readonly presence: Presence
-  readonly peers?: Peers | undefined
   readonly nodeKeys: NodeKeys
   readonly nodeAuthority: NodeAuthority
   readonly peerTickets: PeerTickets
@@ -52,7 +45,6 @@ interface AgentServices extends DesiredServices {
   readonly metrics: Pick<Metrics, 'images'>
   readonly tokens: Tokens
   readonly tunnels: Tunnels
-  readonly clock: Clock
 }
 
 export function agent(services: AgentServices): HandlersOf<typeof api> {
@@ -72,7 +64,6 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     tokens,
     tunnels,
     clock,
-    log,
   } = services
   const countImages = createImageFigures(metrics.images)
 
@@ -164,26 +155,9 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       })
     },
 
-    async openAgentStream({ principal: { name }, signal, now }) {
-      if (!collections.nodes.get('', name)?.value.report)
-        throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
-      const claim = await arrivals.goOn(async () => {
-        await changeNode(collections, name, (record) =>
-          record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
-        )
-        return presence.claim(name)
-      })
-      log.debug('an agent is connected', { node: name })
-      const hello = () => {
-        // The agent has moved to another server meanwhile, and no longer reads this.
-        if (!claim.isCurrent())
-          throw new ApiError('Conflict', `Node ${name} is connected to another server`, { kind, name })
-        const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
-        const desired = desiredFor(services, name, claim.rev)
-        const spreadMs = Math.min(collections.nodes.view.size * spreadMsOfEach, longestSpreadMs)
-        return { type: 'HELLO' as const, ...desired, heartbeatSeconds, takesNotes: true, spreadMs, ...servers }
-      }
-      return fleet.open(name, hello, signal)
+    async openAgentStream({ principal: { name }, signal }) {
+      const hello = await greeting(services, name)
+      return fleet.stream(name, hello, signal)
     },
 
     async reportNode({ principal: { name }, body, now }) {
@@ -282,10 +256,6 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
   }
 }
-
-/** What a server takes for one that comes back, roughly; and nodes are waited for longer than the longest of all. */
-const spreadMsOfEach = 1
-const longestSpreadMs = 20_000
 
 /** Enough to share the load, and few enough to try. */
 const mostPeers = 4

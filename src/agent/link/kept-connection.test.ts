@@ -1,0 +1,75 @@
+// An agent and the connection that it keeps: calls go up it while it is there, by HTTP where none can be kept, and none is lost
+// with it.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
+
+let rig: AgentRig
+
+beforeEach(async () => {
+  rig = await AgentRig.make()
+})
+afterEach(() => rig[Symbol.asyncDispose]())
+
+const start = async (): Promise<void> => (await rig.launch()).ready
+
+/** What the node asked for by HTTP, or up its connection, since then. */
+const since = (count: number): readonly string[] => rig.server.requests.slice(count)
+
+describe('an agent that keeps a connection', () => {
+  it('an agent that keeps a connection reports up it', async () => {
+    await start()
+    assert.equal((await rig.deploy('a')).power, 'running')
+    assert.ok(since(0).includes('GET /connection') && since(0).includes('POST /vms'))
+    // Only what goes by HTTP says how far the agent has seen.
+    assert.deepEqual(rig.server.revisions, [])
+  })
+
+  for (const [what, keepsConnections] of [
+    ['a server that knows no such path', false],
+    ['a proxy that cuts it off', 'cut'],
+  ] as const)
+    it(`an agent goes on by a stream and requests behind ${what}, and keeps a connection once it can`, async () => {
+      rig.server.keepsConnections = keepsConnections
+      await start()
+      assert.equal((await rig.deploy('a')).power, 'running')
+      assert.ok(since(0).includes('GET /stream') && rig.server.revisions.length > 0)
+      rig.server.keepsConnections = true
+      const count = rig.server.requests.length
+      await rig.server.reconnect()
+      const reports = rig.server.revisions.length
+      assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'stopped' }))).power, 'stopped')
+      assert.ok(since(count).includes('GET /connection') && !since(count).includes('GET /stream'))
+      assert.equal(rig.server.revisions.length, reports)
+    })
+
+  it('an agent whose connection is cut in the middle of calls reports again what was not answered, in order', async () => {
+    await start()
+    const uids = ['a', 'b', 'c']
+    for (const uid of uids) await rig.deploy(uid)
+    rig.server.isMute = true
+    const before = rig.server.history.length
+    const heard = rig.server.next('a', ({ power }) => power === 'stopped')
+    for (const uid of uids) rig.server.want({ uid, power: 'stopped' })
+    await heard
+    // What is left behind is known only to the one that took it.
+    const taken = rig.server.history.slice(before)
+    rig.server.history.length = before
+    rig.server.vms.clear()
+    rig.server.isMute = false
+    await rig.server.reconnect()
+    for (const uid of uids) await rig.server.until(uid, ({ power }) => power === 'stopped')
+    for (const uid of uids) {
+      const seen = [...taken, ...rig.server.history.slice(before)].filter((report) => report.uid === uid)
+      const generations = seen.map(({ generation }) => generation)
+      assert.deepEqual(generations, generations.toSorted(), uid)
+    }
+  })
+
+  it('an agent ends though a call is not answered', async () => {
+    await start()
+    rig.server.isMute = true
+    await rig.deploy('a')
+    await rig.stop()
+  })
+})

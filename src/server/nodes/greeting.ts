@@ -1,0 +1,46 @@
+// How a node is taken in when its agent connects: in its turn, marked as ready, claimed for this server; and the HELLO that its
+// stream begins with.
+import { ApiError } from '../../api/errors.ts'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import { changeNode } from '../../store/records/vms.ts'
+import type { Peers } from '../cluster/server-calls.ts'
+import type { Arrivals } from './arrivals.ts'
+import { type DesiredServices, desiredFor } from './desired.ts'
+import { heartbeatSeconds } from './fleet.ts'
+import type { Presence } from './presence.ts'
+
+export interface GreetingServices extends DesiredServices {
+  readonly arrivals: Arrivals
+  readonly presence: Presence
+  readonly peers?: Peers | undefined
+  readonly clock: Clock
+}
+
+const kind = 'nodes'
+/** What a server takes for one that comes back, roughly; and nodes are waited for longer than the longest of all. */
+const spreadMsOfEach = 1
+const longestSpreadMs = 20_000
+
+/** What is returned says HELLO, of the state at that moment: whatever changes later is for the stream. */
+export async function greeting(services: GreetingServices, name: string): Promise<() => AgentMessage> {
+  const { collections, arrivals, presence, peers, clock, log } = services
+  if (!collections.nodes.get('', name)?.value.report)
+    throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
+  const claim = await arrivals.goOn(async () => {
+    await changeNode(collections, name, (record) =>
+      record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(clock.now()) },
+    )
+    return presence.claim(name)
+  })
+  log.debug('an agent is connected', { node: name })
+  return () => {
+    // The agent has moved to another server meanwhile, and no longer reads this.
+    if (!claim.isCurrent())
+      throw new ApiError('Conflict', `Node ${name} is connected to another server`, { kind, name })
+    const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
+    const desired = desiredFor(services, name, claim.rev)
+    const spreadMs = Math.min(collections.nodes.view.size * spreadMsOfEach, longestSpreadMs)
+    return { type: 'HELLO', ...desired, heartbeatSeconds, takesNotes: true, spreadMs, ...servers }
+  }
+}

@@ -1,0 +1,206 @@
+// The connections that agents keep, over real WebSockets: the stream, calls that are carried out as requests are, and what ends
+// a connection.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import WebSocket from 'ws'
+import { startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { addImage, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
+import type { AgentAnswer } from '../../api/nodes/agent-connection.ts'
+import { Fleet } from './fleet.ts'
+import { openKept } from './kept-connections.ts'
+
+const vms = '/api/v1/namespaces/svc-default/vms'
+const path = '/api/v1/agent/connection'
+
+let service: TestService
+let scheduler: AsyncDisposable
+let token: string
+let url: string
+const open = new Set<WebSocket>()
+
+beforeEach(async () => {
+  service = await startService()
+  scheduler = startScheduler(service)
+  await addImage(service, 'intel', 'amd64')
+  ;({ token } = await startNode(service))
+  url = (await service.listen()).replace('http', 'ws')
+})
+afterEach(async () => {
+  for (const socket of open) socket.terminate()
+  open.clear()
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+/** A connection, and what comes of it: lines in order. */
+async function connect() {
+  const socket = new WebSocket(url + path, { headers: { authorization: `Bearer ${token}` } })
+  open.add(socket)
+  const lines: (AgentMessage | AgentAnswer)[] = []
+  const waiting = new Set<() => void>()
+  const closed = once(socket, 'close')
+  socket.on('error', () => undefined)
+  socket.on('message', (text) => {
+    for (const line of String(text).split('\n')) if (line !== '') lines.push(JSON.parse(line))
+    for (const wake of waiting) wake()
+  })
+  const until = async <T>(find: () => T | undefined): Promise<T> => {
+    for (;;) {
+      const found = find()
+      if (found !== undefined) return found
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          waiting.delete(wake)
+          resolve()
+        }
+        waiting.add(wake)
+      })
+    }
+  }
+  const message = <T extends AgentMessage['type']>(type: T) =>
+    until(() => lines.find((line): line is Extract<AgentMessage, { type: T }> => line.type === type))
+  const answer = (id: number): Promise<AgentAnswer & { body?: never }> =>
+    until(() => lines.find((line): line is AgentAnswer & { body?: never } => line.type === 'ANSWER' && line.id === id))
+  await once(socket, 'open')
+  return { socket, lines, closed, message, answer }
+}
+
+const line = (id: number, operation: string, body?: unknown): string => JSON.stringify({ id, operation, body })
+
+describe('a connection that an agent keeps', () => {
+  it('a connection that an agent keeps begins with HELLO, and carries desired VMs down and their reports up', async () => {
+    const { socket, lines, message, answer } = await connect()
+    await message('HELLO')
+    assert.equal(lines[0]?.type, 'HELLO')
+    const deploying = service.call('POST', vms, { body: { image: 'intel', name: 'demo' } })
+    const { uid, namespace, name, generation } = (await message('VM')).vm
+    const report = { uid, namespace, name, generation, power: 'running' }
+    socket.send(`${line(1, 'reportVms', { vms: [report, { ...report, uid: 'stranger' }] })}\n${line(2, 'noteAgent')}\n`)
+    assert.deepEqual((await answer(1)).body, { unknown: ['stranger'] })
+    assert.deepEqual((await answer(2)).body, { wantsReport: false })
+    const { status, body } = await deploying
+    assert.deepEqual([status, body.status], [201, 'Running'])
+    const { text } = await service.call('GET', '/metrics')
+    for (const route of ['vms', 'note'])
+      assert.match(text, new RegExp(`svc3_http_request_duration_seconds_count\\{[^}]*agent/${route}"[^}]*200"\\} 1`))
+  })
+
+  it('a connection that an agent keeps answers what is refused, and stays', async () => {
+    const { socket, message, answer } = await connect()
+    await message('HELLO')
+    const refused: readonly (readonly [operation: string, body: unknown, status: number, words: RegExp])[] = [
+      ['nothing', undefined, 404, /Unknown operation/],
+      ['deleteNode', undefined, 403, /not allowed/],
+      ['joinCluster', {}, 400, /needs an HTTP request/],
+      ['getBlob', undefined, 400, /needs an HTTP request/],
+      ['openAgentStream', undefined, 400, /needs an HTTP request/],
+      ['reportVms', { vms: 7 }, 400, /vms must be a list/],
+      ['reportVms', {}, 400, /vms is required/],
+      ['reportNode', { ip: 7 }, 400, /ip must be a string/],
+    ]
+    socket.send(refused.map(([operation, body], id) => line(id, operation, body)).join('\n'))
+    for (const [id, [operation, , status, words]] of refused.entries()) {
+      const { status: said, body } = await answer(id)
+      assert.equal(said, status, operation)
+      assert.match(JSON.stringify(body), words)
+    }
+    socket.send(line(99, 'noteAgent'))
+    assert.equal((await answer(99)).status, 200)
+  })
+
+  for (const [what, sent] of Object.entries({
+    'is not JSON': '{"id":1,',
+    'is no call': '{"id":"1","operation":"noteAgent"}',
+    'is null': 'null',
+    'names a prototype': '{"id":1,"operation":"reportNode","body":{"__proto__":{"ip":"x"}}}',
+    'nests too deep': `{"id":1,"operation":"noteAgent","body":${'['.repeat(100)}${']'.repeat(100)}}`,
+    'is not text': Buffer.from(line(1, 'noteAgent')),
+    'is too long': line(1, 'reportVms', { vms: ['x'.repeat(2 ** 20)] }),
+  }))
+    it(`a connection that an agent keeps ends when something comes that ${what}`, async () => {
+      const { socket, closed, lines, message } = await connect()
+      await message('HELLO')
+      socket.send(sent)
+      await closed
+      assert.deepEqual(
+        lines.map(({ type }) => type),
+        ['HELLO'],
+      )
+      await eventually(async () => assert.ok(!service.services.fleet.isOpen('node-1')))
+    })
+
+  it('a connection that an agent keeps ends with its node', async () => {
+    const { closed, message } = await connect()
+    await message('HELLO')
+    await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/node-1')
+    await closed
+  })
+
+  it('a connection that an agent keeps ends when another one of its node opens, and that one is served', async () => {
+    const one = await connect()
+    await one.message('HELLO')
+    const other = await connect()
+    await one.closed
+    other.socket.send(line(1, 'noteAgent'))
+    assert.equal((await other.answer(1)).status, 200)
+  })
+
+  it('a connection that an agent keeps is refused without the token of an agent, as every request is', async () => {
+    const answered = async (bearer: string): Promise<number | undefined> => {
+      const socket = new WebSocket(url + path, { headers: { authorization: `Bearer ${bearer}` } })
+      const [, { statusCode }] = await once(socket, 'unexpected-response')
+      return statusCode
+    }
+    assert.deepEqual([await answered('none'), await answered(service.adminToken)], [401, 403])
+  })
+})
+
+/** Without a network: the other side reads when it is told to. */
+function stalled(most: number) {
+  const fleet = new Fleet()
+  const socket = new PassThrough({ objectMode: true, highWaterMark: 1 })
+  const calls: ((answer: string) => void)[] = []
+  let isReading = true
+  const accept = openKept({
+    fleet,
+    node: 'node-1',
+    hello: () => ({ type: 'PING' }),
+    take: (_line, send) => {
+      calls.push(send)
+      return new Promise(() => undefined)
+    },
+  })
+  const side = Object.assign(socket, {
+    write: () => false,
+    pause: () => {
+      isReading = false
+      return socket
+    },
+  })
+  accept.take(side)
+  for (let count = 0; count < most; count++) socket.emit('data', line(count, 'noteAgent'))
+  return { fleet, socket, calls, isReading: () => isReading }
+}
+
+it('an agent with too many calls under way is not read from', () => {
+  const few = stalled(31)
+  const many = stalled(32)
+  assert.deepEqual([few.isReading(), many.isReading()], [true, false])
+  for (const { fleet } of [few, many]) fleet.close()
+})
+
+it('an agent that does not read its answers is cut off', async () => {
+  const { fleet, socket, calls } = stalled(1)
+  await turn()
+  const [send = () => undefined] = calls
+  for (let count = 0; count < 1_000; count++) send('answer\n')
+  assert.ok(!socket.destroyed)
+  send('answer\n')
+  assert.ok(socket.destroyed && !fleet.isOpen('node-1'))
+  fleet.close()
+})
