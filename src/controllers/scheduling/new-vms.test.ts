@@ -94,6 +94,13 @@ describe('a new VM', () => {
     assert.deepEqual(allocated(), ['known'])
   })
 
+  it('a new VM is written before a quota counts it', async () => {
+    await service.call('PUT', `${inDefault}/quota`, { body: { cpu: 4 } })
+    await deploy('counted')
+    assert.deepEqual(first.get('counted')?.conditions, [])
+    assert.equal(recordOf('counted').place?.node, 'node-1')
+  })
+
   it('a new VM on a server without a scheduler is written as it is', async () => {
     await scheduler[Symbol.asyncDispose]()
     await deploy('early', 1, false)

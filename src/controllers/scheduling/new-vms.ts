@@ -1,5 +1,6 @@
 // VMs on their way in. Asked for on the server that leads, a VM gets its place before its record is first written: one write and
-// one wait less. Asked for elsewhere, or while others wait, it is written first, and placed when its turn comes.
+// one wait less. Asked for elsewhere, while others wait, under a quota, or where a pool has a warm VM for it, it is written first,
+// and placed when its turn comes.
 
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { isRehearsal } from '../../store/rehearsal.ts'

@@ -17,7 +17,7 @@ import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost, zeroRev } from '../../store/store.ts'
 import type { Controller, Presence } from '../controller.ts'
-import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
+import { Admission, hasQuota, mayAdmitMore, QuotaSweep } from './admission.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
 import { type FirstWrite, NewVm, NewVms } from './new-vms.ts'
 import { OwnerUsage } from './owner-usage.ts'
@@ -117,8 +117,9 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
   const unsubscribes = [
     newVms.open((value) => {
       const key = vms.key(value.namespace, value.name)
-      // Those who wait go first, and nobody waits for a sweep.
-      if (waiting.size > 0 || isSweeping || arriving.has(key)) return undefined
+      // Those who wait go first, and nobody waits for a sweep. What a quota counts must be there: a crash would leave it counted.
+      if (waiting.size > 0 || isSweeping || arriving.has(key) || hasQuota(collections, value.namespace))
+        return undefined
       const unwritten = new NewVm({ key, value, rev: zeroRev })
       arriving.set(key, unwritten)
       loop.nudge()
@@ -181,6 +182,11 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
         continue
       }
       const slot = warm.take(vm.value)
+      if (slot && unwritten) {
+        // A slot is given to a VM that is there: after a crash the next leader finishes that.
+        unwritten.sentBack()
+        continue
+      }
       const candidates = rooms.in(vm.value.namespace)
       const known = refused.get(shape)
       const found = slot ? placedBy(slot) : known === undefined ? rooms.place(demand, turn.namespace, shape) : undefined
