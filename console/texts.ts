@@ -91,6 +91,7 @@ export const texts = {
     columns: 'Columns',
     reset: 'Reset columns',
     widthOf: (column: string) => `Width of ${column}`,
+    widthKeys: 'Left and right change it, Delete resets it, up and down lead to other columns',
     search: 'Search this list',
   },
   common: {

@@ -14,6 +14,7 @@ import { State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { type Named, vmPath } from '../paths.ts'
 import { keysymOf } from './model.ts'
+import { answeringSocket } from './screen-socket.ts'
 import { screenTexts as words } from './texts.ts'
 
 type Phase = 'connecting' | 'connected' | 'ended'
@@ -30,23 +31,32 @@ export function Screen({ namespace, name }: Named) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt is a new connection
   useEffect(() => {
-    if (!place.current) return
+    const target = place.current
+    if (!target) return
     setPhase('connecting')
     const path = pathOf(connectVm, { params: { namespace, vm: name }, query: { port: 'vnc' } })
-    const made = new RFB(place.current, socketUrl(path), { wsProtocols: [] })
-    made.scaleViewport = true
-    made.background = 'transparent'
-    made.focusOnClick = true
-    made.addEventListener('connect', () => {
-      setPhase('connected')
-      made.focus()
-    })
-    made.addEventListener('disconnect', () => setPhase('ended'))
-    made.addEventListener('clipboard', (event) => setClipboard(event.detail.text))
-    rfb.current = made
+    const leaving = new AbortController()
+    const show = async (): Promise<void> => {
+      const { socket, replay } = await answeringSocket(socketUrl(path), leaving.signal)
+      if (leaving.signal.aborted) return
+      const made = new RFB(target, socket)
+      made.scaleViewport = isScaled
+      made.background = 'transparent'
+      made.focusOnClick = true
+      made.addEventListener('connect', () => {
+        setPhase('connected')
+        made.focus()
+      })
+      made.addEventListener('disconnect', () => setPhase('ended'))
+      made.addEventListener('clipboard', (event) => setClipboard(event.detail.text))
+      rfb.current = made
+      replay()
+    }
+    void show().catch(() => !leaving.signal.aborted && setPhase('ended'))
     return () => {
+      rfb.current?.disconnect()
       rfb.current = undefined
-      made.disconnect()
+      leaving.abort()
     }
   }, [namespace, name, attempt])
 

@@ -7,6 +7,7 @@ import { connectVm } from '../../../src/api/vms/vms.ts'
 import { socketUrl } from '../../api/places.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { type Named, vmPath } from '../paths.ts'
+import { answeringSocket } from './screen-socket.ts'
 import { vmTexts as words } from './texts.ts'
 
 const onVisibility = (listener: () => void): (() => void) => {
@@ -21,33 +22,35 @@ export function Thumbnail({ namespace, name }: Named) {
   const [attempt, setAttempt] = useState(1)
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    if (!place.current || !isVisible) return
+    const target = place.current
+    if (!target || !isVisible) return
     const path = pathOf(connectVm, { params: { namespace, vm: name }, query: { port: 'vnc' } })
-    const made = new RFB(place.current, socketUrl(path), { wsProtocols: [], shared: true })
-    made.viewOnly = true
-    made.scaleViewport = true
-    made.qualityLevel = 2
-    made.compressionLevel = 9
-    made.background = 'transparent'
     const leaving = new AbortController()
-    let isOver = false
-    let wasThere = false
-    const lost = (): void => {
-      isOver = true
-      // One that never answered has no screen to show: a simulated VM, for example.
-      if (!wasThere) return
-      const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
-      leaving.signal.addEventListener('abort', () => clearTimeout(timer))
+    const show = async (): Promise<void> => {
+      const { socket, replay } = await answeringSocket(socketUrl(path), leaving.signal)
+      if (leaving.signal.aborted) return
+      const made = new RFB(target, socket, { shared: true })
+      made.viewOnly = true
+      made.scaleViewport = true
+      made.qualityLevel = 2
+      made.compressionLevel = 9
+      made.background = 'transparent'
+      let isOver = false
+      const lost = (): void => {
+        isOver = true
+        const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
+        leaving.signal.addEventListener('abort', () => clearTimeout(timer))
+      }
+      made.addEventListener('disconnect', lost)
+      leaving.signal.addEventListener('abort', () => {
+        made.removeEventListener('disconnect', lost)
+        if (!isOver) made.disconnect()
+      })
+      replay()
     }
-    made.addEventListener('connect', () => {
-      wasThere = true
-    })
-    made.addEventListener('disconnect', lost)
-    return () => {
-      made.removeEventListener('disconnect', lost)
-      leaving.abort()
-      if (!isOver) made.disconnect()
-    }
+    // One that never answered has no screen to show.
+    void show().catch(() => undefined)
+    return () => leaving.abort()
   }, [namespace, name, attempt, isVisible])
   return (
     <Link href={`${vmPath({ namespace, name })}/screen`} className="thumbnail" aria-label={words.thumbnail}>

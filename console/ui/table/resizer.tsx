@@ -1,27 +1,68 @@
-// The edge of a column, beside the title and no part of it: drawn by pointer or moved by arrow keys, and back to what its content takes by two clicks or Delete.
-import { type KeyboardEvent, type PointerEvent, useRef } from 'react'
+// The edges of columns, beside the titles and no part of them: drawn by pointer or moved by arrow keys, and back to what the content
+// takes by two clicks or Delete. Tab stops once for all of them; the arrows up and down lead to the next.
+import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react'
+import { texts } from '../../texts.ts'
 
-interface Props {
-  readonly label: string
+interface Edge {
+  readonly title: string
   /** Where the column begins. */
   readonly leftPx: number
   readonly px: number
+}
+
+interface Props {
+  readonly edges: readonly Edge[]
+  readonly isNarrow: boolean
   /** Undefined: by its content again. */
-  readonly onPx: (px: number | undefined) => void
+  readonly onPx: (title: string, px: number | undefined) => void
 }
 
 const stepPx = 16
-const steps: Readonly<Record<string, number>> = { ArrowLeft: -stepPx, ArrowRight: stepPx }
+const widths: Readonly<Record<string, number>> = { ArrowLeft: -stepPx, ArrowRight: stepPx }
+const ways: Readonly<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1 }
 
-export function Resizer({ label, leftPx, px, onPx }: Props) {
-  const begun = useRef<{ readonly x: number; readonly px: number }>(undefined)
-  const press = (event: KeyboardEvent): void => {
-    const step = steps[event.key]
-    if (step !== undefined) onPx(px + step)
-    else if (event.key === 'Delete') onPx(undefined)
-    else return
+export function Resizers({ edges, isNarrow, onPx }: Props) {
+  const box = useRef<HTMLDivElement>(null)
+  /** The one that Tab leads to: the last that somebody was at. */
+  const [last, setLast] = useState('')
+  const stop = edges.some(({ title }) => title === last) ? last : edges[0]?.title
+  const press = (event: KeyboardEvent, { title, px }: Edge): void => {
+    const step = widths[event.key]
+    const way = ways[event.key]
+    if (step !== undefined) onPx(title, px + step)
+    else if (event.key === 'Delete') onPx(title, undefined)
+    else if (way !== undefined) {
+      const all = [...(box.current?.querySelectorAll<HTMLElement>('.resizer') ?? [])]
+      all[all.indexOf(event.currentTarget as HTMLElement) + way]?.focus()
+    } else return
     event.preventDefault()
   }
+  return (
+    <div ref={box} className="resizers" data-narrow={isNarrow}>
+      {edges.map((edge) => (
+        <Resizer
+          key={edge.title}
+          edge={edge}
+          isStop={edge.title === stop}
+          onPx={(px) => onPx(edge.title, px)}
+          onKeyDown={(event) => press(event, edge)}
+          onFocus={() => setLast(edge.title)}
+        />
+      ))}
+    </div>
+  )
+}
+
+interface ResizerProps {
+  readonly edge: Edge
+  readonly isStop: boolean
+  readonly onPx: (px: number | undefined) => void
+  readonly onKeyDown: (event: KeyboardEvent) => void
+  readonly onFocus: () => void
+}
+
+function Resizer({ edge: { title, leftPx, px }, isStop, onPx, ...handlers }: ResizerProps) {
+  const begun = useRef<{ readonly x: number; readonly px: number }>(undefined)
   const move = ({ clientX }: PointerEvent): void => {
     if (begun.current) onPx(begun.current.px + clientX - begun.current.x)
   }
@@ -30,12 +71,13 @@ export function Resizer({ label, leftPx, px, onPx }: Props) {
     <span
       className="resizer"
       role="separator"
-      tabIndex={0}
+      tabIndex={isStop ? 0 : -1}
       aria-orientation="vertical"
-      aria-label={label}
+      aria-label={texts.table.widthOf(title)}
+      aria-description={texts.table.widthKeys}
       aria-valuenow={Math.round(px)}
       style={{ left: leftPx + px }}
-      onKeyDown={press}
+      {...handlers}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId)
         begun.current = { x: event.clientX, px }

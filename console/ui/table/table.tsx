@@ -8,7 +8,7 @@ import { chooseColumns, useChoice } from './column-choice.tsx'
 import { allowedWidth, isWhole, narrowPx, shownColumns, widthsOf } from './columns.ts'
 import { inOrder, sortFrom, sortText } from './filters.ts'
 import { useQuery } from './query.ts'
-import { Resizer } from './resizer.tsx'
+import { Resizers } from './resizer.tsx'
 import type { Selection } from './selection.ts'
 import { inRowOrder, reassigned, type Slot } from './slots.ts'
 import { useCarriedOn } from './use-carried-on.ts'
@@ -101,6 +101,9 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
       widths: px === undefined ? others : { ...others, [title]: allowedWidth(px) },
     }))
 
+  const edges = shown.flatMap(({ title, look }, index) =>
+    look === 'end' ? [] : [{ title, leftPx: beforePx + sumOf(widths.slice(0, index)), px: widths[index] ?? 0 }],
+  )
   const isNarrow = boxPx < narrowPx
   const doesScroll = beforePx + sumOf(widths) > boxPx + 1
   return (
@@ -111,19 +114,7 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
       // Whoever has no pointer scrolls it with the arrow keys.
       {...(doesScroll && { tabIndex: 0, role: 'region', 'aria-label': label })}
     >
-      <div className="resizers" data-narrow={isNarrow}>
-        {shown.map(({ title, look }, index) =>
-          look === 'end' ? null : (
-            <Resizer
-              key={title}
-              label={texts.table.widthOf(title)}
-              leftPx={beforePx + sumOf(widths.slice(0, index))}
-              px={widths[index] ?? 0}
-              onPx={(px) => resize(title, px)}
-            />
-          ),
-        )}
-      </div>
+      <Resizers edges={edges} isNarrow={isNarrow} onPx={resize} />
       <table
         ref={table}
         className="table"

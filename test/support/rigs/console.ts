@@ -71,6 +71,16 @@ export const follow = async (page: Page, server: Pick<DevServer, 'apiUrl'>, plac
   await page.evaluate(`history.pushState(null, '', ${JSON.stringify(url)})`)
 }
 
+/** Waits for something of the page, and looks in every frame: a locator waits longer and longer between two looks. */
+export async function whenTrue(page: Page, expression: string, withinMs = patienceMs): Promise<void> {
+  const isTrue = await page.evaluate(`new Promise((done) => {
+    const endMs = performance.now() + ${withinMs}
+    const look = () => (${expression}) ? done(true) : performance.now() > endMs ? done(false) : requestAnimationFrame(look)
+    look()
+  })`)
+  assert.ok(isTrue, `${page.url()}: ${expression}`)
+}
+
 /** The keyboard is there: what is pressed next is meant for it. */
 export const focused = (locator: Locator): Promise<void> =>
   eventually(async () => {
@@ -87,12 +97,20 @@ interface Violation {
   readonly nodes: readonly { readonly target: readonly unknown[]; readonly failureSummary?: string }[]
 }
 
-/** Fails with what axe finds: WCAG 2.1 AA and its best practices, or some of its rules. */
-export async function assertAccessible(page: Page, where: string, rules?: readonly string[]): Promise<void> {
+/** Those that another theme may break. */
+export const rulesOfColor: readonly string[] = ['color-contrast', 'link-in-text-block']
+
+/** Fails with what axe finds: WCAG 2.1 AA and its best practices, or some of its rules; on the page, or in some part of it. */
+export async function assertAccessible(
+  page: Page,
+  where: string,
+  rules?: readonly string[],
+  within = ':root',
+): Promise<void> {
   axe ??= await fs.readFile(path.join(root, 'node_modules/axe-core/axe.min.js'), 'utf8')
   if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(axe)
   const runOnly = rules ?? ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']
-  const run = `axe.run(document, ${JSON.stringify({ runOnly, resultTypes: ['violations'] })})`
+  const run = `axe.run(${JSON.stringify(within)}, ${JSON.stringify({ runOnly, resultTypes: ['violations'] })})`
   const { violations } = (await page.evaluate(run)) as { violations: readonly Violation[] }
   const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(' ')).join(', ')}`)
   assert.deepEqual(told, [], where)

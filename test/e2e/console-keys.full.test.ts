@@ -1,0 +1,321 @@
+// The console by keyboard alone: where Tab leads on every page and that it is seen, every dialog and menu that a page opens, what axe
+// finds in them in both themes, and that Esc leads back.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import type { DevServer } from '../support/processes/dev-server.ts'
+import { assertAccessible, focused, follow, go, openConsole, rulesOfColor, whenTrue } from '../support/rigs/console.ts'
+import { launchBrowser } from '../support/rigs/login.ts'
+import { pages, startWithEverything } from '../support/rigs/one-of-everything.ts'
+import { eventually } from '../support/tools/eventually.ts'
+
+let data: string
+let server: DevServer
+let browser: Browser
+
+before(async () => {
+  ;[{ data, server }, browser] = await Promise.all([startWithEverything(), launchBrowser()])
+})
+after(async () => {
+  await browser.close()
+  await server[Symbol.asyncDispose]()
+  await fs.rm(data, { recursive: true, force: true })
+})
+
+const dialogCss = 'dialog:modal'
+
+/** Nothing for axe to find in what is open, in both themes. */
+async function accessible(page: Page, what: string, within: string): Promise<void> {
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await assertAccessible(page, `${what}, dark`, rulesOfColor, within)
+  await page.emulateMedia({ colorScheme: 'light' })
+  await assertAccessible(page, `${what}, light`, undefined, within)
+}
+
+/** Shows a page, as soon as it has what it shows. */
+async function show(page: Page, place: string, title: string): Promise<void> {
+  await follow(page, server, place)
+  await whenTrue(
+    page,
+    `document.querySelector('h1')?.textContent === ${JSON.stringify(title)} &&
+    (${place === '/design'} || !document.querySelector('.skeleton'))`,
+  )
+}
+
+/** Writes down every stop of the keyboard: what it is, whether it looks other than without the focus, what lies above it. */
+const recorder = `(() => {
+  const look = (element) => [element, element.closest('label'), element.parentElement].map((each) => {
+    if (!each) return ''
+    const { outlineStyle, outlineWidth, boxShadow, backgroundColor, backgroundImage, borderColor } = getComputedStyle(each)
+    return [outlineStyle === 'none' ? '' : outlineWidth, boxShadow, backgroundColor, backgroundImage, borderColor].join()
+  }).join()
+  const named = (element) =>
+    [element.tagName, element.getAttribute('role'), element.ariaLabel || element.textContent.trim().slice(0, 40) || element.id].join(' ')
+  const isCovered = (element) => {
+    const { left, top, width, height } = (element.closest('label') ?? element).getBoundingClientRect()
+    const above = document.elementFromPoint(left + Math.min(width / 2, 200), top + Math.min(height / 2, 20))
+    return !above || !(element.contains(above) || above.contains(element) || above.contains(element.closest('label')))
+  }
+  let last
+  window.stops = []
+  addEventListener('focusin', ({ target }) => {
+    // The one before has lost the focus: now it can be compared.
+    if (last) last.isSeen = last.look !== look(last.element)
+    last = { element: target, look: look(target), name: named(target), isCovered: isCovered(target),
+      isFirst: target.matches('.skip'), tabIndex: target.tabIndex, role: target.getAttribute('role') }
+    window.stops.push(last)
+  })
+})()`
+
+interface Stop {
+  readonly name: string
+  readonly role: string | null
+  readonly isSeen?: boolean
+  readonly isCovered: boolean
+  readonly isFirst: boolean
+  readonly tabIndex: number
+}
+
+const mostStops = 150
+
+/** From the top of a page to its end, or around once. */
+async function stopsOf(page: Page, from: string): Promise<readonly Stop[]> {
+  await page.evaluate(`scrollTo(0, 0); document.querySelector('${from}').focus(); window.stops.length = 0`)
+  for (let pressed = 0; pressed < mostStops; pressed += 5) {
+    for (let press = 0; press < 5; press++) await page.keyboard.press('Tab')
+    const stops = (await page.evaluate('stops.map(({ element, ...stop }) => stop)')) as Stop[]
+    const end = stops.findIndex(({ isFirst }, index) => isFirst && index > 0)
+    if (end >= 0) return stops.slice(0, end)
+  }
+  throw new assert.AssertionError({ message: 'Tab does not come around' })
+}
+
+function judge(stops: readonly Stop[], place: string): void {
+  assert.ok(stops.length > 0, place)
+  const names = (some: readonly Stop[]): readonly string[] => some.map(({ name }) => name)
+  assert.deepEqual(
+    names(stops.filter(({ isSeen }) => isSeen === false)),
+    [],
+    `${place}: the focus is not seen on these`,
+  )
+  assert.deepEqual(names(stops.filter(({ isCovered }) => isCovered)), [], `${place}: something lies above these`)
+  assert.deepEqual(names(stops.filter(({ tabIndex }) => tabIndex > 0)), [], `${place}: these are out of order`)
+  const edges = stops.filter(({ role }) => role === 'separator')
+  assert.ok(edges.length <= 1, `${place}: ${names(edges).join(', ')}`)
+}
+
+/** What opens nothing: order of a table, and what is done at once. */
+const opensNothing = /^(Download|Copy|Add (label|rule)|Clear filters|1 hour|24 hours|7 days)/
+
+/** Every dialog that was seen, by its title; and what was opened, by kind of page and label: rows and pages of a thing have the same. */
+const seen = new Set<string>()
+const taken = new Set<string>()
+const onEveryPage = new Set(['Columns', 'Show as command'])
+const isTaken = (place: string, label: string): boolean => {
+  const key = `${onEveryPage.has(label) ? '' : place.split('/')[1]} ${label}`
+  if (taken.has(key)) return true
+  taken.add(key)
+  return false
+}
+
+/** It is accessible, keeps the focus, and gives it back. */
+async function inspect(page: Page, place: string, opener: string): Promise<void> {
+  const title = String(await page.evaluate(`document.querySelector('${dialogCss} h2').textContent`))
+  const what = `${place}: ${title}`
+  if (!seen.has(title)) {
+    seen.add(title)
+    await accessible(page, what, dialogCss)
+    // axe looks for the name of a role that is written out only.
+    assert.equal(await page.getByRole('dialog', { name: title, exact: true }).count(), 1, `${what} has no name`)
+    for (let press = 0; press < 3; press++) {
+      await page.keyboard.press('Tab')
+      const isInside = `document.activeElement === document.body || document.activeElement.closest('dialog') !== null`
+      assert.ok(await page.evaluate(isInside), `${what}: the focus has left it`)
+    }
+  }
+  await page.keyboard.press('Escape')
+  // A list that a field has opened is closed first.
+  if (await page.evaluate(`document.querySelector('${dialogCss}') !== null`)) await page.keyboard.press('Escape')
+  await whenTrue(page, `!document.querySelector('${dialogCss}')`)
+  if (!page.url().endsWith(place)) return
+  await whenTrue(page, `document.activeElement === ${opener}`, 5_000).catch(async () => {
+    const now = await page.evaluate('document.activeElement.outerHTML.slice(0, 200)')
+    assert.fail(`${what}: the focus went to ${now}`)
+  })
+}
+
+const opened = `(document.querySelector('${dialogCss}') ? 'dialog' : document.querySelector('[popover]:popover-open') ? 'menu' : '')`
+
+async function openAll(page: Page, place: string, title: string): Promise<void> {
+  // One of each kind of row: the others have the same.
+  const names =
+    (await page.evaluate(`[...new Set([...document.querySelectorAll('main button:not(th button, [role=combobox], [aria-disabled=true], :disabled)')]
+    .map((button) => button.ariaLabel ?? button.textContent))]`)) as readonly string[]
+  const rows = names.filter((name) => name.startsWith('Actions for '))
+  for (const name of names) {
+    if (opensNothing.test(name) || (rows.includes(name) && name !== rows[0])) continue
+    if (!rows.includes(name) && isTaken(place, name)) continue
+    const button = `[...document.querySelectorAll('main button')].find((each) => (each.ariaLabel ?? each.textContent) === ${JSON.stringify(name)})`
+    const press = async (): Promise<unknown> => {
+      await page.evaluate(`${button}.focus()`)
+      await page.keyboard.press('Enter')
+      // Two frames later it is there.
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+      return page.evaluate(opened)
+    }
+    const what = await press()
+    if (what === 'dialog') await inspect(page, place, button)
+    if (what !== 'menu') {
+      if (!page.url().endsWith(place)) await show(page, place, title)
+      continue
+    }
+    const items = (await page.evaluate(`[...document.querySelectorAll('[popover] [role=menuitem]')]
+      .map((item) => item.ariaDisabled === 'true' ? '' : item.textContent)`)) as readonly string[]
+    if (!isTaken('/', 'menu')) await accessible(page, `${place}: the menu ${name}`, '[popover]')
+    await page.keyboard.press('Escape')
+    await whenTrue(page, `document.activeElement === ${button}`)
+    for (const [index, item] of items.entries()) {
+      if (item === '' || opensNothing.test(item) || isTaken(place, item)) continue
+      await press()
+      for (let down = 0; down < index; down++) await page.keyboard.press('ArrowDown')
+      await page.keyboard.press('Enter')
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+      if ((await page.evaluate(opened)) === 'dialog') await inspect(page, place, button)
+      if (!page.url().endsWith(place)) await show(page, place, title)
+    }
+  }
+}
+
+describe('the console by keyboard', () => {
+  for (const [part, some] of [pages.slice(0, 9), pages.slice(9, 18), pages.slice(18)].entries()) {
+    it(`the console by keyboard has a visible stop for everything on a page, and dialogs that lead back (${part + 1})`, {
+      timeout: 170_000,
+    }, async (t) => {
+      await using shown = await openConsole(browser, server, server.token)
+      const { page } = shown
+      const before = seen.size
+      await page.evaluate(recorder)
+      if (part === 0) judge(await stopsOf(page, 'body'), 'the whole of the overview')
+      // A page that is a dialog is seen by what opens it.
+      for (const [place, title] of some.filter(([each]) => !each.includes('?'))) {
+        await show(page, place, title)
+        judge(await stopsOf(page, 'main'), place)
+        await openAll(page, place, title)
+      }
+      t.diagnostic(`${seen.size - before} dialogs`)
+      assert.ok(seen.size - before >= ([15, 20, 6][part] ?? 0), [...seen].join(', '))
+    })
+  }
+
+  it('the console is used by keyboard alone', { timeout: 150_000 }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    const heading = (name: string) => page.getByRole('heading', { name, level: 1 })
+    /** Two keys that belong together only when little time is between them: again, until they were quick enough. */
+    await eventually(async () => {
+      await page.keyboard.press('g')
+      await page.keyboard.press('v')
+      await heading('VMs').waitFor({ timeout: 2_000 })
+    })
+    await page.getByRole('searchbox').waitFor()
+    await page.keyboard.press('/')
+    await focused(page.getByRole('searchbox'))
+    await page.keyboard.type('web')
+    await page.getByText(/^1 of \d+ VMs$/).waitFor()
+    const link = page.getByRole('link', { name: 'web', exact: true })
+    await link.focus()
+    await focused(link)
+    await page.keyboard.press('Enter')
+    await heading('web').waitFor()
+    const actions = page.getByRole('button', { name: 'Actions', exact: true })
+    await actions.focus()
+    await focused(actions)
+    await page.keyboard.press('Enter')
+    await focused(page.getByRole('menuitem', { name: 'Start', exact: true }))
+    await page.keyboard.press('ArrowDown')
+    await focused(page.getByRole('menuitem', { name: 'Stop', exact: true }))
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    // Back where it was opened from.
+    await focused(actions)
+  })
+
+  it('the fields, menus and dialogs of the console have the keys that ARIA practices name, and nothing for axe to find', {
+    timeout: 150_000,
+  }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page, complaints } = opened
+    await go(page, server, '/design')
+    const press = async (...keys: readonly string[]): Promise<void> => {
+      for (const key of keys) await page.keyboard.press(key)
+    }
+    const at = (name: string) => page.locator('[role=option][aria-selected=true], [data-at]').filter({ hasText: name })
+    // One of several.
+    const node = page.getByRole('combobox', { name: 'Node', exact: true })
+    await node.focus()
+    await press('ArrowDown')
+    await page.getByRole('listbox').waitFor()
+    await accessible(page, 'an open select', '[popover]')
+    await press('End')
+    await at('mac-studio-1').waitFor()
+    await press('Home')
+    await press('Escape')
+    await page.getByRole('listbox').waitFor({ state: 'detached' })
+    await focused(node)
+    assert.equal(await node.textContent(), 'Any node')
+    await press('Enter')
+    await page.keyboard.type('mac-mini-2')
+    await at('mac-mini-2').waitFor()
+    await press('Enter')
+    await eventually(async () => assert.equal(await node.textContent(), 'mac-mini-2'))
+    // One of several, or anything else.
+    const image = page.getByRole('combobox', { name: 'Image', exact: true })
+    await image.focus()
+    await page.keyboard.type('xcode')
+    await page.getByRole('listbox').waitFor()
+    await accessible(page, 'an open field with offers', '[popover]')
+    assert.equal(await page.getByRole('option').count(), 2)
+    await press('ArrowDown', 'ArrowDown')
+    await at('sonoma-xcode-15.4').waitFor()
+    await press('Enter')
+    await eventually(async () => assert.equal(await image.inputValue(), 'sonoma-xcode-15.4'))
+    // A menu.
+    const actions = page.getByRole('button', { name: 'Actions', exact: true })
+    const item = (name: string) => page.getByRole('menuitem', { name, exact: true })
+    await actions.focus()
+    await press('ArrowUp')
+    await focused(item('Delete'))
+    await accessible(page, 'an open menu', '[popover]')
+    await press('ArrowDown')
+    await focused(item('Start'))
+    await press('End')
+    await focused(item('Delete'))
+    await press('Home', 'S')
+    await focused(item('Stop'))
+    await press('Escape')
+    await focused(actions)
+    await press('ArrowDown')
+    await focused(item('Start'))
+    await press('Tab')
+    await page.getByRole('menu').waitFor({ state: 'detached' })
+    // A dialog: it keeps the focus, and gives it back.
+    const open = page.getByRole('button', { name: 'Open a dialog' })
+    await open.focus()
+    await press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Delete VM demo?' })
+    await dialog.waitFor()
+    await accessible(page, 'an open dialog', dialogCss)
+    for (let count = 0; count < 4; count++) {
+      await press('Tab')
+      const isInside = `(document.activeElement === document.body) || document.activeElement.closest('dialog') !== null`
+      assert.ok(await page.evaluate(isInside), 'the focus has left the dialog')
+    }
+    await press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await focused(open)
+    assert.deepEqual(complaints, [])
+  })
+})
