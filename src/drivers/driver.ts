@@ -241,11 +241,12 @@ export interface Driver {
     /**
      * Freezes what a running VM is in this moment: its disk, and its memory where `withMemory` and the hypervisor can.
      * It goes on at once, on a new layer. The same id again: the same capture, also after a kill -9 at any point.
+     * `quiet`, of a VM whose image arrives: until none of its reads waits for that. Hypervisors stop between reads only.
      */
     capture(
       handle: Handle,
       vm: VmSpec,
-      capture: { readonly id: string; readonly withMemory: boolean },
+      capture: { readonly id: string; readonly withMemory: boolean; quiet?(): Promise<void> },
       signal: AbortSignal,
     ): Promise<Capture>
     /** What of it is not the VM's own goes. Unknown: fine. Layers stay as long as the disk stands on them. */

@@ -6,8 +6,9 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openGuest } from '../support/guests/guest.ts'
+import { filesIn } from '../support/processes/dev-server.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../support/processes/registry.ts'
-import { LazyRig, mib, namespace, readAll } from '../support/rigs/lazy-rig.ts'
+import { LazyRig, mib, namespace, readAll, vms } from '../support/rigs/lazy-rig.ts'
 import { type SlowLink, startSlowLink } from '../support/stand-ins/slow-link.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
@@ -138,13 +139,60 @@ describe('a VM whose image arrives', { timeout: 1_800_000 }, () => {
     assert.equal(await guest.run(readAll, 240_000), rig.sums)
   })
 
-  it('a VM whose image arrives from a peer that dies reads what was saved', async () => {
+  it('a VM whose image arrives is saved when its guest waits for a source that is away, and when the agent dies in between', async () => {
+    const failpoint = { SVC3_TEST: '1', SVC3_FAILPOINT: 'captures.pack.layer' }
+    await rig.empty('empty', { ...withPeers, env: failpoint })
+    const { link } = rig
+    link.bytesPerSecond = 4 * mib
+    using guest = await openGuest(await rig.deploy('one'), { user: 'root' })
+    await guest.run('echo changed >/changed; sync')
+    link.isCorrupting = true
+    const reading = guest.run(readAll, 900_000)
+    reading.catch(() => undefined)
+    await waitsFor('one', /waiting: the server sent something else/)
+    await rig.call('POST', `${vms}/one/save`, { imageName: 'changed' })
+    // Longer than QEMU is waited for otherwise. The guest goes on meanwhile.
+    await new Promise((resolve) => setTimeout(resolve, 25_000))
+    assert.equal((await rig.call('GET', `${namespace}/images/changed`)).state, 'Updating')
+    link.isCorrupting = false
+    await rig.died('empty')
+    link.bytesPerSecond = mib / 8
+    await rig.startAgent('empty', withPeers)
+    await rig.isReady('changed')
+    assert.equal((await rig.imageReady('one'))?.status, 'False')
+    link.bytesPerSecond = Infinity
+    assert.equal(await reading, rig.sums)
+    await rig.empty('empty', withPeers)
+    using other = await openGuest(await rig.deploy('two', { image: 'changed' }), { user: 'root' })
+    assert.equal(await other.run(readAll, 240_000), rig.sums)
+    assert.equal(await other.run('cat /changed'), 'changed')
+  })
+
+  it('a VM whose image arrives from a peer that lies, and then from one that dies, reads what was saved', async () => {
     await rig.startAgent('maker', withPeers)
     await rig.call('POST', `${namespace}/cache/images/big/add`, { nodes: ['maker'] })
     await eventually(async () => {
       const { nodes } = (await rig.call('GET', `${namespace}/cache/images/big`)) as { nodes: { state: string }[] }
       assert.match(JSON.stringify(nodes), /Ready/i)
     }, 60_000)
+    const blobs = path.join(rig.dataOf('maker'), 'images/content/blobs')
+    const chunks = (await filesIn(blobs)).map((name) => path.join(blobs, name))
+    const flip = async (): Promise<void> => {
+      for (const chunk of chunks) {
+        await using file = await fs.open(chunk, 'r+')
+        const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 0)
+        await file.write(Buffer.from([(buffer[0] ?? 0) ^ 1]), 0, 1, 0)
+      }
+    }
+    await flip()
+    await rig.empty('empty', withPeers)
+    {
+      using guest = await openGuest(await rig.deploy('one'), { user: 'root' })
+      assert.equal(await guest.run(readAll, 240_000), rig.sums)
+    }
+    assert.match(rig.log, /"node":"maker".*no longer used/)
+    rig.log = ''
+    await flip()
     await rig.kill('maker')
     await rig.startAgent('maker', { ...withPeers, env: { SVC3_TEST: '1', SVC3_FAILPOINT: 'agent.peer.sent' } })
     await rig.empty('empty', withPeers)

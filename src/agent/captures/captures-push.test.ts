@@ -60,12 +60,12 @@ function pushing(
     node: 'node',
     driver: { name: 'none' },
     images: {
-      arrivals: { of: () => undefined },
       holdContent: async () => async () => undefined,
       isPackingAlone: async () => false,
       ensure: async () => ({ digest: 'none' }),
     },
     packer: {
+      has: async () => false,
       whole: async () => small.store,
       async pack(_job: unknown, { through, progress }: Parameters<Packer['pack']>[1]) {
         await through?.(small.store).put(Buffer.from('a chunk'))

@@ -228,13 +228,14 @@ export function createCaptures(options: CapturesOptions): Captures {
     // In another format, what is packed here is not what is sent.
     const isSentAsItIs = known.kind === 'push' && known.format !== 'tart'
     // What the VM changed is packed without its image: what the server has of that, or a registry, need not come from here.
-    const found = images.arrivals.of(handle.uid)?.image
-    const isElsewhere = image.content !== undefined || (isSentAsItIs && found && (await packer.has(found.digest)))
-    const arriving = isElsewhere ? found : undefined
-    const base = arriving ?? (await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid }))
+    const isElsewhere = image.content !== undefined || (isSentAsItIs && (await packer.has(capture.base)))
+    const isApart = isElsewhere && capture.layers.every(({ format }) => format !== 'raw')
+    const base = isApart
+      ? await images.here(image)
+      : await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
     // Of what was pulled from a registry the server has nothing, but all of it may still be here.
-    const isHere = image.reference !== undefined && (arriving !== undefined || (await packer.isWhole(base.digest)))
-    const content = isHere ? base.digest : image.content
+    const isPulled = image.reference !== undefined && (!base || (await packer.isWhole(base.digest)))
+    const content = isPulled ? capture.base : image.content
     const job = { uid: handle.uid, architecture, capture, base, content }
     let share = 0
     /** A push counts what it sends, meanwhile too: what it comes to is known after this. */
@@ -308,7 +309,8 @@ export function createCaptures(options: CapturesOptions): Captures {
           const made = (await capturing.list(handle)).find((each) => each.id === id)
           if (!made && (await driver.inspect(handle)).state !== 'running')
             throw new Error('the VM was no longer running; start it and save it again')
-          const capture = made ?? (await capturing.capture(handle, await spec(), { id, withMemory }, signal))
+          const quiet = (): Promise<void> => images.arrivals.quiet(handle.uid, signal)
+          const capture = made ?? (await capturing.capture(handle, await spec(), { id, withMemory, quiet }, signal))
           state = { ...known, phase: 'frozen', capture }
         } catch (error) {
           signal.throwIfAborted()

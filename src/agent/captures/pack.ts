@@ -29,8 +29,8 @@ interface PackJob {
   readonly uid: string
   readonly architecture: Manifest['architecture']
   readonly capture: Capture
-  /** The image that the capture stands on. */
-  readonly base: BaseImage
+  /** The image that the capture stands on; undefined where not all of it is here, which overlays do not need. */
+  readonly base: BaseImage | undefined
   /** The digest of its manifest, where the server has it, or this node all of it. */
   readonly content: string | undefined
 }
@@ -104,6 +104,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
   /** An image that nodes make themselves is packed by the first that saves a VM of it. */
   async function baseManifest({ base, content: digest, architecture }: PackJob, store: ContentStore, work: Work) {
     if (digest !== undefined) return readManifest((await content()).source, digest, work.signal)
+    if (!base) throw new Error('the image of the VM is not on this node')
     const key = `base ${base.digest}`
     const known = await remembered<Manifest>(key, (manifest) => [...manifest.layers, ...filesOf(manifest)])
     if (known) return known
@@ -137,8 +138,8 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
   return {
     async pack(job, options) {
       const { capture, base, uid } = job
-      if (capture.base !== base.digest)
-        throw new Error(`image ${base.name} on this node is not the one that the VM was created from`)
+      if (capture.base !== (base?.digest ?? job.content))
+        throw new Error(`image ${base?.name ?? job.content} is not the one that the VM was created from`)
       const { store, source } = await content()
       const put = new Set<string>()
       const recording = recorded(options.through?.(store) ?? store, source, put)
@@ -148,14 +149,14 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
         const parentDigest = job.content ?? encodeManifest(parent).digest
         let manifest = parent
         for (const [index, layer] of capture.layers.entries()) {
-          const key = `layer ${base.digest} ${layer.id}`
+          const key = `layer ${capture.base} ${layer.id}`
           const part = work.part(await bytesIn(layer.file))
           let delta = await remembered<Delta>(key, (known) => (known.layer ? [known.layer] : []), uid)
           if (!delta) {
-            const below = capture.layers[index - 1]?.file ?? base.disk
-            const parentFile = index === 0 && base.socket === undefined ? below : undefined
+            const below = capture.layers[index - 1]?.file ?? base?.disk
+            const parentFile = index === 0 ? below : undefined
             delta = await (layer.format === 'raw'
-              ? packRawDelta(layer.file, below, manifest, recording, part)
+              ? packRawDelta(layer.file, requireFile(below), manifest, recording, part)
               : packDelta(layer.file, manifest, recording, { ...part, parentFile }))
             failpoint('captures.pack.layer')
             await remember(key, delta, uid)
@@ -271,9 +272,14 @@ async function free(store: ContentStore, digests: Iterable<string>, isAlone: Pac
   for (const digest of digests) await store.deleteUnused(digest, beforeMs)
 }
 
+function requireFile(file: string | undefined): string {
+  if (file === undefined) throw new Error('the image of the VM is not on this node')
+  return file
+}
+
 /** Of an image that has not arrived, nothing is fetched only to be packed anew. */
-async function atHand({ layers }: Manifest, { socket }: BaseImage, store: ContentStore) {
-  if (socket === undefined) return undefined
+async function atHand({ layers }: Manifest, base: BaseImage | undefined, store: ContentStore) {
+  if (base) return undefined
   const here = new Set<string>()
   for (const { digest } of layers.flatMap(({ chunks }) => chunks)) if (await store.has(digest)) here.add(digest)
   return ({ digest }: Chunk) => here.has(digest)
@@ -302,7 +308,7 @@ interface Work {
 /** How far it is over all pieces, which come one after the other. */
 async function workOn({ capture, base, content }: PackJob, { signal, progress }: PackProgress): Promise<Work> {
   const files = [...capture.layers.map(({ file }) => file), ...(capture.memory ? [capture.memory.file] : [])]
-  if (content === undefined) files.push(base.disk)
+  if (content === undefined && base) files.push(base.disk)
   const sizes = await Promise.all(files.map(bytesIn))
   const all = Math.max(
     1,

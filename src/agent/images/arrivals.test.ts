@@ -2,9 +2,12 @@
 // where somebody needs memory that comes last.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
+import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import { nbdOpening, nbdRead } from '../../../test/support/tools/nbd-client.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import { silentLog } from '../../platform/log.ts'
 import { type ArrivalUser, createArrivals } from './arrivals.ts'
@@ -23,6 +26,7 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
   }
   const whole: BaseImage = { ...image, memory: { file: file('memory'), description: {} } }
   const fetched = Promise.withResolvers<BaseImage>()
+  const came = Promise.withResolvers<void>()
   const asked: boolean[] = []
   const arrivals = createArrivals({
     folder,
@@ -32,8 +36,10 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
     async fetch(_, { memoryFirst, opened, signal: cut }) {
       cut.addEventListener('abort', () => fetched.reject(cut.reason))
       asked.push(memoryFirst)
-      // Stands for a fill: nothing reads from this disk.
-      const fill = { expectReaders() {}, forgetReaders() {}, progress: { bytes: 1, of: 4 } } as never
+      // Stands for a fill that has nothing yet.
+      const ready = (): Promise<boolean> => came.promise.then(() => false)
+      const progress = { bytes: 1, of: 4 }
+      const fill = { expectReaders() {}, forgetReaders() {}, has: () => false, ready, progress } as never
       const lacksMemory = !memoryFirst
       const disk: OpenedDisk = { fill, file: file('disk'), lacksMemory, image: memoryFirst ? whole : image }
       await opened(disk)
@@ -51,8 +57,11 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
     const user: ArrivalUser = { uid, changed: () => undefined, arrived }
     return arrivals.begin(provider as ImageProvider, user, { signal, isCold })
   }
-  return { arrivals, begin, asked, told, whole, fetched, file }
+  return { arrivals, begin, asked, told, whole, fetched, came, file }
 }
+
+const isOver = (work: Promise<void>): Promise<boolean> =>
+  Promise.race([work.then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, 20, false))])
 
 describe('an image on its way', () => {
   it('an image on its way gives its memory first to a VM that goes on from it', async (t) => {
@@ -63,6 +72,22 @@ describe('an image on its way', () => {
     assert.equal(await fs.readFile(image.memory?.file ?? '', 'utf8'), 'memory')
     // Where it lay it will not stay.
     assert.notEqual(image.memory?.file, file('memory'))
+  })
+
+  it('an image on its way is quiet while no read waits for it', async (t) => {
+    const { arrivals, begin, came } = await arrange(t)
+    const { socket = '' } = await begin('cold', true)
+    await arrivals.quiet('cold', signal)
+    await arrivals.quiet('somebody else', signal)
+    const reader = net.connect(socket)
+    t.after(async () => void reader.destroy())
+    reader.write(Buffer.concat([nbdOpening(), nbdRead(1, 4)]))
+    await eventually(async () => assert.equal(await isOver(arrivals.quiet('cold', signal)), false))
+    const given = AbortSignal.abort(new Error('given up'))
+    await assert.rejects(arrivals.quiet('cold', given), /given up/)
+    const quiet = arrivals.quiet('cold', signal)
+    came.resolve()
+    await quiet
   })
 
   it('an image on its way that a cold VM runs on is waited for by one that needs its memory', async (t) => {

@@ -37,6 +37,8 @@ export interface Arrivals {
   begin(provider: ImageProvider, user: ArrivalUser, options: BeginOptions): Promise<BaseImage>
   /** What a VM runs on that has not arrived. */
   of(uid: string): { readonly image: BaseImage; readonly state: ArrivalState } | undefined
+  /** Until no read waits for what has not come; at once where the VM reads from a file. Throws where none comes for long. */
+  quiet(uid: string, signal: AbortSignal): Promise<void>
   /** The VM is gone. With the last one that reads it, the fetch ends, too. */
   leave(uid: string): Promise<void>
   /** Keys of all that are on their way, with how much of each is here. */
@@ -89,6 +91,7 @@ const percentStep = 5
 /** What is read within this time of the start is the boot. */
 const bootMs = 30_000
 const noteMs = 5_000
+const quietMs = 10 * 60_000
 const tellMs = 5_000
 
 export function createArrivals(options: ArrivalsOptions): Arrivals {
@@ -156,6 +159,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
       const arrival = find(uid)
       return arrival?.image && { image: arrival.image, state: arrival.state() }
     },
+    quiet: async (uid, signal) => find(uid)?.quiet(signal),
     leave,
     list: () =>
       [...arrivals.values()].map((arrival) => {
@@ -205,6 +209,9 @@ class Arrival implements ServedDisk {
   readonly #whole = Promise.withResolvers<BaseImage>()
   readonly #stopping = new AbortController()
   readonly #resources = new AsyncDisposableStack()
+  /** Reads that wait for what has not come. */
+  #waiters = 0
+  #quiet = Promise.withResolvers<void>()
   #shown = Promise.withResolvers<Shown>()
   #current: Shown | undefined
   #server: NbdServer | undefined
@@ -260,11 +267,26 @@ class Arrival implements ServedDisk {
       if (bytes) return bytes
     }
     const startMs = performance.now()
+    this.#waiters += 1
     try {
       return await this.#readLater(offset, length, signal)
     } finally {
       figures.readWaitMs += Math.round(performance.now() - startMs)
+      this.#waiters -= 1
+      if (this.#waiters === 0) {
+        this.#quiet.resolve()
+        this.#quiet = Promise.withResolvers()
+      }
     }
+  }
+
+  async quiet(signal: AbortSignal): Promise<void> {
+    if (this.#waiters === 0) return
+    const late = AbortSignal.timeout(quietMs)
+    await unless(this.#quiet.promise, AbortSignal.any([signal, late])).catch((error: unknown) => {
+      if (!late.aborted || signal.aborted) throw error
+      throw new Error('the guest waits for a part of its image that does not come; try again when it has')
+    })
   }
 
   async #readLater(offset: number, length: number, signal: AbortSignal): Promise<Buffer> {

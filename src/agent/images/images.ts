@@ -52,11 +52,13 @@ export const baseKeyOf = (image: DesiredImage, { digest }: Pick<BaseImage, 'dige
 export interface Images {
   /** The node's copy, made when it is not there yet. */
   ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage>
+  /** The same if all of it is here. */
+  here(image: DesiredImage): Promise<BaseImage | undefined>
   /** The same for a VM that can run on it while it comes: then it has a socket. Images with a recipe come whole. */
   arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
   /** Serves again what a VM was reading when the agent ended. */
   resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void>
-  readonly arrivals: Pick<Arrivals, 'of' | 'leave' | 'list' | 'stop'>
+  readonly arrivals: Pick<Arrivals, 'of' | 'quiet' | 'leave' | 'list' | 'stop'>
   /** The file, fetched when it is not there yet. */
   ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
   /** Names of the images that are here. */
@@ -299,6 +301,10 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     async ensure(image, options) {
       return noted(image, await get(await providerOf(image, options), options))
     },
+    async here({ name, content, reference }) {
+      if (reference !== undefined) return (await registryProviders.known({ reference, name, vm: undefined }))?.find()
+      return content === undefined ? undefined : findContent(folder, content)
+    },
     arrive,
     resume: async (image, user, signal) =>
       void (await arrive(image, user, { signal, progress: () => undefined, isRunning: true })),
@@ -346,9 +352,16 @@ export function pretendImages(): Images {
     coming: createComing(),
     figures: undefined,
     ensureIso: async () => '/dev/null',
+    here: async ({ name }) => pretended(name),
     arrive: async ({ name }) => pretended(name),
     resume: async () => undefined,
-    arrivals: { of: () => undefined, leave: async () => undefined, list: () => [], stop: async () => undefined },
+    arrivals: {
+      of: () => undefined,
+      quiet: async () => undefined,
+      leave: async () => undefined,
+      list: () => [],
+      stop: async () => undefined,
+    },
     ensure: async ({ name }) => pretended(name),
   }
 }

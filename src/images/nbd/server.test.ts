@@ -6,29 +6,11 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { nbdOpening, nbdRead } from '../../../test/support/tools/nbd-client.ts'
 import { mostReadBytes } from './protocol.ts'
 import { serveDisk } from './server.ts'
 
 const diskBytes = 64 * 2 ** 20
-
-/** Says what every client says first; reads of the disk come after it. */
-function opening(): Buffer {
-  const go = Buffer.alloc(24)
-  go.writeBigUInt64BE(0x49484156454f5054n, 0)
-  go.writeUInt32BE(7, 8)
-  go.writeUInt32BE(8, 12)
-  go.writeUInt16BE(1, 20)
-  go.writeUInt16BE(3, 22)
-  return Buffer.concat([Buffer.from([0, 0, 0, 3]), go])
-}
-
-function read(cookie: number, length: number): Buffer {
-  const bytes = Buffer.alloc(28)
-  bytes.writeUInt32BE(0x25609513, 0)
-  bytes.writeBigUInt64BE(BigInt(cookie), 8)
-  bytes.writeUInt32BE(length, 24)
-  return bytes
-}
 
 describe('a disk served by NBD', () => {
   it('a disk served by NBD is not read ahead of a reader that takes no answers', async () => {
@@ -45,7 +27,9 @@ describe('a disk served by NBD', () => {
     const client = net.connect(socket).pause()
     try {
       const count = 2_000
-      client.write(Buffer.concat([opening(), ...Array.from({ length: count }, (_, at) => read(at, mostReadBytes))]))
+      client.write(
+        Buffer.concat([nbdOpening(), ...Array.from({ length: count }, (_, at) => nbdRead(at, mostReadBytes))]),
+      )
       while (reads === 0) await new Promise((resolve) => setTimeout(resolve, 5))
       await new Promise((resolve) => setTimeout(resolve, 200))
       assert.ok(reads <= 18, `${reads} answers of ${mostReadBytes} bytes are in memory`)

@@ -39,11 +39,14 @@ interface CaptureRequest {
   /** Absent: without memory, and `note` says why. */
   readonly shape?: MemoryState['description'] | undefined
   readonly note?: string | undefined
+  readonly quiet?: CaptureOptions['quiet']
 }
 
 export interface CaptureOptions {
   readonly id: string
   readonly withMemory: boolean
+  /** Until no read of the guest waits for its image: QEMU stops when all are answered, and the guest stands still until then. */
+  quiet?: (() => Promise<void>) | undefined
 }
 
 /** A VM that lives, and what is said to it. */
@@ -52,14 +55,19 @@ export interface Living {
   readonly runtime: string
 }
 
+/** A read that began in this very moment may wait for a chunk. */
+const stopMs = 60_000
 /** QEMU's words for a VM that does not run and could. */
 const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
 /** `run` is absent where it does not run. */
-export function requestOf(vm: VmSpec, { id, withMemory }: CaptureOptions, run: Run | undefined): CaptureRequest {
-  if (!withMemory) return { id }
+export function requestOf(vm: VmSpec, options: CaptureOptions, run: Run | undefined): CaptureRequest {
+  const { withMemory, ...request } = options
+  if (!withMemory) return request
   const why = run ? whyNoMemory(run.shape, vm) : 'the VM is not running'
-  return why === undefined ? { id, shape: run?.shape } : { id, note: `its memory was not saved: ${why}` }
+  return why === undefined
+    ? { ...request, shape: run?.shape }
+    : { ...request, note: `its memory was not saved: ${why}` }
 }
 
 /** Undefined in place of a living VM: it does not run, and its disk alone is captured. Nobody else works on it meanwhile. */
@@ -103,10 +111,8 @@ async function agentIn({ qmp, runtime }: Living, signal: AbortSignal): Promise<G
 /** What the guest had not written yet is on its disk, where a guest agent answers; all others are captured as they are. */
 async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureRequest): Promise<CaptureRequest> {
   if ((await flushGuest(agent, runtime)) !== 'stuck' || !request.shape) return request
-  return {
-    id: request.id,
-    note: 'its memory was not saved: the guest did not confirm that its file systems are thawed',
-  }
+  const { shape: _, ...rest } = request
+  return { ...rest, note: 'its memory was not saved: the guest did not confirm that its file systems are thawed' }
 }
 
 function explained(error: unknown): unknown {
@@ -134,7 +140,7 @@ async function freeze(
   { qmp, runtime }: Living,
   chain: Chain,
   next: Layer,
-  { id, shape }: CaptureRequest,
+  { id, shape, quiet }: CaptureRequest,
   signal: AbortSignal,
 ): Promise<void> {
   using guards = new DisposableStack()
@@ -144,7 +150,8 @@ async function freeze(
     await qmp.execute('blockdev-add', { 'node-name': nodeOf(next), ...node, backing: null })
     failpoint('capture-added')
     if (goesOn) guards.use(startGuard(runtime))
-    await qmp.execute('stop')
+    await quiet?.()
+    await qmp.execute('stop', undefined, stopMs)
     failpoint('capture-stopped')
     await qmp.execute('blockdev-snapshot', { node: await activeNode(qmp), overlay: nodeOf(next) }, 30_000)
     failpoint('capture-switched')
