@@ -4,7 +4,7 @@ import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Icon } from './icons.tsx'
 
-async function copyText(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   // Only https and localhost have the clipboard; elsewhere a selection does.
   const area = document.createElement('textarea')

@@ -222,7 +222,7 @@ describe('the console with real VMs', () => {
     await push.getByRole('button', { name: 'Push to registry', exact: true }).click()
     await push.waitFor({ state: 'detached', timeout: bootMs })
     await go(page, server, '/pushes')
-    const job = page.getByRole('region', { name: `${registry.host}/team/mac:1` })
+    const job = page.getByRole('row').filter({ hasText: `${registry.host}/team/mac:1` })
     await job.getByRole('progressbar').waitFor()
     await job.getByText('Succeeded', { exact: true }).waitFor({ timeout: bootMs })
     await job.getByText(/sha256:[0-9a-f]{64}/).waitFor()

@@ -8,40 +8,79 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
-import { Button } from '../../ui/button.tsx'
-import { Copyable } from '../../ui/copy.tsx'
-import { openDialog } from '../../ui/dialog.tsx'
-import { Empty, Facts, Loaded, Note, Page } from '../../ui/page.tsx'
+import { copyText } from '../../ui/copy.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { rateText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
+import type { Filter } from '../../ui/table/filters.ts'
+import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
+import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
+import { say } from '../../ui/toasts.tsx'
 import { vmPath } from '../paths.ts'
 import { PushState } from './state.tsx'
 import { pushTexts as words } from './texts.ts'
 
+const columns: readonly Column<PushJob>[] = [
+  { title: words.image, look: 'name', by: ({ image }) => image, cell: ({ image }) => <b>{image}</b> },
+  { title: texts.common.state, by: ({ status }) => words.statuses[status], cell: (job) => <PushState job={job} /> },
+  {
+    title: words.progress,
+    by: ({ progress }) => progress.percent,
+    look: 'wide',
+    cell: ({ image, progress }) => (
+      <div className="stack-tight">
+        <span className="small tabular">{bytesText(progress)}</span>
+        <Bar label={image} value={progress.percent} of={100} />
+      </div>
+    ),
+  },
+  {
+    title: words.rate,
+    by: ({ progress }) => progress.bytesPerSecond ?? 0,
+    look: 'wide',
+    cell: ({ progress, waiting }) => (waiting ? undefined : speedText(progress)) ?? '–',
+  },
+  { title: words.message, look: 'sentence lesser wide', cell: (job) => <Message job={job} /> },
+  {
+    title: words.vm,
+    by: ({ vm }) => vm,
+    look: 'wide',
+    cell: (job) => <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
+  },
+  { title: texts.common.owner, by: ({ owner }) => owner, look: 'lesser wide' },
+  timeColumn(words.started, ({ startedAt }) => startedAt),
+  {
+    title: words.digest,
+    by: ({ digest = '' }) => digest,
+    look: 'lesser wide',
+    cell: ({ digest }) => (digest === undefined ? '–' : <span className="small mono">{digest}</span>),
+  },
+  actionsColumn((job) => <ActionsMenu name={job.image} items={pushItems(job)} size="small" />),
+]
+/** The newest first. */
+const byStart = [columns.findIndex(({ title }) => title === words.started), true] as const
+
+const filters: readonly Filter<PushJob>[] = [
+  { param: 'state', label: texts.common.state, of: ({ status }) => words.statuses[status] },
+  { param: 'vm', label: words.vm, of: ({ vm }) => vm },
+]
+
 export function PushJobs() {
   const { shown, main } = useNamespaces()
-  const list = useLive(listPushJobs, shown)
   const params = { namespace: main }
-  const example = commandLine(pushVm, {
-    params: { ...params, vm: 'demo' },
-    body: { imageReference: 'ghcr.io/acme/demo:1' },
-  })
-  const jobs = list.items.toSorted((a, b) => b.startedAt.localeCompare(a.startedAt))
+  const body = { imageReference: 'ghcr.io/acme/demo:1' }
   return (
-    <Page
-      title={words.title}
-      actions={<TeachPage operation={listPushJobs} input={{ params, query: { watch: true } }} />}
-    >
-      <Loaded list={list} empty={<Empty title={words.emptyTitle} text={words.emptyText} command={example} />}>
-        <div className="stack">
-          {jobs.map((job) => (
-            <Job key={`${job.namespace}/${job.name}`} job={job} />
-          ))}
-        </div>
-      </Loaded>
-    </Page>
+    <TablePage
+      words={words}
+      operation={listPushJobs}
+      input={{ params, query: { watch: true } }}
+      example={commandLine(pushVm, { params: { ...params, vm: 'demo' }, body })}
+      list={useLive(listPushJobs, shown)}
+      columns={columns}
+      filters={filters}
+      sort={byStart}
+    />
   )
 }
 
@@ -52,59 +91,45 @@ function bytesText({ bytesDone, bytesTotal, bytesSkipped }: Progress): string {
   return bytesSkipped > 0 ? words.skipped(bytes, sizeText(bytesSkipped)) : bytes
 }
 
-function speedText({ bytesPerSecond, secondsLeft }: Progress): string {
-  if (bytesPerSecond === undefined) return ''
+function speedText({ bytesPerSecond, secondsLeft }: Progress): string | undefined {
+  if (bytesPerSecond === undefined) return undefined
   const rate = rateText(bytesPerSecond)
   return secondsLeft === undefined ? rate : words.left(rate, timeLeft(secondsLeft))
 }
 
-function Job({ job }: { readonly job: PushJob }) {
-  const { progress, status, phase, waiting, digest, errorMessage } = job
-  const cancel = (onClose: () => void) => (
-    <ActionDialog
-      words={words.cancel}
-      name={job.image}
-      operation={cancelPushJob}
-      input={{ params: { namespace: job.namespace, job: job.name } }}
-      isDanger
-      onClose={onClose}
-    />
-  )
-  const isOver = status !== 'Pending' && status !== 'Running'
+const isOver = ({ status }: PushJob): boolean => status !== 'Pending' && status !== 'Running'
+
+/** Why it failed, what it waits for and until when, or what it does. */
+function Message({ job }: { readonly job: PushJob }) {
+  const { waiting, errorMessage, phase } = job
+  if (!waiting) return errorMessage ?? (isOver(job) ? '–' : phase)
   return (
-    <section className="card" aria-label={job.image}>
-      <div className="card-head">
-        <h2 className="line">
-          <span className="mono">{job.image}</span>
-          <PushState job={job} />
-        </h2>
-        <Button
-          size="small"
-          reason={isOver ? words.ended(words.statuses[status]) : undefined}
-          onClick={() => openDialog(cancel)}
-        >
-          {words.cancel.label}
-        </Button>
-      </div>
-      <div className="measure">
-        <div className="spread small tabular">
-          <span>{bytesText(progress)}</span>
-          <span className="muted">{waiting ? '' : speedText(progress)}</span>
-        </div>
-        <Bar label={job.image} value={progress.percent} of={100} />
-      </div>
-      {waiting && <Note tone="warn">{words.waiting(waiting.reason)}</Note>}
-      {errorMessage !== undefined && <Note tone="bad">{errorMessage}</Note>}
-      <Facts
-        facts={{
-          [words.vm]: <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
-          [words.phase]: isOver ? undefined : phase,
-          [words.nextTry]: waiting && <Time at={waiting.nextTryAt} />,
-          [texts.common.owner]: job.owner,
-          [words.started]: <Time at={job.startedAt} />,
-          [words.digest]: digest && <Copyable text={digest} what={words.digest} />,
-        }}
-      />
-    </section>
+    <>
+      {words.nextTry(words.waiting(waiting.reason))} <Time at={waiting.nextTryAt} />
+    </>
   )
 }
+
+/** What can be done to a push job, in the order of its menu. */
+const pushItems = (job: PushJob): readonly MenuItem[] => [
+  {
+    label: words.cancel.label,
+    reason: isOver(job) ? words.ended(words.statuses[job.status]) : undefined,
+    isDanger: true,
+    dialog: (onClose) => (
+      <ActionDialog
+        words={words.cancel}
+        name={job.image}
+        operation={cancelPushJob}
+        input={{ params: { namespace: job.namespace, job: job.name } }}
+        isDanger
+        onClose={onClose}
+      />
+    ),
+  },
+  {
+    label: texts.common.copyWhat(words.digestOf),
+    reason: job.digest === undefined ? words.noDigest : undefined,
+    onChoose: () => void copyText(job.digest ?? '').then(() => say(texts.common.copied)),
+  },
+]
