@@ -1,7 +1,7 @@
 // What VMs used, by day and owner: hours, core hours and waiting, over days that are chosen, and as CSV.
 import { useEffect, useState } from 'react'
 import { listUsage, type Usage as Row } from '../../../src/api/service/usage.ts'
-import { usageCsv } from '../../../src/client/usage-csv.ts'
+import { usageCsv } from '../../../src/api/service/usage-csv.ts'
 import { callOperation, noticeRefusal } from '../../api/calls.ts'
 import type { Snapshot } from '../../api/live-list.ts'
 import { useNamespaces } from '../../api/namespaces.ts'

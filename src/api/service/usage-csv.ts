@@ -1,5 +1,5 @@
 // Usage as a table for spreadsheets: RFC 4180, and no cell that one of them would run as a formula.
-import type { Usage } from '../api/service/usage.ts'
+import type { Usage } from './usage.ts'
 
 const columns = ['day', 'namespace', 'owner', 'vms', 'vmHours', 'coreHours', 'queueSeconds'] as const
 

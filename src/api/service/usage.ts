@@ -28,6 +28,11 @@ const example = {
   queueSeconds: 34.2,
 }
 
+const days = {
+  from: t.Optional(t.String({ maxLength: 10, description: 'First day (default: 29 days ago)' })),
+  to: t.Optional(t.String({ maxLength: 10, description: 'Last day (default: today)' })),
+}
+
 export const listUsage = operation({
   id: 'listUsage',
   noun: 'usage',
@@ -41,11 +46,31 @@ export const listUsage = operation({
   isDerived: true,
   query: t.Object({
     ...MadeListQuery.properties,
-    from: t.Optional(t.String({ maxLength: 10, description: 'First day (default: 29 days ago)' })),
-    to: t.Optional(t.String({ maxLength: 10, description: 'Last day (default: today)' })),
+    ...days,
   }),
   madeOf: Usage,
   response: t.Object({ items: t.Array(Usage), continue: Continue }),
   refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, response: { items: [example] } },
+})
+
+export const getUsageCsv = operation({
+  id: 'getUsageCsv',
+  noun: 'usage',
+  method: 'GET',
+  path: `${inNamespace}/usage/csv`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show what VMs used, by day and owner, as CSV',
+  description: 'The same as the list, for spreadsheets: RFC 4180, with a line of names first.',
+  isDerived: true,
+  query: t.Object(days),
+  produces: 'text/csv; charset=utf-8',
+  response: t.String(),
+  refuses: ['NotFound'],
+  example: {
+    params: { namespace: 'svc-default' },
+    response:
+      'day,namespace,owner,vms,vmHours,coreHours,queueSeconds\r\n2026-11-17,svc-default,ada@example.com,12,20.5,82,34.2\r\n',
+  },
 })

@@ -1,6 +1,6 @@
 // svc3 usage
 import { listUsage, type Usage } from '../../api/service/usage.ts'
-import { usageCsv } from '../../client/usage-csv.ts'
+import { usageCsv } from '../../api/service/usage-csv.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import type { Column } from '../output/output.ts'
 

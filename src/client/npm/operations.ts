@@ -2755,6 +2755,25 @@ export interface Methods {
     continue?: string
   }>
   /**
+   * Show what VMs used, by day and owner, as CSV
+   *
+   * The same as the list, for spreadsheets: RFC 4180, with a line of names first.
+   *
+   * `GET /api/v1/namespaces/{namespace}/usage/csv`
+   */
+  getUsageCsv(
+    input?: CallOptions & {
+      /** Default: that of the client */
+      namespace?: string
+      query?: {
+        /** First day (default: 29 days ago) */
+        from?: string
+        /** Last day (default: today) */
+        to?: string
+      }
+    },
+  ): Promise<string>
+  /**
    * List what VMs used, by day and owner
    *
    * Deleted VMs count; those that run count up to now. Kept for 400 days. Warm VMs of pools count once a VM has them.

@@ -5,6 +5,7 @@ import { startService } from '../../../../test/support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
 import type { Usage } from '../../../api/service/usage.ts'
+import { usageCsv } from '../../../api/service/usage-csv.ts'
 import { countUsage } from '../../../controllers/count-usage.ts'
 
 it('usage counts living and deleted VMs by owner, the same before and after the end is added to its day', async () => {
@@ -31,5 +32,9 @@ it('usage counts living and deleted VMs by owner, the same before and after the 
   assert.deepEqual(await usage(), ended)
   assert.deepEqual(await usage('?to=2020-01-31'), [])
   for (const query of ['?from=2026-02-31', '?from=yesterday', '?to=x'])
-    assert.equal((await service.call('GET', `${here}/usage${query}`)).status, 400, query)
+    for (const path of ['usage', 'usage/csv'])
+      assert.equal((await service.call('GET', `${here}/${path}${query}`)).status, 400, path + query)
+  const csv = await service.call('GET', `${here}/usage/csv`)
+  assert.deepEqual([csv.status, csv.text], [200, usageCsv(ended)])
+  assert.match(csv.text, /^day,namespace,owner,vms,.*\r\n\d{4}-\d\d-\d\d,svc-default,admin@example\.com,2,/)
 })

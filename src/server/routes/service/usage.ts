@@ -2,6 +2,7 @@
 import { badRequest } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/usage.ts'
 import type { Usage } from '../../../api/service/usage.ts'
+import { usageCsv } from '../../../api/service/usage-csv.ts'
 import type { Clock } from '../../../platform/clock.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import { dayOf, noUsage, spanOf, sumOf, type UsageTotals, usageByDay } from '../../../store/records/usage.ts'
@@ -12,44 +13,55 @@ interface UsageServices {
   readonly clock: Clock
 }
 
+interface Days {
+  readonly from?: string
+  readonly to?: string
+}
+
 const defaultDays = 30
 const dayMs = 86_400_000
 
 export function usage({ collections, clock }: UsageServices): HandlersOf<typeof api> {
   const { vms, vmEnds } = collections
+
+  /** The newest day first. */
+  function usageIn(namespace: string, query: Days = {}): readonly Usage[] {
+    const nowMs = clock.now().getTime()
+    const to = dayIn('to', query.to) ?? dayOf(nowMs)
+    const from = dayIn('from', query.from) ?? dayOf(Date.parse(to) - (defaultDays - 1) * dayMs)
+    const totals = new Map<string, Usage & { sum: UsageTotals }>()
+    const add = (day: string, owner: string, more: UsageTotals): void => {
+      if (day < from || day > to) return
+      const key = `${day} ${owner}`
+      const sum = sumOf(totals.get(key)?.sum ?? noUsage, more)
+      totals.set(key, { ...shown(sum), day, namespace, owner, sum })
+    }
+    const kept = new Map(
+      collections.usage.list().flatMap(({ value }) => (value.namespace === namespace ? [[value.day, value]] : [])),
+    )
+    for (const { day, owners } of kept.values())
+      for (const [owner, more] of Object.entries(owners)) add(day, owner, more)
+    /** One that is about to go has its end on record, or in its days. */
+    const ended = new Set([...kept.values()].flatMap(({ counted }) => Object.keys(counted)))
+    const uncounted = new Map(vmEnds.list().flatMap(({ value }) => Object.entries(value.spans)))
+    for (const [uid, span] of uncounted) {
+      ended.add(uid)
+      if (span.namespace !== namespace) continue
+      for (const [day, more] of usageByDay(span))
+        if (!Object.hasOwn(kept.get(day)?.counted ?? {}, uid)) add(day, span.owner, more)
+    }
+    for (const { value } of vms.list(namespace)) {
+      if (ended.has(value.uid)) continue
+      for (const [day, more] of usageByDay(spanOf(value, nowMs))) add(day, value.owner, more)
+    }
+    const order = (a: Usage, b: Usage): number => compare(b.day, a.day) || compare(a.owner, b.owner)
+    return [...totals.values()].toSorted(order).map(({ sum: _, ...item }) => item)
+  }
+
   return {
-    listUsage({ params: { namespace }, query }) {
-      const nowMs = clock.now().getTime()
-      const to = dayIn('to', query?.to) ?? dayOf(nowMs)
-      const from = dayIn('from', query?.from) ?? dayOf(Date.parse(to) - (defaultDays - 1) * dayMs)
-      const totals = new Map<string, Usage & { sum: UsageTotals }>()
-      const add = (day: string, owner: string, more: UsageTotals): void => {
-        if (day < from || day > to) return
-        const key = `${day} ${owner}`
-        const sum = sumOf(totals.get(key)?.sum ?? noUsage, more)
-        totals.set(key, { ...shown(sum), day, namespace, owner, sum })
-      }
-      const kept = new Map(
-        collections.usage.list().flatMap(({ value }) => (value.namespace === namespace ? [[value.day, value]] : [])),
-      )
-      for (const { day, owners } of kept.values())
-        for (const [owner, more] of Object.entries(owners)) add(day, owner, more)
-      /** One that is about to go has its end on record, or in its days. */
-      const ended = new Set([...kept.values()].flatMap(({ counted }) => Object.keys(counted)))
-      const uncounted = new Map(vmEnds.list().flatMap(({ value }) => Object.entries(value.spans)))
-      for (const [uid, span] of uncounted) {
-        ended.add(uid)
-        if (span.namespace !== namespace) continue
-        for (const [day, more] of usageByDay(span))
-          if (!Object.hasOwn(kept.get(day)?.counted ?? {}, uid)) add(day, span.owner, more)
-      }
-      for (const { value } of vms.list(namespace)) {
-        if (ended.has(value.uid)) continue
-        for (const [day, more] of usageByDay(spanOf(value, nowMs))) add(day, value.owner, more)
-      }
-      const order = (a: Usage, b: Usage): number => compare(b.day, a.day) || compare(a.owner, b.owner)
-      return { items: [...totals.values()].toSorted(order).map(({ sum: _, ...item }) => item) }
-    },
+    listUsage: ({ params: { namespace }, query }) => ({ items: [...usageIn(namespace, query)] }),
+
+    getUsageCsv: ({ params: { namespace }, query }) => usageCsv(usageIn(namespace, query)),
   }
 }
 
