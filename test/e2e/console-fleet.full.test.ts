@@ -365,6 +365,25 @@ describe('the console of a fleet', () => {
     assert.deepEqual(opened.complaints, [])
   })
 
+  it('the console of a fleet asks nothing of a node that is away', { timeout: 150_000 }, async () => {
+    const node = service.services.collections.nodes.get('', 'mac-pro-1') ?? assert.fail()
+    await service.services.collections.nodes.update(node, { ...node.value, isReady: false })
+    const asked: string[] = []
+    const note = (request: { url(): string }): void =>
+      void (request.url().includes('/charts') && asked.push(request.url()))
+    page.on('request', note)
+    // It was stopped before its node went: nothing in its own record says that nobody answers.
+    await go(page, service, '/vms/svc-default/kext-lab')
+    await page.getByText('Stopped', { exact: true }).first().waitFor()
+    await page.waitForLoadState('networkidle')
+    const away = service.services.collections.nodes.get('', 'mac-pro-1') ?? assert.fail()
+    await service.services.collections.nodes.update(away, { ...away.value, isReady: true })
+    // Back again, it is asked without a reload.
+    await page.waitForRequest((request) => request.url().includes('/vms/kext-lab/charts'))
+    page.off('request', note)
+    assert.equal(asked.filter((url) => url.includes('/vms/')).length, 1)
+  })
+
   it('the console of a fleet shows what an image was made from, what each adds, where it is cached and who uses it', {
     timeout: 150_000,
   }, async () => {

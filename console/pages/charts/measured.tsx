@@ -1,4 +1,5 @@
 // What a node measures of a VM, or of itself: asked for while somebody looks. Loaded late.
+import { useEffect, useState } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { ErrorNote, Loading } from '../../ui/page.tsx'
@@ -12,12 +13,14 @@ interface Props {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** As often as there is a new value. */
-const everyMs = 10_000
+/** As often as there is a new value; of one that did not answer less often, until its node is known to be away. */
+const [usualMs, failedMs] = [10_000, 60_000]
 
 export function Measured({ operation, params }: Props) {
   const [minutes, pick] = useRange(dayRanges, '1h')
+  const [everyMs, setEveryMs] = useState(usualMs)
   const { data, error, isPending } = useAnswer(operation, { params, query: { minutes } }, everyMs)
+  useEffect(() => setEveryMs(error === undefined ? usualMs : failedMs), [error])
   const answer = data as SeriesAnswer | undefined
   return (
     <section className="stack" aria-label={words.measured}>

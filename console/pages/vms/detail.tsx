@@ -1,8 +1,9 @@
 // One VM: how it is, how to reach it, why it waits, what was done to it and made of it, what it writes to its console.
 
-import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
+import { listNodes } from '../../../src/api/nodes/nodes.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { getVm, getVmCharts, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
@@ -86,22 +87,24 @@ export function VmDetail({ namespace, name }: Named) {
             </div>
             <div className="stack">
               {reasonAgainstScreen(vm) === undefined && (
-                <Card title={words.screen}>
-                  <Suspense fallback={<Loading />}>
-                    <Thumbnail key={vm.uid} namespace={namespace} name={name} />
-                  </Suspense>
-                </Card>
+                <OnNode vm={vm}>
+                  <Card title={words.screen}>
+                    <Suspense fallback={<Loading />}>
+                      <Thumbnail key={vm.uid} namespace={namespace} name={name} />
+                    </Suspense>
+                  </Card>
+                </OnNode>
               )}
               <Card title={texts.common.details}>
                 <Details vm={vm} />
               </Card>
             </div>
           </div>
-          {vm.node !== undefined && vm.powerState !== 'unknown' && (
+          <OnNode vm={vm}>
             <Suspense fallback={<Loading />}>
               <Measured key={vm.uid} operation={getVmCharts} params={{ namespace, vm: name }} />
             </Suspense>
-          )}
+          </OnNode>
           <div className="grid-2">
             <div className="stack">
               {otherConditions(vm).length > 0 && (
@@ -129,6 +132,12 @@ export function VmDetail({ namespace, name }: Named) {
       )}
     </DetailPage>
   )
+}
+
+/** What is asked of its node, as long as that is connected. */
+function OnNode({ vm: { namespace, node }, children }: { readonly vm: Vm; readonly children: ReactNode }) {
+  const { items } = useLive(listNodes, node === undefined ? [] : [namespace], `name=${node}`)
+  return node !== undefined && items.some(({ name, phase }) => name === node && phase === 'READY') ? children : null
 }
 
 function Notices({ vm }: { readonly vm: Vm }) {
