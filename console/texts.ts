@@ -167,6 +167,8 @@ export const texts = {
     now: 'just now',
     ago: (text: string) => `${text} ago`,
     in: (text: string) => `in ${text}`,
+    underMillisecond: '< 1 ms',
+    milliseconds: (value: number) => `${value} ms`,
     seconds: (value: number) => `${value} s`,
     minutes: (value: number) => `${value} min`,
     hours: (value: number) => `${value} h`,

@@ -11,7 +11,7 @@ import type { RunnerJob, RunnerPool } from '../../src/api/vms/runner-pools.ts'
 import type { Vm } from '../../src/api/vms/vms.ts'
 import { lineageOf } from '../../src/client/image-lineage.ts'
 import { longSize } from '../../src/rules/sizes.ts'
-import { ago, span } from '../ui/time-words.ts'
+import { ago, span, took } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
 import {
   allRanges,
@@ -38,7 +38,6 @@ import { replacementFor } from './service/legacy-advice.ts'
 import { jsonLines, usageTotals, withinOf, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
-  durationText,
   hasOtherStatus,
   imagesOf,
   keysymOf,
@@ -432,18 +431,18 @@ describe('figures', () => {
     }
     const nowMs = Date.parse('2026-11-17T12:01:15.440Z')
     const shown = (of: Vm) =>
-      timelineOf(of, nowMs).map(({ step, tookMs = 0, isOpen }) => [step, durationText(tookMs), isOpen])
+      timelineOf(of, nowMs).map(({ step, tookMs = 0, isOpen }) => [step, took(tookMs / 1_000), isOpen])
     const running: Vm = { ...vm, powerState: 'running', timeline }
     assert.deepEqual(shown(running), [
-      ['requested', '0 ms', false],
+      ['requested', '0 s', false],
       ['placed', '340 ms', false],
       ['started', '1 min 12 s', false],
-      ['booted', '3.0 s', true],
+      ['booted', '3 s', true],
     ])
     assert.equal(shown({ ...running, warm: 'ci' })[1]?.[0], 'claimed')
     assert.equal(shown({ ...running, powerState: 'stopped' }).length, 3)
     const { timeline: _, ...old } = running
-    assert.deepEqual(shown(old), [['requested', '0 ms', false]])
+    assert.deepEqual(shown(old), [['requested', '0 s', false]])
   })
 
   it('events of a VM are its own, not those of another that had its name', () => {
@@ -466,8 +465,22 @@ describe('figures', () => {
     assert.equal(ago('2026-01-01T00:10:00Z', Date.parse('2026-01-01T00:00:00Z')), 'in 10 min')
     assert.deepEqual(
       [formatFor('s')(0.0123), formatFor('s')(2.5), formatFor('B/s')(2_048)],
-      ['12.3 ms', '2.5 s', '2 KiB/s'],
+      ['12 ms', '2.5 s', '2 KiB/s'],
     )
+    assert.deepEqual([0, 0.0000894, 0.001, 0.34, 0.9996, 9.94, 9.96, 59.6, 72, 120, 11_100, 7_200].map(took), [
+      '0 s',
+      '< 1 ms',
+      '1 ms',
+      '340 ms',
+      '1 s',
+      '9.9 s',
+      '10 s',
+      '1 min',
+      '1 min 12 s',
+      '2 min',
+      '3 h 5 min',
+      '2 h',
+    ])
     assert.deepEqual([latestOf([1, 2, null]), latestOf([null])], [2, undefined])
     assert.deepEqual(
       [formatFor('%')(0.123), formatFor('%')(99.96), formatFor('B')(2_048)],
@@ -482,7 +495,7 @@ describe('figures', () => {
     const midnight = Date.parse('2026-11-17T00:00:00Z') / 1_000
     assert.deepEqual(timeTicks([midnight, midnight + 3_600], 3_600, 'UTC'), ['17 Nov', '01:00'])
     assert.deepEqual(timeTicks([midnight + 10], 10, 'UTC'), ['00:00:10'])
-    assert.deepEqual([topOf('%', 3), topOf('s', 10), topOf('B', 0)], [100, 11, 1])
+    assert.deepEqual([topOf('%', 3), topOf('s', 10), topOf('s', 0.0001), topOf('B', 0)], [100, 11, 0.001, 1])
     assert.deepEqual([zoneText(day, 'Europe/Berlin'), zoneText(day, 'UTC')], ['Europe/Berlin (UTC+1)', 'UTC'])
   })
 })

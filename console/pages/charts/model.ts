@@ -1,15 +1,13 @@
 // What charts work out without being drawn: numbers as people read them, how far back, and the time zone.
 import { sizeText } from '../../../src/rules/sizes.ts'
 import { rateText } from '../../ui/sizes.ts'
+import { took } from '../../ui/time-words.ts'
 
 export type Unit = '1' | 's' | 'B/s' | 'B' | '%'
 
 const formats: Readonly<Record<Unit, (value: number) => string>> = {
   '1': (value) => (Number.isInteger(value) ? String(value) : value.toFixed(1)),
-  s: (value) => {
-    if (value === 0) return '0'
-    return value < 0.9995 ? `${Number((value * 1_000).toPrecision(3))} ms` : `${Number(value.toPrecision(3))} s`
-  },
+  s: took,
   'B/s': rateText,
   B: sizeText,
   '%': (value) => `${Number(value.toPrecision(value < 10 ? 2 : 3))} %`,
@@ -53,8 +51,21 @@ export function zoneText(now: Date, zone = new Intl.DateTimeFormat().resolvedOpt
   return zone === 'UTC' ? zone : `${zone} (${offset})`
 }
 
-/** Where the scale ends: percents at all of it, everything else a little above what was measured. */
-export const topOf = (unit: Unit, high: number): number => (unit === '%' ? 100 : high > 0 ? high * 1.1 : 1)
+/** Where the scale ends: percents at all of it, everything else a little above what was measured; no part of a millisecond. */
+export function topOf(unit: Unit, high: number): number {
+  if (unit === '%') return 100
+  if (high <= 0) return 1
+  return unit === 's' ? Math.max(0.001, high * 1.1) : high * 1.1
+}
+
+/** So that amounts of data and times stand at even ones. */
+export const stepsOf: Readonly<Partial<Record<Unit, number[]>>> = {
+  ...Object.fromEntries(['B', 'B/s'].map((unit) => [unit, Array.from({ length: 50 }, (_, power) => 2 ** power)])),
+  s: [
+    ...[0.001, 0.01, 0.1].flatMap((power) => [1, 2, 5].map((step) => step * power)),
+    ...[1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 21_600, 86_400],
+  ],
+}
 
 /** Times under a chart, in 24 hours; with the day where it begins, or where steps are days. */
 export function timeTicks(times: readonly number[], stepSeconds: number, timeZone?: string): string[] {

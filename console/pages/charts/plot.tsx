@@ -3,7 +3,7 @@ import 'uplot/dist/uPlot.min.css'
 import '../../styles/chart.css'
 import { useEffect, useRef } from 'react'
 import UPlot from 'uplot'
-import { timeTicks, topOf, type Unit } from './model.ts'
+import { stepsOf, timeTicks, topOf, type Unit } from './model.ts'
 
 interface Props {
   readonly label: string
@@ -14,8 +14,6 @@ interface Props {
 }
 
 const heightPx = 150
-/** So that amounts of data stand at even ones. */
-const powersOfTwo = Array.from({ length: 50 }, (_, power) => 2 ** power)
 
 export function Plot({ label, timesSeconds, values, format, unit }: Props) {
   const place = useRef<HTMLDivElement>(null)
@@ -51,7 +49,7 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
             ...axis,
             font,
             size: 64,
-            ...(unit.startsWith('B') && { incrs: powersOfTwo }),
+            ...(stepsOf[unit] && { incrs: stepsOf[unit] }),
             values: (_plot, ticks) => ticks.map((tick) => shape.current(tick)),
           },
         ],

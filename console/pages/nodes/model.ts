@@ -1,6 +1,7 @@
 // What the pages of nodes work out without being drawn: capacity, and how a host joins.
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
+import { oneDecimal } from '../../ui/sizes.ts'
 
 interface Share {
   readonly used: number
@@ -10,14 +11,13 @@ interface Share {
 
 /** `11.20G` → 11.2 */
 const gibi = (text: string): number => Number.parseFloat(text) || 0
-const short = (value: number): string => String(Number(value.toFixed(1)))
 
 export function capacityOf(node: Node): { readonly cores: Share; readonly memory: Share } {
   const cores = node.allocatableCpu - node.availableCpu
   const [whole, free] = [gibi(node.allocatableMemory), gibi(node.availableMemory)]
   return {
     cores: { used: cores, whole: node.allocatableCpu, text: [String(cores), String(node.allocatableCpu)] },
-    memory: { used: whole - free, whole, text: [short(whole - free), short(whole)] },
+    memory: { used: whole - free, whole, text: [oneDecimal(whole - free), oneDecimal(whole)] },
   }
 }
 

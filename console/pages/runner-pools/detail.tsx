@@ -16,6 +16,7 @@ import { State } from '../../ui/state.tsx'
 import { type Column, Table, timeColumn } from '../../ui/table/table.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
+import { took } from '../../ui/time-words.ts'
 import { useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 import { type Named, vmPath } from '../paths.ts'
@@ -106,7 +107,7 @@ const columns: readonly Column<RunnerJob>[] = [
     look: 'number',
     cell: (job) => {
       const seconds = waitOf(job)
-      return seconds === undefined ? undefined : words.seconds(seconds)
+      return seconds === undefined ? undefined : took(seconds)
     },
   },
   {
@@ -142,9 +143,9 @@ function QueueTime({ pool: { queueSeconds, waiting, oldestWaitingSeconds } }: { 
     <Facts
       facts={{
         [words.columns.waiting]: waiting,
-        [words.oldest]: waiting === 0 ? undefined : words.seconds(oldestWaitingSeconds),
-        [words.p50]: queueSeconds && words.seconds(queueSeconds.p50),
-        [words.p95]: queueSeconds && words.seconds(queueSeconds.p95),
+        [words.oldest]: waiting === 0 ? undefined : took(oldestWaitingSeconds),
+        [words.p50]: queueSeconds && took(queueSeconds.p50),
+        [words.p95]: queueSeconds && took(queueSeconds.p95),
       }}
     />
   )

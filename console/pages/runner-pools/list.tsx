@@ -7,6 +7,7 @@ import { texts } from '../../texts.ts'
 import { State } from '../../ui/state.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
+import { took } from '../../ui/time-words.ts'
 import { nameColumn } from '../links.tsx'
 import { runnerPoolPath } from '../paths.ts'
 import { RunnerPoolMenu } from './actions.tsx'
@@ -26,7 +27,7 @@ const columns: readonly Column<RunnerPool>[] = [
   {
     title: words.columns.queue,
     by: ({ queueSeconds }) => queueSeconds?.p95 ?? -1,
-    cell: ({ queueSeconds }) => queueSeconds && words.seconds(queueSeconds.p95),
+    cell: ({ queueSeconds }) => queueSeconds && took(queueSeconds.p95),
     look: 'number lesser wide',
   },
   actionsColumn((pool) => <RunnerPoolMenu pool={pool} size="small" />),

@@ -30,7 +30,6 @@ export const runnerPoolTexts = {
   p95: '95 % of the jobs within',
   oldest: 'Longest wait now',
   noTimes: 'No job has started in the last 24 hours.',
-  seconds: (count: number) => `${Math.round(count)} s`,
   settings: 'Settings',
   ended: 'Ended runners',
   endedNone: 'No runner has ended yet.',

@@ -1,5 +1,6 @@
 // What the overview, the events, the charts and the legacy usage say, in English.
 import { count } from '../../texts.ts'
+import { oneDecimal } from '../../ui/sizes.ts'
 
 export const overviewTexts = {
   title: 'Overview',
@@ -16,8 +17,6 @@ export const overviewTexts = {
   capture: { save: (vm: string) => `Saving from ${vm}`, commit: (vm: string) => `Committing from ${vm}` },
   pushing: 'Pushing',
 } as const
-
-const round = (value: number): string => String(Number(value.toFixed(1)))
 
 export const fleetTexts = {
   attention: 'Needs attention',
@@ -40,8 +39,8 @@ export const fleetTexts = {
   moreNamespaces: (amount: number) => `${count(amount, 'more namespace', 'more namespaces')}`,
   map: 'Nodes by load',
   amount: (part: number, all: number) => `${part} of ${all}`,
-  memory: (free: number, all: number) => `${round(free)} of ${round(all)} GiB`,
-  largest: (cores: number, gib: number) => `${count(cores, 'core', 'cores')}, ${round(gib)} GiB`,
+  memory: (free: number, all: number) => `${oneDecimal(free)} of ${oneDecimal(all)} GiB`,
+  largest: (cores: number, gib: number) => `${count(cores, 'core', 'cores')}, ${oneDecimal(gib)} GiB`,
   nothingFits: 'None',
   cell: (name: string, load: number, vms: number) => `${name}: ${load}% used, ${count(vms, 'VM', 'VMs')}`,
   cellCordoned: (text: string) => `${text}, cordoned`,

@@ -159,12 +159,3 @@ export function timelineOf({ timeline, warm, powerState, deployDate }: Vm, nowMs
   }
   return steps
 }
-
-/** `340 ms`, `2.4 s`, `1 min 12 s`. */
-export function durationText(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
-  const minutes = Math.floor(ms / 60_000)
-  const seconds = Math.round((ms % 60_000) / 1_000)
-  return minutes < 60 ? `${minutes} min ${seconds} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
-}

@@ -1,7 +1,8 @@
 // How a VM came to run: each step with how long it took, and what it waits for now.
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { Time, useNow } from '../../ui/time.tsx'
-import { durationText, timelineOf } from './model.ts'
+import { took } from '../../ui/time-words.ts'
+import { timelineOf } from './model.ts'
 import { vmTexts as words } from './texts.ts'
 
 export function Timeline({ vm }: { readonly vm: Vm }) {
@@ -11,7 +12,7 @@ export function Timeline({ vm }: { readonly vm: Vm }) {
       {steps.map(({ step, at, tookMs, isOpen }) => (
         <li key={step} data-open={isOpen || undefined}>
           <b>{isOpen ? words.timelineOpen[step] : words.timelineSteps[step]}</b>
-          <span className="tabular">{tookMs === undefined ? '' : durationText(tookMs)}</span>
+          <span className="tabular">{tookMs === undefined ? '' : took(tookMs / 1_000)}</span>
           <span className="muted small">{at !== undefined && <Time at={at} />}</span>
         </li>
       ))}
