@@ -97,6 +97,11 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     shouldTryAll = true
     loop.nudge()
   }
+  /** They are written as they are, and wait. */
+  const sendBack = (): void => {
+    for (const each of arriving.values()) each.sentBack()
+    arriving.clear()
+  }
   for (const { key, value } of vms.list()) note(key, value)
 
   const loop = startLoop({
@@ -106,6 +111,7 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
       if (performance.now() - sweptMs >= sweepMs * 0.9) {
         sweptMs = performance.now()
         isSweeping = true
+        sendBack()
         await sweep().finally(() => {
           isSweeping = false
         })
@@ -380,7 +386,7 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
       clearTimeout(laterTimer)
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
-      for (const unwritten of arriving.values()) unwritten.sentBack()
+      sendBack()
       followed.stop()
     },
   }
