@@ -27,7 +27,7 @@ const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[
   {
     title: words.columns.disk,
     by: (image) => image.size,
-    look: 'number',
+    look: 'number wide',
     cell: (image) => longSize(image.size),
   },
   {

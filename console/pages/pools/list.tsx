@@ -21,7 +21,7 @@ const columns: readonly Column<Pool>[] = [
   { title: texts.common.state, by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },
   { title: words.columns.ready, by: ({ ready }) => ready, look: 'number' },
   { title: words.columns.starting, by: ({ starting }) => starting, look: 'number wide' },
-  { title: words.columns.wanted, by: ({ minIdleNow }) => minIdleNow, look: 'number' },
+  { title: words.columns.wanted, by: ({ minIdleNow }) => minIdleNow, look: 'number wide' },
   { title: words.columns.hits, by: ({ hits }) => hits, look: 'number wide' },
   { title: words.columns.misses, by: ({ misses }) => misses, look: 'number wide' },
   actionsColumn((pool) => <PoolMenu pool={pool} size="small" />),

@@ -19,7 +19,7 @@ const columns: readonly Column<RunnerPool>[] = [
   { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'lesser wide' },
   { title: words.columns.scope, by: ({ url }) => url.replace(/^https?:\/\//, ''), look: 'lesser wide' },
   { title: texts.common.state, by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },
-  { title: words.columns.waiting, by: ({ waiting }) => waiting, look: 'number' },
+  { title: words.columns.waiting, by: ({ waiting }) => waiting, look: 'number wide' },
   { title: words.columns.starting, by: ({ starting }) => starting, look: 'number wide' },
   { title: words.columns.idle, by: ({ idle }) => idle, look: 'number wide' },
   { title: words.columns.running, by: ({ running }) => running, look: 'number' },

@@ -47,6 +47,7 @@ export const vmTexts = {
   },
   next: 'Next',
   thumbnail: 'Open the screen',
+  noAnswer: 'The screen does not answer',
   results: 'Images and pushes',
   connections: 'Connections',
   sshLine: 'SSH',

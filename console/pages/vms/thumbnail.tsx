@@ -20,6 +20,8 @@ const againMs = 10_000
 export function Thumbnail({ namespace, name }: Named) {
   const isVisible = useSyncExternalStore(onVisibility, () => !document.hidden)
   const [attempt, setAttempt] = useState(1)
+  /** Nothing is behind its port: there is no screen to show. */
+  const [isSilent, setSilent] = useState(false)
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const target = place.current
@@ -48,10 +50,10 @@ export function Thumbnail({ namespace, name }: Named) {
       })
       replay()
     }
-    // One that never answered has no screen to show.
-    void show().catch(() => undefined)
+    void show().catch(() => !leaving.signal.aborted && setSilent(true))
     return () => leaving.abort()
   }, [namespace, name, attempt, isVisible])
+  if (isSilent) return <p className="muted">{words.noAnswer}</p>
   return (
     <Link href={`${vmPath({ namespace, name })}/screen`} className="thumbnail" aria-label={words.thumbnail}>
       <div ref={place} inert />

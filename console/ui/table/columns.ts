@@ -68,6 +68,8 @@ export interface Measured extends Known {
 /** Longer content is cut, unless there is room; of a name only much longer. */
 const mostPx = 360
 const mostNamePx = 640
+/** What is left of other content in favour of a name: a short word, the state of a VM for example. */
+const leastContentPx = (tablePx: number): number => (tablePx < narrowPx ? 92 : 100)
 
 /** So much more room than its longest text needs: what is never cut needs no clip, and a screen has hundreds of cells. */
 const roomy = 1.25
@@ -77,7 +79,7 @@ export const isWhole = (column: Measured & { readonly isText: boolean }, px: num
 /** The width of each column; together at least as wide as the table, and wider only if nothing more can be taken away. */
 export function widthsOf(columns: readonly Measured[], { widths }: Choice, tablePx: number): readonly number[] {
   // Of a large part of the table a name is never deprived: rather is it scrolled sideways.
-  const leastNamePx = Math.max(120, 0.4 * tablePx)
+  const leastNamePx = Math.max(120, 0.3 * tablePx)
   const sizes = columns.map((column) => {
     const chosen = widths[column.title]
     if (chosen !== undefined) return { wanted: chosen, least: chosen, grows: 0, isName: false }
@@ -87,7 +89,9 @@ export function widthsOf(columns: readonly Measured[], { widths }: Choice, table
     const wanted = Math.ceil(Math.min(natural, isName ? mostNamePx : mostPx))
     const least = Math.min(
       wanted,
-      has(column, 'number') ? wanted : Math.max(leastPx, column.titlePx, isName ? leastNamePx : 72),
+      has(column, 'number')
+        ? wanted
+        : Math.max(leastPx, column.titlePx, isName ? leastNamePx : leastContentPx(tablePx)),
     )
     return { wanted, least, grows: has(column, 'sentence') ? wanted * 1_000 : wanted, isName }
   })
