@@ -7,56 +7,24 @@ import { texts } from '../../texts.ts'
 import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
 import { AreaField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
-import { type Acting, useActing } from '../acting.ts'
+import { useActing } from '../acting.ts'
 import { reasonAgainstDeleting } from '../vms/model.ts'
+import { type Acted, confirmed, pausing } from './family.tsx'
 import { badLine, emptyPool, formOf, type PoolForm, settingsOf } from './model.ts'
 import { poolActions, poolTexts as words } from './texts.ts'
-
-interface Acted extends Acting {
-  readonly onDeleted?: (() => void) | undefined
-}
 
 /** What can be done to a pool, in the order of its menu. */
 export function poolItems(pool: Pool, { person, onDeleted }: Acted): readonly MenuItem[] {
   const { name, namespace, paused } = pool
   const input = { params: { namespace, pool: name } }
-  const notYours = reasonAgainstDeleting(pool.owner, person)
-  const pausing = (action: 'pause' | 'resume'): MenuItem => ({
-    label: poolActions[action].label,
-    reason: notYours ?? (paused === (action === 'pause') ? (paused ? words.isPaused : words.notPaused) : undefined),
-    dialog: (onClose) => (
-      <ActionDialog
-        words={poolActions[action]}
-        name={name}
-        operation={updatePool}
-        input={{ ...input, body: { paused: action === 'pause' } }}
-        onClose={onClose}
-      />
-    ),
-  })
+  const reason = reasonAgainstDeleting(pool.owner, person)
+  const asked = { name, input, reason }
   return [
-    {
-      label: poolActions.update.label,
-      reason: notYours,
-      dialog: (onClose) => <Update pool={pool} onClose={onClose} />,
-    },
-    pausing('pause'),
-    pausing('resume'),
-    {
-      label: poolActions.rotate.label,
-      reason: notYours,
-      dialog: (onClose) => (
-        <ActionDialog words={poolActions.rotate} name={name} operation={rotatePool} input={input} onClose={onClose} />
-      ),
-    },
-    {
-      label: poolActions.drain.label,
-      reason: notYours,
-      dialog: (onClose) => (
-        <ActionDialog words={poolActions.drain} name={name} operation={drainPool} input={input} onClose={onClose} />
-      ),
-    },
-    removal({ name, words: poolActions.delete, operation: deletePool, input, onDone: onDeleted }, notYours),
+    { label: poolActions.update.label, reason, dialog: (onClose) => <Update pool={pool} onClose={onClose} /> },
+    ...pausing({ ...asked, words: poolActions, operation: updatePool, paused, texts: words }),
+    confirmed({ ...asked, words: poolActions.rotate, operation: rotatePool }),
+    confirmed({ ...asked, words: poolActions.drain, operation: drainPool }),
+    removal({ name, words: poolActions.delete, operation: deletePool, input, onDone: onDeleted }, reason),
   ]
 }
 

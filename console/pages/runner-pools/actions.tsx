@@ -5,44 +5,21 @@ import {
   type RunnerPool,
   updateRunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
-import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
+import { removal } from '../../ui/action-dialog.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
-import { type Acting, useActing } from '../acting.ts'
+import { useActing } from '../acting.ts'
+import { type Acted, confirmed, pausing } from '../pools/family.tsx'
 import { runnerPoolActions as actions, runnerPoolTexts as words } from './texts.ts'
-
-interface Acted extends Acting {
-  readonly onDeleted?: (() => void) | undefined
-}
 
 /** What can be done to a runner pool, in the order of its menu. */
 export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acted): readonly MenuItem[] {
   const { name, namespace, paused, deleting } = pool
   const input = { params: { namespace, runnerpool: name } }
   const notYours = person?.admin ? undefined : words.administrators
-  const against = notYours ?? (deleting ? words.isDeleting : undefined)
-  const pausing = (action: 'pause' | 'resume'): MenuItem => ({
-    label: actions[action].label,
-    reason: against ?? (paused === (action === 'pause') ? (paused ? words.isPaused : words.notPaused) : undefined),
-    dialog: (onClose) => (
-      <ActionDialog
-        words={actions[action]}
-        name={name}
-        operation={updateRunnerPool}
-        input={{ ...input, body: { paused: action === 'pause' } }}
-        onClose={onClose}
-      />
-    ),
-  })
+  const asked = { name, input, reason: notYours ?? (deleting ? words.isDeleting : undefined) }
   return [
-    pausing('pause'),
-    pausing('resume'),
-    {
-      label: actions.drain.label,
-      reason: against,
-      dialog: (onClose) => (
-        <ActionDialog words={actions.drain} name={name} operation={drainRunnerPool} input={input} onClose={onClose} />
-      ),
-    },
+    ...pausing({ ...asked, words: actions, operation: updateRunnerPool, paused, texts: words }),
+    confirmed({ ...asked, words: actions.drain, operation: drainRunnerPool }),
     removal({ name, words: actions.delete, operation: deleteRunnerPool, input, onDone: onDeleted }, notYours),
   ]
 }

@@ -4,88 +4,67 @@ import {
   getRunnerPool,
   listRunnerJobs,
   listRunnerPools,
-  type RunnerEndReason,
   type RunnerJob,
   type RunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
-import { ActionsMenu } from '../../ui/menu.tsx'
-import { Card, DetailPage, Facts, Loaded, Note } from '../../ui/page.tsx'
+import { Card, Facts, Loaded, Note } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { type Column, Table, timeColumn } from '../../ui/table/table.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { took } from '../../ui/time-words.ts'
-import { useActing } from '../acting.ts'
-import { EventFeed } from '../event-feed.tsx'
 import { type Named, vmPath } from '../paths.ts'
+import { Counts, PoolPage } from '../pools/family.tsx'
 import { runnerPoolItems } from './actions.tsx'
 import { isProblem, jobState, jobsOf, stateOf, waitOf } from './model.ts'
 import { runnerPoolTexts as words } from './texts.ts'
 
-export function RunnerPoolDetail({ namespace, name }: Named) {
-  const acting = useActing()
-  return (
-    <DetailPage
-      list={useLive(listRunnerPools, [namespace])}
-      name={name}
-      namespace={namespace}
-      up={[words.title, '/runner-pools']}
-      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
-      beside={(pool) => <State {...stateOf(pool)} />}
-      actions={(pool) => (
-        <>
-          <TeachPage operation={getRunnerPool} input={{ params: { namespace, runnerpool: name } }} />
-          <ActionsMenu
-            name={name}
-            items={runnerPoolItems(pool, { ...acting, onDeleted: () => acting.go('/runner-pools') })}
-          />
-        </>
-      )}
-    >
-      {(pool) => (
-        <>
-          {isProblem(pool) && <Note tone="bad">{pool.condition.message}</Note>}
-          <Card title={words.jobs}>
-            <Jobs pool={pool} />
-          </Card>
-          <div className="grid-2">
-            <Card title={words.runners}>
-              <Facts
-                facts={{
-                  [words.columns.starting]: pool.starting,
-                  [words.columns.idle]: pool.idle,
-                  [words.columns.running]: pool.running,
-                  [words.columns.max]: pool.max,
-                  [words.announced]: pool.capacity,
-                }}
-              />
-            </Card>
-            <Card title={words.queueTime}>
-              <QueueTime pool={pool} />
-            </Card>
-            <Card title={words.ended}>
-              <Ended pool={pool} />
-            </Card>
-            <Card title={words.settings}>
-              <Settings pool={pool} />
-            </Card>
-          </div>
-          <Card title={texts.common.events}>
-            <EventFeed
-              namespaces={[namespace]}
-              kinds={['runner-pools']}
-              name={name}
-              since={pool.createdAt}
-              empty={texts.common.noEvents}
+export const RunnerPoolDetail = ({ namespace, name }: Named) => (
+  <PoolPage
+    list={useLive(listRunnerPools, [namespace])}
+    words={words}
+    path="/runner-pools"
+    operation={getRunnerPool}
+    params={{ namespace, runnerpool: name }}
+    kind="runner-pools"
+    namespace={namespace}
+    name={name}
+    stateOf={stateOf}
+    itemsOf={runnerPoolItems}
+  >
+    {(pool) => (
+      <>
+        {isProblem(pool) && <Note tone="bad">{pool.condition.message}</Note>}
+        <Card title={words.jobs}>
+          <Jobs pool={pool} />
+        </Card>
+        <div className="grid-2">
+          <Card title={words.runners}>
+            <Facts
+              facts={{
+                [words.columns.starting]: pool.starting,
+                [words.columns.idle]: pool.idle,
+                [words.columns.running]: pool.running,
+                [words.columns.max]: pool.max,
+                [words.announced]: pool.capacity,
+              }}
             />
           </Card>
-        </>
-      )}
-    </DetailPage>
-  )
-}
+          <Card title={words.queueTime}>
+            <QueueTime pool={pool} />
+          </Card>
+          <Card title={words.ended}>
+            <Counts counts={pool.ended} reasons={words.reasons} empty={words.endedNone} />
+          </Card>
+          <Card title={words.settings}>
+            <Settings pool={pool} />
+          </Card>
+        </div>
+      </>
+    )}
+  </PoolPage>
+)
 
 const columns: readonly Column<RunnerJob>[] = [
   { title: words.job.name, look: 'name', by: ({ name }) => name },
@@ -149,12 +128,6 @@ function QueueTime({ pool: { queueSeconds, waiting, oldestWaitingSeconds } }: { 
       }}
     />
   )
-}
-
-function Ended({ pool: { ended } }: { readonly pool: RunnerPool }) {
-  const counts = Object.entries(ended) as [RunnerEndReason, number][]
-  if (counts.length === 0) return <p className="muted">{words.endedNone}</p>
-  return <Facts facts={Object.fromEntries(counts.map(([reason, count]) => [words.reasons[reason], count]))} />
 }
 
 const Settings = ({ pool }: { readonly pool: RunnerPool }) => (

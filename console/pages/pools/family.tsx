@@ -1,0 +1,123 @@
+// What pools and runner pools have alike: their page with its events, what pauses, drains and changes them, and counts by reason.
+import type { ReactNode } from 'react'
+import type { Operation } from '../../../src/api/operation.ts'
+import type { RawInput } from '../../../src/client/client.ts'
+import type { Snapshot } from '../../api/live-list.ts'
+import { type ActionWords, texts } from '../../texts.ts'
+import { ActionDialog } from '../../ui/action-dialog.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { Card, DetailPage, Facts } from '../../ui/page.tsx'
+import { State, type Tone } from '../../ui/state.tsx'
+import { TeachPage } from '../../ui/teach.tsx'
+import { type Acting, useActing } from '../acting.ts'
+import { EventFeed } from '../event-feed.tsx'
+
+export interface Acted extends Acting {
+  readonly onDeleted?: (() => void) | undefined
+}
+
+interface Asked {
+  readonly words: ActionWords
+  readonly name: string
+  readonly operation: Operation
+  readonly input: RawInput
+  readonly reason?: string | undefined
+}
+
+/** An action that needs no more than a yes. */
+export const confirmed = ({ words, reason, ...asked }: Asked): MenuItem => ({
+  label: words.label,
+  reason,
+  dialog: (onClose) => <ActionDialog {...asked} words={words} onClose={onClose} />,
+})
+
+interface Pausing extends Omit<Asked, 'words'> {
+  readonly words: { readonly pause: ActionWords; readonly resume: ActionWords }
+  readonly paused: boolean
+  readonly texts: { readonly isPaused: string; readonly notPaused: string }
+}
+
+/** Both are offered, and the one that would change nothing says so. */
+export const pausing = ({ words, paused, texts, input, reason, ...asked }: Pausing): readonly MenuItem[] =>
+  (['pause', 'resume'] as const).map((action) => {
+    const isSo = paused === (action === 'pause')
+    return confirmed({
+      ...asked,
+      words: words[action],
+      input: { ...input, body: { paused: action === 'pause' } },
+      reason: reason ?? (isSo ? (paused ? texts.isPaused : texts.notPaused) : undefined),
+    })
+  })
+
+interface Shared {
+  readonly namespace: string
+  readonly name: string
+  readonly createdAt: string
+}
+
+interface PageProps<T extends Shared> extends Pick<Shared, 'namespace' | 'name'> {
+  readonly list: Snapshot<T>
+  readonly words: {
+    readonly title: string
+    readonly gone: string
+    readonly goneText: (name: string, namespace: string) => string
+  }
+  /** The page of all of them. */
+  readonly path: string
+  /** What shows the same. */
+  readonly operation: Operation
+  readonly params: Readonly<Record<string, string>>
+  readonly kind: string
+  readonly stateOf: (pool: T) => { readonly tone: Tone; readonly word: string }
+  readonly itemsOf: (pool: T, acted: Acted) => readonly MenuItem[]
+  readonly children: (pool: T) => ReactNode
+}
+
+export function PoolPage<T extends Shared>(props: PageProps<T>) {
+  const { list, words, path, operation, params, kind, namespace, name, stateOf, itemsOf, children } = props
+  const acting = useActing()
+  return (
+    <DetailPage
+      list={list}
+      name={name}
+      namespace={namespace}
+      up={[words.title, path]}
+      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
+      beside={(pool) => <State {...stateOf(pool)} />}
+      actions={(pool) => (
+        <>
+          <TeachPage operation={operation} input={{ params }} />
+          <ActionsMenu name={name} items={itemsOf(pool, { ...acting, onDeleted: () => acting.go(path) })} />
+        </>
+      )}
+    >
+      {(pool) => (
+        <>
+          {children(pool)}
+          <Card title={texts.common.events}>
+            <EventFeed
+              namespaces={[namespace]}
+              kinds={[kind]}
+              name={name}
+              since={pool.createdAt}
+              empty={texts.common.noEvents}
+            />
+          </Card>
+        </>
+      )}
+    </DetailPage>
+  )
+}
+
+interface CountsProps<R extends string> {
+  readonly counts: Readonly<Partial<Record<R, number>>>
+  readonly reasons: Readonly<Record<R, string>>
+  readonly empty: string
+}
+
+/** How many, for which reason. */
+export function Counts<R extends string>({ counts, reasons, empty }: CountsProps<R>) {
+  const found = Object.entries(counts) as [R, number][]
+  if (found.length === 0) return <p className="muted">{empty}</p>
+  return <Facts facts={Object.fromEntries(found.map(([reason, count]) => [reasons[reason], count]))} />
+}
