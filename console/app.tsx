@@ -35,6 +35,7 @@ const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/configurations', page(() => import('./pages/vms/configs.tsx'), 'VmConfigs')],
   ['/pools', page(() => import('./pages/pools/list.tsx'), 'PoolList')],
   ['/pools/:namespace/:name', page(() => import('./pages/pools/detail.tsx'), 'PoolDetail')],
+  ['/quota', page(() => import('./pages/pools/quota.tsx'), 'QuotaPage')],
   ['/runner-pools', page(() => import('./pages/runner-pools/list.tsx'), 'RunnerPoolList')],
   ['/runner-pools/:namespace/:name', page(() => import('./pages/runner-pools/detail.tsx'), 'RunnerPoolDetail')],
   ['/events', page(() => import('./pages/service/events.tsx'), 'Events')],

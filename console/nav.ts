@@ -21,6 +21,7 @@ const sections: readonly Section[] = [
       ['/pools', nav.pools, 'pool'],
       ['/runner-pools', nav.runnerPools, 'runner'],
       ['/configurations', nav.configs, 'config'],
+      ['/quota', nav.quota, 'quota'],
     ],
   },
   {

@@ -28,6 +28,7 @@ export const texts = {
     configs: 'Configurations',
     pools: 'Pools',
     runnerPools: 'Runner pools',
+    quota: 'Quota',
     events: 'Events',
     charts: 'Charts',
     usage: 'Usage',

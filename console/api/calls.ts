@@ -93,6 +93,11 @@ export function useAnswer<O extends Operation>(
   return useSyncExternalStore(subscribe, answer.now)
 }
 
+/** What is shown of it has just been changed. */
+export function askAgain({ id }: Operation): void {
+  for (const [key, answer] of answers) if (JSON.parse(key)[0] === id) void answer.again(performance.now())
+}
+
 interface Problem {
   readonly message: string
   readonly hint: string | undefined

@@ -7,6 +7,7 @@ import type { Node } from '../../src/api/nodes/nodes.ts'
 import type { Event } from '../../src/api/service/events.ts'
 import type { Pool } from '../../src/api/vms/pools.ts'
 import type { PushJob } from '../../src/api/vms/push-jobs.ts'
+import type { Quota } from '../../src/api/vms/quotas.ts'
 import type { RunnerJob, RunnerPool } from '../../src/api/vms/runner-pools.ts'
 import type { Vm } from '../../src/api/vms/vms.ts'
 import { lineageOf } from '../../src/client/image-lineage.ts'
@@ -32,6 +33,7 @@ import { blocksOf, capacityOf, joinLine } from './nodes/model.ts'
 import { isOwn } from './own-events.ts'
 import { imagePath, vmPath } from './paths.ts'
 import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
+import { limitsBody, limitsOf, quotaState, usedText } from './pools/quota-model.ts'
 import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
 import { capacityBy, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
 import { replacementFor } from './service/legacy-advice.ts'
@@ -246,6 +248,32 @@ describe('pools', () => {
     })
     assert.equal(badLine({ ...before, schedule }), undefined)
     assert.equal(badLine({ ...before, schedule: 'at night' }), 'at night')
+  })
+})
+
+describe('the quota of a namespace', () => {
+  const quota = operations.getQuota.example.response as unknown as Quota
+
+  it('the quota of a namespace has room, is full, has VMs that wait for it, or has no limits', () => {
+    const word = (part: Partial<Quota>): string => quotaState({ ...quota, ...part }).word
+    const [owner] = quota.owners
+    assert.ok(owner)
+    const used = { ...quota.used, vms: 20 }
+    assert.deepEqual(
+      [word({}), word({ used }), word({ used, owners: [{ ...owner, waiting: 2 }] }), word({ limits: {} })],
+      ['Room left', 'Full', 'VMs waiting', 'No limits'],
+    )
+    assert.deepEqual([usedText('cpu', quota), usedText('memory', quota)], ['4 of 80', '8 GiB'])
+  })
+
+  it('the form of a quota sends what differs, and takes away what was emptied', () => {
+    const before = limitsOf(quota)
+    assert.deepEqual(limitsBody(before, before), {})
+    assert.deepEqual(limitsBody({ ...before, vms: '0', cpu: ' ', memory: '1.5' }, before), {
+      vms: 0,
+      memory: 1.5,
+      unlimited: ['cpu'],
+    })
   })
 })
 

@@ -94,6 +94,9 @@ const usages: Partial<Record<OperationId, string>> = {
   rotatePool: 'pool rotate {pool}',
   drainPool: 'pool drain {pool}',
   deletePool: 'pool delete {pool}',
+  getQuota: 'quota show',
+  setQuota:
+    'quota set [--vms {vms!}] [--cpu {cpu!}] [--memory {memory!}] [--macos {macos!}] [--unlimited {unlimited}] [--weight {weights}]',
   listRunnerPools: 'runner-pool list -o wide',
   getRunnerPool: 'runner-pool describe {runnerpool}',
   createRunnerPool:

@@ -332,6 +332,38 @@ describe('the console', () => {
     assert.equal((await server.call('GET', `${ns}/pools/night`)).status, 404)
   })
 
+  it('the console sets a quota, refuses one below what is in use, and shows who has which share', {
+    timeout: 150_000,
+  }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    const dialog = page.getByRole('dialog')
+    await go(page, server, '/quota')
+    await page.getByText('No limits', { exact: true }).waitFor()
+    await choose(page, 'Actions', 'Set quota')
+    await dialog.getByLabel('Maximum VMs').fill('1')
+    await dialog.getByRole('button', { name: 'Set quota', exact: true }).click()
+    await dialog
+      .getByText(/is below use: \d+ VMs in use, limit 1/)
+      .first()
+      .waitFor()
+    await dialog.getByLabel('Maximum VMs').fill('50')
+    await dialog.getByLabel('Maximum memory in GiB').fill('512')
+    await dialog.getByRole('button', { name: 'Show as command' }).click()
+    await dialog.getByText('svc3 quota set --vms 50 --memory 512').waitFor()
+    await assertAccessible(page, 'the form of a quota')
+    await dialog.getByRole('button', { name: 'Set quota', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByText(/^\d+ of 50$/).waitFor()
+    await page.getByText('Room left', { exact: true }).waitFor()
+    await page.getByRole('row', { name: /^admin/ }).waitFor()
+    await screenshot(page, 'console-quota')
+    await choose(page, 'Actions', 'Set quota')
+    for (const limit of ['Maximum VMs', 'Maximum memory in GiB']) await dialog.getByLabel(limit).fill('')
+    await dialog.getByRole('button', { name: 'Set quota', exact: true }).click()
+    await page.getByText('No limits', { exact: true }).waitFor()
+  })
+
   it('the console stores credentials, and shows refusals where they belong', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened

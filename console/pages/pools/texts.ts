@@ -1,4 +1,4 @@
-// What the pages of pools say, in English.
+// What the pages of pools and of the quota say, in English.
 import type { ActionWords } from '../../texts.ts'
 
 export const poolTexts = {
@@ -99,5 +99,36 @@ export const poolActions = {
     title: (name) => `Delete pool ${name}?`,
     text: 'Its warm VMs are removed. VMs that came from it are kept.',
     done: (name) => `Pool ${name} deleted`,
+  },
+} as const satisfies Record<string, ActionWords>
+
+export const quotaTexts = {
+  title: 'Quota',
+  text: 'What the VMs of a namespace may have together. A VM over the quota waits; running VMs are never stopped.',
+  names: { vms: 'VMs', cpu: 'Cores', memory: 'Memory', macos: 'macOS VMs' },
+  limitOf: { vms: 'Maximum VMs', cpu: 'Maximum cores', memory: 'Maximum memory in GiB', macos: 'Maximum macOS VMs' },
+  states: { none: 'No limits', room: 'Room left', full: 'Full', waiting: 'VMs waiting' },
+  inUse: 'In use',
+  settings: 'Settings',
+  noLimit: 'No limit',
+  usedOf: (used: string, limit: string) => `${used} of ${limit}`,
+  set: 'Set',
+  setBy: 'Set by',
+  owners: 'Owners by share',
+  noOwners: 'No VMs in this namespace.',
+  share: 'Share',
+  weight: 'Weight',
+  waiting: 'Waiting',
+  administrators: 'Only administrators set quotas',
+  number: 'Enter numbers, or nothing for no limit',
+  unchanged: 'Change a limit first',
+} as const
+
+export const quotaActions = {
+  set: {
+    label: 'Set quota',
+    title: (namespace) => `Set quota of ${namespace}`,
+    text: 'A limit below what is in use is refused. Leave a field empty for no limit.',
+    done: (namespace) => `Quota of ${namespace} set`,
   },
 } as const satisfies Record<string, ActionWords>

@@ -59,6 +59,7 @@ export const pages = [
   ['/configurations', 'Configurations'],
   ['/pools', 'Pools'],
   ['/pools/svc-default/warm', 'warm'],
+  ['/quota', 'Quota'],
   ['/runner-pools', 'Runner pools'],
   ['/runner-pools/svc-default/ci', 'ci'],
   ['/events', 'Events'],

@@ -1,0 +1,48 @@
+// What the page of a quota works out: how full it is, and what a form changes. Pure.
+import { type Quota, type QuotaInput, quotaLimits } from '../../../src/api/vms/quotas.ts'
+import { memorySize } from '../../../src/rules/sizes.ts'
+import { quotaTexts as words } from './texts.ts'
+
+export const quotaNames = quotaLimits
+type Name = (typeof quotaNames)[number]
+type Limits = { readonly [name in Name]: string }
+
+export function amountText(name: Name, value: number | undefined): string | undefined {
+  if (value === undefined) return undefined
+  return name === 'memory' ? memorySize(value * 1_024) : String(value)
+}
+
+export function usedText(name: Name, { used, limits }: Quota): string {
+  const limit = amountText(name, limits[name])
+  const amount = amountText(name, used[name]) ?? ''
+  return limit === undefined ? amount : words.usedOf(amount, limit)
+}
+
+/** VMs wait for it where there is no room left in one of the limits. */
+export function quotaState({ used, limits, owners }: Quota) {
+  if (quotaNames.every((name) => limits[name] === undefined)) return { tone: 'idle', word: words.states.none } as const
+  const isFull = quotaNames.some((name) => used[name] >= (limits[name] ?? Number.POSITIVE_INFINITY))
+  if (!isFull) return { tone: 'good', word: words.states.room } as const
+  return owners.some(({ waiting }) => waiting > 0)
+    ? ({ tone: 'warn', word: words.states.waiting } as const)
+    : ({ tone: 'idle', word: words.states.full } as const)
+}
+
+export const limitsOf = ({ limits }: Quota): Limits => ({
+  vms: textOf(limits.vms),
+  cpu: textOf(limits.cpu),
+  memory: textOf(limits.memory),
+  macos: textOf(limits.macos),
+})
+const textOf = (value: number | undefined): string => (value === undefined ? '' : String(value))
+
+/** Only what differs; an empty field removes its limit. */
+export function limitsBody(form: Limits, before: Limits): QuotaInput {
+  const changed = quotaNames.filter((name) => form[name].trim() !== before[name])
+  const removed = changed.filter((name) => form[name].trim() === '')
+  const set = changed.filter((name) => form[name].trim() !== '')
+  return {
+    ...Object.fromEntries(set.map((name) => [name, Number(form[name])])),
+    ...(removed.length > 0 && { unlimited: removed }),
+  }
+}
