@@ -2,7 +2,6 @@
 // a connection.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import WebSocket from 'ws'
@@ -160,47 +159,48 @@ describe('a connection that an agent keeps', () => {
   })
 })
 
-/** Without a network: the other side reads when it is told to. */
-function stalled(most: number) {
+/** Without a network: the other side takes nothing more. */
+function stalled(count: number) {
   const fleet = new Fleet()
-  const socket = new PassThrough({ objectMode: true, highWaterMark: 1 })
-  const calls: ((answer: string) => void)[] = []
-  let isReading = true
+  const sends: ((answer: string) => void)[] = []
+  const seen = { isReading: true, isOpen: true }
   const accept = openKept({
     fleet,
     node: 'node-1',
     hello: () => ({ type: 'PING' }),
     take: (_line, send) => {
-      calls.push(send)
+      sends.push(send)
       return new Promise(() => undefined)
     },
   })
-  const side = Object.assign(socket, {
-    write: () => false,
+  const { received } = accept.takeMessages({
+    send: () => false,
     pause: () => {
-      isReading = false
-      return socket
+      seen.isReading = false
+    },
+    resume: () => undefined,
+    end: () => {
+      seen.isOpen = false
     },
   })
-  accept.take(side)
-  for (let count = 0; count < most; count++) socket.emit('data', line(count, 'noteAgent'))
-  return { fleet, socket, calls, isReading: () => isReading }
+  for (let id = 0; id < count; id++) received(line(id, 'noteAgent'))
+  return { fleet, sends, seen }
 }
 
 it('an agent with too many calls under way is not read from', () => {
   const few = stalled(31)
   const many = stalled(32)
-  assert.deepEqual([few.isReading(), many.isReading()], [true, false])
+  assert.deepEqual([few.seen.isReading, many.seen.isReading], [true, false])
   for (const { fleet } of [few, many]) fleet.close()
 })
 
 it('an agent that does not read its answers is cut off', async () => {
-  const { fleet, socket, calls } = stalled(1)
+  const { fleet, sends, seen } = stalled(1)
   await turn()
-  const [send = () => undefined] = calls
+  const [send = () => undefined] = sends
   for (let count = 0; count < 1_000; count++) send('answer\n')
-  assert.ok(!socket.destroyed)
+  assert.ok(seen.isOpen)
   send('answer\n')
-  assert.ok(socket.destroyed && !fleet.isOpen('node-1'))
+  assert.ok(!seen.isOpen && !fleet.isOpen('node-1'))
   fleet.close()
 })

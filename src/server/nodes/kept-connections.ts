@@ -1,8 +1,7 @@
 // The connections that agents keep: the stream of their node down, calls of operations up, answers down again. Several lines
 // may share a message.
-import type { Duplex } from 'node:stream'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
-import type { Accept } from '../transfer/upgrades.ts'
+import type { AcceptMessages, Messages } from '../transfer/upgrades.ts'
 import type { Fleet } from './fleet.ts'
 
 interface Kept {
@@ -17,43 +16,38 @@ interface Kept {
 const mostCalls = 32
 
 /** Until either side ends it, or something comes that makes no sense. Throws what HELLO does. */
-export function openKept({ fleet, node, hello, take }: Kept): Accept {
-  let socket: Duplex | undefined
+export function openKept({ fleet, node, hello, take }: Kept): AcceptMessages {
+  let messages: Messages | undefined
   let isOver = false
   const stream = fleet.open(node, hello, {
-    write: (lines) => socket?.write(lines) ?? false,
+    write: (lines) => messages?.send(lines) ?? false,
     end: () => {
       isOver = true
-      socket?.destroy()
+      messages?.end()
     },
   })
   let calls = 0
   const done = (): void => {
-    if (calls-- === mostCalls) socket?.resume()
+    if (calls-- === mostCalls) messages?.resume()
   }
   /** Whether it was a call. */
   const begin = (line: string): boolean => {
     const call = take(line, stream.send)
     if (!call) return false
-    if (++calls === mostCalls) socket?.pause()
+    if (++calls === mostCalls) messages?.pause()
     void call.then(done)
     return true
   }
-  const read = (message: unknown): void => {
-    const isSound =
-      typeof message === 'string' && message.split('\n').every((line) => line === '' || isOver || begin(line))
+  const received = (text: string | undefined): void => {
+    const isSound = text?.split('\n').every((line) => line === '' || isOver || begin(line)) ?? false
     if (!isSound) stream.end()
   }
   return {
-    isFramed: true,
-    isWatched: true,
-    take(opened) {
-      socket = opened
-      if (isOver) return void socket.destroy()
-      socket.on('data', read)
-      socket.on('drain', stream.resume)
-      socket.once('close', stream.end)
-      stream.resume()
+    takeMessages(opened) {
+      messages = opened
+      if (isOver) messages.end()
+      else stream.resume()
+      return { received, drained: stream.resume, closed: stream.end }
     },
     drop: stream.end,
   }

@@ -14,10 +14,30 @@ import { admit, recheckMsOf, type StreamServices } from './streams.ts'
 export interface Accept {
   /** The stream is of messages: text as strings, bytes as buffers. */
   readonly isFramed?: true
-  /** Whoever takes it notices by itself that the peer vanished, and ends it when the service stops. */
-  readonly isWatched?: true
   take(stream: Duplex): void
   drop(): void
+}
+
+/** For many connections with little on each: no stream around it. Whoever takes it notices by itself that the peer vanished,
+ * and ends it when the service stops. */
+export interface AcceptMessages {
+  takeMessages(messages: Messages): MessageListener
+  drop(): void
+}
+
+export interface Messages {
+  /** False: nothing more should be sent before `drained`. */
+  send(text: string): boolean
+  pause(): void
+  resume(): void
+  end(): void
+}
+
+interface MessageListener {
+  /** Undefined for one that is not text. */
+  received(text: string | undefined): void
+  drained(): void
+  closed(): void
 }
 
 interface Offer {
@@ -65,7 +85,7 @@ export async function upgrade(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  handler: () => Accept | Promise<Accept>,
+  handler: () => Accept | AcceptMessages | Promise<Accept | AcceptMessages>,
   services: StreamServices,
 ): Promise<void> {
   const offer = offers.get(request.raw)
@@ -82,8 +102,10 @@ export async function upgrade(
   socket.once('close', accept.drop)
   sockets.handleUpgrade(request.raw, socket, offer.head, (open) => {
     socket.off('close', accept.drop)
-    watchOver(open, { operation, request, services, caller, isWatched: accept.isWatched === true })
-    accept.take(streamOf(open, accept.isFramed === true))
+    const isWatched = 'takeMessages' in accept
+    watchOver(open, { operation, request, services, caller, isWatched })
+    if (isWatched) listen(open, socket, accept)
+    else accept.take(streamOf(open, accept.isFramed === true))
   })
 }
 
@@ -116,6 +138,23 @@ function streamOf(socket: WebSocket, isFramed: boolean): Duplex {
   })
   stream.on('error', () => stream.destroy())
   return stream
+}
+
+function listen(open: WebSocket, socket: Duplex, { takeMessages }: AcceptMessages): void {
+  const end = (): void => open.terminate()
+  const { received, drained, closed } = takeMessages({
+    send(text) {
+      open.send(text)
+      return !socket.writableNeedDrain
+    },
+    pause: () => open.pause(),
+    resume: () => open.resume(),
+    end,
+  })
+  open.on('message', (data, isBinary) => received(isBinary ? undefined : String(data)))
+  open.on('error', end)
+  open.once('close', closed)
+  socket.on('drain', drained)
 }
 
 interface Watched {
