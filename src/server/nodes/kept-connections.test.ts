@@ -140,6 +140,23 @@ describe('a connection that an agent keeps', () => {
     await closed
   })
 
+  it('a connection that an agent keeps ends with the token that opened it', async (context) => {
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    const { closed, message } = await connect()
+    await message('HELLO')
+    service.clock.nowMs += 2 * 3_600_000
+    context.mock.timers.tick(30_000)
+    const [code] = await closed
+    assert.equal(code, 4401)
+  })
+
+  it('a connection that an agent keeps ends when the server stops', async () => {
+    const { closed, message } = await connect()
+    await message('HELLO')
+    await service[Symbol.asyncDispose]()
+    await closed
+  })
+
   it('a connection that an agent keeps ends when another one of its node opens, and that one is served', async () => {
     const one = await connect()
     await one.message('HELLO')

@@ -8,7 +8,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
-import { admit, recheckMsOf, type StreamServices } from './streams.ts'
+import { admit, recheckMs, recheckMsOf, type StreamServices } from './streams.ts'
 
 /** What to do with a connection once it is open, or when it never will be. */
 export interface Accept {
@@ -169,13 +169,17 @@ interface Watched {
 function watchOver(socket: WebSocket, { operation, request, services, caller, isWatched }: Watched): void {
   const { watches } = services.metrics
   const end = (): void => socket.terminate()
-  const recheck = setInterval(async () => {
-    const lost = await lostBy(operation, request, services)
-    if (!lost) return
-    clearInterval(recheck)
-    socket.close(lostCodes[lost], lostTexts[lost])
-    setTimeout(end, goodbyeMs).unref()
-  }, recheckMsOf(operation)).unref()
+  const recheck = setInterval(
+    async () => {
+      const lost = await lostBy(operation, request, services)
+      if (!lost) return
+      clearInterval(recheck)
+      socket.close(lostCodes[lost], lostTexts[lost])
+      setTimeout(end, goodbyeMs).unref()
+    },
+    // One that ends with its node by itself is looked at less often.
+    isWatched ? recheckMsOf(operation) : recheckMs,
+  ).unref()
   watches.enter(caller)
   socket.once('close', () => {
     clearInterval(recheck)
