@@ -2,6 +2,7 @@
 // way, which is the same for all who wait. A fetch that fails is tried again for as long as a VM needs it, and its reads
 // wait; a restarted agent serves again what its VMs were reading.
 import { createHash } from 'node:crypto'
+import { readSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type ImageFigures, longestBootOrder } from '../../api/nodes/agent.ts'
@@ -91,6 +92,13 @@ const percentStep = 5
 /** What is read within this time of the start is the boot. */
 const bootMs = 30_000
 const noteMs = 5_000
+/**
+ * What was written lately is in the host's memory, and the way through a thread and back costs more than the read itself. One
+ * that takes longer was of the disk: then threads read for a while, and the agent has other things to do.
+ */
+const quickBytes = 256 * 1_024
+const quickMs = 2
+const slowMs = 1_000
 const quietMs = 10 * 60_000
 const tellMs = 5_000
 
@@ -209,6 +217,7 @@ class Arrival implements ServedDisk {
   readonly #whole = Promise.withResolvers<BaseImage>()
   readonly #stopping = new AbortController()
   readonly #resources = new AsyncDisposableStack()
+  #slowUntilMs = 0
   /** Reads that wait for what has not come. */
   #waiters = 0
   #quiet = Promise.withResolvers<void>()
@@ -257,19 +266,23 @@ class Arrival implements ServedDisk {
     return { bytes, of, bytesPerSecond, ...(this.#waiting !== undefined && { waiting: this.#waiting }) }
   }
 
-  async read(offset: number, length: number, signal: AbortSignal): Promise<Buffer> {
+  async read(target: Buffer, offset: number, signal: AbortSignal): Promise<void> {
     const { figures } = this.#parts
     figures.reads += 1
     // Most reads are of what is there: nothing may come between them and the file.
     const current = this.#current
-    if (current?.has(offset, length)) {
-      const bytes = await readWhole(current.file, offset, length).catch(() => undefined)
-      if (bytes) return bytes
+    if (current?.has(offset, target.length)) {
+      if (this.#readAtOnce(current.file, target, offset)) return
+      const isRead = readWhole(current.file, target, offset).then(
+        () => true,
+        () => false,
+      )
+      if (await isRead) return
     }
     const startMs = performance.now()
     this.#waiters += 1
     try {
-      return await this.#readLater(offset, length, signal)
+      await this.#readLater(target, offset, signal)
     } finally {
       figures.readWaitMs += Math.round(performance.now() - startMs)
       this.#waiters -= 1
@@ -289,12 +302,25 @@ class Arrival implements ServedDisk {
     })
   }
 
-  async #readLater(offset: number, length: number, signal: AbortSignal): Promise<Buffer> {
+  /** False where it has to be read in another thread: it may take long. */
+  #readAtOnce(file: fs.FileHandle, target: Buffer, offset: number): boolean {
+    const startMs = performance.now()
+    if (target.length > quickBytes || startMs < this.#slowUntilMs) return false
+    try {
+      return readSync(file.fd, target, 0, target.length, offset) === target.length
+    } catch {
+      return false
+    } finally {
+      if (performance.now() - startMs > quickMs) this.#slowUntilMs = startMs + slowMs
+    }
+  }
+
+  async #readLater(target: Buffer, offset: number, signal: AbortSignal): Promise<void> {
     for (;;) {
       const shown = this.#shown
       const { file, ready } = await unless(shown.promise, signal)
       try {
-        await ready(offset, length, signal)
+        await ready(offset, target.length, signal)
       } catch (error) {
         // The fetch has failed and is tried again; what is read then comes from the next one.
         if (signal.aborted) throw error
@@ -302,7 +328,7 @@ class Arrival implements ServedDisk {
         continue
       }
       try {
-        return await readWhole(file, offset, length)
+        return await readWhole(file, target, offset)
       } catch (error) {
         // It was closed: another is shown.
         if (shown === this.#shown) throw error
@@ -486,14 +512,12 @@ class Arrival implements ServedDisk {
   }
 }
 
-async function readWhole(file: fs.FileHandle, offset: number, length: number): Promise<Buffer> {
-  const target = Buffer.allocUnsafe(length)
-  for (let done = 0; done < length; ) {
-    const { bytesRead } = await file.read(target, done, length - done, offset + done)
+async function readWhole(file: fs.FileHandle, target: Buffer, offset: number): Promise<void> {
+  for (let done = 0; done < target.length; ) {
+    const { bytesRead } = await file.read(target, done, target.length - done, offset + done)
     if (bytesRead === 0) throw new Error('the disk is shorter than it was')
     done += bytesRead
   }
-  return target
 }
 
 function unless<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -8,8 +8,8 @@ import { greeting, NbdSession, readReply, type Step } from './protocol.ts'
 
 export interface ServedDisk {
   readonly bytes: number
-  /** Until the bytes are there. Throws what the reader gets as an I/O error. */
-  read(offset: number, length: number, signal: AbortSignal): Promise<Buffer>
+  /** Fills the target, when the bytes are there. Throws what the reader gets as an I/O error. */
+  read(target: Buffer, offset: number, signal: AbortSignal): Promise<void>
 }
 
 export interface NbdServer {
@@ -20,6 +20,9 @@ export interface NbdServer {
 
 /** As many as QEMU sends. Who sends more waits until some are answered, and taken. */
 const mostAtOnce = 16
+
+/** Answers up to this length, which are most, are read into the same memory again and again: new memory costs as much as the read. */
+const spareBytes = 256 * 1_024
 
 /** `socket` is in a folder of its own, closed to others; one that a killed server left is replaced. */
 export async function serveDisk(socket: string, disk: ServedDisk): Promise<NbdServer> {
@@ -56,13 +59,14 @@ async function serve(connection: net.Socket, disk: ServedDisk): Promise<void> {
   connection.once('close', () => gone.abort())
   connection.on('error', () => connection.destroy())
   const answers = new Set<Promise<void>>()
+  const spares: Buffer[] = []
   await written(connection, greeting())
   for await (const piece of connection as AsyncIterable<Buffer>)
     for (const step of session.take(piece)) {
       if (step.kind === 'end' || gone.signal.aborted) return void connection.end()
       if (step.kind === 'send') await written(connection, step.bytes)
       else {
-        const work = answer(connection, disk, step, gone.signal).finally(() => answers.delete(work))
+        const work = answer(connection, disk, step, spares, gone.signal).finally(() => answers.delete(work))
         answers.add(work)
         while (answers.size >= mostAtOnce) await Promise.race(answers)
       }
@@ -73,17 +77,24 @@ async function answer(
   connection: net.Socket,
   disk: ServedDisk,
   { cookie, offset, length }: Extract<Step, { kind: 'read' }>,
+  spares: Buffer[],
   signal: AbortSignal,
 ): Promise<void> {
-  const bytes = await disk.read(offset, length, signal).catch(() => undefined)
+  const memory = length > spareBytes ? Buffer.allocUnsafe(length) : (spares.pop() ?? Buffer.allocUnsafe(spareBytes))
+  const bytes = memory.subarray(0, length)
+  const isRead = await disk.read(bytes, offset, signal).then(
+    () => true,
+    () => false,
+  )
   if (signal.aborted) return
-  if (!bytes) return written(connection, readReply(cookie, 'io'))
+  if (!isRead) return written(connection, readReply(cookie, 'io'))
   // As one: the next answer must not come in between.
   connection.cork()
   connection.write(readReply(cookie))
   const sent = written(connection, bytes)
   connection.uncork()
   await sent
+  if (memory.length === spareBytes) spares.push(memory)
 }
 
 /** Until the reader has taken it, or is gone. What is not taken is not read any further: it would pile up here. */

@@ -11,11 +11,11 @@ export function nbdOpening(): Buffer {
   return Buffer.concat([Buffer.from([0, 0, 0, 3]), go])
 }
 
-/** From the beginning of the disk. */
-export function nbdRead(cookie: number, length: number): Buffer {
+export function nbdRead(cookie: number, length: number, offset = 0): Buffer {
   const bytes = Buffer.alloc(28)
   bytes.writeUInt32BE(0x25609513, 0)
   bytes.writeBigUInt64BE(BigInt(cookie), 8)
+  bytes.writeBigUInt64BE(BigInt(offset), 16)
   bytes.writeUInt32BE(length, 24)
   return bytes
 }
