@@ -142,6 +142,11 @@ describe('the console with real VMs', () => {
     await eventually(async () => assert.ok(await page.evaluate(isFull)))
     await page.evaluate('document.exitFullscreen()')
     await eventually(async () => assert.ok(!(await page.evaluate(isFull))))
+    // Its page has the screen, small, and graphs of what its node has measured.
+    await go(page, server, '/vms/svc-default/demo')
+    await page.locator('.thumbnail canvas').waitFor()
+    await page.locator('.chart canvas').first().waitFor()
+    await screenshot(page, 'console-vm')
   })
 
   it('the console with real VMs stops, starts, suspends, resumes and reverts one', { timeout: 170_000 }, async () => {

@@ -44,7 +44,7 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
         cursor: { y: false },
         scales: { y: { range: (_plot, _low, high) => [0, topOf(unit, high)] } },
         axes: [
-          { ...axis, font, values: (_plot, times, _axis, _space, step) => timeTicks(times, step) },
+          { ...axis, font, size: 26, values: (_plot, times, _axis, _space, step) => timeTicks(times, step) },
           {
             ...axis,
             font,

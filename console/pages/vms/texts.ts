@@ -177,7 +177,7 @@ export const vmActionWords = {
   delete: {
     label: 'Delete',
     title: (name) => `Delete VM ${name}?`,
-    text: 'Its disk is deleted too. This cannot be undone.',
+    text: 'Disks are deleted too. This cannot be undone.',
     done: (name) => `VM ${name} deleted`,
   },
 } as const satisfies Record<string, ActionWords>
