@@ -1,29 +1,24 @@
 // The console's table in a real browser, with two thousand VMs: which rows are drawn, how wide columns are and for how long that is
 // remembered, what the address keeps, and what is shown before anything has come.
 import assert from 'node:assert/strict'
-import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { root } from '../support/processes/dev-server.ts'
-import { assertAccessible, assertFits, go, type Opened, openConsole, pick } from '../support/rigs/console.ts'
-import { launchBrowser } from '../support/rigs/login.ts'
-import { addManyRecords } from '../support/rigs/many-records.ts'
-import { startService, type TestService } from '../support/rigs/service.ts'
+import type { Page } from 'playwright-core'
+import { assertAccessible, assertFits, go, type Opened, pick } from '../support/rigs/console.ts'
+import { openFleet } from '../support/rigs/console-fleet.ts'
+import type { TestService } from '../support/rigs/service.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 const count = 2_000
 const longName = `a-${'long-'.repeat(8)}name`
 const owners = ['ada@acme.dev', 'somebody.with.a.long.name@department.acme.dev']
 
-let browser: Browser
+let fleet: Awaited<ReturnType<typeof openFleet>>
 let service: TestService
 let opened: Opened
 let page: Page
 
 before(async () => {
-  service = await startService({ consoleFolder: path.join(root, 'dist/console') })
-  service.clock.nowMs = Date.now()
-  await addManyRecords(service, {
+  fleet = await openFleet({
     nodes: count / 10,
     vmsOfEach: 10,
     change: (vm, index) => ({
@@ -33,16 +28,10 @@ before(async () => {
       observed: { ...vm.observed, power: index % 100 === 0 ? 'stopped' : 'running' },
     }),
   })
-  browser = await launchBrowser()
-  const apiUrl = await service.listen()
-  const token = await service.tokenFor({ kind: 'user', name: 'admin@acme.dev', admin: true })
-  opened = await openConsole(browser, { apiUrl }, token)
+  ;({ service, opened } = fleet)
   page = opened.page
 })
-after(async () => {
-  await browser.close()
-  await service[Symbol.asyncDispose]()
-})
+after(() => fleet[Symbol.asyncDispose]())
 
 const header = (title: string) => page.getByRole('columnheader', { name: title, exact: true })
 const widthOf = async (title: string): Promise<number> => Math.round((await header(title).boundingBox())?.width ?? 0)

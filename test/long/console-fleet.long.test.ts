@@ -1,38 +1,29 @@
 // A thousand nodes and ten thousand VMs in a real browser, on the real watches of a server that has their records: how soon rows are
 // there, how smoothly they scroll, how soon the finder answers a key, and what the page keeps in memory.
 import assert from 'node:assert/strict'
-import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { root } from '../support/processes/dev-server.ts'
-import { assertAccessible, go, type Opened, openConsole } from '../support/rigs/console.ts'
-import { launchBrowser, screenshot } from '../support/rigs/login.ts'
+import { assertAccessible, go, type Opened } from '../support/rigs/console.ts'
+import { openFleet } from '../support/rigs/console-fleet.ts'
+import { screenshot } from '../support/rigs/login.ts'
 import { type FrameCosts, frameCosts } from '../support/rigs/main-thread.ts'
-import { addManyRecords } from '../support/rigs/many-records.ts'
-import { startService, type TestService } from '../support/rigs/service.ts'
+import type { TestService } from '../support/rigs/service.ts'
 
 const [nodes, vmsOfEach] = [1_000, 10]
 const count = nodes * vmsOfEach
 
-let browser: Browser
+let fleet: Awaited<ReturnType<typeof openFleet>>
 let service: TestService
+let browser: Browser
 let opened: Opened
 let page: Page
 
 before(async () => {
-  service = await startService({ consoleFolder: path.join(root, 'dist/console') })
-  service.clock.nowMs = Date.now()
-  await addManyRecords(service, { nodes, vmsOfEach })
-  browser = await launchBrowser()
-  const apiUrl = await service.listen()
-  const token = await service.tokenFor({ kind: 'user', name: 'admin@acme.dev', admin: true })
-  opened = await openConsole(browser, { apiUrl }, token)
+  fleet = await openFleet({ nodes, vmsOfEach })
+  ;({ service, browser, opened } = fleet)
   page = opened.page
 })
-after(async () => {
-  await browser.close()
-  await service[Symbol.asyncDispose]()
-})
+after(() => fleet[Symbol.asyncDispose]())
 
 /** What a frame may cost its page at most, in milliseconds of processor time: half of what there is at 60 frames a second. */
 const frameMs = 8
