@@ -188,7 +188,7 @@ async function openAll(page: Page, place: string, title: string): Promise<void> 
 }
 
 describe('the console by keyboard', () => {
-  for (const [part, some] of [pages.slice(0, 9), pages.slice(9, 18), pages.slice(18)].entries()) {
+  for (const [part, some] of [pages.slice(0, 9), pages.slice(9, 19), pages.slice(19)].entries()) {
     it(`the console by keyboard has a visible stop for everything on a page, and dialogs that lead back (${part + 1})`, {
       timeout: 170_000,
     }, async (t) => {

@@ -497,7 +497,14 @@ describe('the console', () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     let bytes = 0
-    page.on('response', (response) => void response.body().then(({ length }) => (bytes += length)))
+    const count = async (response: { body(): Promise<Buffer> }): Promise<void> => {
+      // Of the page that was there before, the body may be gone.
+      bytes += await response.body().then(
+        ({ length }) => length,
+        () => 0,
+      )
+    }
+    page.on('response', (response) => void count(response))
     await page.route('**/assets/*.js', () => new Promise<never>(() => undefined))
     await page.goto(`${server.apiUrl}/console/vms`, { waitUntil: 'commit' })
     await page.getByRole('status', { name: 'Loading' }).waitFor()

@@ -187,6 +187,7 @@ describe('the console with real VMs', () => {
     await state('Ready').waitFor({ timeout: bootMs })
     const own = page.getByRole('list', { name: 'Lineage of fast-saved' }).locator('[aria-current]')
     assert.match(await own.innerText(), /Saved from VM svc-default\/fast, from version 1\s+\+ [\d.]+ [KM]iB/)
+    await page.getByRole('list', { name: 'Events' }).getByText('Image fast-saved saved from VM fast').waitFor()
     await screenshot(page, 'console-real-image')
     await deploy('second', 'fast-saved')
     await choose(page, 'Actions', 'Commit to image')
