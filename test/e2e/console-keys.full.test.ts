@@ -204,9 +204,12 @@ describe('the console by keyboard', () => {
         await openAll(page, place, title)
       }
       t.diagnostic(`${seen.size - before} dialogs`)
-      assert.ok(seen.size - before >= ([15, 20, 6][part] ?? 0), [...seen].join(', '))
     })
   }
+
+  it('the console by keyboard was seen with all its dialogs', () => {
+    assert.ok(seen.size >= 50, [...seen].join(', '))
+  })
 
   it('the console is used by keyboard alone', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
