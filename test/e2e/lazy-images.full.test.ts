@@ -142,7 +142,9 @@ describe('a VM that runs before its image has arrived', { timeout: 1_800_000 }, 
     assert.equal((await rig.imageReady('one'))?.status, 'False')
     link.bytesPerSecond = Infinity
     await rig.empty('empty')
-    await isUnchangedBut('saved', await rig.deploy('two', { image: 'changed' }))
-    await isUnchangedBut('committed', await rig.deploy('three'))
+    await Promise.all([
+      rig.deploy('two', { image: 'changed' }).then((two) => isUnchangedBut('saved', two)),
+      rig.deploy('three').then((three) => isUnchangedBut('committed', three)),
+    ])
   })
 })
