@@ -44,6 +44,8 @@ function pushing(
   { port = registry.port, phase = 'packed' }: { port?: number; phase?: 'packed' | 'frozen' } = {},
 ) {
   const kept = new Map<string, CaptureState>()
+  /** What became of what was packed. */
+  const ends: string[] = []
   const id = 'push-1'
   kept.set(id, {
     version: 1,
@@ -72,8 +74,8 @@ function pushing(
         progress(1, 7)
         return small.digest
       },
-      delivered: async () => undefined,
-      dropped: async () => undefined,
+      delivered: async () => void ends.push('delivered'),
+      dropped: async () => void ends.push('dropped'),
       forget: async () => undefined,
     },
     states: {
@@ -102,7 +104,7 @@ function pushing(
       withinMs: patienceMs,
     },
   } as unknown as Parameters<typeof createCaptures>[0])
-  return { captures, kept }
+  return { captures, kept, ends }
 }
 
 it('a push moves the tag once, however often the server has to get the report', async () => {
@@ -134,6 +136,21 @@ it('a push does not move the tag when that is no longer desired', async () => {
   captures.begin()
   await eventually(async () => assert.equal(kept.size, 0))
   assert.deepEqual([tagPuts().length, registry.manifests.size], [0, 0])
+  await captures.stop()
+})
+
+it('a push that the desired state leaves out before the server has answered for its end is delivered, not dropped', async () => {
+  const { captures, kept, ends } = pushing({
+    finish: async () => {
+      // The server takes it out of the VM's record first, and its stream is quicker than its answer.
+      captures.setDesired({ uid: 'vm', folder } as Parameters<typeof captures.setDesired>[0], [])
+      return []
+    },
+  })
+  await captures.adopt()
+  captures.begin()
+  await eventually(async () => assert.equal(kept.size, 0))
+  assert.deepEqual(ends, ['delivered'])
   await captures.stop()
 })
 

@@ -75,8 +75,21 @@ interface Running {
 const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
 
 export function createCaptures(options: CapturesOptions): Captures {
-  const { driver, images, packer, states, server, log } = options
+  const { driver, images, packer, states, log } = options
   const running = new Map<string, Running>()
+  /** The server is about to say that it has them all. The desired state without them may come first. */
+  const finishing = new Set<string>()
+  const server: CaptureServer = {
+    ...options.server,
+    async finish(id, content, signal) {
+      finishing.add(id)
+      try {
+        return await options.server.finish(id, content, signal)
+      } finally {
+        finishing.delete(id)
+      }
+    },
+  }
   /** Named by the desired state until the next one comes. */
   const ended = new Set<string>()
   /** Those that the newest generation of a VM names. */
@@ -328,8 +341,10 @@ export function createCaptures(options: CapturesOptions): Captures {
     isBusy: (uid) => [...running.values()].some(({ state }) => state.handle.uid === uid),
     setDesired(handle, ids) {
       named.set(handle.uid, ids)
-      for (const one of running.values())
-        if (one.state.handle.uid === handle.uid && !ids.includes(one.state.id)) drop(one)
+      for (const one of running.values()) {
+        const { id, handle: own } = one.state
+        if (own.uid === handle.uid && !ids.includes(id) && !finishing.has(id)) drop(one)
+      }
     },
     async forget(uid) {
       named.delete(uid)
