@@ -567,6 +567,7 @@ const insiders: Readonly<Record<string, string>> = {
   parseSettings: 'config.json',
   parseKeyring: "the master key's file",
   parseEtcdAddress: 'an option of the server',
+  parseLabelChange: "a word of a person's own command line",
   parseListeners: 'the kernel writes it',
   parseNetstat: 'netstat writes it',
   readFields: 'etcd writes it; forms of 2.4.x are among the requests',
