@@ -17,8 +17,9 @@ import { AddCredentials } from '../access/add-credentials.tsx'
 import { credentialTexts } from '../access/texts.ts'
 import { type Acting, useActing } from '../acting.ts'
 import { imagePath } from '../paths.ts'
+import { deployTexts, vmActionWords } from './late-texts.ts'
 import { reasonAgainst, reasonAgainstDeleting, vmActions } from './model.ts'
-import { deployTexts, vmActionWords, actionTexts as words } from './texts.ts'
+import { actionTexts as words } from './texts.ts'
 
 interface Acted extends Acting {
   readonly onDeleted?: (() => void) | undefined

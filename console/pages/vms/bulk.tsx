@@ -17,8 +17,9 @@ import { TextField } from '../../ui/field.tsx'
 import { Note } from '../../ui/page.tsx'
 import type { Selection } from '../../ui/table/selection.ts'
 import { say } from '../../ui/toasts.tsx'
-import { labelChanges, labelFault, reasonAgainst, reasonAgainstDeleting } from './model.ts'
-import { vmActionWords, bulkTexts as words } from './texts.ts'
+import { labelChanges, labelFault } from './labels.ts'
+import { vmActionWords, bulkTexts as words } from './late-texts.ts'
+import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
 
 type Person = ReturnType<typeof useSession>['person']
 

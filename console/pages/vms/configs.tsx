@@ -17,8 +17,8 @@ import { TablePage } from '../../ui/table/table-page.tsx'
 import { type Acting, useActing } from '../acting.ts'
 import { nameColumn } from '../links.tsx'
 import { imagePath, listPath } from '../paths.ts'
+import { deployTexts, configTexts as words } from './late-texts.ts'
 import { reasonAgainstDeleting } from './model.ts'
-import { deployTexts, configTexts as words } from './texts.ts'
 
 const columns: readonly Column<VmConfig>[] = [
   nameColumn(),

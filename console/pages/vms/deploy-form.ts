@@ -4,7 +4,7 @@ import type { VmDeployment } from '../../../src/api/vms/vm-deployment.ts'
 import { parseTtl } from '../../../src/rules/durations.ts'
 import { isVmName, vmNameRule } from '../../../src/rules/names.ts'
 import { parseReservedPorts } from '../../../src/rules/ports.ts'
-import { deployTexts as words } from './texts.ts'
+import { deployTexts as words } from './late-texts.ts'
 
 /** The fields as they are typed. */
 export const emptyForm = {

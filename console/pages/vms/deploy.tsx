@@ -17,7 +17,7 @@ import { ActionDialog } from '../../ui/action-dialog.tsx'
 import { AreaField, CheckField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { vmPath } from '../paths.ts'
 import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
-import { deployTexts as words } from './texts.ts'
+import { deployTexts as words } from './late-texts.ts'
 import { Verdicts } from './verdicts.tsx'
 
 /** The values of the form, each with what is wrong with it. A field that is still empty is not marked as wrong. */

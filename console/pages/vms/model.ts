@@ -1,12 +1,11 @@
 // What the pages of VMs work out without being drawn: what may be done by whom and why not, what was made of a VM.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Vm, VmOperation } from '../../../src/api/vms/vms.ts'
-import { type LabelChange, parseLabelChange } from '../../../src/client/relabel.ts'
 import { defaultNamespace } from '../../../src/rules/names.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
 import { refuseAction, type VmAction } from '../../../src/rules/vm-actions.ts'
-import { actionTexts, bulkTexts, vmTexts } from './texts.ts'
+import { actionTexts, vmTexts } from './texts.ts'
 
 export const vmActions = [
   'start',
@@ -92,22 +91,6 @@ export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): rea
 }
 
 export const labelsOf = (vm: Vm): string[] => Object.entries(vm.labels).map(([key, value]) => `${key}=${value}`)
-
-const typedLabels = (typed: string): readonly string[] =>
-  typed
-    .split(',')
-    .map((each) => each.trim())
-    .filter((each) => each !== '')
-
-export function labelFault(typed: string): string | undefined {
-  const texts = typedLabels(typed)
-  const bad = texts.find((each) => !parseLabelChange(each))
-  if (bad !== undefined) return bulkTexts.badLabel(bad)
-  return texts.length === 0 ? bulkTexts.noLabels : undefined
-}
-
-export const labelChanges = (typed: string): readonly LabelChange[] =>
-  typedLabels(typed).flatMap((each) => parseLabelChange(each) ?? [])
 
 /** What a search finds a VM by. */
 export const textOf = (vm: Vm): string =>

@@ -4,7 +4,7 @@ import { timeLeft } from '../../../src/rules/durations.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { NameLink } from '../links.tsx'
 import { vmPath } from '../paths.ts'
-import { queueTexts as words } from './texts.ts'
+import { queueTexts as words } from './late-texts.ts'
 
 const everyMs = 5_000
 /** The list below has all of them. */

@@ -13,9 +13,9 @@ import { Page } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { type Named, vmPath } from '../paths.ts'
+import { screenTexts as words } from './late-texts.ts'
 import { keysymOf } from './model.ts'
 import { answeringSocket } from './screen-socket.ts'
-import { screenTexts as words } from './texts.ts'
 
 type Phase = 'connecting' | 'connected' | 'ended'
 const tones = { connecting: 'busy', connected: 'good', ended: 'bad' } as const

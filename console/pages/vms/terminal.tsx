@@ -16,7 +16,7 @@ import { Code } from '../../ui/copy.tsx'
 import { SecretField, TextField } from '../../ui/field.tsx'
 import { Note, Page } from '../../ui/page.tsx'
 import { type Named, vmPath } from '../paths.ts'
-import { terminalTexts as words } from './texts.ts'
+import { terminalTexts as words } from './late-texts.ts'
 
 const scrollback = 5_000
 
