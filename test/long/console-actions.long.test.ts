@@ -96,7 +96,7 @@ describe('the actions of the console', () => {
     await eventually(async () => assert.ok((await get(`${ns}/vms/web`)).expiresAt))
     await page.getByRole('link', { name: 'web', exact: true }).click()
     await opened.context.grantPermissions(['clipboard-read', 'clipboard-write'])
-    await page.getByRole('button', { name: 'Copy SSH' }).click()
+    await page.getByRole('button', { name: 'Copy SSH address' }).click()
     const { ip, ssh } = await get(`${ns}/vms/web`)
     await eventually(async () => assert.equal(await page.evaluate('navigator.clipboard.readText()'), `${ip}:${ssh}`))
     await page.getByRole('button', { name: 'Show output' }).click()

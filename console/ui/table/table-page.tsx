@@ -162,14 +162,16 @@ interface FilterProps<T> {
 }
 
 function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
-  const { values } = useCarriedOn<T, Occurring>(filter.offers ? none : rows, [filter], (all, before) =>
+  const { values, counts } = useCarriedOn<T, Occurring>(filter.offers ? none : rows, [filter], (all, before) =>
     occurringIn(filter, all, before),
   )
+  // One value is no choice, unless some rows have none.
+  const isChoice =
+    value !== '' || (filter.offers ?? values).length > 1 || (counts.get(values[0] ?? '') ?? rows.length) < rows.length
   return useMemo(() => {
     const { label, param, offers = values, wordOf = String } = filter
     const choices = offered(offers, value).map((each) => [each, wordOf(each)] as const)
-    // One value is no choice.
-    if (choices.length < 2 && value === '') return null
+    if (!isChoice) return null
     return (
       <Select
         label={label}
@@ -178,7 +180,7 @@ function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
         choices={[['', texts.common.all(label)], ...choices]}
       />
     )
-  }, [filter, values, value, change])
+  }, [filter, values, value, change, isChoice])
 }
 
 const skeletonRows = 8
