@@ -6,8 +6,8 @@ import type { Browser, Page } from 'playwright-core'
 import { assertAccessible, go, type Opened } from '../support/rigs/console.ts'
 import { openFleet } from '../support/rigs/console-fleet.ts'
 import { screenshot } from '../support/rigs/login.ts'
-import { type FrameCosts, frameCosts } from '../support/rigs/main-thread.ts'
 import type { TestService } from '../support/rigs/service.ts'
+import { type FrameCosts, frameCosts } from '../support/tools/main-thread.ts'
 
 const [nodes, vmsOfEach] = [1_000, 10]
 const count = nodes * vmsOfEach
