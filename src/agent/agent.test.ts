@@ -1,5 +1,6 @@
 // The agent against a stand-in for the server, with a driver that does what the test says.
 import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -9,6 +10,7 @@ import type { World } from '../../test/support/stand-ins/scripted-driver.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
 import type { DesiredVm } from '../api/nodes/agent.ts'
 import { PortTaken } from '../drivers/driver.ts'
+import { SimulatedDriver } from '../drivers/simulated.ts'
 
 describe('agent', () => {
   let rig: AgentRig
@@ -366,6 +368,30 @@ describe('agent', () => {
     const report = await next
     assert.deepEqual([report.power, report.generation], ['running', 1])
     assert.equal(world.calls.length, before)
+  })
+
+  it('the agent keeps simulated VMs in two files, finds them there, and lets go of them when it stops', async () => {
+    const kept = (): readonly string[] =>
+      readdirSync('/proc/self/fd').flatMap((each) => {
+        const link = `/proc/self/fd/${each}`
+        const place = existsSync(link) ? readlinkSync(link) : ''
+        return place.startsWith(rig.folder) && place.endsWith('.jsonl') ? [path.basename(place)] : []
+      })
+    const files = ['simulated.jsonl', 'svc3.jsonl']
+    for (const [index, uid] of ['a', 'b'].entries()) {
+      await rig.restart({ driver: new SimulatedDriver(), durability: 'written' })
+      await server.fulfilled(server.want({ uid, ssh: 42_000 + index }))
+      assert.deepEqual(kept().toSorted(), files)
+    }
+    assert.deepEqual((await fs.readdir(rig.vmFolder())).toSorted(), files)
+    for (const uid of ['a', 'b']) await server.fulfilled(server.want({ uid, power: 'deleted' }))
+    await rig.stop()
+    assert.deepEqual(kept(), [])
+    for (const file of files) {
+      const lines = (await fs.readFile(path.join(rig.vmFolder(), file), 'utf8')).trim().split('\n')
+      assert.deepEqual(lines.slice(-2), ['["a"]', '["b"]'])
+      assert.ok(!lines.some((line) => line.includes('canary')))
+    }
   })
 
   it('the agent has its folder for itself', async () => {

@@ -274,7 +274,7 @@ async function runAgent(
     connect: connection.dial,
     find: (uid) => {
       const worker = roster.get(uid)
-      return worker?.desired && { desired: worker.desired, logFile: driver.console?.log(worker.handle) }
+      return worker?.desired && { desired: worker.desired, logFile: () => driver.console?.log(worker.handle) }
     },
     measured: (uid, minutes) =>
       JSON.stringify(measurements.read(uid === '' ? undefined : (roster.get(uid)?.handle.uid ?? uid), minutes)),
@@ -347,6 +347,7 @@ async function runAgent(
       await images.arrivals.stop()
       await reports.stop()
       await driver.close()
+      tools.handles.close()
     },
   }
 }

@@ -11,6 +11,7 @@ import { AgentServer } from '../../test/support/rigs/agent-server.ts'
 import type { DesiredVm, VmReport } from '../api/nodes/agent.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { SimulatedDriver } from '../drivers/simulated.ts'
+import { KeyedLog } from '../platform/keyed-log.ts'
 import { silentLog } from '../platform/log.ts'
 import { startAgent } from './agent.ts'
 import { failPoints, type Kind } from './vms/steps.ts'
@@ -63,7 +64,7 @@ describe('agent that is killed', { concurrency: 4 }, () => {
       await work(server, folder, async () => {
         for (const desired of before) await server.fulfilled(server.want({ ...vm, ...desired }))
       })
-      if (withoutDisk.has(point)) await fs.rm(path.join(folder, 'vms', 'a', 'simulated.json'))
+      if (withoutDisk.has(point)) logOf(folder, 'simulated').delete('a')
 
       const child = spawn(process.execPath, [program, server.apiUrl, server.joinToken, folder], {
         env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: point },
@@ -86,11 +87,15 @@ describe('agent that is killed', { concurrency: 4 }, () => {
         const handle = { version: 1, driver: 'simulated', uid, folder: path.join(folder, 'vms', uid) } as const
         assert.equal((await driver.inspect(handle)).state, states[last.power])
         if (last.power !== 'deleted') await server.fulfilled(server.want({ ...last, generation: 99, power: 'deleted' }))
-        assert.deepEqual(await fs.readdir(path.join(folder, 'vms')), [])
+        assert.deepEqual([...logOf(folder, 'svc3'), ...logOf(folder, 'simulated')], [])
+        const files = (await fs.readdir(path.join(folder, 'vms'))).toSorted()
+        assert.deepEqual(files, ['simulated.jsonl', 'svc3.jsonl'])
       })
     })
   }
 })
+
+const logOf = (folder: string, name: string) => new KeyedLog(path.join(folder, 'vms'), name)
 
 const states = { running: 'running', stopped: 'stopped', suspended: 'suspended', deleted: 'absent' } as const
 

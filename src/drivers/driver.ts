@@ -83,7 +83,7 @@ export interface Handle {
   readonly version: 1
   readonly driver: string
   readonly uid: string
-  /** The folder of this VM: everything that the driver keeps of it is in there. */
+  /** The folder of this VM: everything that the driver keeps of it is in there. Of a simulated one it is beside it. */
   readonly folder: string
 }
 

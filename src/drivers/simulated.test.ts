@@ -1,5 +1,8 @@
 // The knobs of the simulated driver, and that thousands of its VMs cost next to nothing.
 import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { describe, it } from 'node:test'
 import { machineDefaults } from '../api/vms/vm-shape.ts'
 import { PortTaken, type VmSpec } from './driver.ts'
@@ -86,5 +89,45 @@ describe('simulated driver', () => {
     }
     await first.start(another, spec(0), signal)
     await first.destroy(another)
+  })
+
+  it('the simulated driver makes no folder for a VM before somebody reads its console, and leaves none', async (test) => {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-simulated-'))
+    test.after(() => fs.rm(folder, { recursive: true }))
+    const driver = new SimulatedDriver()
+    const handle = await driver.create(spec(3), path.join(folder, 'a'))
+    await driver.start(handle, spec(3), signal)
+    const another = { ...handle, folder: path.join(folder, 'none') }
+    driver.console.log(another)
+    assert.deepEqual(await fs.readdir(folder), ['simulated.jsonl'])
+    for (let times = 0; times < 2; times++)
+      assert.equal(await fs.readFile(driver.console.log(handle), 'utf8'), 'simulated: nothing runs in here\n')
+    await driver.destroy(handle)
+    assert.deepEqual(await fs.readdir(folder), ['simulated.jsonl'])
+    await driver.close()
+  })
+
+  it('the simulated driver finds VMs of an earlier version, with the ports that they hold', async (test) => {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-simulated-'))
+    test.after(() => fs.rm(folder, { recursive: true }))
+    const driver = new SimulatedDriver()
+    const handle = await driver.create(spec(4), path.join(folder, 'a'))
+    await driver.start(handle, spec(4), signal)
+    await driver.close()
+    const log = path.join(folder, 'simulated.jsonl')
+    const [, [, state]] = (await fs.readFile(log, 'utf8')).split('\n', 2).map((line) => JSON.parse(line))
+    await fs.rm(log)
+    await fs.mkdir(handle.folder)
+    // Another port: that one is still known in this process.
+    await fs.writeFile(path.join(handle.folder, 'simulated.json'), JSON.stringify(state).replace('10004', '10005'))
+    const later = new SimulatedDriver()
+    assert.deepEqual(await later.inspect(handle), { state: 'running' })
+    const other = await later.create(spec(5), path.join(folder, 'b'))
+    await assert.rejects(later.start(other, spec(5), signal), PortTaken)
+    await later.destroy(handle)
+    await later.start(other, spec(5), signal)
+    await later.destroy(other)
+    assert.deepEqual(await fs.readdir(folder), ['simulated.jsonl'])
+    await later.close()
   })
 })

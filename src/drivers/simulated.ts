@@ -1,10 +1,9 @@
 // A driver without a hypervisor: the same behaviour, nothing runs. For trying svc3 and CI glue on any machine, and for
-// load tests. Its VMs "survive" the agent in a small file each, or with `persist: false` in memory only.
-import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
-import fs from 'node:fs/promises'
+// load tests. Its VMs "survive" the agent in one file beside their folders, or with `persist: false` in memory only.
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { writeFileWhole } from '../platform/files.ts'
+import { KeyedLog } from '../platform/keyed-log.ts'
 import { hostBootId } from '../platform/processes.ts'
 import {
   type Capture,
@@ -57,15 +56,14 @@ interface SimulatedVm {
 }
 
 const done = { suspend: 'suspended', resume: 'resumed' } as const
-const stateFile = 'simulated.json'
-const consoleFile = 'console.log'
 
 export class SimulatedDriver implements Driver {
   readonly name = 'simulated'
   readonly isSimulation = true
   readonly #knobs: SimulatedKnobs
   readonly #failedOnce = new Set<SimulatedStep>()
-  readonly #vms = new Map<string, SimulatedVm>()
+  /** By the parent of their folders, and by name. */
+  readonly #vms = new Map<string, Map<string, SimulatedVm>>()
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #busy = new Map<string, Promise<unknown>>()
 
@@ -81,10 +79,7 @@ export class SimulatedDriver implements Driver {
   create(vm: VmSpec, folder: string): Promise<Handle> {
     return this.#alone(folder, async () => {
       this.#maybeFail('create')
-      if (!(await this.#read(folder))) {
-        // No file yet: one that never ran is made again.
-        this.#set(folder, await this.#fresh(vm))
-      }
+      if (!(await this.#read(folder))) await this.#write(folder, await this.#fresh(vm))
       return { version: 1, driver: this.name, uid: vm.uid, folder }
     })
   }
@@ -108,8 +103,6 @@ export class SimulatedDriver implements Driver {
       for (const port of ports) portsInUse.set(port, folder)
       const { problem: _, ...rest } = now
       await this.#write(folder, { ...rest, power: 'running', bootId, ports })
-      if (this.#knobs.persist !== false)
-        appendFileSync(path.join(folder, consoleFile), `simulated: ${vm.name} is up; nothing runs in here\n`)
       return {}
     })
   }
@@ -132,8 +125,10 @@ export class SimulatedDriver implements Driver {
       this.#maybeFail('destroy')
       const now = await this.#read(folder)
       if (now) release(now)
-      this.#vms.delete(folder)
-      if (this.#knobs.persist !== false) rmSync(folder, { recursive: true, force: true })
+      // Somebody may have read its console, or an earlier version has made it.
+      if (this.#knobs.persist !== false && existsSync(folder)) rmSync(folder, { recursive: true })
+      const vms = await this.#vmsBeside(folder)
+      vms.delete(path.basename(folder))
       this.#notify(folder)
     })
   }
@@ -158,6 +153,11 @@ export class SimulatedDriver implements Driver {
 
   async close(): Promise<void> {
     this.#listeners.clear()
+    for (const [parent, vms] of this.#vms) {
+      if (!(vms instanceof KeyedLog)) continue
+      vms.close()
+      this.#vms.delete(parent)
+    }
   }
 
   /** What a test does instead of killing a process. */
@@ -257,7 +257,18 @@ export class SimulatedDriver implements Driver {
       }),
   }
 
-  readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }
+  readonly console = {
+    log: ({ folder }: Handle): string => {
+      const file = path.join(folder, 'console.log')
+      const vms = this.#vms.get(path.dirname(folder))
+      // Made for the first reader: few simulated VMs ever have one.
+      if (vms instanceof KeyedLog && vms.has(path.basename(folder)) && !existsSync(file)) {
+        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        writeFileSync(file, 'simulated: nothing runs in here\n', { mode: 0o600 })
+      }
+      return file
+    },
+  }
 
   async #turn(step: 'suspend' | 'resume', folder: string, from: SimulatedVm['power'], to: SimulatedVm['power']) {
     await this.#alone(folder, async () => {
@@ -286,30 +297,29 @@ export class SimulatedDriver implements Driver {
     return now
   }
 
-  /** From memory once it was read: nobody else writes it. */
   async #read(folder: string): Promise<SimulatedVm | undefined> {
-    const known = this.#vms.get(folder)
-    if (known || this.#knobs.persist === false) return known
-    const file = path.join(folder, stateFile)
-    if (!existsSync(file)) return undefined
-    const vm = JSON.parse(await fs.readFile(file, 'utf8')) as SimulatedVm
-    this.#vms.set(folder, vm)
-    if (vm.bootId === (await hostBootId())) for (const port of vm.ports) portsInUse.set(port, folder)
-    return vm
+    return (await this.#vmsBeside(folder)).get(path.basename(folder))
   }
 
-  /** Whole or not there, but not fsynced: what it describes does not survive the host either. */
+  /** Not fsynced: what it describes does not survive the host either. */
   async #write(folder: string, vm: SimulatedVm): Promise<void> {
-    if (this.#knobs.persist !== false) {
-      if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 })
-      writeFileWhole(path.join(folder, stateFile), JSON.stringify(vm))
-    }
-    this.#set(folder, vm)
+    const vms = await this.#vmsBeside(folder)
+    vms.set(path.basename(folder), vm)
+    this.#notify(folder)
   }
 
-  #set(folder: string, vm: SimulatedVm): void {
-    this.#vms.set(folder, vm)
-    this.#notify(folder)
+  /** The VMs of this node: nobody else writes them. */
+  async #vmsBeside(folder: string): Promise<Map<string, SimulatedVm>> {
+    const bootId = await hostBootId()
+    const parent = path.dirname(folder)
+    const known = this.#vms.get(parent)
+    if (known) return known
+    const vms =
+      this.#knobs.persist === false ? new Map<string, SimulatedVm>() : new KeyedLog<SimulatedVm>(parent, 'simulated')
+    this.#vms.set(parent, vms)
+    for (const [name, vm] of vms)
+      if (vm.bootId === bootId) for (const port of vm.ports) portsInUse.set(port, path.join(parent, name))
+    return vms
   }
 
   #maybeFail(step: SimulatedStep): void {

@@ -1,8 +1,8 @@
 // The simulated driver keeps the contract.
-import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { SimulatedDriver } from '../../src/drivers/simulated.ts'
+import { KeyedLog } from '../../src/platform/keyed-log.ts'
 import { driverContract } from './driver.ts'
 
 driverContract('simulated', {
@@ -21,15 +21,15 @@ driverContract('simulated', {
     return /simulated crash/
   },
   reboot: async (_, handle) => {
-    const file = stateFile(handle)
-    const text = await fs.readFile(file, 'utf8')
-    await fs.writeFile(file, JSON.stringify({ ...JSON.parse(text), bootId: 'an earlier boot' }))
+    const log = logOf(handle)
+    const name = path.basename(handle.folder)
+    log.set(name, { power: '', ...log.get(name), bootId: 'an earlier boot' })
+    log.close()
   },
-  processes: async (handle) => {
-    const text = await fs.readFile(stateFile(handle), 'utf8').catch(() => '{}')
-    return ['running', 'suspended'].includes(JSON.parse(text).power) ? 1 : 0
-  },
-  traces: async () => [],
+  processes: async (handle) => (['running', 'suspended'].includes(stateOf(handle)?.power ?? '') ? 1 : 0),
+  traces: async (handle) => (stateOf(handle) ? ['simulated.jsonl'] : []),
 })
 
-const stateFile = ({ folder }: Handle): string => path.join(folder, 'simulated.json')
+const logOf = ({ folder }: Handle) =>
+  new KeyedLog<{ power: string; bootId?: string }>(path.dirname(folder), 'simulated')
+const stateOf = (handle: Handle) => logOf(handle).get(path.basename(handle.folder))

@@ -61,7 +61,7 @@ const isWhole = async (at: string, image: Uploaded): Promise<boolean> =>
 
 /** A VM that was deployed, as its record says. */
 async function deploy(folder: string, uid: string, base: string): Promise<void> {
-  const handles = openHandles(folder, 'test', 'written')
+  const handles = openHandles(folder, 'test', 'synced')
   const desired = { image: { name: 'renamed', content: `sha256:${'0'.repeat(64)}` } } as VmRecord['desired']
   const record: VmRecord = {
     version: 1,

@@ -10,7 +10,7 @@ import { openHandles, storedOf } from './handles.ts'
 it("an agent's record of a VM has its desired state as `wish`, without secrets, and is read again", async (test) => {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-handles-'))
   test.after(() => fs.rm(folder, { recursive: true }))
-  const handles = openHandles(folder, 'simulated', 'written')
+  const handles = openHandles(folder, 'qemu', 'synced')
   const handle = handles.handleFor('a')
   const desired = storedOf(desiredVm('a'))
   const record = { version: 1, handle, desired, fulfilled: 1, diskGeneration: 1 } as const
@@ -19,4 +19,31 @@ it("an agent's record of a VM has its desired state as `wish`, without secrets, 
   assert.deepEqual(JSON.parse(text).wish, desired)
   assert.ok(!/canary|"desired"/.test(text))
   assert.deepEqual(await handles.read('a'), record)
+})
+
+it("an agent's records of simulated VMs are in one file, where those of an earlier version are moved", async (test) => {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-handles-'))
+  test.after(() => fs.rm(folder, { recursive: true }))
+  const earlier = openHandles(folder, 'simulated', 'synced')
+  const recordOf = (uid: string) =>
+    ({
+      version: 1,
+      handle: earlier.handleFor(uid),
+      desired: storedOf(desiredVm(uid)),
+      fulfilled: 1,
+      diskGeneration: 1,
+    }) as const
+  await earlier.write(recordOf('old'))
+  const handles = openHandles(folder, 'simulated', 'written')
+  await handles.write(recordOf('a'))
+  await handles.write(recordOf('gone'))
+  await handles.remove('gone')
+  const again = openHandles(folder, 'simulated', 'written')
+  const found = ['old', 'a'].map((uid) => ({ uid, record: recordOf(uid) }))
+  for (const each of [handles, again]) assert.deepEqual(await each.list(), found)
+  assert.deepEqual(await again.read('a'), recordOf('a'))
+  assert.equal(await again.read('gone'), undefined)
+  const files = await fs.readdir(path.join(folder, 'vms'), { recursive: true })
+  assert.deepEqual(files.toSorted(), ['old', 'svc3.jsonl'])
+  handles.close()
 })

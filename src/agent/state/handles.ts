@@ -1,4 +1,5 @@
-// What the agent keeps of each VM, in the VM's own folder: enough to find it again and to go on after a kill -9.
+// What the agent keeps of each VM: enough to find it again and to go on after a kill -9. It is in the VM's own folder; of
+// simulated VMs, which have none, in one file for all.
 // There is no journal: every step can be done again, so the observed and the desired state say what is left to do.
 // Nothing secret is in here: metadata, user data and credentials come from the server and are not written. So VMs that
 // ended with their host start again once the server has answered, not before: nothing here would do for a start.
@@ -8,7 +9,8 @@ import path from 'node:path'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { Handle } from '../../drivers/driver.ts'
-import { readFileIfPresent, writeFileAtomically, writeFileWhole } from '../../platform/files.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { KeyedLog } from '../../platform/keyed-log.ts'
 import { firstRevision, type Origin } from './authority.ts'
 
 export type StoredDesired = Omit<DesiredVm, 'metadata' | 'userdata' | 'growth' | 'fulfilled'>
@@ -40,7 +42,7 @@ export interface VmRecord {
   readonly isGrowing?: true
 }
 
-/** As it is in the file: an agent of an earlier version, put back by a failed upgrade, has to read it. */
+/** As it is written: an agent of an earlier version, put back by a failed upgrade, has to read it. */
 type StoredRecord = Omit<VmRecord, 'desired'> & { readonly wish: StoredDesired }
 
 export interface Found {
@@ -49,7 +51,7 @@ export interface Found {
   readonly record: VmRecord | 'unreadable' | undefined
 }
 
-/** synced: survives a power cut. written: survives the agent. memory: for load tests. */
+/** synced: a file each, survives a power cut. written: one for all, survives the agent. memory: for load tests. */
 export type Durability = 'synced' | 'written' | 'memory'
 
 export interface Handles {
@@ -59,9 +61,11 @@ export interface Handles {
   write(record: VmRecord): Promise<void>
   /** The whole folder of the VM. */
   remove(uid: string): Promise<void>
+  close(): void
 }
 
-const fileName = 'svc3.json'
+const recordName = 'svc3'
+const fileName = `${recordName}.json`
 
 /** uids become names of folders. */
 const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)
@@ -119,7 +123,8 @@ export function openHandles(folder: string, driver: string, durability: Durabili
     return path.join(vms, uid)
   }
   const handleFor = (uid: string): Handle => ({ version: 1, driver, uid, folder: folderOf(uid) })
-  if (durability === 'memory') return memoryHandles(handleFor)
+  if (durability === 'memory') return mapHandles(handleFor, new Map())
+  if (durability === 'written') return loggedHandles(handleFor, new KeyedLog(vms, recordName))
 
   const read = async (uid: string): Promise<Found['record']> => {
     const text = await readFileIfPresent(path.join(folderOf(uid), fileName))
@@ -138,36 +143,44 @@ export function openHandles(folder: string, driver: string, durability: Durabili
     },
     async write(record) {
       const { folder } = record.handle
-      const { desired: wish, ...rest } = record
-      const text = `${JSON.stringify({ ...rest, wish } satisfies StoredRecord)}\n`
-      const file = path.join(folder, fileName)
       if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 })
-      await (durability === 'synced' ? writeFileAtomically : writeFileWhole)(file, text)
+      await writeFileAtomically(path.join(folder, fileName), `${JSON.stringify(toStored(record))}\n`)
     },
     async remove(uid) {
       const folder = folderOf(uid)
       if (existsSync(folder)) await fs.rm(folder, { recursive: true, force: true })
     },
+    close: () => undefined,
   }
 }
 
-function memoryHandles(handleFor: (uid: string) => Handle): Handles {
-  const records = new Map<string, VmRecord>()
+function loggedHandles(handleFor: (uid: string) => Handle, log: KeyedLog<StoredRecord>): Handles {
+  return { ...mapHandles(handleFor, log), close: () => log.close() }
+}
+
+function mapHandles(handleFor: (uid: string) => Handle, records: Map<string, StoredRecord>): Handles {
   return {
     handleFor,
-    list: async () => [...records].map(([uid, record]) => ({ uid, record })),
-    read: async (uid) => records.get(uid),
-    write: async (record) => void records.set(record.handle.uid, record),
+    list: async () => [...records].map(([uid, stored]) => ({ uid, record: fromStored(stored) })),
+    read: async (uid) => {
+      const stored = records.get(uid)
+      return stored && fromStored(stored)
+    },
+    write: async (record) => void records.set(record.handle.uid, toStored(record)),
     remove: async (uid) => void records.delete(uid),
+    close: () => undefined,
   }
+}
+
+const toStored = ({ desired: wish, ...rest }: VmRecord): StoredRecord => ({ ...rest, wish })
+
+function fromStored({ wish: desired, ...record }: StoredRecord): VmRecord | 'unreadable' {
+  return record.version === 1 && typeof record.fulfilled === 'number' && desired ? { ...record, desired } : 'unreadable'
 }
 
 function parse(text: string): VmRecord | 'unreadable' {
   try {
-    const { wish: desired, ...record } = JSON.parse(text) as StoredRecord
-    return record.version === 1 && typeof record.fulfilled === 'number' && desired
-      ? { ...record, desired }
-      : 'unreadable'
+    return fromStored(JSON.parse(text) as StoredRecord)
   } catch {
     return 'unreadable'
   }

@@ -12,8 +12,8 @@ type Dial = Extract<AgentMessage, { type: 'DIAL' }>
 
 interface Target {
   readonly desired: StoredDesired
-  /** Where its console is written to; missing when the hypervisor keeps none. */
-  readonly logFile: string | undefined
+  /** Where its console is written to; undefined when the hypervisor keeps none. */
+  logFile(): string | undefined
 }
 
 interface Tunnels {
@@ -113,8 +113,9 @@ async function splice(tunnel: Duplex, socket: net.Socket, signal: AbortSignal): 
   await Promise.allSettled(ways)
 }
 
-async function sendLog(tunnel: Duplex, { desired, logFile }: Target, dial: Dial, signal: AbortSignal): Promise<void> {
-  if (logFile === undefined) throw new Error(`the hypervisor keeps no log of "${desired.name}"`)
+async function sendLog(tunnel: Duplex, target: Target, dial: Dial, signal: AbortSignal): Promise<void> {
+  const logFile = target.logFile()
+  if (logFile === undefined) throw new Error(`the hypervisor keeps no log of "${target.desired.name}"`)
   const leaving = new AbortController()
   const leave = (): void => leaving.abort()
   tunnel.once('close', leave).once('end', leave).once('error', leave)

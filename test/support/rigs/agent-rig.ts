@@ -42,6 +42,8 @@ export class AgentRig implements AsyncDisposable {
       joinToken: async () => this.server.joinToken,
       log: silentLog,
       stopPatienceMs: 50,
+      // As for real VMs: a file each.
+      durability: 'synced',
       ...options,
     })
     this.#agents.add(agent)
