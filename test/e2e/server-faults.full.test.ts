@@ -8,6 +8,7 @@ import { type DevServer, program, startDev } from '../support/processes/dev-serv
 import { ask, type SharedServers, startShared, tokenFor } from '../support/processes/shared-servers.ts'
 import { type LoadBalancer, startLoadBalancer } from '../support/stand-ins/load-balancer.ts'
 import { eventually } from '../support/tools/eventually.ts'
+import { simulatedVms } from '../support/tools/simulated-vms.ts'
 
 let shared: SharedServers
 let balancer: LoadBalancer
@@ -97,6 +98,6 @@ describe('a service on three members of etcd', () => {
     }, longMs)
     const vm = (await (await ask(all(), 'GET', `${vms}/demo`, { token })).json()) as { uid: string; status: string }
     assert.deepEqual([vm.uid, vm.status, agent.exitCode], [vmUid, 'Running', null])
-    assert.ok((await fs.readdir(`${agentFolder}/agent/vms`)).includes(vmUid), 'the VM is on its host')
+    assert.ok(simulatedVms(`${agentFolder}/agent`).includes(vmUid), 'the VM is on its host')
   })
 })

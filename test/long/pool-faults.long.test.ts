@@ -13,6 +13,7 @@ import { type ServerProcess, startServerProcess } from '../support/processes/ser
 import { Undying } from '../support/processes/undying.ts'
 import { startTcpProxy, type TcpProxy } from '../support/stand-ins/tcp-proxy.ts'
 import { eventually } from '../support/tools/eventually.ts'
+import { simulatedVms } from '../support/tools/simulated-vms.ts'
 
 const agentProgram = path.resolve(import.meta.dirname, '../support/processes/agent-process.ts')
 const inNamespace = '/namespaces/svc-default'
@@ -124,9 +125,8 @@ class Rig implements AsyncDisposable {
   }
 
   /** Of VMs and warm VMs on all nodes. */
-  async folders(): Promise<number> {
-    const all = [1, 2].map((index) => fs.readdir(path.join(this.folder, `node-${index}`, 'vms')).catch(() => []))
-    return (await Promise.all(all)).flat().length
+  onDisk(): number {
+    return [1, 2].flatMap((index) => simulatedVms(path.join(this.folder, `node-${index}`))).length
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -152,7 +152,7 @@ async function run(rig: Rig, round: number, fault: Fault): Promise<void> {
   await rig.call('PUT', poolPath, { paused: false })
   await eventually(async () => assert.equal((await rig.call('GET', poolPath)).body.ready, slots), patienceMs)
   await rig.call('PUT', poolPath, { paused: true })
-  assert.equal(await rig.folders(), slots)
+  assert.equal(rig.onDisk(), slots)
   if (!isKill && fault !== 'pools.filled') await rig.dieAt(fault)
   const labels = { round: String(round) }
   const asked = Promise.all(
@@ -180,11 +180,11 @@ async function run(rig: Rig, round: number, fault: Fault): Promise<void> {
   // One that was handed out twice would have given its ports twice.
   assert.equal(new Set(vms.map(({ ip, ssh }) => `${ip}:${ssh}`)).size, requests)
   for (const vm of vms) assert.deepEqual(vm.labels, labels, vm.name)
-  await eventually(async () => assert.equal(await rig.folders(), requests), patienceMs)
+  await eventually(() => assert.equal(rig.onDisk(), requests), patienceMs)
   await Promise.all(vms.map(({ name }) => rig.call('DELETE', `${inNamespace}/vms/${name}`)))
   await eventually(async () => {
     assert.deepEqual(await list(), [])
-    assert.equal(await rig.folders(), 0)
+    assert.equal(rig.onDisk(), 0)
     const nodes: { allocatableCpu: number; availableCpu: number }[] = (await rig.call('GET', `${inNamespace}/nodes`))
       .body.items
     for (const node of nodes) assert.equal(node.availableCpu, node.allocatableCpu)

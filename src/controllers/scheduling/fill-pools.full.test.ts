@@ -20,7 +20,7 @@ describe('many requests on one pool', () => {
     const { hits, misses, ready } = await rig.pool()
     assert.deepEqual({ hits, misses, ready }, { hits: 20, misses: 180, ready: 0 })
     await Promise.all(vms.map(({ name }) => rig.call('DELETE', `/vms/${name}`)))
-    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
     assert.deepEqual(rig.allocations, [])
   })
 
@@ -45,7 +45,7 @@ describe('many requests on one pool', () => {
     const vm = await rig.call('GET', '/vms/a')
     assert.deepEqual([vm.warm, vm.ssh], ['warm', ssh])
     await eventually(async () => assert.equal((await rig.pool()).hits, 1))
-    assert.deepEqual(await rig.folders(), [slotUid])
+    assert.deepEqual(rig.vmsOnDisk(), [slotUid])
   })
 
   it('a pool that is there when a leader begins is filled at once', async () => {
@@ -57,7 +57,7 @@ describe('many requests on one pool', () => {
     await eventually(async () => assert.equal((await rig.pool()).ready, 2), 10_000)
     // The simulated ports are of this whole process.
     await rig.call('DELETE', '/pools/warm')
-    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
   })
 
   it('slots that fail let their pool rest, and it says why', async () => {
@@ -75,6 +75,6 @@ describe('many requests on one pool', () => {
     assert.equal(vm.status, 'Running')
     await rig.call('DELETE', '/vms/a')
     await rig.call('DELETE', '/pools/warm')
-    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
   })
 })

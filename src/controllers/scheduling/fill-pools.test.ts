@@ -30,8 +30,8 @@ describe('pools of warm VMs', () => {
     const { hits, misses } = await rig.pool()
     assert.deepEqual({ hits, misses }, { hits: 1, misses: 0 })
     await rig.call('DELETE', '/vms/a')
-    await eventually(async () => assert.deepEqual((await rig.folders()).length, 2))
-    assert.ok(!(await rig.folders()).includes(mine.from ?? ''), 'the slot is left on the disk')
+    await eventually(() => assert.deepEqual(rig.vmsOnDisk().length, 2))
+    assert.ok(!rig.vmsOnDisk().includes(mine.from ?? ''), 'the slot is left on the disk')
   })
 
   it('a deployment that differs from the pool in anything, or asks for none, is deployed the ordinary way', async () => {
@@ -100,7 +100,7 @@ describe('pools of warm VMs', () => {
   it('a pool that is drained has no slots until it is resumed', async () => {
     await rig.full(2)
     assert.equal((await rig.call('POST', '/pools/warm/drain')).paused, true)
-    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
     const { ready, reason, removed } = await rig.pool()
     assert.deepEqual(
       { ready, reason, drained: removed.Drained },
@@ -132,14 +132,14 @@ describe('pools of warm VMs', () => {
   it('a slot is ready once the command of its pool passes in it', async () => {
     await rig.call('PUT', '/pools/warm', { readyCommand: 'false' })
     await rig.call('POST', '/pools/warm/drain')
-    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
     await rig.call('PUT', '/pools/warm', { paused: false })
     await eventually(async () => assert.equal((await rig.pool()).starting, 2))
-    await eventually(async () => assert.equal((await rig.folders()).length, 2))
+    await eventually(() => assert.equal(rig.vmsOnDisk().length, 2))
     assert.deepEqual([(await rig.pool()).ready, (await rig.pool()).readyCommand], [0, 'false'])
     await rig.call('PUT', '/pools/warm', { readyCommand: '' })
     await rig.call('POST', '/pools/warm/drain')
-    await eventually(async () => assert.deepEqual(await rig.folders(), []), 20_000)
+    await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
     await rig.call('PUT', '/pools/warm', { paused: false })
     await rig.full(2)
     assert.equal((await rig.pool()).readyCommand, undefined)
@@ -177,7 +177,7 @@ describe('pools of warm VMs', () => {
     await rig.call('DELETE', '/pools/warm')
     await eventually(async () => {
       assert.deepEqual(rig.allocations, [])
-      assert.deepEqual(await rig.folders(), [])
+      assert.deepEqual(rig.vmsOnDisk(), [])
     }, 20_000)
   })
 

@@ -11,6 +11,7 @@ import { silentLog } from '../../../src/platform/log.ts'
 import type { Loop } from '../../../src/platform/loop.ts'
 import { addImage } from '../stand-ins/node.ts'
 import { eventually } from '../tools/eventually.ts'
+import { simulatedVms } from '../tools/simulated-vms.ts'
 import { startService, type TestService } from './service.ts'
 
 const base = '/api/v1/namespaces/svc-default'
@@ -99,12 +100,9 @@ export class PoolRig implements AsyncDisposable {
     return this.nodes.flatMap(({ allocations }) => Object.entries(allocations))
   }
 
-  /** The folders of VMs on the nodes. */
-  async folders(): Promise<string[]> {
-    const all = await Promise.all(
-      this.nodes.map(({ name }) => fs.readdir(path.join(this.folder, name, 'vms')).catch(() => [])),
-    )
-    return all.flat()
+  /** The VMs that nodes have on their disks. */
+  vmsOnDisk(): readonly string[] {
+    return this.nodes.flatMap(({ name }) => simulatedVms(path.join(this.folder, name)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -18,6 +18,7 @@ import { GitHubStandIn } from '../stand-ins/github.ts'
 import { type GuestBehaviour, RunnerGuests } from '../stand-ins/runner-guests.ts'
 import { startTcpProxy, type TcpProxy } from '../stand-ins/tcp-proxy.ts'
 import { eventually } from '../tools/eventually.ts'
+import { simulatedVms } from '../tools/simulated-vms.ts'
 
 const inNamespace = '/namespaces/svc-default'
 const nodes = ['node-1', 'node-2']
@@ -194,7 +195,6 @@ export class RunnerCluster implements AsyncDisposable {
 
   /** All that may be left of jobs: at GitHub, in records, and on nodes. */
   async leftovers(): Promise<string[]> {
-    const folders = nodes.map((name) => fs.readdir(path.join(this.#folder, name, 'vms')).catch(() => []))
     const listed = ((await this.ok('GET', '/nodes')).items ?? []) as {
       readonly name: string
       readonly allocatableCpu: number
@@ -204,7 +204,7 @@ export class RunnerCluster implements AsyncDisposable {
       ...[...this.github.runners.values()].map(({ name }) => `runner ${name}`),
       ...(await this.#store.list('/runners/')).entries.map(({ key }) => key),
       ...((await this.ok('GET', '/vms')).items as { name: string }[]).map(({ name }) => `VM ${name}`),
-      ...(await Promise.all(folders)).flat().map((name) => `folder ${name}`),
+      ...nodes.flatMap((name) => simulatedVms(path.join(this.#folder, name))).map((uid) => `VM ${uid} on disk`),
       ...listed.filter((node) => node.availableCpu !== node.allocatableCpu).map(({ name }) => `room on ${name}`),
     ]
   }
