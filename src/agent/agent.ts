@@ -274,7 +274,14 @@ async function runAgent(
     connect: connection.dial,
     find: (uid) => {
       const worker = roster.get(uid)
-      return worker?.desired && { desired: worker.desired, logFile: () => driver.console?.log(worker.handle) }
+      if (!worker?.desired) return undefined
+      const { handle, desired } = worker
+      const { ports } = driver
+      return {
+        desired,
+        logFile: () => driver.console?.log(handle),
+        ...(ports && { holds: (port, ip) => ports.holds(handle, port, ip) }),
+      }
     },
     measured: (uid, minutes) =>
       JSON.stringify(measurements.read(uid === '' ? undefined : (roster.get(uid)?.handle.uid ?? uid), minutes)),

@@ -263,6 +263,13 @@ export interface Driver {
     /** Undefined: it does not run. Asked every few seconds. */
     usage(handle: Handle): Promise<VmUsage | undefined>
   }
+  readonly ports?: {
+    /**
+     * Whether the VM has this TCP port of its node's address open right now. Somebody else may have the port of one that does
+     * not run, starts, or was cut off: what is meant for the VM must not go there.
+     */
+    holds(handle: Handle, port: number, ip: string): Promise<boolean>
+  }
   readonly console?: {
     /** The file that the guest's serial console is written to. */
     log(handle: Handle): string

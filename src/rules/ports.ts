@@ -60,3 +60,9 @@ export function freePort(kind: PortKind, isTaken: (port: number) => boolean): nu
   for (let port = firsts[kind]; port <= lastPort; port += 1) if (!forbidden.has(port) && !isTaken(port)) return port
   return undefined
 }
+
+/** What a slot of a pool waits on until it is claimed: an address of the host's own loopback, by which nobody else reaches it. */
+export function waitingAddress(ip: string): string {
+  const [third = '0', fourth = '0'] = ip.split('.').slice(2)
+  return `127.83.${third}.${fourth}`
+}

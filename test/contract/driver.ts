@@ -296,7 +296,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await is('running')
     })
 
-    it(`${name}: the driver names the port that another VM has, and starts when it is free`, async () => {
+    it(`${name}: the driver names the port that another VM has, starts when it is free, and says who has it`, async () => {
       const first = await arrange()
       await first.driver.start(first.handle, first.vm, signal())
       const [{ hostPort: taken } = { hostPort: 0 }] = first.vm.forwards
@@ -313,9 +313,13 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
         return true
       })
       await second.is('stopped')
+      const holders = () =>
+        Promise.all([first, second].map(({ driver, handle, vm }) => driver.ports?.holds(handle, taken, vm.ip)))
+      if (first.driver.ports) assert.deepEqual(await holders(), [true, false])
       await first.driver.stop(first.handle, { graceSeconds: 0 })
       await second.driver.start(second.handle, second.vm, signal())
       await second.is('running')
+      if (first.driver.ports) assert.deepEqual(await holders(), [false, true])
     })
 
     it(`${name}: the driver leaves nothing when a start is called off`, async () => {

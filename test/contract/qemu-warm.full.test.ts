@@ -1,5 +1,6 @@
 // A real guest that waits for a pool: nobody reaches it, and once it is claimed it is that VM before its ports open.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
@@ -8,7 +9,7 @@ import { after, before, describe, it } from 'node:test'
 import { sshGreets } from '../../src/agent/vms/boot-watch.ts'
 import type { BaseImage, Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
-import { waitingAddress } from '../../src/store/records/pools.ts'
+import { waitingAddress } from '../../src/rules/ports.ts'
 import { openGuest, testedArchitectures } from '../support/guests/guest.ts'
 import { tinyBase } from '../support/guests/tiny-base.ts'
 import { eventually } from '../support/tools/eventually.ts'
@@ -53,11 +54,16 @@ for (const architecture of testedArchitectures)
       return { handle, vm, ssh }
     }
 
+    /** Whether it has its port on its node's address, and where it waits. */
+    const holders = (handle: Handle, port: number) =>
+      Promise.all([ip, waiting].map((address) => driver.ports.holds(handle, port, address)))
+
     it('two slots become two VMs: name, metadata, clock, keys and random numbers are their own, and ports open last', async () => {
       const slots = [await slot('one'), await slot('two')]
       const seen: string[][] = []
       for (const { handle, vm, ssh } of slots) {
         assert.equal(await isOpen(ip, ssh), false, 'a slot is reached on the address of its node')
+        assert.deepEqual(await holders(handle, ssh), [false, true])
         const name = `vm-${vm.uid}`
         const claimed = { ...vm, name, ip, metadata: { greeting: `of ${name}` } }
         assert.ok(driver.warm)
@@ -68,6 +74,7 @@ for (const architecture of testedArchitectures)
         assert.equal(await driver.warm.prepare(handle, vm, signal()), true, 'again, as after a kill of the agent')
         assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
         assert.equal(await isOpen(waiting, ssh), false, 'it is still reached where it waited')
+        assert.deepEqual(await holders(handle, ssh), [true, false])
         // Again, as after a kill of the agent.
         assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
         using guest = await openGuest({ ip, ssh }, { user: 'root' }, patienceMs)
@@ -94,6 +101,13 @@ for (const architecture of testedArchitectures)
       await driver.warm.park(handle, signal())
       assert.deepEqual(await driver.inspect(handle), { state: 'suspended' })
       assert.equal(await isOpen(waiting, ssh), false, 'something listens for it')
+      assert.deepEqual(await holders(handle, ssh), [false, false])
+      // As another program of this host, which finds the port free.
+      const stranger = net.createServer().listen(ssh, ip)
+      await once(stranger, 'listening')
+      assert.equal(await driver.ports.holds(handle, ssh, ip), false)
+      stranger.close()
+      await once(stranger, 'close')
       const parkedMs = Date.now()
       // The clock of the guest stands still meanwhile.
       await eventually(() => assert.ok(Date.now() - parkedMs > 4_000))

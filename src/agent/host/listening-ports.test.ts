@@ -51,6 +51,13 @@ describe('listening ports', () => {
     assert.deepEqual(busyPorts(all, '0.0.0.0', new Set()), [8080, 8800, 8888, 8889])
   })
 
+  it('listening ports are busy where slots of the address wait, too: a claim moves them to it', () => {
+    const slot = { address: '127.83.0.7', port: 8_822 }
+    assert.deepEqual(busyPorts([slot], '10.0.0.7', new Set()), [8_822])
+    assert.deepEqual(busyPorts([slot], '10.0.0.7', new Set([8_822])), [], 'one of our own')
+    assert.deepEqual(busyPorts([slot], '10.0.0.8', new Set()), [])
+  })
+
   it('listening ports are found on this host', async () => {
     const server = net.createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')

@@ -2,6 +2,7 @@
 // address from another that has it on all of them, from netstat.
 import { exec } from '../../platform/exec.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
+import { waitingAddress } from '../../rules/ports.ts'
 
 interface Listener {
   readonly address: string
@@ -64,12 +65,11 @@ const ipv4Of = (hex: string): string =>
     .map((pair) => Number.parseInt(pair, 16))
     .join('.')
 
-/** The ports that cannot be bound on an address, without those in `own`. */
+/** The ports that cannot be bound on an address, or where its slots wait, which are moved there. Without those in `own`. */
 export function busyPorts(all: readonly Listener[], ip: string, own: ReadonlySet<number>): number[] {
+  const concerned = new Set([ip, waitingAddress(ip), ...any])
   const ports = all
-    .filter(
-      ({ address, port }) => port >= firstPort && !own.has(port) && (address === ip || any.has(address) || any.has(ip)),
-    )
+    .filter(({ address, port }) => port >= firstPort && !own.has(port) && (concerned.has(address) || any.has(ip)))
     .map(({ port }) => port)
   return [...new Set(ports)].sort((a, b) => a - b)
 }

@@ -14,6 +14,8 @@ interface Target {
   readonly desired: StoredDesired
   /** Where its console is written to; undefined when the hypervisor keeps none. */
   logFile(): string | undefined
+  /** Whether the VM itself has this port open, where the hypervisor can say. */
+  holds?(port: number, ip: string): Promise<boolean>
 }
 
 interface Tunnels {
@@ -51,7 +53,7 @@ export function createTunnels({ connect, find, measured, log }: TunnelsOptions):
         return void (await pipeline([measured(dial.uid, dial.minutes ?? 60)], tunnel, { signal }))
       if (!target) throw new Error('the VM is not on this node')
       if (dial.to === 'log') await sendLog(tunnel, target, dial, signal)
-      else await splice(tunnel, await reach(target.desired, dial.to, signal), signal)
+      else await splice(tunnel, await reach(target, dial.to, signal), signal)
     } finally {
       tunnel.destroy()
     }
@@ -83,7 +85,9 @@ const ports = {
   screenshare: ({ screenshare }: StoredDesired) => screenshare,
 } as const
 
-async function reach(desired: StoredDesired, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {
+/** Connected to the VM itself: whoever logs in gives passwords away, and others may have got its port while it did not listen. */
+async function reach(target: Target, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {
+  const { desired } = target
   const port = ports[to](desired)
   if (port === undefined) throw new Error(`the VM "${desired.name}" has no port for ${to}`)
   const socket = net.connect({ host: desired.ip, port, noDelay: true, keepAlive: true })
@@ -94,6 +98,9 @@ async function reach(desired: StoredDesired, to: keyof typeof ports, signal: Abo
   signal.addEventListener('abort', abort, { once: true })
   try {
     await promise
+    // Asked once connected: who has the port now had it then.
+    if ((await target.holds?.(port, desired.ip)) === false)
+      throw new Error(`${desired.ip}:${port} is not open by the VM "${desired.name}"; another program may listen there`)
     return socket
   } catch (error) {
     socket.destroy()

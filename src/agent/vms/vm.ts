@@ -129,6 +129,17 @@ export class VmWorker {
     this.wake()
   }
 
+  /** It takes over a slot, and has not yet. What has run is never taken for a slot that could be discarded. */
+  get #isUnclaimed(): boolean {
+    const desired = this.#desired
+    return desired?.slot !== undefined && !this.#keeper.record?.isClaimed && (desired.fulfilled ?? 0) === 0
+  }
+
+  /** What there is of this VM. A slot is not the VM before it is claimed: its guest waits elsewhere, as somebody else. */
+  get #shown(): Observed {
+    return this.#isUnclaimed ? { state: 'absent' } : this.#observed
+  }
+
   /** It waited in a pool until now: generations begin anew, and nothing is reported of the slot any more. */
   #handOver(desired: DesiredVm): void {
     this.#context.reports.forget(this.uid)
@@ -251,8 +262,7 @@ export class VmWorker {
       needsRevert: record.diskGeneration < desired.diskGeneration,
       needsGrowth: (desired.diskGb ?? 0) > (record.diskGb ?? Infinity),
       needsCapture,
-      // What has run is never taken for a slot that could be discarded.
-      needsClaim: desired.slot !== undefined && record.isClaimed !== true && (desired.fulfilled ?? 0) === 0,
+      needsClaim: this.#isUnclaimed,
       isUnclaimable: this.#isUnclaimable,
       hasCredentials: this.#credentials !== undefined,
     })
@@ -309,8 +319,8 @@ export class VmWorker {
     const before = this.#observed
     this.#current = new AbortController()
     this.#keeper.begin(desired)
-    const comesUp = work.steps.includes('start')
-    if (comesUp) this.#boot?.follow(undefined)
+    const isStart = work.steps.includes('start')
+    if (isStart) this.#boot?.follow(undefined)
     const credentials = this.#credentials
     const performing = carryOut(work, {
       tools: this.#context.tools,
@@ -324,7 +334,8 @@ export class VmWorker {
       keep: (change) => this.#keeper.change(desired, change),
       progress: (phase, percent) => {
         const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
-        const power = comesUp && this.#observed.state !== 'running' ? ({ power: 'starting' } as const) : {}
+        const comesUp = (isStart && this.#observed.state !== 'running') || this.#isUnclaimed
+        const power = comesUp ? ({ power: 'starting' } as const) : {}
         if (!this.isSilent && work.kind !== 'delete')
           this.#context.reports.sendProgress(this.#report({ operation, ...power }))
       },
@@ -429,10 +440,10 @@ export class VmWorker {
     const known = {
       desired,
       record,
-      observed: this.#observed,
+      observed: this.#shown,
       portsTaken: this.#held?.ports,
       arrival: this.#context.tools.images.arrivals.of(this.handle.uid)?.state,
-      booted: this.#boot?.booted,
+      booted: this.#isUnclaimed ? undefined : this.#boot?.booted,
     }
     return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
   }

@@ -109,6 +109,10 @@ export class AppleDriver implements Driver {
     list: ({ folder }: Handle) => listCaptures(folder),
   }
 
+  readonly ports = {
+    holds: async ({ folder }: Handle, port: number, ip: string) => this.#vm(folder).holds(port, ip),
+  }
+
   #vm(folder: string): AppleVm {
     const known = this.#vms.get(folder)
     if (known) return known

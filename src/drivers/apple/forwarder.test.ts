@@ -107,6 +107,10 @@ describe('ports of a VM on Apple silicon', () => {
     await assert.rejects(forwarder.open({ ip, forwards: [twice, twice] }), /requested twice/)
     await forwarder.open({ ip, forwards: forwards.slice(1) })
     assert.equal(forwarder.isOpen, true)
+    const holds = (port: number, address = ip) => forwarder.holds(port, address)
+    assert.deepEqual([holds(free), holds(taken), holds(free, '127.0.0.2')], [true, false, false])
+    await forwarder.close()
+    assert.equal(holds(free), false)
   })
 
   it('the ports of a VM on Apple silicon lead to the screen past its password', async () => {

@@ -20,6 +20,8 @@ interface Forwarder {
   open(doors: Doors): Promise<void>
   /** All that was asked for is open. */
   readonly isOpen: boolean
+  /** Whether this TCP port is. */
+  holds(port: number, ip: string): boolean
   close(): Promise<void>
 }
 
@@ -27,7 +29,7 @@ const connectMs = 10_000
 const handshakeMs = 20_000
 
 export function createForwarder(guest: Guest): Forwarder {
-  let opened: { readonly key: string; readonly ports: readonly Closable[] } | undefined
+  let opened: { readonly key: string; readonly doors: Doors; readonly ports: readonly Closable[] } | undefined
 
   const close = async (): Promise<void> => {
     const ports = opened?.ports ?? []
@@ -38,6 +40,11 @@ export function createForwarder(guest: Guest): Forwarder {
   return {
     get isOpen() {
       return opened !== undefined
+    },
+    holds(port, ip) {
+      const { forwards = [], screen, ip: own } = opened?.doors ?? {}
+      const isDoor = port === screen || forwards.some((one) => one.protocol === 'tcp' && one.hostPort === port)
+      return isDoor && own === ip
     },
     close,
     async open(doors) {
@@ -61,7 +68,7 @@ export function createForwarder(guest: Guest): Forwarder {
           : [],
       )
       if (failures.length === 0) {
-        opened = { key, ports }
+        opened = { key, doors, ports }
         return
       }
       await Promise.all(ports.map((port) => port.close()))

@@ -124,6 +124,11 @@ export class AppleVm {
     return started
   }
 
+  /** Its ports are this process's own. */
+  holds(port: number, ip: string): boolean {
+    return this.#forwarder.holds(port, ip)
+  }
+
   async stop(options: StopOptions): Promise<void> {
     await this.#alone(() => this.#end(options))
     this.#watch.notify()

@@ -141,6 +141,8 @@ export class QemuDriver implements Driver {
 
   readonly measuring = { usage: ({ folder }: Handle) => this.#vm(folder).usage() }
 
+  readonly ports = { holds: ({ folder }: Handle, port: number, ip: string) => this.#vm(folder).holds(port, ip) }
+
   readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }
 
   #vm(folder: string): QemuVm {

@@ -35,7 +35,7 @@ import { type Identity, identityOf } from './network/identity.ts'
 import { removeMetadata, writeMetadata } from './network/metadata.ts'
 import { doorsOf } from './network/network.ts'
 import { portTaken, requireFreePorts } from './network/ports.ts'
-import { endUplink, hasUplink, moveDoors, startUplink } from './network/uplink.ts'
+import { endUplink, hasDoor, hasUplink, moveDoors, startUplink } from './network/uplink.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
 import { usageOf } from './usage.ts'
 
@@ -156,6 +156,11 @@ export class QemuVm {
     if (!found || found.run.isEnding) return undefined
     const { qmp } = await this.#living(found.run)
     return usageOf(found.process.pid, found.run.doors.kind, qmp)
+  }
+
+  async holds(port: number, ip: string): Promise<boolean> {
+    const found = await this.#found()
+    return found !== undefined && hasDoor(found.run, port, ip)
   }
 
   async stop(grace: Grace): Promise<void> {

@@ -19,12 +19,6 @@ export function slotsIn({ allocations }: NodeRecord): readonly (readonly [string
   return found
 }
 
-/** What a slot waits on until it is claimed: an address of the host's own loopback, by which nobody else reaches it. */
-export function waitingAddress(ip: string): string {
-  const [third = '0', fourth = '0'] = ip.split('.').slice(2)
-  return `127.83.${third}.${fourth}`
-}
-
 /** A slot is claimed once its guest has answered; whatever else becomes of it, it goes. False: no such slot. */
 export async function takeSlotReport(
   collections: Pick<Collections, 'nodes' | 'vms' | 'vmSecrets'>,

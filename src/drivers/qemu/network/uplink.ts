@@ -91,6 +91,14 @@ export async function moveDoors(runtime: string, from: Doors, to: Doors): Promis
     await ask(api, JSON.stringify({ execute: 'remove_hostfwd', arguments: { id } }))
 }
 
+/** Whether the VM has this port of the host. Nobody else listens there then. */
+export async function hasDoor({ runtime, doors }: { runtime: string; doors: Doors }, port: number, ip: string) {
+  const isDoor = doors.ip === ip && doors.ports.some((one) => one.protocol === 'tcp' && one.port === port)
+  if (!isDoor || doors.kind !== 'sealed') return isDoor
+  const open = await forwardsAt(networkPlaces(runtime).api)
+  return open.some((one) => one.proto === 'tcp' && one.host_addr === ip && one.host_port === port)
+}
+
 interface OpenForward {
   readonly id: number
   readonly proto: string
