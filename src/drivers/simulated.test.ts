@@ -101,7 +101,10 @@ describe('simulated driver', () => {
     driver.console.log(another)
     assert.deepEqual(await fs.readdir(folder), ['simulated.jsonl'])
     for (let times = 0; times < 2; times++)
-      assert.equal(await fs.readFile(driver.console.log(handle), 'utf8'), 'simulated: nothing runs in here\n')
+      assert.equal(
+        await fs.readFile(driver.console.log(handle), 'utf8'),
+        'simulated: vm-3 is up; nothing runs in here\n',
+      )
     await driver.destroy(handle)
     assert.deepEqual(await fs.readdir(folder), ['simulated.jsonl'])
     await driver.close()

@@ -42,6 +42,8 @@ export interface SimulatedKnobs {
 }
 
 interface SimulatedVm {
+  /** Of the VM that ran last. */
+  readonly name?: string
   readonly power: 'stopped' | 'running' | 'suspended' | 'failed'
   readonly problem?: string
   readonly bootId: string
@@ -102,7 +104,7 @@ export class SimulatedDriver implements Driver {
       this.#maybeFail('start')
       for (const port of ports) portsInUse.set(port, folder)
       const { problem: _, ...rest } = now
-      await this.#write(folder, { ...rest, power: 'running', bootId, ports })
+      await this.#write(folder, { ...rest, name: vm.name, power: 'running', bootId, ports })
       return {}
     })
   }
@@ -252,7 +254,7 @@ export class SimulatedDriver implements Driver {
         this.#maybeFail('claim')
         release(now)
         for (const port of ports) portsInUse.set(port, folder)
-        await this.#write(folder, { ...now, power: 'running', ports })
+        await this.#write(folder, { ...now, name: vm.name, power: 'running', ports })
         return {}
       }),
   }
@@ -260,11 +262,11 @@ export class SimulatedDriver implements Driver {
   readonly console = {
     log: ({ folder }: Handle): string => {
       const file = path.join(folder, 'console.log')
-      const vms = this.#vms.get(path.dirname(folder))
+      const name = this.#vms.get(path.dirname(folder))?.get(path.basename(folder))?.name
       // Made for the first reader: few simulated VMs ever have one.
-      if (vms instanceof KeyedLog && vms.has(path.basename(folder)) && !existsSync(file)) {
+      if (name !== undefined && this.#knobs.persist !== false && !existsSync(file)) {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
-        writeFileSync(file, 'simulated: nothing runs in here\n', { mode: 0o600 })
+        writeFileSync(file, `simulated: ${name} is up; nothing runs in here\n`, { mode: 0o600 })
       }
       return file
     },
