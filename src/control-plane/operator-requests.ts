@@ -35,7 +35,7 @@ export async function handleRequest(
       return announced(await rotateKeyFile(collections, secrets, keySource.file))
     case 'signing-keys':
       // A key that another server made a moment ago is to be revoked as well.
-      await caughtUp(store, collections.signingKeys.view, await currentRev(store), AbortSignal.timeout(patienceMs))
+      await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(patienceMs))
       return signingKeys.rotate(request)
     case 'backup':
       return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content })

@@ -80,7 +80,7 @@ export function amongServers({
   if (!peers) return {}
   return {
     server: peers.servers.id,
-    caughtUp: async () => caughtUp(store, vms.view, await currentRev(store), AbortSignal.timeout(5_000)),
+    caughtUp: async () => caughtUp(store, [vms.view], await currentRev(store), AbortSignal.timeout(5_000)),
   }
 }
 

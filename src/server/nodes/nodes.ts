@@ -44,7 +44,7 @@ interface FleetInput {
 /** Where other servers work on the same records. */
 interface Shared {
   readonly peers: Peers
-  readonly store: Pick<Store, 'watch'>
+  readonly store: Pick<Store, 'reached'>
 }
 
 export function createFleetServices(services: FleetInput, shared?: Shared): FleetServices & AsyncDisposable {

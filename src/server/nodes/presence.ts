@@ -39,7 +39,7 @@ export const ownPresence = (fleet: Fleet): Presence => ({
 })
 
 interface SharedPresenceOptions {
-  readonly store: Pick<Store, 'watch'>
+  readonly store: Pick<Store, 'reached'>
   readonly collections: Collections
   readonly fleet: Fleet
   readonly servers: Servers
@@ -146,7 +146,7 @@ export class SharedPresence implements Presence {
     const { vms, nodes, images, isos, cluster, vmSecrets } = collections
     const signal = AbortSignal.timeout(patienceMs)
     const views = [vms, nodes, images, isos, cluster, vmSecrets].map(({ view }) => view)
-    await Promise.all(views.map((view) => caughtUp(store, view, rev, signal)))
+    await caughtUp(store, views, rev, signal)
   }
 
   /** Removes stale records of this server, so many at most: streams that ended while the store did not answer. */
