@@ -11,7 +11,7 @@ import { startHeartbeat } from '../../src/agent/link/heartbeat.ts'
 import type { Identity } from '../../src/agent/link/identity.ts'
 import { createNodeReporter } from '../../src/agent/link/node-reporter.ts'
 import { createReports } from '../../src/agent/link/reports.ts'
-import { openStream } from '../../src/agent/link/stream.ts'
+import { openStream, type Stream } from '../../src/agent/link/stream.ts'
 import { type DesiredVm, issueAgentToken, reportVms } from '../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../src/api/nodes/node-report.ts'
 import { httpTransport } from '../../src/client/http.ts'
@@ -48,11 +48,11 @@ const { apiUrl, nodes } = JSON.parse(await fs.readFile(process.argv[2] ?? '', 'u
 const calls = httpTransport({ maxSockets: callSockets })
 const streams = httpTransport({ maxSockets: Number.POSITIVE_INFINITY })
 const totals = { opened: 0, helloBytes: 0, reports: 0 }
-const open = new Set<string>()
+const all: Stream[] = []
 
 for (const node of nodes) startNode(node)
 setInterval(() => {
-  const said: Said = { open: open.size, ...totals }
+  const said: Said = { open: all.filter(({ isOpen }) => isOpen).length, ...totals }
   process.stdout.write(`${JSON.stringify(said)}\n`)
 }, 500)
 createInterface(process.stdin)
@@ -102,14 +102,12 @@ function startNode(node: LightNode): void {
   const stream = openStream({
     connection,
     prepare: async (signal) => {
-      open.delete(node.name)
       reporter.forget()
       await reportSelf(signal)
     },
     received(message) {
       if (message.type === 'VM') setDesired(message.vm)
       if (message.type !== 'HELLO') return
-      open.add(node.name)
       totals.opened++
       for (const vm of message.vms) setDesired(vm)
       heartbeat.every(message.heartbeatSeconds)
@@ -127,4 +125,5 @@ function startNode(node: LightNode): void {
     },
     failed: () => undefined,
   })
+  all.push(stream)
 }

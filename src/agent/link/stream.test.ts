@@ -87,6 +87,33 @@ describe("agent's stream", () => {
     await stream.stop()
   })
 
+  it('an agent says how its node is before it is let in, and afterwards where a server knows it already', async () => {
+    const order: string[] = []
+    const conflict = new ApiError('Conflict', 'Node n has not reported yet')
+    const busy = new ApiError('TooManyRequests', 'Many nodes are connecting')
+    const { stream, opened } = rig([[hello], [busy], [hello], [conflict], [hello, 'open']], {
+      prepare: async () => void order.push('report'),
+      received: ({ type }) => void order.push(type),
+    })
+    await opened(5)
+    await stream.stop()
+    assert.deepEqual(order.slice(0, 6), ['report', 'HELLO', 'HELLO', 'report', 'report', 'HELLO'])
+  })
+
+  it('an agent whose report fails after it was let in again reports first the next time', async () => {
+    const order: string[] = []
+    const { stream, opened } = rig([[hello], [hello, 'open'], ['open']], {
+      prepare: async () => {
+        order.push('report')
+        if (order.length === 4) throw new ApiError('NotFound', 'Node n not found')
+      },
+      received: ({ type }) => void order.push(type),
+    })
+    await opened(3)
+    await stream.stop()
+    assert.deepEqual(order, ['report', 'HELLO', 'HELLO', 'report', 'report'])
+  })
+
   it("the agent's stream is opened again when it ends, fails, or makes no sense, after longer and longer waits", async () => {
     const { stream, openings, opened } = rig([[hello], [hello, new Error('cut')], ['nonsense\n'], [hello, 'open']])
     await opened(4)

@@ -4,7 +4,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Log } from '../../platform/log.ts'
-import { boundedDelay, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { boundedDelay, isTransient, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Connection } from './connection.ts'
 import { LineTooLong } from './lines.ts'
 
@@ -20,7 +20,10 @@ export interface Stream {
 
 export interface StreamOptions {
   readonly connection: Connection
-  /** Before each opening: the server knows the node as it is now. */
+  /**
+   * Tells the server how the node is now. Before an opening, unless a server let the node in before: then after it, because a
+   * call up the connection costs a fraction of a request, of each of all the nodes that come back at once.
+   */
   prepare(signal: AbortSignal): Promise<void>
   /** What it throws about a HELLO is logged as the problem with it, and ends the stream. */
   received(message: AgentMessage): void
@@ -55,10 +58,13 @@ export function openStream(options: StreamOptions): Stream {
   let spreadMs = 0
   let renewedAtMs = -Infinity
   let renewing: NodeJS.Timeout | undefined
+  /** A server let the node in, and none has refused it since. */
+  let isKnown = false
 
   const follow = async (signal: AbortSignal, heard: () => void): Promise<void> => {
     heardAtMs = performance.now()
-    await prepare(signal)
+    const [isPrepared, own] = [!isKnown, current]
+    if (isPrepared) await prepare(signal)
     const take = (value: unknown): void => {
       const message = messageIn(value)
       if (!message) throw new UnusableMessage('it sent an invalid message')
@@ -66,6 +72,8 @@ export function openStream(options: StreamOptions): Stream {
       if (message.type !== 'HELLO') return
       spreadMs = message.spreadMs ?? 0
       heard()
+      isKnown = true
+      if (!isPrepared) prepare(signal).catch((error: unknown) => own.abort(error))
     }
     const came = (): void => {
       heardAtMs = performance.now()
@@ -121,6 +129,7 @@ export function openStream(options: StreamOptions): Stream {
           continue
         }
         if (error instanceof ApiError && error.code === 401) refused(error, ++refusals)
+        if (error instanceof ApiError && !isTransient(error)) isKnown = false
         // One that lasted begins anew; one that ends again and again is tried less and less.
         if (performance.now() - openedAtMs > lastingMs) attempt = 1
         const apartMs = attempt === 1 ? Math.min(spreadMs, firstSpreadMs) : attempt === 2 ? spreadMs : 0

@@ -11,7 +11,7 @@ it('so many nodes arrive at a time, in the order in which they came', async () =
   let now = 0
   let most = 0
   const arrive = (n: number): Promise<void> =>
-    arrivals.begin(`n${n}`, async () => {
+    arrivals.admit(`n${n}`, async () => {
       most = Math.max(most, ++now)
       order.push(n)
       await sleep(1)
@@ -26,11 +26,11 @@ it('a node that finds the queue full is told its turn, later for each further on
   const nowMs = 0
   const arrivals = new Arrivals({ places: 1, queue: 1, nowMs: () => nowMs })
   const held = Promise.withResolvers<void>()
-  const first = arrivals.begin('first', () => held.promise)
-  const second = arrivals.begin('second', async () => undefined)
-  const turns = Array.from({ length: 1_000 }, (_, n) => {
+  const first = arrivals.admit('first', () => held.promise)
+  const second = arrivals.admit('second', async () => undefined)
+  const turns = Array.from({ length: 10_000 }, (_, n) => {
     try {
-      void arrivals.begin(`n${n}`, async () => undefined)
+      void arrivals.admit(`n${n}`, async () => undefined)
     } catch (error) {
       assert.ok(error instanceof ApiError && error.code === 429)
       return error.options.retryAfterSeconds ?? 0
@@ -48,10 +48,53 @@ it('a node that finds the queue full is told its turn, later for each further on
 })
 
 it('one that has begun goes on however many wait, and a failure frees its place', async () => {
-  const arrivals = new Arrivals({ places: 1, queue: 0 })
+  const arrivals = new Arrivals({ places: 1, queue: 1 })
   await assert.rejects(
-    arrivals.goOn(() => Promise.reject(new Error('lost'))),
+    arrivals.admit('first', () => Promise.reject(new Error('lost'))),
     /lost/,
   )
-  assert.equal(await arrivals.goOn(async () => 'in'), 'in')
+  const held = Promise.withResolvers<void>()
+  const others = [
+    arrivals.admit('second', () => held.promise),
+    arrivals.admit('third', async () => undefined),
+    arrivals.admit('first', async () => 'in'),
+  ]
+  assert.throws(() => arrivals.admit('fourth', async () => undefined), /next in 1 s/)
+  held.resolve()
+  assert.deepEqual(await Promise.all(others), [undefined, undefined, 'in'])
+  arrivals.arrived('first')
+})
+
+it('a node that has begun goes before those that have not', async () => {
+  const arrivals = new Arrivals({ places: 1, queue: 10 })
+  const held = Promise.withResolvers<void>()
+  const order: string[] = []
+  const went = (what: string) => async () => void order.push(what)
+  const all = [
+    arrivals.admit('first', () => held.promise),
+    arrivals.admit('second', went('second begins')),
+    arrivals.admit('third', went('third begins')),
+    arrivals.admit('first', went('first goes on')),
+  ]
+  held.resolve()
+  await Promise.all(all)
+  assert.deepEqual(order, ['first goes on', 'second begins', 'third begins'])
+})
+
+it('a turn follows the pace at which others were let in', async () => {
+  let nowMs = 0
+  const arrivals = new Arrivals({ places: 1, queue: 50, nowMs: () => nowMs })
+  const slowly = async (): Promise<void> => {
+    nowMs += 100
+  }
+  for (let round = 0; round < 20; round++)
+    await Promise.all(Array.from({ length: 51 }, (_, n) => arrivals.admit(`n${round}-${n}`, slowly)))
+  const held = Promise.withResolvers<void>()
+  const waiting = Array.from({ length: 51 }, (_, n) => arrivals.admit(`n${n}`, () => held.promise))
+  assert.throws(
+    () => arrivals.admit('late', slowly),
+    (error) => error instanceof ApiError && error.options.retryAfterSeconds === 6,
+  )
+  held.resolve()
+  await Promise.all(waiting)
 })

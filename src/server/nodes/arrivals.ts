@@ -1,5 +1,6 @@
 // Nodes that come back all at once, after a restart or a cut, are let in one after the other: so many at a time, a short
-// queue behind them, and everybody else is told when it is their turn. What else is asked meanwhile is served in between.
+// queue behind them, and everybody else is told when it is their turn. What else is asked meanwhile is served in between. Who
+// has begun goes before who has not: otherwise a node would wait for all others between two of its requests, and give up.
 import { ApiError } from '../../api/errors.ts'
 
 interface ArrivalsOptions {
@@ -15,20 +16,30 @@ const defaultPlaces = 16
 /** Well within the time that an agent waits for an answer. */
 const defaultQueue = 256
 /** Until the first ones are through. */
-const assumedMs = 30
+const assumedMs = 4
 /** Nodes without a stream count as lost after 40 s. */
 const longestSeconds = 20
+/** A node that is quiet for so long begins anew. */
+const begunMs = 30_000
 /** How much one arrival says about the next. */
 const weight = 0.05
+
+type Go = () => void
 
 export class Arrivals {
   readonly #places: number
   readonly #queueLength: number
   readonly #nowMs: () => number
-  readonly #queue: (() => void)[] = []
+  /** By node: when its last request came, until it has arrived. */
+  readonly #beganMs = new Map<string, number>()
+  /** Those with an earlier request behind them. */
+  readonly #begun: Go[] = []
+  readonly #queue: Go[] = []
   #busy = 0
-  /** What one takes from its place to its end. */
-  #tookMs = assumedMs
+  /** From one of the queue to the next. */
+  #paceMs = assumedMs
+  /** When the last one of the queue went, while there are others. */
+  #wentMs: number | undefined
   /** When the next one that is sent away is to come. */
   #turnMs = 0
 
@@ -38,33 +49,59 @@ export class Arrivals {
     this.#nowMs = nowMs
   }
 
-  /** The first request of a node that comes: refused, with its turn, where too many wait already. */
-  begin<T>(node: string, work: () => Promise<T>): Promise<T> {
-    if (this.#queue.length >= this.#queueLength) throw this.#turnOf(node)
-    return this.goOn(work)
+  /**
+   * A request of a node that comes. The first one is refused, with its turn, where too many wait already; later ones wait however
+   * many there are, because their number is bounded by those who began.
+   */
+  admit<T>(node: string, work: () => Promise<T>): Promise<T> {
+    const nowMs = this.#nowMs()
+    const beganMs = this.#beganMs.get(node)
+    const hasBegun = beganMs !== undefined && nowMs - beganMs < begunMs
+    if (!hasBegun && this.#queue.length >= this.#queueLength) throw this.#turnOf(node)
+    this.#note(node, nowMs)
+    return this.#inTurn(hasBegun ? this.#begun : this.#queue, work)
   }
 
-  /** A later one: waits however many there are, because their number is bounded by those who began. */
-  async goOn<T>(work: () => Promise<T>): Promise<T> {
+  /** It has come: its next request, one day, is a first one. */
+  arrived(node: string): void {
+    this.#beganMs.delete(node)
+  }
+
+  /** The oldest come first. */
+  #note(node: string, nowMs: number): void {
+    this.#beganMs.delete(node)
+    this.#beganMs.set(node, nowMs)
+    for (const [other, atMs] of this.#beganMs) {
+      if (nowMs - atMs < begunMs) break
+      this.#beganMs.delete(other)
+    }
+  }
+
+  async #inTurn<T>(queue: Go[], work: () => Promise<T>): Promise<T> {
     if (this.#busy < this.#places) this.#busy++
-    else await new Promise<void>((resolve) => this.#queue.push(resolve))
-    const startMs = this.#nowMs()
+    else await new Promise<void>((resolve) => queue.push(resolve))
     try {
       return await work()
     } finally {
-      this.#tookMs += weight * (this.#nowMs() - startMs - this.#tookMs)
-      const next = this.#queue.shift()
+      const next = this.#begun.shift() ?? this.#nextOfQueue()
       // The place goes on to them.
       if (next) next()
       else this.#busy--
     }
   }
 
+  #nextOfQueue(): Go | undefined {
+    const next = this.#queue.shift()
+    const nowMs = this.#nowMs()
+    if (next && this.#wentMs !== undefined) this.#paceMs += weight * (nowMs - this.#wentMs - this.#paceMs)
+    this.#wentMs = this.#queue.length > 0 ? nowMs : undefined
+    return next
+  }
+
   #turnOf(node: string): ApiError {
     const nowMs = this.#nowMs()
-    const eachMs = this.#tookMs / this.#places
-    const queueEndMs = nowMs + this.#queue.length * eachMs
-    this.#turnMs = Math.min(Math.max(this.#turnMs, queueEndMs) + eachMs, nowMs + longestSeconds * 1_000)
+    const queueEndMs = nowMs + this.#queue.length * this.#paceMs
+    this.#turnMs = Math.min(Math.max(this.#turnMs, queueEndMs) + this.#paceMs, nowMs + longestSeconds * 1_000)
     const seconds = Math.max(1, Math.ceil((this.#turnMs - nowMs) / 1_000))
     return new ApiError('TooManyRequests', `Many nodes are connecting; node ${node} is next in ${seconds} s`, {
       kind: 'nodes',

@@ -27,12 +27,13 @@ export async function greeting(services: GreetingServices, name: string): Promis
   const { collections, arrivals, presence, peers, clock, log } = services
   if (!collections.nodes.get('', name)?.value.report)
     throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
-  const claim = await arrivals.goOn(async () => {
+  const claim = await arrivals.admit(name, async () => {
     await changeNode(collections, name, (record) =>
       record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(clock.now()) },
     )
     return presence.claim(name)
   })
+  arrivals.arrived(name)
   log.debug('an agent is connected', { node: name })
   return () => {
     // The agent has moved to another server meanwhile, and no longer reads this.
