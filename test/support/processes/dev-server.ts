@@ -3,6 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { endGuestsOf, endService } from './leftovers.ts'
 
 export const root = path.resolve(import.meta.dirname, '../../..')
 export const program = path.join(root, 'bin', 'svc3')
@@ -56,7 +57,12 @@ export async function filesWith(folder: string, text: string): Promise<string[]>
   return found
 }
 
-export const makeFolder = (): Promise<string> => fs.mkdtemp(path.join(os.tmpdir(), 'svc3-e2e-'))
+/** VMs of services that keep their data in there end with this process at the latest. */
+export async function makeFolder(): Promise<string> {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-e2e-'))
+  endGuestsOf(folder)
+  return folder
+}
 
 export async function startDev(
   dataDir: string,
@@ -74,6 +80,7 @@ export async function startDev(
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  endService(child)
   let output = ''
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) =>
     child.on('exit', (code, signal) => resolve({ code, signal })),

@@ -9,6 +9,7 @@ import path from 'node:path'
 import { eventually } from '../tools/eventually.ts'
 import { freePort } from '../tools/free-port.ts'
 import { startPeerProxy } from './etcd-peer-proxy.ts'
+import { endService } from './leftovers.ts'
 import { pauseProcess } from './pause-process.ts'
 
 export interface EtcdMember {
@@ -195,6 +196,7 @@ function member({ url, folder, args, cluster }: Start): ReplaceableMember {
     const env = { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch }
     const place = [`--data-dir=${folder}`, `--initial-cluster=${cluster}`, `--initial-cluster-state=${state}`]
     const started = spawn('etcd', [...args, ...place], { stdio: ['ignore', 'ignore', 'pipe'], env })
+    endService(started)
     child = started
     started.stderr.on('data', (text: Buffer) => {
       output = (output + text.toString()).slice(-4_000)

@@ -9,6 +9,7 @@ import { exec } from '../../../src/platform/exec.ts'
 import { eventually } from '../tools/eventually.ts'
 import { program, root } from './dev-server.ts'
 import type { TestHost } from './hosts.ts'
+import { endService } from './leftovers.ts'
 
 export interface Service {
   readonly host: TestHost
@@ -133,6 +134,7 @@ export function service(
         env: { ...process.env, ...environment },
         stdio: ['ignore', 'pipe', 'pipe'],
       })
+      endService(started)
       child = started
       for (const stream of [started.stdout, started.stderr])
         stream?.on('data', (chunk: Buffer) => {

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestPair } from '../tools/certificates.ts'
 import { freePort } from '../tools/free-port.ts'
+import { endService } from './leftovers.ts'
 
 /** The line of htpasswd for this user and password, with bcrypt at its least cost: it is paid for every request. */
 export const registryUser = { username: 'ci', password: 'canary-Pa55:w/rd%' } as const
@@ -55,6 +56,7 @@ export async function startRegistry(wanted: RegistryWanted): Promise<RegistryPro
     // JSON is YAML.
     await fs.writeFile(file('config.yml'), JSON.stringify(settings))
     child = spawn('docker-registry', ['serve', file('config.yml')], { stdio: ['ignore', 'ignore', 'pipe'] })
+    endService(child)
     await listening(child)
   }
 

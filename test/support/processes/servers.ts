@@ -11,6 +11,7 @@ import { SimulatedDriver } from '../../../src/drivers/simulated.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { makeFolder } from './dev-server.ts'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
+import { endService } from './leftovers.ts'
 
 interface Answer {
   readonly status: number
@@ -89,6 +90,7 @@ export async function startServerProcess(options: ServerProcessOptions): Promise
     stdio: ['pipe', 'pipe', options.isQuiet ? 'ignore' : 'inherit'],
     env: { ...process.env, ...env },
   })
+  endService(child)
   const exited = once(child, 'exit')
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return

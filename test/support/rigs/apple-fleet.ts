@@ -16,6 +16,7 @@ import { copy } from '../../../src/oci/copy.ts'
 import { openRegistry } from '../../../src/oci/registry/registry.ts'
 import { type Guest, openGuest, tinyCache } from '../guests/guest.ts'
 import { type DevServer, makeFolder, program, type Ran, svc3 as run, startDev } from '../processes/dev-server.ts'
+import { endService } from '../processes/leftovers.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../processes/registry.ts'
 import { installStandIn, tinyBundle, writeMachine } from '../stand-ins/tart/install.ts'
 import { makePair } from '../tools/certificates.ts'
@@ -84,6 +85,7 @@ export async function startAppleFleet(): Promise<AppleFleet> {
         },
         stdio: ['pipe', 'inherit', 'inherit'],
       })
+      endService(child)
       child.stdin?.end(token)
       agents.set(name, child)
       await eventually(async () => {

@@ -9,6 +9,7 @@ import path from 'node:path'
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { type DevServer, EndedEarly, makeFolder, type Ran, startDev, svc3 } from '../processes/dev-server.ts'
+import { endService } from '../processes/leftovers.ts'
 import { type GuestWrite, writeAsGuest } from '../stand-ins/layered-driver.ts'
 import { startTcpProxy, type TcpProxy } from '../stand-ins/tcp-proxy.ts'
 import { eventually } from '../tools/eventually.ts'
@@ -104,6 +105,7 @@ export class ClusterRig implements AsyncDisposable {
       },
       stdio: 'inherit',
     })
+    endService(this.#agent)
     return this.#agent
   }
 

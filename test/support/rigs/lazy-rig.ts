@@ -7,6 +7,7 @@ import path from 'node:path'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { type Architecture, openGuest, type SshPlace, seedTiny } from '../guests/guest.ts'
 import { type DevServer, makeFolder, program, startDev, svc3 } from '../processes/dev-server.ts'
+import { endService } from '../processes/leftovers.ts'
 import { type SlowLink, startSlowLink } from '../stand-ins/slow-link.ts'
 import { eventually } from '../tools/eventually.ts'
 
@@ -102,6 +103,7 @@ export class LazyRig implements AsyncDisposable {
     const first = apiUrl === undefined ? [] : ['--api-url', apiUrl, '--join-token-stdin']
     const [command = program, ...rest] = [...before, program, ...known, ...first]
     const child = spawn(command, rest, { stdio: ['pipe', 'ignore', 'pipe'], env: { ...process.env, ...env } })
+    endService(child)
     child.stderr.on('data', (piece: Buffer) => {
       this.log += piece.toString()
     })
