@@ -50,6 +50,7 @@ describe('growing a file system', () => {
 describe('growing through SSH', () => {
   let server: ssh2.Server
   let growth: Growth
+  let logins = 0
   const commands: { readonly command: string; readonly input: string }[] = []
   const answers = new Map<string, { readonly out?: string; readonly error?: string; readonly code: number }>()
 
@@ -59,6 +60,7 @@ describe('growing through SSH', () => {
     server = new ssh2.Server({ hostKeys: [hostKey] }, (client) => {
       client.on('error', () => undefined)
       client.on('authentication', (attempt) => {
+        logins++
         if (attempt.method === 'password' && attempt.password === 'p@ssword-canary') attempt.accept()
         else attempt.reject(['password'])
       })
@@ -119,6 +121,15 @@ describe('growing through SSH', () => {
     assert.match(text, /The disk has grown.*command not found/)
     assert.ok(!text.includes('canary'))
     assert.match((await grow({ password: 'wrong' })) ?? '', /refused user "admin" or the password/)
+  })
+
+  it('growing through SSH gives no password to somebody else who has the port of the VM', async () => {
+    script('svc3-sizes 1000 2000 2100\n')
+    const before = logins
+    assert.match((await grow({ isOwn: async () => false })) ?? '', /port \d+ of the node is not open by the VM/)
+    assert.deepEqual([logins - before, commands], [0, []])
+    assert.equal(await grow({ isOwn: async () => true }), undefined)
+    assert.ok(logins > before)
   })
 
   it('growing through SSH cuts the connection to a guest that does not hear a goodbye', async () => {

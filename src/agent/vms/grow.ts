@@ -13,6 +13,8 @@ export interface Growth {
   readonly user: string
   readonly password: string
   readonly diskGb: number
+  /** Whether the VM itself has that port open, where the hypervisor can say. */
+  isOwn?(): Promise<boolean>
 }
 
 const patienceMs = 120_000
@@ -106,6 +108,8 @@ async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
       return await connectOnce(growth, signal)
     } catch (error) {
       signal.throwIfAborted()
+      if ((await growth.isOwn?.()) === false)
+        throw new Error(`port ${growth.port} of the node is not open by the VM; the guest may have ended`)
       if ((error as { level?: string }).level === 'client-authentication')
         throw new Error(`the guest refused user "${growth.user}" or the password`)
       if (performance.now() > endMs)
@@ -115,7 +119,7 @@ async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
   }
 }
 
-async function connectOnce({ host, port, user, password }: Growth, signal: AbortSignal): Promise<Guest> {
+async function connectOnce({ host, port, user, password, isOwn }: Growth, signal: AbortSignal): Promise<Guest> {
   await greeting(host, port, signal)
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()
@@ -125,9 +129,13 @@ async function connectOnce({ host, port, user, password }: Growth, signal: Abort
   ssh.on('ready', resolve).on('error', reject)
   ssh.on('close', () => reject(new Error('the connection was closed')))
   ssh.on('keyboard-interactive', (_name, _text, _language, prompts, answer) => answer(prompts.map(() => password)))
-  // The host key is not verified: this is the agent's own VM, reached on the port that the agent itself forwards to it.
+  // The host key is not known: it is the VM by the port that is forwarded to it, unless somebody else has that port by now.
+  const hostVerifier = (_: Buffer, verify: (isRight: boolean) => void): void => {
+    Promise.resolve(isOwn?.() ?? true).then(verify, () => verify(false))
+  }
   const socket = net.connect({ host, port })
-  ssh.connect({ sock: socket, username: user, password, tryKeyboard: true, readyTimeout: handshakeMs })
+  const login = { username: user, password, tryKeyboard: true }
+  ssh.connect({ sock: socket, ...login, hostVerifier, readyTimeout: handshakeMs })
   try {
     await promise
     return { ssh, socket }

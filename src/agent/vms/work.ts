@@ -153,9 +153,11 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
   },
 
   async partition(bench) {
-    const { tools, desired, credentials, signal } = bench
+    const { tools, handle, desired, credentials, signal } = bench
     if (!credentials) return
-    const target = { host: desired.ip, port: desired.ssh }
+    const { ip: host, ssh: port } = desired
+    const { ports } = tools.driver
+    const target = { host, port, ...(ports && { isOwn: () => ports.holds(handle, port, host) }) }
     bench.warning = await tools.grow({ ...credentials, ...target, diskGb: desired.diskGb ?? 0 }, signal)
   },
 
