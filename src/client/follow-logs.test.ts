@@ -5,10 +5,14 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../test/support/tools/eventually.ts'
 import { getVmLogs } from '../api/vms/vms.ts'
 import { createClient } from './client.ts'
 import { fetchTransport } from './fetch.ts'
 import { followLogs } from './follow-logs.ts'
+
+/** No test takes that long: connections are replaced, or the test fails. */
+const never = 10 * 60_000
 
 /** A console log, as an agent follows it: from the start, or with `tail=0` from the end. */
 async function serveLog(cutMs: number) {
@@ -81,57 +85,51 @@ function follow({ client }: Server, options: { readonly silentMs: number; readon
 
 describe('followed logs', () => {
   it('followed logs outlast any silence: each connection is replaced before it is cut', async () => {
-    await using server = await serveLog(400)
+    await using server = await serveLog(never)
     server.print('boot\n')
     const followed = follow(server, { silentMs: 100, overlapMs: 20 })
-    await sleep(2_000)
+    await eventually(() => assert.ok(server.seen.requests >= 8, `${server.seen.requests} connections`))
     server.print('at last\n')
-    await sleep(50)
+    await eventually(() => assert.equal(followed.text, 'boot\nat last\n'))
     followed.end()
     await followed.done
-    assert.deepEqual([followed.text, followed.losses], ['boot\nat last\n', 0])
-    assert.ok(server.seen.requests >= 8, `${server.seen.requests} connections`)
-    assert.equal(server.seen.cuts, 0)
+    assert.deepEqual([followed.text, followed.losses, server.seen.cuts], ['boot\nat last\n', 0, 0])
   })
 
   it('followed logs lose nothing and repeat nothing while connections are replaced', async () => {
-    await using server = await serveLog(2_000)
+    await using server = await serveLog(never)
     const followed = follow(server, { silentMs: 15, overlapMs: 15 })
-    await sleep(50)
-    for (let line = 1; line <= 100; line++) {
+    for (let line = 1; line <= 100 || server.seen.requests <= 20; line++) {
       server.print(`line ${line}\n`)
       // Around the times at which a connection is replaced.
       await sleep(Math.random() * 45)
     }
-    await sleep(100)
+    await eventually(() => assert.equal(followed.text, server.seen.log))
     followed.end()
     await followed.done
     assert.equal(followed.text, server.seen.log)
-    assert.ok(server.seen.requests > 20, `${server.seen.requests} connections`)
   })
 
   it('followed logs stay with the connection that they have where no other is to be had', async () => {
-    await using server = await serveLog(2_000)
+    await using server = await serveLog(never)
     const followed = follow(server, { silentMs: 30, overlapMs: 5 })
-    await sleep(20)
+    await eventually(() => assert.equal(server.seen.open, 1))
     server.refuse(1_000)
-    await sleep(200)
+    const { requests } = server.seen
+    await eventually(() => assert.ok(server.seen.requests > requests + 3))
     server.print('still here\n')
-    await sleep(50)
+    await eventually(() => assert.equal(followed.text, 'still here\n'))
     followed.end()
     await followed.done
     assert.deepEqual([followed.text, followed.losses], ['still here\n', 0])
-    assert.ok(server.seen.requests > 3)
   })
 
   it('followed logs tell of a connection that was cut, go on with another, and leave none open at the end', async () => {
     await using server = await serveLog(60)
     const followed = follow(server, { silentMs: 10_000, overlapMs: 10_000 })
-    await sleep(1_000)
+    await eventually(() => assert.ok(followed.losses >= 1 && server.seen.cuts >= 2, JSON.stringify(server.seen)))
     followed.end()
     await followed.done
-    assert.ok(followed.losses >= 1 && server.seen.cuts >= 2, JSON.stringify(server.seen))
-    await sleep(50)
-    assert.equal(server.seen.open, 0)
+    await eventually(() => assert.equal(server.seen.open, 0))
   })
 })
