@@ -5,8 +5,6 @@ import { assertReal } from './rehearsal.ts'
 import { compareRevs, type Entry, type Given, isFault, type Json, type Rev, type Store, StoreError } from './store.ts'
 import type { View } from './view.ts'
 
-/** A view that does not follow is a fault; whoever waits for it is told. */
-const patienceMs = 10_000
 /** What somebody else wrote comes within milliseconds; whoever lost is not held up for longer than this. */
 const lostMs = 1_000
 const isLost = (error: unknown): boolean =>
@@ -155,10 +153,11 @@ export class Collection<T> {
   }
 
   async #reached(rev: Rev): Promise<void> {
-    await this.view.reachedWithin(rev, patienceMs).catch((cause: unknown) => {
-      throw new StoreError('Unknown', `The change of ${this.prefix} was written, but this server has not seen it yet`, {
-        cause,
-      })
-    })
+    try {
+      await this.view.reachedSoon(rev)
+    } catch (cause) {
+      const message = `The change of ${this.prefix} was written, but this server has not seen it yet`
+      throw new StoreError('Unknown', message, { cause })
+    }
   }
 }

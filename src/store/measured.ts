@@ -7,24 +7,23 @@ type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcom
 
 export function measured(store: Store, observe: Observe): Store {
   /** Beside the work: nobody waits longer for being measured. */
-  function timed<T>(operation: StoreOperation, work: () => Promise<T>): Promise<T> {
-    const startMs = performance.now()
+  function timed<T>(operation: StoreOperation, startMs: number, working: Promise<T>): Promise<T> {
     const tell = (outcome: StoreOutcome): void => observe(operation, (performance.now() - startMs) / 1_000, outcome)
-    const working = work()
     working.then(
       () => tell('ok'),
       (error: unknown) => tell(error instanceof StoreError ? error.fault : 'error'),
     )
     return working
   }
+  const now = (): number => performance.now()
   return {
-    get: (key) => timed('get', () => store.get(key)),
-    list: (prefix, page) => timed('list', () => store.list(prefix, page)),
-    create: (key, value, given) => timed('create', () => store.create(key, value, given)),
-    update: (key, value, expect) => timed('update', () => store.update(key, value, expect)),
-    delete: (key, expect) => timed('delete', () => store.delete(key, expect)),
-    compact: (rev) => timed('compact', () => store.compact(rev)),
-    health: () => timed('health', () => store.health()),
+    get: (key) => timed('get', now(), store.get(key)),
+    list: (prefix, page) => timed('list', now(), store.list(prefix, page)),
+    create: (key, value, given) => timed('create', now(), store.create(key, value, given)),
+    update: (key, value, expect) => timed('update', now(), store.update(key, value, expect)),
+    delete: (key, expect) => timed('delete', now(), store.delete(key, expect)),
+    compact: (rev) => timed('compact', now(), store.compact(rev)),
+    health: () => timed('health', now(), store.health()),
     watch: (...watched) => store.watch(...watched),
     reached: (rev, signal) => store.reached(rev, signal),
     ...(store.exchange && { exchange: store.exchange }),

@@ -81,6 +81,60 @@ test('a writer sees its own write as soon as the view has reached its revision',
   assert.deepEqual(view.range(), [])
 })
 
+test('changes that a view announces carry the very entries that it had, and those alone are not parsed again', async (t) => {
+  const inner = openMemory()
+  let looks = 0
+  const store: Store = {
+    ...inner,
+    async *watch(...watched) {
+      for await (const batch of inner.watch(...watched))
+        yield 'type' in batch
+          ? batch
+          : (batch.map((change) => ({
+              ...change,
+              previous: change.previous && {
+                ...change.previous,
+                get value() {
+                  looks++
+                  return 0
+                },
+              },
+            })) as unknown as readonly Change[])
+    },
+  }
+  const { view } = opened(t, store)
+  await view.synced()
+  const heard: Change<number>[] = []
+  view.subscribe((changes) => heard.push(...changes))
+  const created = await store.create(key('a', '1'), 1)
+  const updated = await store.update(created.key, 2, created.rev)
+  await view.reached(await store.delete(created.key, updated.rev))
+  assert.deepEqual(
+    heard.map(({ previous }) => previous?.value),
+    [undefined, 1, 2],
+  )
+  assert.equal(heard[1]?.previous, heard[0]?.type === 'put' ? heard[0].entry : undefined)
+  assert.equal(looks, 0)
+})
+
+test('writers that a view does not follow in time are told, each at its time, and those in time are not', async (t) => {
+  const store = openMemory()
+  const view = new View<number>(store, prefix, { patienceMs: 30 })
+  t.after(async () => {
+    await view.close()
+    await store.close()
+  })
+  await view.synced()
+  const isLate = { message: `${prefix} has not reached revision 1000 within 30 ms` }
+  const first = assert.rejects(view.reachedSoon('1000'), isLate)
+  const { rev } = await store.create(key('a', '1'), 1)
+  await view.reachedSoon(rev)
+  await first
+  await assert.rejects(view.reachedSoon('1000'), isLate)
+  const closing = view.reachedSoon('1000')
+  await Promise.all([assert.rejects(closing, /is closed/), view.close()])
+})
+
 test('a view gives ranges by scope and page, in order of key', async (t) => {
   const { store, view } = opened(t)
   const names = ['b', 'a', 'c', '😀', '\uffff', 'ab']

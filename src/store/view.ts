@@ -19,14 +19,15 @@ interface ViewOptions {
   /** The first wait after a failure; it doubles up to `maxRetryMs`. */
   readonly retryMs?: number
   readonly maxRetryMs?: number
+  /** So long a writer waits to see what it wrote. */
+  readonly patienceMs?: number
 }
 
 type ViewListener<T> = (changes: readonly Change<T>[]) => void
 
-interface Waiter {
+interface Waiter extends PromiseWithResolvers<void> {
   readonly rev: Rev
-  readonly resolve: () => void
-  readonly reject: (reason: unknown) => void
+  readonly untilMs: number
 }
 
 export class View<T> {
@@ -34,6 +35,7 @@ export class View<T> {
   readonly #store: Pick<Store, 'list' | 'watch'>
   readonly #retryMs: number
   readonly #maxRetryMs: number
+  readonly #patienceMs: number
   readonly #entries = new Map<string, Entry<T>>()
   readonly #keys = new SortedKeys()
   readonly #scopeRevs = new Map<string, Rev>()
@@ -46,12 +48,14 @@ export class View<T> {
   /** No scope is older than the first list: what happened before it is not known here. */
   #firstRev: Rev | undefined
   #trouble: string | undefined = 'not read yet'
+  #lateTimer: NodeJS.Timeout | undefined
 
   constructor(store: Pick<Store, 'list' | 'watch'>, prefix: string, options: ViewOptions = {}) {
     this.#store = store
     this.prefix = prefix
     this.#retryMs = options.retryMs ?? 50
     this.#maxRetryMs = options.maxRetryMs ?? 5_000
+    this.#patienceMs = options.patienceMs ?? 10_000
     this.#followed = this.#follow(this.#stop.signal)
   }
 
@@ -83,36 +87,57 @@ export class View<T> {
   }
 
   /** Resolves when the view has the change of that revision; meant for revisions of writes under this prefix. */
-  reached(rev: Rev, signal?: AbortSignal): Promise<void> {
-    if (this.#firstRev !== undefined && compareRevs(this.#rev, rev) >= 0) return Promise.resolve()
-    const { promise, end } = this.#wait(rev, () => signal?.removeEventListener('abort', abort))
-    const abort = (): void => end(signal?.reason)
-    if (signal?.aborted) abort()
-    else signal?.addEventListener('abort', abort)
-    return promise
-  }
-
-  /** As `reached`, with a limit of time instead of a signal, which would cost more than everything else here: for writers. */
-  reachedWithin(rev: Rev, patienceMs: number): Promise<void> {
-    if (this.#firstRev !== undefined && compareRevs(this.#rev, rev) >= 0) return Promise.resolve()
-    const { promise, end } = this.#wait(rev, () => clearTimeout(timer))
-    const late = (): void => end(new Error(`${this.prefix} has not reached revision ${rev} within ${patienceMs} ms`))
-    const timer = setTimeout(late, patienceMs)
-    return promise
-  }
-
-  #wait(rev: Rev, forget: () => void): { promise: Promise<void>; end: (reason: unknown) => void } {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const leave = (settle: () => void) => (): void => {
+  async reached(rev: Rev, signal?: AbortSignal): Promise<void> {
+    if (this.#has(rev)) return
+    signal?.throwIfAborted()
+    const waiter = this.#wait(rev)
+    const abort = (): void => waiter.reject(signal?.reason)
+    signal?.addEventListener('abort', abort)
+    try {
+      await waiter.promise
+    } finally {
+      signal?.removeEventListener('abort', abort)
       this.#waiters.delete(waiter)
-      forget()
-      settle()
     }
-    const end = (reason: unknown): void => leave(() => reject(reason))()
-    const waiter: Waiter = { rev, resolve: leave(resolve), reject: end }
-    if (this.#stop.signal.aborted) reject(this.#stop.signal.reason)
+  }
+
+  /** As `reached`, for writers: a view that does not follow is a fault, and they are told. */
+  reachedSoon(rev: Rev): Promise<void> {
+    if (this.#has(rev)) return Promise.resolve()
+    // One timer for all of them: each of its own would cost more than everything else here.
+    this.#lateTimer ??= setTimeout(() => this.#endLate(), this.#patienceMs).unref()
+    return this.#wait(rev, performance.now() + this.#patienceMs).promise
+  }
+
+  #has(rev: Rev): boolean {
+    return this.#firstRev !== undefined && compareRevs(this.#rev, rev) >= 0
+  }
+
+  #wait(rev: Rev, untilMs = Number.POSITIVE_INFINITY): Waiter {
+    const waiter = { rev, untilMs, ...Promise.withResolvers<void>() }
+    if (this.#stop.signal.aborted) waiter.reject(this.#stop.signal.reason)
     else this.#waiters.add(waiter)
-    return { promise, end }
+    return waiter
+  }
+
+  #endLate(): void {
+    const nowMs = performance.now()
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const waiter of this.#waiters) {
+      if (waiter.untilMs > nowMs) nextMs = Math.min(nextMs, waiter.untilMs)
+      else
+        this.#end(
+          waiter,
+          new Error(`${this.prefix} has not reached revision ${waiter.rev} within ${this.#patienceMs} ms`),
+        )
+    }
+    this.#lateTimer =
+      nextMs < Number.POSITIVE_INFINITY ? setTimeout(() => this.#endLate(), nextMs - nowMs).unref() : undefined
+  }
+
+  #end(waiter: Waiter, reason: unknown): void {
+    this.#waiters.delete(waiter)
+    waiter.reject(reason)
   }
 
   /** Resolves when the first list is in. */
@@ -133,7 +158,8 @@ export class View<T> {
 
   async close(): Promise<void> {
     this.#stop.abort(new Error(`The view of ${this.prefix} is closed`))
-    for (const waiter of this.#waiters) waiter.reject(this.#stop.signal.reason)
+    clearTimeout(this.#lateTimer)
+    for (const waiter of this.#waiters) this.#end(waiter, this.#stop.signal.reason)
     await this.#followed
   }
 
@@ -152,7 +178,7 @@ export class View<T> {
         this.#trouble = error instanceof Error ? error.message : String(error)
         // Who waits for the first list is told: waiting longer does not help.
         if (isFault(error, 'Damaged') && this.#firstRev === undefined)
-          for (const waiter of this.#waiters) waiter.reject(error)
+          for (const waiter of this.#waiters) this.#end(waiter, error)
         // The first time that is how the store says "list again", not a failure.
         if (isFault(error, 'Compacted') && failures++ === 0) continue
       }
@@ -178,10 +204,10 @@ export class View<T> {
     this.#announce(changes, page.rev)
   }
 
-  #apply(changes: readonly Change<T>[]): void {
-    const last = changes.at(-1)
+  #apply(told: readonly Change<T>[]): void {
+    const last = told.at(-1)
     if (!last) return
-    this.#update(changes)
+    const changes = this.#update(told)
     for (const change of changes) {
       if (change.type === 'delete') this.#keys.delete(change.key)
       else if (!change.previous) this.#keys.add(change.entry.key)
@@ -189,17 +215,22 @@ export class View<T> {
     this.#announce(changes, changeRev(last as Change))
   }
 
-  /** `at` is the revision when the changes were noticed together, in a list, and not one by one. */
-  #update(changes: readonly Change<T>[], at?: Rev): void {
-    for (const change of changes) {
+  /**
+   * `at` is the revision when the changes were noticed together, in a list, and not one by one. Returns the changes with the
+   * very entries that were here before: nothing is parsed for that again, and what is kept by the identity of an entry is found.
+   */
+  #update(changes: readonly Change<T>[], at?: Rev): readonly Change<T>[] {
+    return changes.map((change) => {
       const key = changeKey(change as Change)
+      const previous = this.#entries.get(key)
       if (change.type === 'put') this.#entries.set(key, change.entry)
       else this.#entries.delete(key)
       const rev = at ?? changeRev(change as Change)
       this.#lastChangeRev = rev
       const slash = key.indexOf('/', this.prefix.length)
       if (slash >= 0) this.#scopeRevs.set(key.slice(this.prefix.length, slash), rev)
-    }
+      return previous && previous.rev === change.previous?.rev ? { ...change, previous } : change
+    })
   }
 
   #announce(changes: readonly Change<T>[], rev: Rev): void {
@@ -209,7 +240,11 @@ export class View<T> {
 
   #advance(rev: Rev): void {
     this.#rev = rev
-    for (const waiter of this.#waiters) if (compareRevs(rev, waiter.rev) >= 0) waiter.resolve()
+    for (const waiter of this.#waiters)
+      if (compareRevs(rev, waiter.rev) >= 0) {
+        this.#waiters.delete(waiter)
+        waiter.resolve()
+      }
   }
 }
 

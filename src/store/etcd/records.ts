@@ -123,9 +123,12 @@ export class Layout {
   /** Throws Damaged for what is not as svc3 wrote it. */
   entry(kv: KeyValue): Entry {
     const envelope = unseal(kv)
-    const key = kv.key.slice(this.#data.length)
-    if (!envelope) throw damaged(key, `the value of etcd's key "${kv.key}" is not what svc3 wrote`)
-    return { key, value: envelope.value, rev: this.rev(kv.modRevision) }
+    if (envelope) return this.#entry(kv, envelope.value)
+    throw damaged(kv.key.slice(this.#data.length), `the value of etcd's key "${kv.key}" is not what svc3 wrote`)
+  }
+
+  #entry({ key, modRevision }: KeyValue, value: Json): Entry {
+    return { key: key.slice(this.#data.length), value, rev: this.rev(modRevision) }
   }
 
   isWrittenBy(op: string, kv: KeyValue): boolean {
@@ -139,10 +142,10 @@ export class Layout {
   change({ kv, isDelete, previous: before }: WatchEvent): Change | 'gap' | undefined {
     if (!kv.key.startsWith(this.#data)) return undefined
     const isFirst = !isDelete && kv.createRevision === kv.modRevision
-    const isKnown = isFirst || (before && unseal(before))
+    const known = before && unseal(before)
     const entry = isDelete ? undefined : this.entry(kv)
-    if (!isKnown) return 'gap'
-    const previous = before && this.entry(before)
+    if (!isFirst && !known) return 'gap'
+    const previous = before && known && this.#entry(before, known.value)
     if (entry) return { type: 'put', entry, ...(previous && { previous }) }
     return previous && { type: 'delete', key: previous.key, rev: this.rev(kv.modRevision), previous }
   }

@@ -11,10 +11,18 @@ export function storedVms(store: Store): KindStore {
     known.set(entry, found)
     return found
   }
+  /** When it is looked at: views have the entry that it was. */
+  const loadedLater = (entry: Entry): Entry => ({
+    key: entry.key,
+    get value() {
+      return loaded(entry).value
+    },
+    rev: entry.rev,
+  })
   const loadedChange = (change: Change): Change => ({
     ...change,
     ...('entry' in change && { entry: loaded(change.entry) }),
-    ...(change.previous && { previous: loaded(change.previous) }),
+    ...(change.previous && { previous: loadedLater(change.previous) }),
   })
   const stored = (value: Json): Json => withField(value, 'desired', 'wish')
   return {

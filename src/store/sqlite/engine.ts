@@ -112,8 +112,8 @@ class SqliteStore implements Store {
   readonly #feed: Feed
   /** Asked in this turn of the event loop, not yet sent. */
   #unsent: Waiting[] = []
-  /** Sent and not yet answered: answers come in this order. */
-  #sent: Waiting[][] = []
+  /** Sent and not yet answered, from `#sentOffset` on: answers come in this order. */
+  #sent: readonly Waiting[] = []
   #sentOffset = 0
   #closing: Promise<void> | undefined
   #death: StoreError | undefined
@@ -228,16 +228,20 @@ class SqliteStore implements Store {
     return new Promise((resolve, reject) => {
       if (this.#death) throw new StoreError('Unavailable', this.#death.message, { cause: this.#death })
       if (this.#closing) throw closed()
-      // What one turn of the event loop brings goes in one message.
-      if (this.#unsent.push({ request, resolve, reject }) === 1) setImmediate(() => this.#send())
+      if (this.#unsent.push({ request, resolve, reject }) === 1) this.#sendSoon()
     })
+  }
+
+  /** What one turn of the event loop brings goes in one message, and so does what comes while a commit is under way. */
+  #sendSoon(): void {
+    if (this.#sent.length === 0) setImmediate(() => this.#send())
   }
 
   #send(): void {
     const unsent = this.#unsent
-    this.#unsent = []
     if (this.#death || unsent.length === 0) return
-    this.#sent.push(unsent)
+    this.#unsent = []
+    this.#sent = unsent
     this.#worker.postMessage(unsent.map(({ request }) => request))
   }
 
@@ -261,13 +265,14 @@ class SqliteStore implements Store {
     for (const { waiting, answer, entry } of settled)
       if (answer[0] === 'failed') waiting.reject(new StoreError(answer[1], answer[2]))
       else waiting.resolve({ answer, entry })
+    if (this.#unsent.length > 0) this.#sendSoon()
   }
 
   #nextSent(): Waiting {
-    const waiting = this.#sent[0]?.[this.#sentOffset++]
+    const waiting = this.#sent[this.#sentOffset++]
     if (!waiting) throw new Error('The store thread sent an unexpected answer')
-    if (this.#sentOffset === this.#sent[0]?.length) {
-      this.#sent.shift()
+    if (this.#sentOffset === this.#sent.length) {
+      this.#sent = []
       this.#sentOffset = 0
     }
     return waiting
@@ -277,8 +282,7 @@ class SqliteStore implements Store {
     if (this.#death) return
     const message = `The store thread for ${this.#folder} has died (${cause.message}): restart svc3`
     this.#death = new StoreError('Unavailable', message, { cause })
-    const sent = this.#sent.flat().slice(this.#sentOffset)
-    for (const { request, reject } of sent) {
+    for (const { request, reject } of this.#sent.slice(this.#sentOffset)) {
       const isWrite = writes.has(request[0])
       const perhaps = `${message}, then check whether "${request[1]}" was written`
       reject(new StoreError(isWrite ? 'Unknown' : 'Unavailable', isWrite ? perhaps : message, { cause }))
@@ -293,8 +297,19 @@ class SqliteStore implements Store {
 
 const toEntry = ([key, text, rev]: Row): Entry => ({ key, value: JSON.parse(text) as Json, rev: String(rev) })
 
-const toPrevious = (key: string, text: string | null, rev: number | null): Entry | undefined =>
-  text === null || rev === null ? undefined : toEntry([key, text, rev])
+/** Parsed when it is looked at: views have the entry that it was. */
+function toPrevious(key: string, text: string | null, rev: number | null): Entry | undefined {
+  if (text === null || rev === null) return undefined
+  let value: Json | undefined
+  return {
+    key,
+    get value() {
+      value ??= JSON.parse(text) as Json
+      return value
+    },
+    rev: String(rev),
+  }
+}
 
 const toChange = ([rev, key, text, previousText, previousRev]: LogRow): Change =>
   committed(key, text === null ? undefined : toEntry([key, text, rev]), ['written', rev, previousText, previousRev])

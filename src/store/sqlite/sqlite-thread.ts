@@ -1,8 +1,8 @@
 // The thread that owns the SQLite database: all of its work happens here, so that no fsync stops the API's event loop.
-// Writes that arrive while a commit is under way share the next one; each is judged by itself inside the transaction.
+// What comes in one message is one commit; each write is judged by itself inside the transaction.
 import fs from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { damaged } from '../faults.ts'
 import { compareKeys, prefixEnd } from '../keys.ts'
 import { maxValueBytes, StoreError } from '../store.ts'
@@ -305,8 +305,6 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   }
 
   port.on('message', (waiting: Request[]) => {
-    // What came while the last commit was under way shares this one.
-    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) waiting.push(...more.message)
     let group: Request[] = []
     let characters = 0
     for (const request of waiting) {
