@@ -9,8 +9,9 @@ const endings: Readonly<Record<string, () => void>> = {
 
 /** Does nothing but for a test that named this point: then the process ends here. */
 export function failpoint(name: string): void {
-  const { SVC3_FAILPOINT, SVC3_TEST, NODE_ENV } = process.env
-  if (SVC3_FAILPOINT === undefined || (SVC3_TEST !== '1' && NODE_ENV !== 'test')) return
+  // One look where nobody tests: each asks the operating system.
+  const { SVC3_FAILPOINT } = process.env
+  if (SVC3_FAILPOINT === undefined || (process.env.SVC3_TEST !== '1' && process.env.NODE_ENV !== 'test')) return
   const named = SVC3_FAILPOINT.startsWith('@') ? namedIn(SVC3_FAILPOINT.slice(1)) : SVC3_FAILPOINT
   const [wanted, ending = 'kill'] = named.split(':')
   if (wanted === name) endings[ending]?.()

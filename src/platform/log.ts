@@ -24,10 +24,12 @@ export interface Log {
 const longestText = 4_000
 
 let unwritten = ''
-/** What one turn of the event loop logs goes out in one write, also when it is the last. */
+/** A reader does not notice, and a busy server writes fewer times. */
+const gatherMs = 5
+/** What a moment logs goes out in one write, also when it is the last. */
 function toStandardError(line: string): void {
   if (process.stderr.isTTY) return void process.stderr.write(readableLine(line))
-  if (unwritten === '') setImmediate(flush)
+  if (unwritten === '') setTimeout(flush, gatherMs)
   unwritten += line
 }
 function flush(): void {

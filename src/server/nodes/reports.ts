@@ -1,4 +1,5 @@
 // Applies an agent's report to the record of a VM. Pure except for the time, and idempotent.
+import { isDeepStrictEqual } from 'node:util'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { sizeText } from '../../rules/sizes.ts'
@@ -8,9 +9,12 @@ import { isDeleted, withDesired } from '../../store/records/vms.ts'
 /** Undefined when it says nothing new. */
 export function mergeReport(record: VmRecord, report: VmReport, now: Date): VmRecord | undefined {
   const merged = withObserved(record, report, now)
-  if (JSON.stringify(merged) === JSON.stringify(record)) return undefined
+  if (reported.every((part) => isDeepStrictEqual(merged[part], record[part]))) return undefined
   return settleDeployment(merged)
 }
+
+/** What a report may change. */
+const reported = ['desired', 'observed', 'times', 'conditions'] as const
 
 function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
   const { power, problem, warning, diskGb, operation, portsTaken } = report
