@@ -57,6 +57,12 @@ export interface Living {
 
 /** A read that began in this very moment may wait for a chunk. */
 const stopMs = 60_000
+/** A host with much to write lets QEMU answer late: that is no reason to give up what it is asked to write. */
+const answerMs = 30_000
+const patient = (qmp: Qmp): Qmp => ({
+  ...qmp,
+  execute: (command, args, limitMs = answerMs) => qmp.execute(command, args, limitMs),
+})
 /** QEMU's words for a VM that does not run and could. */
 const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
@@ -73,12 +79,13 @@ export function requestOf(vm: VmSpec, options: CaptureOptions, run: Run | undefi
 /** Undefined in place of a living VM: it does not run, and its disk alone is captured. Nobody else works on it meanwhile. */
 export async function takeCapture(
   folder: string,
-  living: Living | undefined,
+  found: Living | undefined,
   requested: CaptureRequest,
   signal: AbortSignal,
 ): Promise<CaptureRecord> {
   const known = await readCapture(folder, requested.id)
   if (known) return known
+  const living = found && { ...found, qmp: patient(found.qmp) }
   await makeCaptureFolder(folder)
   await removeStrays(folder)
   // Until its memory is saved: it goes on elsewhere with somebody at the other end, and hears at once what it is told there.
@@ -153,7 +160,7 @@ async function freeze(
     await quiet?.()
     await qmp.execute('stop', undefined, stopMs)
     failpoint('capture-stopped')
-    await qmp.execute('blockdev-snapshot', { node: await activeNode(qmp), overlay: nodeOf(next) }, 30_000)
+    await qmp.execute('blockdev-snapshot', { node: await activeNode(qmp), overlay: nodeOf(next) })
     failpoint('capture-switched')
     if (shape) await saveMemory(qmp, runtime, memoryFile(folder, id), signal)
     failpoint('capture-saved')
@@ -170,13 +177,14 @@ async function freeze(
  * What became of a capture, whoever began it: the VM goes on if it ran, and the record says which layer is the active one.
  * Without one under way nothing happens.
  */
-export async function settleCapture(folder: string, qmp: Qmp): Promise<void> {
+export async function settleCapture(folder: string, control: Qmp): Promise<void> {
   const chain = await requireChain(folder)
   const { next } = chain
   if (!next) return
+  const qmp = patient(control)
   const isSwitched = (await nodesInUse(qmp)).includes(nodeOf(next))
   await endSaving(qmp)
-  if (chain.goesOn && still.has(await statusOf(qmp))) await qmp.execute('cont', undefined, 30_000)
+  if (chain.goesOn && still.has(await statusOf(qmp))) await qmp.execute('cont')
   failpoint('capture-continued')
   const settled = withoutNext(chain)
   if (isSwitched) return writeChain(folder, { ...settled, layers: [...chain.layers, next] })
