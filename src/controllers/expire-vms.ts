@@ -1,5 +1,6 @@
 // Deletes VMs whose ttl has passed or whose awaited deployment took too long, and secrets of VMs that were never
 // created. Sleeps until the next one is due.
+import { createSlices } from '../platform/event-loop.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
 import { isDeleted, lateDeployment, removeVm, ttlEnded } from '../store/records/vms.ts'
@@ -21,17 +22,21 @@ export function expireVms({ collections, clock, log }: Controller): Loop {
     failed: (error) => log.error('expire-vms failed and will run again', {}, error),
     run: async (signal) => {
       const nowMs = clock.now().getTime()
-      for (const entry of vms.list()) {
+      const others = createSlices()
+      for (const entry of vms.each()) {
+        await others()
         if (signal.aborted) return
         const due = dueOf(entry.value)
         if (!due) continue
         if (due.atMs <= nowMs) await end(entry, due.why)
         else wakeAt(due.atMs)
       }
-      for (const { value, ...entry } of vmSecrets.list()) {
+      for (const entry of vmSecrets.each()) {
+        await others()
+        const { value } = entry
         const isOld = nowMs - Date.parse(value.createdAt) > secretGraceMs
         if (isOld && vms.get(value.namespace, value.name)?.value.uid !== value.uid)
-          await vmSecrets.delete({ ...entry, value }).catch(ignoreLost)
+          await vmSecrets.delete(entry).catch(ignoreLost)
       }
     },
   })

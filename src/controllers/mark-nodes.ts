@@ -1,6 +1,7 @@
 // Sets the readiness of nodes: READY once a stream is open, NOT READY after 40 s without one. (A stream that looks open
 // but is silent for that long is reported by the server that holds it.)
 import { timestamp } from '../platform/clock.ts'
+import { createSlices } from '../platform/event-loop.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { NodeRecord } from '../store/records/fleet-records.ts'
 import { markNode } from '../store/records/node-states.ts'
@@ -23,11 +24,14 @@ export function markNodes(controller: Controller, presence: Presence, patience =
     run: async (signal) => {
       const nowMs = performance.now()
       const firstSeenMs = startedMs + collections.nodes.view.size * arrivalMs
-      for (const { value } of collections.nodes.list()) {
+      const others = createSlices()
+      for (const { value } of collections.nodes.each()) {
+        await others()
         if (signal.aborted) return
         const { name, isReady } = value
-        if (presence.isOpen(name)) openMs.set(name, nowMs)
-        if (presence.isOpen(name) && !isReady) await mark(value, true)
+        const isOpen = presence.isOpen(name)
+        if (isOpen) openMs.set(name, nowMs)
+        if (isOpen && !isReady) await mark(value, true)
         else if (isReady && nowMs - (openMs.get(name) ?? firstSeenMs) > patience) await mark(value, false)
       }
     },

@@ -1,6 +1,7 @@
 // Fails captures that can never finish: the VM is gone, its node was silent for an hour, or a server died before the VM
 // was updated; and clears finished captures from VMs. Shows on the image that its node does not answer.
 import { timestamp } from '../platform/clock.ts'
+import { createSlices } from '../platform/event-loop.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { lostNodeSeconds } from '../rules/retention.ts'
 import { changeCaptured, dropCapture, failImage, isWaitedFor } from '../store/records/captures.ts'
@@ -65,9 +66,12 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
     const failed = { status: 'Failed', errorMessage: problem, finishedAt: at } as const
     if (await changePushJob(pushJobs, key, () => failed)) count += 1
   }
-  for (const vm of vms.list())
+  const others = createSlices()
+  for (const vm of vms.each()) {
+    await others()
     for (const capture of vm.value.captures ?? [])
       if (!isWaitedFor(collections, vm.value.namespace, capture)) await dropCapture(collections, vm, capture.id)
+  }
   return count
 
   /** Why it can never finish; undefined while it may. */

@@ -51,6 +51,11 @@ export class Collection<T> {
     return this.view.range(encodeURIComponent(scope))
   }
 
+  /** All there are, in no order: for who looks at each of very many, and makes way for others in between (createSlices). */
+  each(): Iterable<Entry<T>> {
+    return this.view.values()
+  }
+
   /** The changes of a scope, or all, after a revision. */
   watch(scope: string, after: Rev, signal: AbortSignal): ReturnType<Store['watch']> {
     return this.#store.watch(scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`, after, signal)

@@ -49,6 +49,18 @@ function breakable(store: Store) {
   }
 }
 
+test('a view gives all of its entries in no order, also those that come while somebody goes through them', async (t) => {
+  const { store, view } = opened(t)
+  await store.create(key('b', 'one'), 1)
+  await view.reached((await store.create(key('a', 'two'), 2)).rev)
+  const seen: number[] = []
+  for (const entry of view.values()) {
+    seen.push(entry.value)
+    if (seen.length === 1) await view.reached((await store.create(key('c', 'three'), 3)).rev)
+  }
+  assert.deepEqual(seen.toSorted(), [1, 2, 3])
+})
+
 test('a view has what was there before it, and what comes after', async (t) => {
   const store = openMemory()
   const before = await store.create(key('a', '1'), 1)

@@ -73,6 +73,11 @@ export class View<T> {
     return this.#entries.get(key)
   }
 
+  /** All there are, in no order, each as it is when its turn comes: costs nothing before the first. */
+  values(): Iterable<Entry<T>> {
+    return this.#entries.values()
+  }
+
   /** In order of key. `scope` is the first segment of the key after the prefix, '' is everything; `after` is a key. */
   range(scope = '', page: { readonly after?: string; readonly limit?: number } = {}): Entry<T>[] {
     const prefix = scope === '' ? this.prefix : `${this.prefix}${scope}/`

@@ -44,7 +44,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     if (record && isWaiting(record)) waiting.set(key, record)
     return was || waiting.has(key)
   }
-  for (const { key, value } of vms.list()) note(key, value)
+  for (const { key, value } of vms.each()) note(key, value)
 
   const loop = startLoop({
     everyMs: sweepMs,

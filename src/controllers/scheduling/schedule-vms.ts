@@ -102,7 +102,7 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     for (const each of arriving.values()) each.sentBack()
     arriving.clear()
   }
-  for (const { key, value } of vms.list()) note(key, value)
+  for (const { key, value } of vms.each()) note(key, value)
 
   const loop = startLoop({
     everyMs: sweepMs,
@@ -307,7 +307,9 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
   /** Of a leader that died after it had given a slot to a VM in the node's record. */
   async function finishClaims(): Promise<void> {
     const warm = new WarmSlots(collections, rooms)
-    for (const { value: node } of nodes.list())
+    const others = createSlices()
+    for (const { value: node } of nodes.each()) {
+      await others()
       for (const [uid, { namespace, name, memoryMiB, from, claim }] of Object.entries(node.allocations)) {
         const vm = from !== undefined && claim ? vms.get(namespace, name) : undefined
         if (from === undefined || !claim || vm?.value.uid !== uid || vm.value.place) continue
@@ -315,6 +317,7 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
         const bound = await bind({ vm, allocation: { ...claim, memoryMiB }, slot }, node)
         if (bound !== 'unknown' && bound?.value.place?.slot === from) warm.placed(bound.value, slot)
       }
+    }
     await warm.count()
   }
 
@@ -360,7 +363,7 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     await finishClaims()
     await quotaSweep.run(collections)
     rooms.presenceChanged()
-    for (const { value: node } of nodes.list()) {
+    for (const { value: node } of nodes.each()) {
       await others()
       const isStray = ([uid, { namespace, name, slot }]: [string, NodeAllocation]): boolean => {
         if (slot) return false
@@ -373,7 +376,7 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
         allocations: Object.fromEntries(Object.entries(record.allocations).filter((each) => !isStray(each))),
       }))
     }
-    for (const { key, value } of vms.list()) {
+    for (const { key, value } of vms.each()) {
       await others()
       const isOnNoNode = !value.place || !nodes.get('', value.place.node)
       if (isDeleted(value) && isOnNoNode) await forgetVm(collections, key, value.uid)

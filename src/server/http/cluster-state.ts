@@ -35,12 +35,13 @@ export function clusterState({ store, collections, clock, isLeading, staleness, 
     revision: () => Number(horizon.rev),
     readAgeSeconds: () => staleness?.readAgeSeconds ?? 0,
     nodes: () => {
-      const ready = nodes.list().filter(({ value }) => value.isReady).length
-      return { true: ready, false: nodes.list().length - ready }
+      let ready = 0
+      for (const { value } of nodes.each()) if (value.isReady) ready += 1
+      return { true: ready, false: nodes.view.size - ready }
     },
     vms: () => {
       const counts: Record<string, number> = {}
-      for (const { value } of vms.list()) counts[value.observed.power] = (counts[value.observed.power] ?? 0) + 1
+      for (const { value } of vms.each()) counts[value.observed.power] = (counts[value.observed.power] ?? 0) + 1
       return counts
     },
     certificateEnd: () => {
@@ -49,7 +50,7 @@ export function clusterState({ store, collections, clock, isLeading, staleness, 
     },
     oldestPendingSeconds: () => {
       let oldest: string | undefined
-      for (const { value } of vms.list())
+      for (const { value } of vms.each())
         if (isWaiting(value) && (oldest === undefined || value.createdAt < oldest)) oldest = value.createdAt
       return oldest === undefined ? 0 : Math.max(0, (clock.now().getTime() - Date.parse(oldest)) / 1_000)
     },

@@ -10,7 +10,7 @@ import { openCollections } from '../../store/records/collections.ts'
 import { StoreError } from '../../store/store.ts'
 import { createHistory, minutesKept } from './history.ts'
 
-const nothing = { list: () => [], view: { subscribe: () => () => undefined } } as never
+const nothing = { list: () => [], each: () => [], view: { subscribe: () => () => undefined } } as never
 const minute = 60_000
 const noon = Date.parse('2026-11-15T12:00:00Z')
 const dayMinutes = 1_440

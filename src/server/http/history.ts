@@ -116,9 +116,10 @@ export function createHistory({ collections: { vms, pushJobs, history }, clock }
   }
 
   const isRunning = ({ observed }: VmRecord): boolean => observed.power === 'running'
+  /** Counted with each change: there may be very many. */
+  let running = 0
+  for (const { value } of vms.each()) if (isRunning(value)) running += 1
   const sample = (): void => {
-    let running = 0
-    for (const { value } of vms.list()) if (isRunning(value)) running += 1
     const seen = point()
     seen.running = Math.max(seen.running, running)
   }
@@ -129,6 +130,7 @@ export function createHistory({ collections: { vms, pushJobs, history }, clock }
     for (const change of changes) {
       const record = change.type === 'put' ? change.entry.value : undefined
       const before = change.previous?.value
+      running += Number(record !== undefined && isRunning(record)) - Number(before !== undefined && isRunning(before))
       if (before && before.uid !== record?.uid) wanted.delete(before.uid)
       if (!record) continue
       const nowMs = clock.now().getTime()

@@ -2,6 +2,7 @@
 // record vouches for it, so that idle nodes cost nothing.
 import { randomUUID } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
+import { createSlices } from '../../platform/event-loop.ts'
 import type { Log } from '../../platform/log.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { caughtUp } from '../../store/records/caught-up.ts'
@@ -155,7 +156,13 @@ export class SharedPresence implements Presence {
     for (const [node, { atMs }] of this.#claims) if (performance.now() - atMs > claimMs) this.#claims.delete(node)
     const isOver = ({ value }: Entry<PresenceRecord>): boolean =>
       value.server === servers.id ? !this.#has(value) : !collections.servers.get('', value.server)
-    await eachAtOnce(collections.presence.list().filter(isOver).slice(0, most), removedAtOnce, async (entry) => {
+    const found: Entry<PresenceRecord>[] = []
+    const others = createSlices()
+    for (const entry of collections.presence.each()) {
+      await others()
+      if (found.length < most && isOver(entry)) found.push(entry)
+    }
+    await eachAtOnce(found, removedAtOnce, async (entry) => {
       // A node may have come back meanwhile.
       if (isOver(entry)) await this.#remove(entry)
     })
