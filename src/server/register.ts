@@ -64,7 +64,8 @@ function answerOf(operation: Operation, services: RouteServices): Respond {
   if (operation.isUpgrade)
     return (call, request, reply) => {
       const caller = (): Promise<Principal | undefined> => stillThere(request, services)
-      const open = () => operations.open(operation, { ...call, caller: caller as never }) as Accept
+      const open = (signal: AbortSignal) =>
+        operations.open(operation, { ...call, caller: caller as never, signal: signal as never }) as Accept
       return upgrade(operation, request, reply, open, services)
     }
   if (operation.isStream)

@@ -71,7 +71,8 @@ interface ConnectionOptions {
 }
 
 const callTimeoutMs = 15_000
-const openingMs = 10_000
+/** A server lets one node in after the other: no sooner is it taken for one that keeps no connections. */
+const openingMs = 20_000
 /** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
 const longestLineBytes = 256 * 1024 * 1024
 

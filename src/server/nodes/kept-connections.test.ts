@@ -89,6 +89,26 @@ describe('a connection that an agent keeps', () => {
       assert.match(text, new RegExp(`svc3_http_request_duration_seconds_count\\{[^}]*agent/${route}"[^}]*200"\\} 1`))
   })
 
+  it('a connection whose agent gave up while it waited for its turn does not end the one that the agent has', async () => {
+    const { socket, message, answer } = await connect()
+    await message('HELLO')
+    const { arrivals } = service.services
+    const { promise: turnComes, resolve } = Promise.withResolvers<void>()
+    const places = Array.from({ length: 16 }, (_, n) => arrivals.admit(`other-${n}`, () => turnComes))
+    const late = new WebSocket(url + path, { headers: { authorization: `Bearer ${token}` }, handshakeTimeout: 100 })
+    open.add(late)
+    await once(late, 'error')
+    // What came before this is read by then.
+    socket.send(line(0, 'noteAgent'))
+    await answer(0)
+    resolve()
+    await Promise.all(places)
+    // Its turn was before this one's.
+    await arrivals.admit('last', () => turn())
+    socket.send(line(1, 'noteAgent'))
+    assert.equal((await answer(1)).status, 200)
+  })
+
   it('a connection that an agent keeps answers what is refused, and stays', async () => {
     const { socket, message, answer } = await connect()
     await message('HELLO')

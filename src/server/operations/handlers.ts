@@ -26,8 +26,8 @@ export interface Call<O extends Operation> {
   readonly now: Date
   /** Set when the caller sent an Idempotency-Key: stamp it on what is created, recognise it when it is there. */
   readonly requestKey: string | undefined
-  /** Aborts when the caller goes away or the service stops. Set for streams. */
-  readonly signal: O extends { isStream: true } ? AbortSignal : undefined
+  /** Aborts when the caller goes away or the service stops. Set for streams; for WebSockets until they are open. */
+  readonly signal: O extends { isStream: true } | { isUpgrade: true } ? AbortSignal : undefined
   /** Set for callers that do not wait for capacity: what fits nowhere now is refused, and deleted if they give up. */
   readonly hurry?: AbortSignal | undefined
   /**

@@ -85,7 +85,7 @@ export async function upgrade(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  handler: () => Accept | AcceptMessages | Promise<Accept | AcceptMessages>,
+  handler: (signal: AbortSignal) => Accept | AcceptMessages | Promise<Accept | AcceptMessages>,
   services: StreamServices,
 ): Promise<void> {
   const offer = offers.get(request.raw)
@@ -93,8 +93,8 @@ export async function upgrade(
   if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
   refuseWhenStopping(services.stopping)
   const caller = admit(operation, request, services)
-  const accept = await handler()
   const { socket } = offer
+  const accept = await whileThere(socket, handler)
   if (socket.destroyed) return accept.drop()
   reply.hijack()
   reply.raw.detachSocket(socket as never)
@@ -107,6 +107,20 @@ export async function upgrade(
     if (isWatched) listen(open, socket, accept)
     else accept.take(streamOf(open, accept.isFramed === true))
   })
+}
+
+/** The signal aborts when the other side gives up: it says nothing before it is answered, so that all there is to read is its end. */
+async function whileThere<T>(socket: Duplex, work: (signal: AbortSignal) => T | Promise<T>): Promise<T> {
+  const leaving = new AbortController()
+  const look = (): void => {
+    if (socket.readableLength === 0) leaving.abort()
+  }
+  socket.on('readable', look)
+  try {
+    return await work(leaving.signal)
+  } finally {
+    socket.off('readable', look)
+  }
 }
 
 /** A WebSocket to another server, over a connection that was judged. Rejects when it is refused. */

@@ -1,4 +1,5 @@
 // Handler of the connections that agents keep.
+import { ApiError } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent-connection.ts'
 import { refuseWhenStopping } from '../../http/drain.ts'
 import { type GreetingServices, greeting } from '../../nodes/greeting.ts'
@@ -20,10 +21,12 @@ export function agentConnection(services: ConnectionServices, operations: () => 
   stopping.addEventListener('abort', dropAll, { once: true })
   let lost: AbortSignal | undefined
   return {
-    async connectAgent({ principal }) {
+    async connectAgent({ principal, signal }) {
       const { name: node } = principal
       const hello = await greeting(services, node)
       refuseWhenStopping(stopping)
+      // It waited for its turn, and gave up: it may be connected by another connection already, which this one would end.
+      if (signal.aborted) throw new ApiError('ServiceUnavailable', `Node ${node} has given up`)
       staleness?.lost.throwIfAborted()
       if (staleness && staleness.lost !== lost) {
         lost = staleness.lost
