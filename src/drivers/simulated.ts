@@ -311,9 +311,13 @@ export class SimulatedDriver implements Driver {
   }
 
   /** The VMs of this node: nobody else writes them. */
-  async #vmsBeside(folder: string): Promise<Map<string, SimulatedVm>> {
-    const bootId = await hostBootId()
+  #vmsBeside(folder: string): Map<string, SimulatedVm> | Promise<Map<string, SimulatedVm>> {
     const parent = path.dirname(folder)
+    return this.#vms.get(parent) ?? this.#open(parent)
+  }
+
+  async #open(parent: string): Promise<Map<string, SimulatedVm>> {
+    const bootId = await hostBootId()
     const known = this.#vms.get(parent)
     if (known) return known
     const vms =

@@ -30,7 +30,8 @@ const progressAfterMs = 1_000
 const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 
 export function createReports({ send, unknown, log }: ReportsOptions): Reports {
-  const newest = new Map<string, VmReport>()
+  /** With the text that the next one is compared with. */
+  const newest = new Map<string, { readonly report: VmReport; readonly text: string }>()
   const due = new Set<string>()
   /** Progress that waits: left out when the outcome comes first. */
   const later = new Set<string>()
@@ -42,8 +43,9 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   /** Whether it is news. */
   const note = (report: VmReport): boolean => {
     const cutReport = cut(report)
-    if (isSame(newest.get(report.uid), cutReport)) return false
-    newest.set(report.uid, cutReport)
+    const text = JSON.stringify(cutReport)
+    if (newest.get(report.uid)?.text === text) return false
+    newest.set(report.uid, { report: cutReport, text })
     return true
   }
 
@@ -52,15 +54,15 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
     for (const uid of due) {
       if (batch.length === count) break
       due.delete(uid)
-      const report = newest.get(uid)
-      if (report) batch.push(report)
+      const known = newest.get(uid)
+      if (known) batch.push(known.report)
     }
     return batch
   }
 
   const taken = (batch: readonly VmReport[], strangers: readonly string[]): void => {
     for (const report of batch)
-      if (report.power === 'removed' && newest.get(report.uid) === report) newest.delete(report.uid)
+      if (report.power === 'removed' && newest.get(report.uid)?.report === report) newest.delete(report.uid)
     for (const uid of strangers) unknown(uid)
   }
 
@@ -135,12 +137,13 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   }
 }
 
-const isSame = (a: VmReport | undefined, b: VmReport): boolean =>
-  a !== undefined && JSON.stringify(a) === JSON.stringify(b)
-
 /** Longer texts would be refused. */
-const cut = (report: VmReport): VmReport => ({
-  ...report,
-  ...(report.problem !== undefined && { problem: report.problem.slice(0, longestText) }),
-  ...(report.warning !== undefined && { warning: report.warning.slice(0, longestText) }),
-})
+const cut = (report: VmReport): VmReport => {
+  const { problem, warning } = report
+  if (problem === undefined && warning === undefined) return report
+  return {
+    ...report,
+    ...(problem !== undefined && { problem: problem.slice(0, longestText) }),
+    ...(warning !== undefined && { warning: warning.slice(0, longestText) }),
+  }
+}

@@ -13,6 +13,8 @@ export class RecordKeeper {
   readonly #handles: Handles
   readonly #handle: Handle
   readonly #isUnreadable: boolean
+  /** Made once of a desired state: every step asks for it. */
+  #stored: { readonly of: DesiredVm; readonly value: VmRecord['desired'] } | undefined
   #record: VmRecord | undefined
   #origin: VmRecord['origin']
   #isKept: boolean
@@ -66,8 +68,9 @@ export class RecordKeeper {
 
   /** The record with this generation in it. */
   for(vm: DesiredVm): VmRecord {
-    const desired = storedOf(vm)
-    if (this.#record) return { ...this.#record, desired }
+    if (this.#stored?.of !== vm) this.#stored = { of: vm, value: storedOf(vm) }
+    const { value: desired } = this.#stored
+    if (this.#record) return this.#record.desired === desired ? this.#record : { ...this.#record, desired }
     // One whose record cannot be read has a disk that somebody may need: it counts as the desired one.
     const diskGeneration = this.#isUnreadable ? vm.diskGeneration : 0
     return { version: 1, handle: this.#handle, desired, fulfilled: 0, diskGeneration }

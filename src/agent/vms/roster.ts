@@ -55,7 +55,10 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
     }
   }
 
-  const byFolder = (uid: string): VmWorker | undefined => [...workers.values()].find(({ handle }) => handle.uid === uid)
+  const byFolder = (uid: string): VmWorker | undefined => {
+    for (const worker of workers.values()) if (worker.handle.uid === uid) return worker
+    return undefined
+  }
 
   /** A slot that a VM takes over; one that goes already is none. */
   const taken = (slot: string | undefined): VmWorker | undefined => {
