@@ -219,7 +219,8 @@ const ranks: readonly ((node: Candidate, demand: Demand) => number)[] = [
 
 export function isBetter(node: Candidate, other: Candidate, demand: Demand): boolean {
   for (const rank of ranks) {
-    const [one, another] = [rank(node, demand), rank(other, demand)]
+    const one = rank(node, demand)
+    const another = rank(other, demand)
     if (one !== another) return one < another
   }
   return false
