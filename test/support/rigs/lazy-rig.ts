@@ -39,6 +39,8 @@ export class LazyRig implements AsyncDisposable {
   link!: SlowLink
   /** Of the files in the guest, as `readAll` says them. */
   sums = ''
+  /** How long a guest boots on this machine, as busy as it is, with all of its image there. */
+  bootMs = 0
   /** What agents have logged. */
   log = ''
   readonly folder: string
@@ -65,7 +67,9 @@ export class LazyRig implements AsyncDisposable {
     rig.link = await startSlowLink({ host: hostname, port: Number(port) }, Infinity)
     await rig.startAgent('maker', { apiUrl: rig.server.apiUrl, words: ['--peer-port', '0'] })
     const made = await rig.deploy('made', { image: `tiny-${architecture}`, node: 'maker' })
+    const madeMs = performance.now()
     using guest = await openGuest(made, { user: 'root' })
+    rig.bootMs = performance.now() - madeMs
     for (const file of files.split(' '))
       await guest.run(`dd if=/dev/urandom of=${file} bs=1M count=${dataMib / 4} 2>/dev/null; sync`, 240_000)
     rig.sums = await guest.run(`sha256sum ${files}`, 120_000)
