@@ -125,7 +125,7 @@ export class VmWorker {
     const captures = desired.captures?.map(({ id }) => id) ?? []
     this.#context.tools.captures.setDesired(this.handle, captures)
     // What is being frozen is still desired.
-    if (desired.power === 'deleted' && captures.length === 0) this.#current.abort()
+    if (desired.power === 'deleted' && captures.length === 0) this.#interrupt()
     this.wake()
   }
 
@@ -152,8 +152,13 @@ export class VmWorker {
     this.#isDiscarded = true
     this.#desired = deletionOf(this.handle.uid, this.desired)
     this.#context.tools.captures.setDesired(this.handle, [])
-    this.#current.abort()
+    this.#interrupt()
     this.wake()
+  }
+
+  /** Only what is under way: to abort makes an error with its stack, and most VMs are idle when they are deleted. */
+  #interrupt(): void {
+    if (this.#performing) this.#current.abort()
   }
 
   /** The server does not list it, and that means nothing: it runs on, untouched, for good. */
