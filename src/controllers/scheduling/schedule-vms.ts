@@ -247,12 +247,11 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     const list = refused ? all.filter(({ vm }) => !refused.has(vm.value.uid)) : all
     if (list.length < all.length) lookAgain()
     if (list.length === 0) return
-    const added = list.map(
-      ({ vm, allocation, slot }) => [vm.value.uid, reservation(vm.value, allocation, slot)] as const,
-    )
-    const taken = new Set(list.map(({ slot }) => slot?.uid))
-    const kept = Object.entries(entry.value.allocations).filter(([uid]) => !taken.has(uid))
-    const allocations = Object.fromEntries([...kept, ...added])
+    const allocations: Record<string, NodeAllocation> = { ...entry.value.allocations }
+    for (const { vm, allocation, slot } of list) {
+      if (slot) delete allocations[slot.uid]
+      allocations[vm.value.uid] = reservation(vm.value, allocation, slot)
+    }
     try {
       await nodes.update(entry, { ...entry.value, allocations })
     } catch (error) {
