@@ -71,6 +71,8 @@ interface ConnectionOptions {
 }
 
 const callTimeoutMs = 15_000
+/** One more, and no connection can be kept any more, such as behind another proxy than before. */
+const mostUnanswered = 2
 /** A server lets one node in after the other: no sooner is it taken for one that keeps no connections. */
 const openingMs = 20_000
 /** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
@@ -148,6 +150,8 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   /** Of the connection that is kept now. */
   let calls: Calls | undefined
+  /** Tries in a row that nobody answered, since one was kept: the server may be busy with all nodes at once. */
+  let unanswered = mostUnanswered
 
   /** Resolves once it is open, to its end; to undefined where none can be kept. */
   const keep = ({ take, heard }: Follower, signal: AbortSignal): Promise<{ readonly end: Promise<void> } | undefined> =>
@@ -162,6 +166,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         await dialMessages(dialled, (messages) => {
           const own = new Calls(baseUrl, messages.send)
           calls = own
+          unanswered = 0
           const received = (text: string): void => {
             heard()
             for (const line of text.split('\n')) {
@@ -189,7 +194,8 @@ export function createConnection(options: ConnectionOptions): Connection {
         })
         return { end: end.promise }
       } catch (error) {
-        if (isNotKept(error)) return undefined
+        const mayBeBusy = error instanceof ConnectionError && unanswered++ < mostUnanswered
+        if (isNotKept(error) && !mayBeBusy) return undefined
         throw error
       }
     })

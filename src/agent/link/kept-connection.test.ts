@@ -43,6 +43,16 @@ describe('an agent that keeps a connection', () => {
       assert.equal(rig.server.revisions.length, reports)
     })
 
+  it('an agent that kept a connection tries three times for another before it goes on by a stream', async () => {
+    await start()
+    rig.server.keepsConnections = 'cut'
+    const count = rig.server.requests.length
+    await rig.server.reconnect()
+    assert.equal((await rig.deploy('a')).power, 'running')
+    assert.equal(rig.server.cuts, 3)
+    assert.ok(since(count).includes('GET /stream'))
+  })
+
   it('an agent whose connection is cut in the middle of calls reports again what was not answered, in order', async () => {
     await start()
     const uids = ['a', 'b', 'c']

@@ -50,6 +50,8 @@ export class AgentServer implements AsyncDisposable {
   store = { uid: 'store', revision: 1 }
   /** An older one has streams and requests only, and answers that it knows no such path; some proxies hang up. */
   keepsConnections: boolean | 'cut' = true
+  /** Tries for a connection that were cut. */
+  cuts = 0
   /** Takes what is called up a kept connection, and sends no answer. */
   isMute = false
   /** As a server of before there were revisions. */
@@ -202,6 +204,7 @@ export class AgentServer implements AsyncDisposable {
         return sockets.handleUpgrade(request, socket, head, (ws) => this.#keep(ws))
       if (request.url === connectAgent.path && this.keepsConnections !== 'cut')
         return socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
+      if (request.url === connectAgent.path) this.cuts += 1
       const open = this.#tunnels.get(request.url?.split('/').at(-1) ?? '')
       if (!open || !this.#nodeOf(request)) return socket.destroy()
       sockets.handleUpgrade(request, socket, head, (ws) => open(createWebSocketStream(ws)))
