@@ -103,9 +103,6 @@ export interface ControlPlane {
 /** With other servers running, nobody waits for this one: pending deployments may finish. */
 const drainSeconds = { alone: 10, shared: 60 }
 
-/** Node takes one in each turn of its loop: nodes that come all at once wait here, and not for their next try. */
-const connectionsWaiting = 4_096
-
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { dataFolder, storeAddress = `sqlite:${dataFolder}`, host, environment, plainHttp, publicUrl } = options
   const { clock = systemClock } = options
@@ -192,7 +189,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   })
   await forgetUploads(collections, (id) => peers === undefined || id === peers.servers.id)
 
-  const localUrl = apiAddress(await app.listen({ host, port: options.port, backlog: connectionsWaiting }), plainHttp)
+  const localUrl = apiAddress(await app.listen({ host, port: options.port }), plainHttp)
   const apiUrl = publicUrl ?? localUrl
   server.address.apiUrl = apiUrl
   const kubernetes = options.kubernetes && createKubernetesApp(server)

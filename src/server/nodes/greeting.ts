@@ -23,16 +23,23 @@ const spreadMsOfEach = 1
 const longestSpreadMs = 20_000
 
 /** What is returned says HELLO, of the state at that moment: whatever changes later is for the stream. */
-export async function greeting(services: GreetingServices, name: string): Promise<() => AgentMessage> {
+export async function greeting(
+  services: GreetingServices,
+  name: string,
+  /** Aborts when the agent gives up. */
+  signal: AbortSignal,
+): Promise<() => AgentMessage> {
   const { collections, arrivals, presence, peers, clock, log } = services
   if (!collections.nodes.get('', name)?.value.report)
     throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
   const claim = await arrivals.admit(name, async () => {
+    assertThere(name, signal)
     await changeNode(collections, name, (record) =>
       record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(clock.now()) },
     )
     return presence.claim(name)
   })
+  assertThere(name, signal)
   arrivals.arrived(name)
   log.debug('an agent is connected', { node: name })
   return () => {
@@ -44,4 +51,9 @@ export async function greeting(services: GreetingServices, name: string): Promis
     const spreadMs = Math.min(collections.nodes.view.size * spreadMsOfEach, longestSpreadMs)
     return { type: 'HELLO', ...desired, heartbeatSeconds, takesNotes: true, spreadMs, ...servers }
   }
+}
+
+/** One that waited for its turn and gave up may be connected by another connection already, which this one would end. */
+function assertThere(name: string, { aborted }: AbortSignal): void {
+  if (aborted) throw new ApiError('ServiceUnavailable', `Node ${name} has given up`, { kind, name })
 }

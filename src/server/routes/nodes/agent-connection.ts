@@ -1,5 +1,5 @@
 // Handler of the connections that agents keep.
-import { ApiError } from '../../../api/errors.ts'
+import { setImmediate as turn } from 'node:timers/promises'
 import type * as api from '../../../api/nodes/agent-connection.ts'
 import { refuseWhenStopping } from '../../http/drain.ts'
 import { type GreetingServices, greeting } from '../../nodes/greeting.ts'
@@ -23,10 +23,10 @@ export function agentConnection(services: ConnectionServices, operations: () => 
   return {
     async connectAgent({ principal, signal }) {
       const { name: node } = principal
-      const hello = await greeting(services, node)
+      // Whoever waited to be accepted for too long is gone by now, which is seen with the next turn: it costs nothing more.
+      await turn()
+      const hello = await greeting(services, node, signal)
       refuseWhenStopping(stopping)
-      // It waited for its turn, and gave up: it may be connected by another connection already, which this one would end.
-      if (signal.aborted) throw new ApiError('ServiceUnavailable', `Node ${node} has given up`)
       staleness?.lost.throwIfAborted()
       if (staleness && staleness.lost !== lost) {
         lost = staleness.lost

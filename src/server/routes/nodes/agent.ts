@@ -156,7 +156,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
 
     async openAgentStream({ principal: { name }, signal }) {
-      const hello = await greeting(services, name)
+      const hello = await greeting(services, name, signal)
       return fleet.stream(name, hello, signal)
     },
 
