@@ -72,10 +72,7 @@ function signerOf(authority: Pair): Signer {
   return known
 }
 
-/**
- * For both sides of a connection. PEM. Written out here: all nodes may want one at once, and the library takes 3 ms of
- * processor for what OpenSSL signs in 0.05.
- */
+/** For both sides of a connection. PEM. Written out here: all nodes may want one at once, and the library takes 50 times as long. */
 export function signNode(authority: Pair, node: CertifiedNode, { notBefore, notAfter }: Validity): string {
   const { key, keyIdentifier } = signerOf(authority)
   const serial = randomBytes(16)
