@@ -5,11 +5,12 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import http from 'node:http'
 import { type DevServer, makeFolder, startDev } from '../test/support/processes/dev-server.ts'
-import { allRunning, eachOf, sized, usageOf } from './measure.ts'
+import { allRunning, eachOf, lostNodes, readMeanwhile, sized, usageOf } from './measure.ts'
 import { nodeRecord } from './records.ts'
 import { type BenchRow, compared, limited, median } from './row.ts'
 import type { LightNode } from './scale/agents.ts'
 import { Agents } from './scale.ts'
+import { percentile } from './soak/samples.ts'
 
 const clients = 32
 const count = sized(2_000, 20)
@@ -84,8 +85,8 @@ async function joinNodes(server: DevServer): Promise<LightNode[]> {
   return nodes
 }
 
-/** The server's processor for a VM, from its request until it runs, with the agents elsewhere. */
-async function apart(folder: string): Promise<BenchRow> {
+/** With the agents elsewhere: the server's processor for a VM, from its request until it runs, and what others notice. */
+async function apart(folder: string): Promise<BenchRow[]> {
   await using server = await startDev(folder, { args: ['--driver', 'simulated', '--nodes', 'amd64=0,arm64=1'] })
   const nodes = await joinNodes(server)
   await using agents = new Agents()
@@ -100,7 +101,26 @@ async function apart(folder: string): Promise<BenchRow> {
       if (phase === 'running') times.push((1_000 * (cpuSeconds - before)) / count)
     }
   }
-  return limited('Server CPU per VM deployed, agents in another process', 'ms', median(times.slice(1)), 0.5)
+  return [
+    limited('Server CPU per VM deployed, agents in another process', 'ms', median(times.slice(1)), 0.5),
+    limited('One VM read while 5,000 are deployed so, p99', 'ms', await readsBeside(server), 100),
+  ]
+}
+
+/** Throws when a node was taken for lost meanwhile. */
+async function readsBeside(server: DevServer): Promise<number> {
+  using send = senderTo(server)
+  const watching = new AbortController()
+  const lost = await lostNodes(server, watching.signal)
+  await send('POST', '/vms', { name: 'read', ...shape })
+  const reads = readMeanwhile(() => send('GET', '/vms/read'))
+  const many = Array.from({ length: sized(5_000, 20) }, (_, index) => index)
+  await eachOf(many, clients, (index) => send('POST', '/vms?wait=false', { name: `m-${index}`, ...shape }))
+  await allRunning(server, many.length)
+  const times = await reads.stop()
+  if (lost() > 0) throw new Error(`${lost()} nodes were marked as lost`)
+  watching.abort()
+  return percentile(times, 0.99)
 }
 
 /** With the agents in the process of the server. */
@@ -130,4 +150,4 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   }
 }
 
-export const bench = async (): Promise<BenchRow[]> => [...(await inFolder(together)), await inFolder(apart)]
+export const bench = async (): Promise<BenchRow[]> => [...(await inFolder(together)), ...(await inFolder(apart))]

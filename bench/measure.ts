@@ -1,5 +1,6 @@
 // What several benchmarks measure with.
 import fs from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { greeting } from '../test/support/guests/guest.ts'
 
 /** A run of seconds, which shows that a benchmark still works. Its figures mean nothing. */
@@ -51,10 +52,7 @@ export async function eachOf<T>(items: readonly T[], atOnce: number, work: (item
 }
 
 /** Until so many VMs of the default namespace run; by the watch, as a client would. */
-export async function allRunning(
-  { apiUrl, token }: { readonly apiUrl: string; readonly token: string },
-  count: number,
-): Promise<void> {
+export async function allRunning({ apiUrl, token }: Reached, count: number): Promise<void> {
   const headers = { authorization: `Bearer ${token}` }
   const url = `${apiUrl}/api/v1/namespaces/svc-default/vms?watch=true`
   const response = await fetch(url, { headers, signal: AbortSignal.timeout(120_000) })
@@ -71,6 +69,47 @@ export async function allRunning(
     if (running.size >= count) return
   }
   throw new Error('the watch ended before all VMs ran')
+}
+
+interface Reached {
+  readonly apiUrl: string
+  readonly token: string
+}
+
+/** Every node that is marked as lost, however shortly. */
+export async function lostNodes(server: Reached, signal: AbortSignal): Promise<() => number> {
+  const headers = { authorization: `Bearer ${server.token}` }
+  const watch = await fetch(`${server.apiUrl}/api/v1/namespaces/svc-default/nodes?watch=true`, { headers, signal })
+  let lost = 0
+  void (async () => {
+    for await (const chunk of watch.body ?? [])
+      lost += Buffer.from(chunk).toString().split('"phase":"NOT READY"').length - 1
+  })().catch(() => undefined)
+  return () => lost
+}
+
+/** Reads, one after the other, until told to stop: how long each took that was answered. Undefined: nobody is there to ask. */
+export function readMeanwhile(read: () => Promise<unknown> | undefined): { stop(): Promise<number[]> } {
+  const times: number[] = []
+  let isOver = false
+  const done = (async () => {
+    while (!isOver) {
+      const startMs = performance.now()
+      const isAnswered = await read()?.then(
+        () => true,
+        () => false,
+      )
+      if (isAnswered) times.push(performance.now() - startMs)
+      await sleep(20)
+    }
+  })()
+  return {
+    stop: async () => {
+      isOver = true
+      await done
+      return times
+    },
+  }
 }
 
 export async function usageOf(pid: number): Promise<{ cpuSeconds: number; megabytes: number }> {

@@ -16,7 +16,7 @@ import { encodeCreate } from '../src/store/etcd/protocol.ts'
 import { Layout, newOperationId, seal } from '../src/store/etcd/records.ts'
 import { type ServerProcess, ServersRig } from '../test/support/processes/servers.ts'
 import { freePort } from '../test/support/tools/free-port.ts'
-import { eachOf, msOf, sized, usageOf } from './measure.ts'
+import { eachOf, lostNodes, msOf, readMeanwhile, sized, usageOf } from './measure.ts'
 import { nodeRecord, placedVm } from './records.ts'
 import { type BenchRow, compared, limited, median } from './row.ts'
 import type { Given, LightNode, Said } from './scale/agents.ts'
@@ -165,42 +165,9 @@ async function pageTimes(server: ServerProcess): Promise<number[]> {
   return times
 }
 
-/** Reads, one after the other, until told to stop: how long each took that was answered. */
-function readMeanwhile(server: () => ServerProcess | undefined): { stop(): Promise<number[]> } {
-  const times: number[] = []
-  let isOver = false
-  const done = (async () => {
-    while (!isOver) {
-      const at = server()
-      const tookMs = at && (await msOf(() => at.call('GET', `${vmsPath}/vm-1`)).catch(() => undefined))
-      if (tookMs !== undefined) times.push(tookMs)
-      await sleep(20)
-    }
-  })()
-  return {
-    stop: async () => {
-      isOver = true
-      await done
-      return times
-    },
-  }
-}
-
 async function notReady(server: ServerProcess): Promise<number> {
   const { body } = await server.call('GET', '/namespaces/svc-default/nodes?limit=1000&fieldSelector=phase!=READY')
   return body.items.length
-}
-
-/** Every node that is marked as lost, however shortly. */
-async function lostNodes(server: ServerProcess, signal: AbortSignal): Promise<() => number> {
-  const headers = { authorization: `Bearer ${server.token}` }
-  const watch = await fetch(`${server.apiUrl}/api/v1/namespaces/svc-default/nodes?watch=true`, { headers, signal })
-  let lost = 0
-  void (async () => {
-    for await (const chunk of watch.body ?? [])
-      lost += Buffer.from(chunk).toString().split('"phase":"NOT READY"').length - 1
-  })().catch(() => undefined)
-  return () => lost
 }
 
 async function measure(count: number): Promise<Figures> {
@@ -253,7 +220,7 @@ async function measure(count: number): Promise<Figures> {
   await server.kill(process.env.SVC3_SCALE_NODE_ARGS ? 'SIGTERM' : 'SIGKILL')
   server = undefined
   const restartMs = performance.now()
-  const reads = readMeanwhile(() => server)
+  const reads = readMeanwhile(() => server?.call('GET', `${vmsPath}/vm-1`))
   server = await start()
   const startedCpu = (await usageOf(server.child.pid ?? 0)).cpuSeconds
   say(
