@@ -9,30 +9,28 @@ import type { Controller, Presence } from './controller.ts'
 
 const everyMs = 5_000
 const patienceMs = 40_000
-/** After a start nodes are let in one after the other: each that there is may keep the last one waiting so much longer. */
-const arrivalMs = 6
+/** After a start nodes are let in one after the other: the last one waits for no more than this for each that there is. */
+const mostArrivalMs = 20
 
 export function markNodes(controller: Controller, presence: Presence, patience = patienceMs): Loop {
   const { collections, clock, log } = controller
-  /** When a node was last seen with an open stream; the start of this server for those that were not seen yet. */
-  const openMs = new Map<string, number>()
-  const startedMs = performance.now()
+  const seen = new SeenNodes(performance.now(), patience)
 
   return startLoop({
     everyMs: Math.min(everyMs, patience),
     failed: (error) => log.error('mark-nodes failed and will run again', {}, error),
     run: async (signal) => {
       const nowMs = performance.now()
-      const firstSeenMs = startedMs + collections.nodes.view.size * arrivalMs
+      const count = collections.nodes.view.size
       const others = createSlices()
       for (const { value } of collections.nodes.each()) {
         await others()
         if (signal.aborted) return
         const { name, isReady } = value
         const isOpen = presence.isOpen(name)
-        if (isOpen) openMs.set(name, nowMs)
+        if (isOpen) seen.note(name, nowMs)
         if (isOpen && !isReady) await mark(value, true)
-        else if (isReady && nowMs - (openMs.get(name) ?? firstSeenMs) > patience) await mark(value, false)
+        else if (isReady && seen.isLost(name, nowMs, count)) await mark(value, false)
       }
     },
   })
@@ -41,5 +39,31 @@ export function markNodes(controller: Controller, presence: Presence, patience =
     log.info(isReady ? 'node is ready' : 'node is not responding', { node: node.name })
     const at = timestamp(clock.now())
     await markNode(collections, node, { isReady, at, isOpen: (name) => presence.isOpen(name) })
+  }
+}
+
+/** When nodes were last seen with an open stream. While nodes come back after a start, those that have not yet are not lost. */
+export class SeenNodes {
+  readonly #seenMs = new Map<string, number>()
+  readonly #startedMs: number
+  readonly #patienceMs: number
+  /** When the last one came that had not been seen before. */
+  #cameMs: number
+
+  constructor(startedMs: number, patienceMs: number) {
+    this.#startedMs = startedMs
+    this.#patienceMs = patienceMs
+    this.#cameMs = startedMs
+  }
+
+  note(node: string, nowMs: number): void {
+    if (!this.#seenMs.has(node)) this.#cameMs = nowMs
+    this.#seenMs.set(node, nowMs)
+  }
+
+  /** `count`: of all nodes. */
+  isLost(node: string, nowMs: number, count: number): boolean {
+    const waitsSinceMs = Math.min(this.#cameMs, this.#startedMs + count * mostArrivalMs)
+    return nowMs - (this.#seenMs.get(node) ?? waitsSinceMs) > this.#patienceMs
   }
 }
