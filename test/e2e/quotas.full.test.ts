@@ -12,7 +12,7 @@ import { silentLog } from '../../src/platform/log.ts'
 import { totalOf } from '../../src/rules/queue/quota.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { QuotaRecord } from '../../src/store/records/fleet-records.ts'
-import { type Store, zeroRev } from '../../src/store/store.ts'
+import { type Entry, type Store, zeroRev } from '../../src/store/store.ts'
 import { makeFolder } from '../support/processes/dev-server.ts'
 import { startEtcd } from '../support/processes/etcd.ts'
 import { type ServerProcess, startServerProcess } from '../support/processes/servers.ts'
@@ -193,10 +193,21 @@ describe('a quota under kill -9', () => {
     const storeAddress = `etcd://${new URL(etcd.urls[0] ?? '').host}/quota`
     const store = await openStore(storeAddress)
     const { rev } = await store.list('/quotas/')
+    // As it comes: busy servers keep the last 10,000 changes.
+    const found: Entry[] = []
+    const stop = new AbortController()
+    const following = (async () => {
+      for await (const batch of store.watch('/quotas/', rev, stop.signal))
+        if (!('type' in batch)) for (const change of batch) if (change.type === 'put') found.push(change.entry)
+    })()
     try {
       await run(folder, ['a', 'b'], storeAddress)
-      check((await historyOf(store, rev)).found)
+      const [last] = (await store.list('/quotas/')).entries
+      await eventually(async () => assert.equal(found.at(-1)?.rev, last?.rev), 10_000)
+      check(found.map(({ value }) => value as unknown as QuotaRecord))
     } finally {
+      stop.abort()
+      await following
       await store.close()
       await fs.rm(folder, { recursive: true, force: true })
     }
