@@ -29,8 +29,6 @@ export class OwnerUsage {
         ? amountsOf(record, (name) => this.#nodes.get('', name)?.value)
         : undefined
     const before = this.#held.get(key)
-    // Most changes of a VM are of other things.
-    if (before && record && amounts && isSame(before, record, amounts)) return
     if (before) {
       const { cpu, memoryMiB, macos } = before.amounts
       this.#add(before, { vms: -2, cpu: -cpu, memoryMiB: -memoryMiB, macos: -macos })
@@ -55,10 +53,3 @@ export class OwnerUsage {
     else usage.delete(owner)
   }
 }
-
-const isSame = (before: Held, { namespace, owner }: VmRecord, { cpu, memoryMiB, macos }: Held['amounts']): boolean =>
-  before.namespace === namespace &&
-  before.owner === owner &&
-  before.amounts.cpu === cpu &&
-  before.amounts.memoryMiB === memoryMiB &&
-  before.amounts.macos === macos
