@@ -135,8 +135,10 @@ function startInformer(token: string) {
   let isStopped = false
   informer.on('error', () => {
     errors++
-    // It says so once more when it is stopped.
-    if (!isStopped) setTimeout(() => void informer.start(), 50)
+    setTimeout(() => {
+      // It may have been stopped since; that is told as one error more.
+      if (!isStopped) void informer.start()
+    }, 50)
   })
   const stop = async (): Promise<void> => {
     isStopped = true

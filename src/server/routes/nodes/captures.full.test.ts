@@ -374,11 +374,17 @@ describe('commit', () => {
     await addImage(service, 'raced', 'amd64')
     await deploy('racer', 'raced')
     isDawdling = true
+    const startedAt = performance.now()
+    await deploy('alone', 'raced')
+    const deployMs = performance.now() - startedAt
+    await remove('alone')
     const outcomes = { committed: 0, deployed: 0, neither: 0 }
     for (let attempt = 0; attempt < 50; attempt++) {
+      // From long before the deployments to long after them, at any speed of the machine.
+      const lagMs = deployMs * ((attempt / 49) * 3 - 1.5)
       const [commit, ...deployed] = await Promise.all([
-        sleep(attempt % 4).then(() => post('vms/racer/commit', {})),
-        ...['a', 'b'].map((name) => sleep(attempt % 3).then(() => deploy(`${name}-${attempt}`, 'raced'))),
+        sleep(Math.max(0, lagMs)).then(() => post('vms/racer/commit', {})),
+        ...['a', 'b'].map((name) => sleep(Math.max(0, -lagMs)).then(() => deploy(`${name}-${attempt}`, 'raced'))),
       ])
       const isDeployed = deployed.some(({ status }) => status === 201)
       assert.ok(!(commit.status === 202 && isDeployed), `both, at attempt ${attempt}`)
