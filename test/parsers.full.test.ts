@@ -97,8 +97,8 @@ const growsOf = ({ mostBytes, examples, grows = [] }: Row): (readonly [Grow, num
     ...units.flatMap((unit) => [repeated(unit, example), repeated(unit, '', example)]),
     ...[...new Set(example)].map((unit) => repeated(unit, example.slice(0, example.indexOf(unit)), '\u0001')),
   ])
-  // There are many of these: the square of a quarter of a megabyte is a minute.
-  return [...grows.map((grow) => [grow, mostBytes] as const), ...own.map((grow) => [grow, Math.min(mostBytes, 262_144)] as const)] // biome-ignore format: two lists
+  // There are many of these, and the square of 64 KiB is seconds.
+  return [...grows.map((grow) => [grow, mostBytes] as const), ...own.map((grow) => [grow, Math.min(mostBytes, 65_536)] as const)] // biome-ignore format: two lists
 }
 
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'latin1')
@@ -599,9 +599,11 @@ async function growsTooFast(row: Row, grow: Grow, from: number, times: number): 
   for (let attempt = 0; attempt < 5; attempt++) {
     const small = await millisecondsOf(row, grow(from))
     const large = await millisecondsOf(row, grow(from * times))
-    if (large <= 3 * times * small + 50) return undefined
+    const allowed = 3 * times * small + 50
+    if (large <= allowed) return undefined
     seen = `${from} bytes ${small.toFixed(1)} ms, ${from * times} bytes ${large.toFixed(1)} ms`
-    if (large > 1_000) break
+    // A square is five times as much and more: nothing else is worth waiting for.
+    if (large > 1_000 && large > 3 * allowed) break
   }
   return seen
 }

@@ -65,9 +65,13 @@ function onScreen(text: string): string {
   return lines.join('\n')
 }
 
+/** Said where the machine was slow; no page shows it. */
+const heldUp = /^\{.*"the event loop was held: nothing was answered"\}\n/gm
+
 /** Ports are whatever this machine had free. */
 const seen = (text: string): string =>
   onScreen(text)
+    .replaceAll(heldUp, '')
     .replaceAll(/\b(?:88[2-9]\d|59\d\d|60\d\d)\b/g, '9999')
     .trimEnd()
 

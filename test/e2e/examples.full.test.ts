@@ -30,6 +30,10 @@ interface How {
   readonly until?: RegExp
   /** What it says on stderr. */
   readonly said?: RegExp
+  /** What the guest that the doctor looks into says on its console: simulated ones run no first-boot script. */
+  readonly guest?: string
+  /** What it prints. */
+  readonly printed?: RegExp
   /** What somebody types at its questions. */
   readonly typed?: string
   /** Words of it that stand for others here. */
@@ -79,7 +83,12 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 runner-pool jobs ios -o wide': runners,
   // It finds that nobody answers, once the server has tried.
   'svc3 runner-pool doctor ios': { ...runners, exit: 1, isRepeated: true },
-  'svc3 runner-pool doctor ios --try': { ...runners, exit: 1, isRepeated: true },
+  'svc3 runner-pool doctor ios --try': {
+    ...runners,
+    exit: 1,
+    guest: 'svc3-check folder no\nsvc3-check end\n',
+    printed: /Folder \/opt\/actions-runner is missing/,
+  },
   'svc3 runner-pool update ios --max 12': runners,
   'svc3 runner-pool update ios --token-stdin < token.txt': runners,
   'svc3 runner-pool pause ios': runners,
@@ -248,6 +257,16 @@ async function greetIn(name: string): Promise<void> {
   await greetAt(vm.ip, vm.vnc, 'RFB 003.008\n')
 }
 
+async function sayOnConsole(text: string): Promise<void> {
+  await eventually(async () => {
+    for await (const file of fs.glob('data/nodes/*/vms/*/console.log', { cwd: folder })) {
+      const console = path.join(folder, file)
+      if (/-doctor-\w+ is up/.test(await fs.readFile(console, 'utf8'))) return await fs.appendFile(console, text)
+    }
+    assert.fail('nobody has read the console of a VM of the doctor')
+  })
+}
+
 before(async () => {
   folder = await makeFolder()
   const args = ['--driver', 'simulated', '--simulate', 'boot=20ms,stop=20ms', '--nodes', 'arm64=3,amd64=2']
@@ -341,7 +360,9 @@ describe('every example of every help text', () => {
         assert.equal(result.exitCode, how.exit ?? 0, result.stderr)
         return result
       }
-      const { stdout, stderr } = await (how.isRepeated ? eventually(call, 60_000) : call())
+      const called = how.isRepeated ? eventually(call, 60_000) : call()
+      const [{ stdout, stderr }] = await Promise.all([called, how.guest && sayOnConsole(how.guest)])
+      assert.match(stdout, how.printed ?? /(?:)/)
       assert.match(stderr, how.said ?? /(?:)/)
       assert.ok(!/\n\s+at |undefined/.test(stderr + stdout), stderr + stdout)
       if (line === 'svc3 vm deploy demo -i tiny-amd64') await greetIn('demo')

@@ -2,9 +2,6 @@
 import { it } from 'node:test'
 import { loseQuorum } from '../support/rigs/no-quorum.ts'
 
-for (const round of [0, 1])
-  it(
-    `with two of three members of etcd dead, all servers read on and refuse writes, round ${round}`,
-    { timeout: 300_000 },
-    () => loseQuorum(round),
-  )
+it('with two of three members of etcd dead, all servers read on and refuse writes', { timeout: 300_000 }, () =>
+  loseQuorum(0),
+)

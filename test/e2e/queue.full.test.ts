@@ -16,7 +16,7 @@ import { eventually } from '../support/tools/eventually.ts'
 
 const inNamespace = '/namespaces/svc-default'
 const seats = 4
-const endings = 50
+const endings = 20
 const patienceMs = 30_000
 
 interface Listed {
@@ -33,7 +33,7 @@ class Queue {
   readonly #tokens = new Map<string, string>()
   #count = 0
 
-  static async start(names: readonly string[], storeAddress: string | undefined): Promise<Queue> {
+  static async start(names: readonly string[], ip: string, storeAddress: string | undefined): Promise<Queue> {
     const queue = new Queue()
     const folder = await makeFolder()
     queue.cleanup.defer(() => fs.rm(folder, { recursive: true, force: true }))
@@ -51,7 +51,7 @@ class Queue {
       name: 'node-1',
       version: '3.0.0-test',
       driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
-      capacity: { architecture: 'amd64', ip: '127.0.11.1', cpu: seats, memoryMiB: 65_536 },
+      capacity: { architecture: 'amd64', ip, cpu: seats, memoryMiB: 65_536 },
       durability: 'written',
       joinToken: async () => queue.#servers[0]?.joinToken ?? '',
       log: silentLog,
@@ -118,18 +118,19 @@ class Queue {
   }
 }
 
+/** Simulated ports are of this whole process: each has an address of its own. */
 const stores = [
-  ['SQLite', ['a']],
-  ['etcd', ['a', 'b']],
+  ['SQLite', ['a'], '127.0.11.1'],
+  ['etcd', ['a', 'b'], '127.0.11.2'],
 ] as const
 
-for (const [store, servers] of stores)
-  describe(`the queue on ${store}`, () => {
+function describeQueue([store, servers, ip]: (typeof stores)[number]): void {
+  describe(`the queue on ${store}`, { concurrency: 1 }, () => {
     let etcd: Awaited<ReturnType<typeof startEtcd>> | undefined
     let queue: Queue
     before(async () => {
       if (store === 'etcd') etcd = await startEtcd()
-      queue = await Queue.start(servers, etcd && `etcd://${new URL(etcd.urls[0] ?? '').host}/queue`)
+      queue = await Queue.start(servers, ip, etcd && `etcd://${new URL(etcd.urls[0] ?? '').host}/queue`)
     })
     after(async () => {
       await queue?.cleanup.disposeAsync()
@@ -215,7 +216,12 @@ for (const [store, servers] of stores)
       for (const name of alive) assert.equal(left.find((vm) => vm.name === name)?.status, 'Running', name)
       const warm = left.find(({ name }) => name === 'ada-warm')
       assert.deepEqual([warm?.uid, warm?.status], [claimed.uid, 'Running'])
-      // The simulated ports are of this whole process.
       await queue.clear()
     })
   })
+}
+
+// Both at once: each waits for a minute.
+describe('the queue', { concurrency: 2 }, () => {
+  for (const store of stores) describeQueue(store)
+})

@@ -1,12 +1,12 @@
 // Random acts on VMs, with real disks and simulated guests, while server and agent are killed: what is there afterwards is
-// what the model says, byte by byte, and nothing else. About a minute of it; 10,000 acts, and QEMU, are in test/long.
+// what the model says, byte by byte, and nothing else. Half a minute of it; 10,000 acts, and QEMU, are in test/long.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { runLayered } from '../support/vm-model/layered-run.ts'
 
 for (const [architecture, steps, withinMs] of [
-  ['amd64', 250, 30_000],
-  ['arm64', 100, 15_000],
+  ['amd64', 250, 15_000],
+  ['arm64', 100, 8_000],
 ] as const)
   it(`VMs of ${architecture} are what a model says after up to ${steps} random acts, though server and agent are killed meanwhile`, {
     timeout: 900_000,
