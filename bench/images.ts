@@ -20,7 +20,7 @@ const execute = promisify(execFile)
 const mebi = 2 ** 20
 const here = '/api/v1/namespaces/svc-default'
 /** A fifth of the disk is in use. */
-const baseMiB = sized(4_096, 32)
+const baseMiB = sized(4_096, 8)
 const diskBytes = 5 * baseMiB * mebi
 const changedMiB = sized(64, 2)
 const rounds = sized(3, 1)
@@ -85,7 +85,7 @@ export async function bench(): Promise<BenchRow[]> {
     for (let round = 0; round < rounds; round++) {
       const vm = await deploy(`vm-${round}`, 'base', 'one')
       const writes = Array.from({ length: changedMiB }, (_, at) => ({
-        offset: (at * sized(300, 20) + round) * mebi,
+        offset: (at * sized(300, 5) + round) * mebi,
         bytes: piece(),
       }))
       await writeAsGuest(vm, writes)

@@ -25,15 +25,17 @@ import { type BenchRow, compared, limited } from './row.ts'
 import { tinyIn } from './tiny.ts'
 
 const mib = 2 ** 20
-const diskMib = sized(4_096, 1_200)
-const dataMib = sized(2_048, 64)
+const diskMib = sized(4_096, 1_100)
+const dataMib = sized(2_048, 16)
 const rate = sized(50_000_000, 200_000_000)
 const rounds = sized(2, 1)
 /** What the guest reads to see how quickly it can, and from where. */
-const readMib = sized(512, 16)
+const readMib = sized(512, 4)
 const readAt = diskMib - dataMib
 const readLine = `dd if=/dev/vda of=/dev/null bs=1M skip=${readAt} count=${readMib} 2>/dev/null`
 const readRounds = sized(3, 1)
+/** That start one image at once. */
+const peers = sized(['one', 'two', 'three'], ['one', 'two'])
 const vms = '/api/v1/namespaces/svc-default/vms'
 
 /** A node as a process, with a folder of its own. */
@@ -211,7 +213,7 @@ async function measure(world: World): Promise<BenchRow[]> {
   for (const one of [partial, ordinary.vm]) await remove(world, one)
   for (const one of [part, has]) await one.stop()
 
-  const three = await Promise.all(['one', 'two', 'three'].map((name) => startNode(world, name, '--peer-port', '0')))
+  const three = await Promise.all(peers.map((name) => startNode(world, name, '--peer-port', '0')))
   const beforeThree = link.bytes
   const running = await Promise.all(three.map(({ name }) => deploy(world, name, 'lazy')))
   await Promise.all(running.map((one) => complete(world, one)))

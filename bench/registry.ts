@@ -29,7 +29,7 @@ import { type BenchRow, compared, limited } from './row.ts'
 
 const gibi = 2 ** 30
 const mebi = 2 ** 20
-const diskBytes = sized(2 * gibi, 64 * mebi)
+const diskBytes = sized(2 * gibi, 16 * mebi)
 const rounds = sized(3, 1)
 const policy = { allowLoopback: true, allowPrivate: false }
 

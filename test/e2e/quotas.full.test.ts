@@ -17,14 +17,15 @@ import { makeFolder } from '../support/processes/dev-server.ts'
 import { startEtcd } from '../support/processes/etcd.ts'
 import { type ServerProcess, startServerProcess } from '../support/processes/servers.ts'
 import { startTcpProxy, type TcpProxy } from '../support/stand-ins/tcp-proxy.ts'
+import { isAllTested } from '../support/tools/all-tested.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 const vmsPath = '/namespaces/svc-default/vms'
 const quotaPath = '/namespaces/svc-default/quota'
 const limits = { vms: 7, cpu: 11, memory: 9 }
 const writers = 32
-const kills = 4
-const secondsBetweenKills = 4
+const kills = isAllTested ? 12 : 2
+const secondsBetweenKills = 3
 
 /** Every value that the record had after a revision, and the revision that this was read at. */
 async function historyOf(store: Store, after: string): Promise<{ found: QuotaRecord[]; rev: string }> {
@@ -154,7 +155,7 @@ async function run(
   await sleep(secondsBetweenKills * 1_000)
   isOver = true
   await Promise.all(work)
-  assert.ok((outcomes[202] ?? 0) > writers && (outcomes[403] ?? 0) > 0, JSON.stringify(outcomes))
+  assert.ok((outcomes[202] ?? 0) > limits.vms && (outcomes[403] ?? 0) > 0, JSON.stringify(outcomes))
 
   // All are deleted; what a killed server left is swept.
   await eventually(async () => {
@@ -175,7 +176,7 @@ async function run(
 }
 
 function check(history: readonly QuotaRecord[]): void {
-  assert.ok(history.length > writers, `${history.length} revisions`)
+  assert.ok(history.length > limits.vms, `${history.length} revisions`)
   let most = 0
   for (const { used, limits: allowed } of history) {
     const { vms, cpu, memoryMiB } = totalOf(used)
