@@ -1,6 +1,6 @@
 // Tokens: good ones, and every way to forge one.
 import assert from 'node:assert/strict'
-import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose'
 import { startService, type TestService } from '../../test/support/rigs/service.ts'
@@ -29,6 +29,25 @@ function unsigned(claims: object = {}, header: object = {}): SignJWT {
     .setIssuedAt(nowSeconds())
     .setExpirationTime(nowSeconds() + 3_600)
     .setJti('1')
+}
+
+/** The same by hand, also as no library would make it. */
+function spelled(claims: object | null = {}, header: object = {}): string {
+  const iat = nowSeconds()
+  const usual = {
+    iss: 'svc3',
+    aud: 'svc3-api',
+    sub: 'a@example.com',
+    kind: 'user',
+    admin: true,
+    iat,
+    exp: iat + 60,
+    jti: '1',
+  }
+  const text = [{ alg: 'EdDSA', kid: keys.active.kid, ...header }, claims && { ...usual, ...claims }]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.')
+  return `${text}.${sign(null, Buffer.from(text), keys.active.privateKey).toString('base64url')}`
 }
 
 describe('token', () => {
@@ -63,6 +82,7 @@ describe('token', () => {
 
   it('a token that is made as the forgeries are, with nothing forged, is good', async () => {
     assert.deepEqual(await verify(await unsigned().sign(keys.active.privateKey)), admin)
+    assert.deepEqual(await verify(spelled()), admin)
   })
 })
 
@@ -105,6 +125,15 @@ describe('forged tokens', () => {
       unsigned()
         .setNotBefore(nowSeconds() + 3_600)
         .sign(keys.active.privateKey),
+    'that ended': () => spelled({ exp: nowSeconds() - 61 }),
+    'with an end that is a text': () => spelled({ exp: 'never' }),
+    'without an issue time': () => spelled({ iat: undefined }),
+    'without an id': () => spelled({ jti: undefined }),
+    'for several audiences': () => spelled({ aud: ['svc3-api', 'other'] }),
+    'with a header that must be understood': () => spelled({}, { crit: ['b64'], b64: true }),
+    'with a fourth part': () => `${spelled()}.e30`,
+    'without its signature': () => spelled().replace(/[^.]*$/, ''),
+    'with claims that are no object': () => spelled(null),
     'of a kind that is not there': () => unsigned({ kind: 'root' }).sign(keys.active.privateKey),
     'with admin as a text': () => unsigned({ admin: 'true' }).sign(keys.active.privateKey),
     'with a byte changed': async () => {
