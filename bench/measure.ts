@@ -1,5 +1,7 @@
 // What several benchmarks measure with.
+import { once } from 'node:events'
 import fs from 'node:fs/promises'
+import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { greeting } from '../test/support/guests/guest.ts'
 
@@ -108,6 +110,32 @@ export function readMeanwhile(read: () => Promise<unknown> | undefined): { stop(
       isOver = true
       await done
       return times
+    },
+  }
+}
+
+const probeEveryMs = 100
+const probeWaitsMs = 10_000
+
+/** A new connection every 100 ms, as of a health probe or a command line: how long each took to its answer. One that got none counts as long as it waited. */
+export function probeMeanwhile(apiUrl: string): { stop(): Promise<number[]> } {
+  const probe = async (): Promise<number> => {
+    const startMs = performance.now()
+    try {
+      const options = { agent: false, signal: AbortSignal.timeout(probeWaitsMs) }
+      const [answer] = (await once(http.get(`${apiUrl}/healthz`, options), 'response')) as [http.IncomingMessage]
+      answer.resume()
+      return performance.now() - startMs
+    } catch {
+      return probeWaitsMs
+    }
+  }
+  const probes: Promise<number>[] = []
+  const timer = setInterval(() => probes.push(probe()), probeEveryMs)
+  return {
+    stop: () => {
+      clearInterval(timer)
+      return Promise.all(probes)
     },
   }
 }

@@ -16,7 +16,7 @@ import { encodeCreate } from '../src/store/etcd/protocol.ts'
 import { Layout, newOperationId, seal } from '../src/store/etcd/records.ts'
 import { type ServerProcess, ServersRig } from '../test/support/processes/servers.ts'
 import { freePort } from '../test/support/tools/free-port.ts'
-import { eachOf, lostNodes, msOf, readMeanwhile, sized, usageOf } from './measure.ts'
+import { eachOf, lostNodes, msOf, probeMeanwhile, readMeanwhile, sized, usageOf } from './measure.ts'
 import { nodeRecord, placedVm } from './records.ts'
 import { type BenchRow, compared, limited, median } from './row.ts'
 import type { Given, LightNode, Said } from './scale/agents.ts'
@@ -44,6 +44,7 @@ interface Figures {
   /** Of the server, from its start to all nodes connected, for each of them. */
   readonly returnCpuMs: number
   readonly herdReadMs: number
+  readonly herdProbeMs: number
 }
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
@@ -226,14 +227,17 @@ async function measure(count: number): Promise<Figures> {
   say(
     `${count} nodes: server is back after ${((performance.now() - restartMs) / 1_000).toFixed(1)} s and ${startedCpu.toFixed(1)} s of its processor`,
   )
+  const probes = probeMeanwhile(server.apiUrl)
   const watching = new AbortController()
   const lost = await lostNodes(server, watching.signal)
   await agents.connected(count, ready + count)
   const restartSeconds = (performance.now() - restartMs) / 1_000
   const returnCpuMs = (1_000 * ((await usageOf(server.child.pid ?? 0)).cpuSeconds - startedCpu)) / count
   const herdReadMs = percentile(await reads.stop(), 0.99)
+  const probed = await probes.stop()
+  const herdProbeMs = percentile(probed, 0.99)
   say(
-    `${count} nodes: all back after ${restartSeconds.toFixed(1)} s and ${returnCpuMs.toFixed(2)} ms of the server's processor each, reads p99 ${herdReadMs.toFixed(1)} ms meanwhile`,
+    `${count} nodes: all back after ${restartSeconds.toFixed(1)} s and ${returnCpuMs.toFixed(2)} ms of the server's processor each, reads p99 ${herdReadMs.toFixed(1)} ms and new connections ${herdProbeMs.toFixed(1)} ms (longest ${Math.max(...probed).toFixed(1)} ms) meanwhile`,
   )
   const marked = lost() + (await notReady(server))
   watching.abort()
@@ -251,6 +255,7 @@ async function measure(count: number): Promise<Figures> {
     restartSeconds,
     returnCpuMs,
     herdReadMs,
+    herdProbeMs,
   }
 }
 
@@ -263,6 +268,7 @@ const large = (figures: Figures): BenchRow[] => {
     limited(`${what}: \`POST\` to \`Running\`, p50`, 'ms', figures.deployMs, 100),
     limited(`${what}: server killed and started to all nodes connected`, 's', figures.restartSeconds, 60),
     limited(`${what}: one VM read during that, p99`, 'ms', figures.herdReadMs, 100),
+    limited(`${what}: a new connection to its answer during that, p99`, 'ms', figures.herdProbeMs, 1_000),
   ]
 }
 

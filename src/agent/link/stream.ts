@@ -4,7 +4,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Log } from '../../platform/log.ts'
-import { boundedDelay, isTransient, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { boundedDelay, isTransient, type RetryPolicy, retryAfterOf, wait } from '../../rules/retry.ts'
 import type { Connection } from './connection.ts'
 import { LineTooLong } from './lines.ts'
 
@@ -113,9 +113,10 @@ export function openStream(options: StreamOptions): Stream {
       current = new AbortController()
       const signal = AbortSignal.any([stopping.signal, current.signal])
       const address = connection.apiUrl
-      const openedAtMs = performance.now()
+      let openedAtMs: number | undefined
       try {
         await follow(signal, () => {
+          openedAtMs = performance.now()
           if (logged.size > 0) log.info('connected to the server again', { address })
           logged.clear()
           isOpen = true
@@ -130,9 +131,10 @@ export function openStream(options: StreamOptions): Stream {
         }
         if (error instanceof ApiError && error.code === 401) refused(error, ++refusals)
         if (error instanceof ApiError && !isTransient(error)) isKnown = false
-        // One that lasted begins anew; one that ends again and again is tried less and less.
-        if (performance.now() - openedAtMs > lastingMs) attempt = 1
-        const apartMs = attempt === 1 ? Math.min(spreadMs, firstSpreadMs) : attempt === 2 ? spreadMs : 0
+        // One that lasted begins anew; one that ends again and again, or never begins, is tried less and less.
+        if (openedAtMs !== undefined && performance.now() - openedAtMs > lastingMs) attempt = 1
+        // As seldom as all others together can be taken in, unless a server says when.
+        const apartMs = retryAfterOf(error) > 0 ? 0 : attempt === 1 ? Math.min(spreadMs, firstSpreadMs) : spreadMs
         const delayMs = boundedDelay(error, Math.min(attempt, 12), retry, random) + apartMs * random()
         logOnce(address, error)
         connection.turn()

@@ -41,7 +41,14 @@ afterEach(() => {
 
 async function listen(
   handler: http.RequestListener,
-  options: { plainHttp?: boolean; openingMs?: number; limits?: object; current?: () => Promise<Served> } = {},
+  options: {
+    plainHttp?: boolean
+    openingMs?: number
+    limits?: object
+    current?: () => Promise<Served>
+    port?: number
+    most?: number
+  } = {},
 ): Promise<Listening> {
   let asked = 0
   let listener: (served: Served) => void = () => assert.fail('nobody listens for certificates')
@@ -58,7 +65,8 @@ async function listen(
   const { plainHttp = true, openingMs = 10_000, limits = {} } = options
   const make = listenerFactory({ plainHttp, certificates, log: silentLog, openingMs })
   const server = make(handler as Parameters<typeof make>[0], limits as FastifyServerOptions) as http.Server
-  server.listen(0, '127.0.0.1')
+  if (options.most !== undefined) server.maxConnections = options.most
+  server.listen({ port: options.port ?? 0, host: '127.0.0.1' })
   await once(server, 'listening')
   open.push(server)
   return {
@@ -243,6 +251,48 @@ describe('who says nothing, or nonsense', () => {
     await once(socket, 'secureConnect')
     socket.write(`GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(4_000)}\r\n\r\n`)
     assert.match(Buffer.concat(await socket.toArray()).toString(), /^refused: HPE_HEADER_OVERFLOW$/)
+  })
+})
+
+describe('many at once', () => {
+  it('connections that come at once are accepted several in a turn, so that nobody waits behind all of them', async () => {
+    const { server, port } = await listen(hello)
+    const accepted: number[] = []
+    const all = Promise.withResolvers<void>()
+    let turn = 0
+    let counting = setImmediate(function next() {
+      turn++
+      counting = setImmediate(next)
+    })
+    server.on('connection', () => {
+      accepted.push(turn)
+      if (accepted.length === 160) all.resolve()
+    })
+    const sockets = Array.from({ length: 160 }, () => net.connect(port, '127.0.0.1'))
+    // All of them wait in the kernel before the next turn.
+    await new Promise((resolve) => process.nextTick(resolve))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+    await all.promise
+    clearImmediate(counting)
+    for (const socket of sockets) socket.destroy()
+    const turns = new Set(accepted).size
+    assert.ok(process.platform === 'linux' ? turns < 80 : turns <= 160, `${turns} turns`)
+  })
+
+  it('a port that another server has is refused, though its own sockets share it', async () => {
+    const { port } = await listen(hello)
+    await assert.rejects(listen(hello, { port }), { code: 'EADDRINUSE' })
+    assert.equal((await get(`http://127.0.0.1:${port}`)).status, 200)
+  })
+
+  it('a server has no more connections than it may, whichever socket accepts them', async () => {
+    const { server, port } = await listen(hello, { most: 32 })
+    let accepted = 0
+    server.on('connection', () => accepted++)
+    const sockets = Array.from({ length: 200 }, () => net.connect(port, '127.0.0.1').on('error', () => undefined))
+    await eventually(() => sockets.filter(({ closed }) => closed).length >= 200 - 32)
+    for (const socket of sockets) socket.destroy()
+    assert.ok(accepted <= 32, `${accepted}`)
   })
 })
 

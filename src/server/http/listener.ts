@@ -22,7 +22,13 @@ interface ListenerOptions {
 /** The record that opens every TLS connection; no HTTP request begins with it. */
 const handshakeRecord = 0x16
 const defaultOpeningMs = 10_000
-
+/**
+ * Node accepts one connection per listening socket and turn of the event loop. With one socket, a turn that serves a node also
+ * lets in just one: when thousands of nodes come back, a person would wait behind all of them for the port itself.
+ */
+const acceptors = 16
+/** Of each: what waits here waits in no order. */
+const backlog = 128
 /** The handler that Fastify gives, and of its options those that servers have. */
 type Handler = Parameters<FastifyServerFactory>[0]
 interface Limits {
@@ -59,26 +65,44 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
   })
 
   const original = {
-    listen: plain.listen.bind(plain) as (...place: unknown[]) => http.Server,
+    listen: plain.listen.bind(plain) as (place: net.ListenOptions) => http.Server,
     close: plain.close.bind(plain),
     closeIdleConnections: plain.closeIdleConnections.bind(plain),
     closeAllConnections: plain.closeAllConnections.bind(plain),
   }
   const others: net.Server[] = []
+  const alsoListen = (place: net.ListenOptions): void => {
+    const other = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => plain.emit('connection', socket))
+    other.maxConnections = plain.maxConnections
+    others.push(other.on('error', () => undefined).listen(place))
+  }
+  let wanted: net.ListenOptions = {}
+  plain.on('listening', () => {
+    const { port, address, family } = plain.address() as net.AddressInfo
+    if (isShared(wanted)) {
+      if (plain.maxConnections) plain.maxConnections = Math.ceil(plain.maxConnections / acceptors)
+      for (let n = 1; n < acceptors; n++) alsoListen({ ...shared, host: address, port })
+    }
+    // As Fastify does for its own servers: localhost is both of its addresses.
+    if (wanted.host === 'localhost') alsoListen({ host: family === 'IPv6' ? '127.0.0.1' : '::1', port })
+  })
   const dropUndecided = (): void => {
     for (const socket of undecided) socket.destroy()
   }
   return Object.assign(plain, {
-    listen(...place: unknown[]) {
-      // As Fastify does for its own servers: localhost is both of its addresses.
-      if ((place[0] as net.ListenOptions | undefined)?.host === 'localhost')
-        plain.once('listening', () => others.push(listenOnOtherLoopback(plain)))
-      return original.listen(...place)
+    listen(place: net.ListenOptions) {
+      wanted = place
+      if (!isShared(place)) return original.listen(place)
+      whenFree(place, (error) => {
+        if (error) plain.emit('error', error)
+        else original.listen({ ...place, ...shared })
+      })
+      return plain
     },
     close(callback?: (error?: Error) => void) {
       secure.close()
-      for (const other of others) other.close()
-      return original.close(callback)
+      const closings = others.map((other) => new Promise((resolve) => other.close(resolve)))
+      return original.close((error) => void Promise.all(closings).then(() => callback?.(error)))
     },
     closeIdleConnections() {
       original.closeIdleConnections()
@@ -93,12 +117,15 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
   })
 }
 
-/** Also listens on the other address of localhost, where this machine has it. */
-function listenOnOtherLoopback(plain: http.Server): net.Server {
-  const { port, family } = plain.address() as net.AddressInfo
-  const other = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => plain.emit('connection', socket))
-  other.on('error', () => undefined)
-  return other.listen(port, family === 'IPv6' ? '127.0.0.1' : '::1')
+const shared = { reusePort: true, backlog } as const
+/** Elsewhere one socket has to do. */
+const isShared = ({ port }: net.ListenOptions): boolean => process.platform === 'linux' && port !== undefined
+
+/** A port that is shared would also be shared with another process of the same user: only one that nobody has is taken. */
+function whenFree({ host, port }: net.ListenOptions, done: (error?: Error) => void): void {
+  const probe = net.createServer()
+  if (port) probe.once('error', done).listen({ host, port, exclusive: true }, () => probe.close(() => done()))
+  else done()
 }
 
 /** As Fastify does it for servers that it makes itself. */

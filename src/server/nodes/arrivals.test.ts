@@ -6,7 +6,7 @@ import { ApiError } from '../../api/errors.ts'
 import { Arrivals } from './arrivals.ts'
 
 it('so many nodes arrive at a time, in the order in which they came', async () => {
-  const arrivals = new Arrivals({ places: 2, queue: 100 })
+  const arrivals = new Arrivals({ places: 2, longestWaitMs: 1_000 })
   const order: number[] = []
   let now = 0
   let most = 0
@@ -24,7 +24,7 @@ it('so many nodes arrive at a time, in the order in which they came', async () =
 
 it('a node that finds the queue full is told its turn, later for each further one, and never beyond 20 s', async () => {
   const nowMs = 0
-  const arrivals = new Arrivals({ places: 1, queue: 1, nowMs: () => nowMs })
+  const arrivals = new Arrivals({ places: 1, longestWaitMs: 4, nowMs: () => nowMs })
   const held = Promise.withResolvers<void>()
   const first = arrivals.admit('first', () => held.promise)
   const second = arrivals.admit('second', async () => undefined)
@@ -48,7 +48,7 @@ it('a node that finds the queue full is told its turn, later for each further on
 })
 
 it('one that has begun goes on however many wait, and a failure frees its place', async () => {
-  const arrivals = new Arrivals({ places: 1, queue: 1 })
+  const arrivals = new Arrivals({ places: 1, longestWaitMs: 4 })
   await assert.rejects(
     arrivals.admit('first', () => Promise.reject(new Error('lost'))),
     /lost/,
@@ -66,7 +66,7 @@ it('one that has begun goes on however many wait, and a failure frees its place'
 })
 
 it('a node that has begun goes before those that have not', async () => {
-  const arrivals = new Arrivals({ places: 1, queue: 10 })
+  const arrivals = new Arrivals({ places: 1, longestWaitMs: 1_000 })
   const held = Promise.withResolvers<void>()
   const order: string[] = []
   const went = (what: string) => async () => void order.push(what)
@@ -83,12 +83,13 @@ it('a node that has begun goes before those that have not', async () => {
 
 it('a turn follows the pace at which others were let in', async () => {
   let nowMs = 0
-  const arrivals = new Arrivals({ places: 1, queue: 50, nowMs: () => nowMs })
+  const arrivals = new Arrivals({ places: 1, longestWaitMs: 4_950, nowMs: () => nowMs })
   const slowly = async (): Promise<void> => {
     nowMs += 100
   }
   for (let round = 0; round < 20; round++)
-    await Promise.all(Array.from({ length: 51 }, (_, n) => arrivals.admit(`n${round}-${n}`, slowly)))
+    await Promise.all(Array.from({ length: 50 }, (_, n) => arrivals.admit(`n${round}-${n}`, slowly)))
+  await new Promise(setImmediate)
   const held = Promise.withResolvers<void>()
   const waiting = Array.from({ length: 51 }, (_, n) => arrivals.admit(`n${n}`, () => held.promise))
   assert.throws(
@@ -97,4 +98,17 @@ it('a turn follows the pace at which others were let in', async () => {
   )
   held.resolve()
   await Promise.all(waiting)
+})
+
+it('others are served between the nodes that arrive: few begin in one turn', async () => {
+  const arrivals = new Arrivals()
+  let turn = 0
+  const begun: number[] = []
+  let counting = setImmediate(function next() {
+    turn++
+    counting = setImmediate(next)
+  })
+  await Promise.all(Array.from({ length: 20 }, (_, n) => arrivals.admit(`n${n}`, async () => void begun.push(turn))))
+  clearImmediate(counting)
+  for (const each of begun) assert.ok(begun.filter((other) => other === each).length <= 4, String(begun))
 })

@@ -1,34 +1,36 @@
-// Nodes that come back all at once, after a restart or a cut, are let in one after the other: so many at a time, a short
-// queue behind them, and everybody else is told when it is their turn. What else is asked meanwhile is served in between. Who
+// Nodes that come back all at once, after a restart or a cut, are let in one after the other: so many at a time, behind them a
+// queue of some seconds, and everybody else is told when it is their turn. What else is asked meanwhile is served in between. Who
 // has begun goes before who has not: otherwise a node would wait for all others between two of its requests, and give up.
 import { ApiError } from '../../api/errors.ts'
 
 interface ArrivalsOptions {
   /** At a time. */
   readonly places?: number
-  /** Behind them; who is further behind is sent away. */
-  readonly queue?: number
+  /** Behind them; who would wait for longer is sent away. */
+  readonly longestWaitMs?: number
   readonly nowMs?: () => number
 }
 
 /** Enough to keep the store busy, and few enough that what they cost together is no pause for others. */
 const defaultPlaces = 16
+/** Begun in one turn of the event loop: whatever else has come meanwhile is served between two turns. */
+const mostPerTurn = 4
 /** Well within the time that an agent waits for an answer. */
-const defaultQueue = 256
+const defaultLongestWaitMs = 12_000
 /** Until the first ones are through. */
 const assumedMs = 4
 /** Nodes without a stream count as lost after 40 s. */
 const longestSeconds = 20
 /** A node that is quiet for so long begins anew. */
 const begunMs = 30_000
-/** How much one arrival says about the next. */
-const weight = 0.05
+/** How much one arrival says about the next: little, because a server that has just begun is several times as slow as it will be. */
+const weight = 0.02
 
 type Go = () => void
 
 export class Arrivals {
   readonly #places: number
-  readonly #queueLength: number
+  readonly #longestWaitMs: number
   readonly #nowMs: () => number
   /** By node: when its last request came, until it has arrived. */
   readonly #beganMs = new Map<string, number>()
@@ -36,6 +38,9 @@ export class Arrivals {
   readonly #begun: Go[] = []
   readonly #queue: Go[] = []
   #busy = 0
+  /** Begun in this turn. */
+  #started = 0
+  #turn: NodeJS.Immediate | undefined
   /** From one of the queue to the next. */
   #paceMs = assumedMs
   /** When the last one of the queue went, while there are others. */
@@ -43,10 +48,10 @@ export class Arrivals {
   /** When the next one that is sent away is to come. */
   #turnMs = 0
 
-  constructor({ places = defaultPlaces, queue = defaultQueue, nowMs = () => performance.now() }: ArrivalsOptions = {}) {
-    this.#places = places
-    this.#queueLength = queue
-    this.#nowMs = nowMs
+  constructor(options: ArrivalsOptions = {}) {
+    this.#places = options.places ?? defaultPlaces
+    this.#longestWaitMs = options.longestWaitMs ?? defaultLongestWaitMs
+    this.#nowMs = options.nowMs ?? (() => performance.now())
   }
 
   /**
@@ -57,7 +62,7 @@ export class Arrivals {
     const nowMs = this.#nowMs()
     const beganMs = this.#beganMs.get(node)
     const hasBegun = beganMs !== undefined && nowMs - beganMs < begunMs
-    if (!hasBegun && this.#queue.length >= this.#queueLength) throw this.#turnOf(node)
+    if (!hasBegun && this.#queue.length * this.#paceMs >= this.#longestWaitMs) throw this.#turnOf(node)
     this.#note(node, nowMs)
     return this.#inTurn(hasBegun ? this.#begun : this.#queue, work)
   }
@@ -78,15 +83,30 @@ export class Arrivals {
   }
 
   async #inTurn<T>(queue: Go[], work: () => Promise<T>): Promise<T> {
-    if (this.#busy < this.#places) this.#busy++
-    else await new Promise<void>((resolve) => queue.push(resolve))
+    await new Promise<void>((resolve) => {
+      queue.push(resolve)
+      this.#start()
+    })
     try {
       return await work()
     } finally {
+      this.#busy--
+      this.#start()
+    }
+  }
+
+  #start(): void {
+    while (this.#busy < this.#places && this.#started < mostPerTurn) {
       const next = this.#begun.shift() ?? this.#nextOfQueue()
-      // The place goes on to them.
-      if (next) next()
-      else this.#busy--
+      if (!next) return
+      this.#busy++
+      this.#started++
+      this.#turn ??= setImmediate(() => {
+        this.#turn = undefined
+        this.#started = 0
+        this.#start()
+      })
+      next()
     }
   }
 

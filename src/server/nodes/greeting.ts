@@ -19,8 +19,8 @@ export interface GreetingServices extends DesiredServices {
 
 const kind = 'nodes'
 /** What a server takes for one that comes back, roughly; and nodes are waited for longer than the longest of all. */
-const spreadMsOfEach = 1
-const longestSpreadMs = 20_000
+const spreadMsOfEach = 4
+const longestSpreadMs = 40_000
 
 /** What is returned says HELLO, of the state at that moment: whatever changes later is for the stream. */
 export async function greeting(
