@@ -194,8 +194,8 @@ export function createConnection(options: ConnectionOptions): Connection {
         })
         return { end: end.promise }
       } catch (error) {
-        const mayBeBusy = error instanceof ConnectionError && unanswered++ < mostUnanswered
-        if (isNotKept(error) && !mayBeBusy) return undefined
+        const mayBeBusy = (): boolean => error instanceof ConnectionError && unanswered++ < mostUnanswered
+        if (isNotKept(error) && !mayBeBusy()) return undefined
         throw error
       }
     })

@@ -1,8 +1,14 @@
 // An agent and the connection that it keeps: calls go up it while it is there, by HTTP where none can be kept, and none is lost
 // with it.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
+import { WebSocketServer } from 'ws'
 import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
+import { silentLog } from '../../platform/log.ts'
+import { createConnection } from './connection.ts'
 
 let rig: AgentRig
 
@@ -51,6 +57,47 @@ describe('an agent that keeps a connection', () => {
     assert.equal((await rig.deploy('a')).power, 'running')
     assert.equal(rig.server.cuts, 3)
     assert.ok(since(count).includes('GET /stream'))
+  })
+
+  it('an agent that kept a connection does not count tries at a server that is down', async (t) => {
+    const sockets = new WebSocketServer({ noServer: true })
+    const cut: string[] = []
+    const server = http.createServer((_, response) => response.writeHead(404).end())
+    server.once('upgrade', (request, socket, head) => {
+      server.on('upgrade', (asked, later) => later.destroy(void cut.push(asked.url ?? '')))
+      sockets.handleUpgrade(request, socket, head, (open) => open.close())
+    })
+    const listen = async (port: number): Promise<number> => {
+      await once(server.listen(port, '127.0.0.1'), 'listening')
+      return (server.address() as AddressInfo).port
+    }
+    const down = async (): Promise<void> => {
+      if (!server.listening) return
+      server.close().closeAllConnections()
+      await once(server, 'close')
+    }
+    t.after(down)
+    const port = await listen(0)
+    const url = `http://127.0.0.1:${port}`
+    const connection = createConnection({
+      addresses: { all: [url], after: () => url } as never,
+      identity: {
+        name: 'node',
+        uid: 'uid',
+        issueToken: async () => ({ token: 'token', renewAtMs: Infinity }),
+      } as never,
+      version: '3.0.0-test',
+      log: silentLog,
+    })
+    const follow = () => connection.follow({ take() {}, heard() {} }, AbortSignal.timeout(20_000))
+    await follow()
+    await down()
+    for (let n = 0; n < 3; n++) await assert.rejects(follow(), { fault: 'refused' })
+    await listen(port)
+    for (let n = 0; n < 2; n++) await assert.rejects(follow(), { fault: 'lost' })
+    // Then it asks for a stream.
+    await assert.rejects(follow(), { code: 404 })
+    assert.equal(cut.length, 3)
   })
 
   it('an agent whose connection is cut in the middle of calls reports again what was not answered, in order', async () => {

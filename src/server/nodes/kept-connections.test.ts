@@ -1,7 +1,9 @@
 // The connections that agents keep, over real WebSockets: the stream, calls that are carried out as requests are, and what ends
 // a connection.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import net from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import WebSocket from 'ws'
@@ -108,6 +110,44 @@ describe('a connection that an agent keeps', () => {
     socket.send(line(1, 'noteAgent'))
     assert.equal((await answer(1)).status, 200)
   })
+
+  for (const [how, leave] of [
+    ['says goodbye before its token is checked', (late: net.Socket) => late.end()],
+    ['is cut off', (late: net.Socket, waits: Promise<void>) => waits.then(() => late.resetAndDestroy())],
+  ] as const)
+    it(`a connection whose agent ${how} while it waited for its turn does not end the one that the agent has`, async (t) => {
+      const { socket, message, answer } = await connect()
+      await message('HELLO')
+      const { arrivals, tokens } = service.services
+      const turnComes = Promise.withResolvers<void>()
+      const places = Array.from({ length: 16 }, (_, n) => arrivals.admit(`other-${n}`, () => turnComes.promise))
+      const waits = Promise.withResolvers<void>()
+      const admit = arrivals.admit.bind(arrivals)
+      t.mock.method(arrivals, 'admit', (...args: Parameters<typeof admit>) => {
+        waits.resolve()
+        return admit(...args)
+      })
+      const principal = await tokens.verify(token)
+      assert.ok(principal)
+      // No server has seen it yet.
+      const fresh = (await tokens.issue(principal)).token
+      const late = net.connect(Number(new URL(url).port), '127.0.0.1').on('error', () => undefined)
+      const fields = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Host: svc3']
+      const key = `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`
+      late.write([`GET ${path} HTTP/1.1`, ...fields, key, `Authorization: Bearer ${fresh}`, '', ''].join('\r\n'))
+      await leave(late, waits.promise)
+      await waits.promise
+      // What came before this is read by then.
+      socket.send(line(0, 'noteAgent'))
+      await answer(0)
+      turnComes.resolve()
+      await Promise.all(places)
+      // Its turn was before this one's.
+      await arrivals.admit('last', () => turn())
+      socket.send(line(1, 'noteAgent'))
+      assert.equal((await answer(1)).status, 200)
+      late.destroy()
+    })
 
   it('a connection that an agent keeps answers what is refused, and stays', async () => {
     const { socket, message, answer } = await connect()

@@ -112,14 +112,17 @@ export async function upgrade(
 /** The signal aborts when the other side gives up: it says nothing before it is answered, so that all there is to read is its end. */
 async function whileThere<T>(socket: Duplex, work: (signal: AbortSignal) => T | Promise<T>): Promise<T> {
   const leaving = new AbortController()
+  const leave = (): void => leaving.abort()
   const look = (): void => {
-    if (socket.readableLength === 0) leaving.abort()
+    if (socket.readableLength === 0) leave()
   }
-  socket.on('readable', look)
+  // It may have left while its token was checked.
+  if (!socket.readable) leave()
+  socket.on('readable', look).on('close', leave)
   try {
     return await work(leaving.signal)
   } finally {
-    socket.off('readable', look)
+    socket.off('readable', look).off('close', leave)
   }
 }
 
