@@ -2,7 +2,7 @@
 // said of one that should be read and cannot be.
 
 // Not by `import`, which the command line's bundle would pay for at every start.
-const { lstatSync, renameSync, writeFileSync } = process.getBuiltinModule('node:fs')
+const { lstatSync, renameSync, rmSync, writeFileSync } = process.getBuiltinModule('node:fs')
 const fs = process.getBuiltinModule('node:fs/promises')
 const path = process.getBuiltinModule('node:path')
 
@@ -38,8 +38,13 @@ export async function writeFileAtomically(
  */
 export function writeFileWhole(file: string, data: string): void {
   const temporary = `${file}.tmp`
-  writeFileSync(temporary, data, { mode: 0o600 })
-  renameSync(temporary, file)
+  try {
+    writeFileSync(temporary, data, { mode: 0o600 })
+    renameSync(temporary, file)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
 }
 
 export async function syncFolder(folder: string): Promise<void> {

@@ -12,6 +12,8 @@ export class KeyedLog<V> extends Map<string, V> {
   readonly #file: string
   #descriptor: number | undefined
   #lines = 0
+  /** The file is not written anew before it has so many. */
+  #mostLines = 0
   /** The last line may be half there: the next one must not go on in it. */
   #isTorn = false
 
@@ -44,7 +46,7 @@ export class KeyedLog<V> extends Map<string, V> {
   }
 
   #append(change: readonly [string, V?]): void {
-    if (this.#lines > fewLines + 4 * this.size) this.#compact()
+    if (this.#lines > Math.max(fewLines + 4 * this.size, this.#mostLines)) this.#compact()
     const line = `${JSON.stringify(change)}\n`
     this.#descriptor ??= this.#open()
     const begin = this.#isTorn ? '\n' : ''
@@ -60,7 +62,13 @@ export class KeyedLog<V> extends Map<string, V> {
   }
 
   #compact(): void {
-    writeFileWhole(this.#file, [...this].map((change) => `${JSON.stringify(change)}\n`).join(''))
+    try {
+      writeFileWhole(this.#file, [...this].map((change) => `${JSON.stringify(change)}\n`).join(''))
+    } catch {
+      // One more line may fit where all of them do not.
+      this.#mostLines = this.#lines + fewLines
+      return
+    }
     this.close()
     this.#isTorn = false
     this.#lines = this.size
@@ -78,8 +86,8 @@ export class KeyedLog<V> extends Map<string, V> {
   #move(key: string, file: string): void {
     const value = parse(ifThere(() => readFileSync(file, 'utf8')) ?? '')
     if (value === undefined) return
-    // A kill -9 came in between.
-    if (!this.has(key)) this.set(key, value as V)
+    // Where both are there, a kill -9 came in between, or an agent of an earlier version wrote since.
+    this.set(key, value as V)
     rmSync(file)
   }
 }

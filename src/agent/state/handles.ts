@@ -42,7 +42,7 @@ export interface VmRecord {
   readonly isGrowing?: true
 }
 
-/** As it is written: an agent of an earlier version, put back by a failed upgrade, has to read it. */
+/** As it is written: an agent of an earlier version, put back by a failed upgrade, has to read it (where it is a file each). */
 type StoredRecord = Omit<VmRecord, 'desired'> & { readonly wish: StoredDesired }
 
 export interface Found {
@@ -59,7 +59,7 @@ export interface Handles {
   list(): Promise<readonly Found[]>
   read(uid: string): Promise<Found['record']>
   write(record: VmRecord): Promise<void>
-  /** The whole folder of the VM. */
+  /** All that is kept of the VM. */
   remove(uid: string): Promise<void>
   close(): void
 }
