@@ -103,12 +103,16 @@ export const withoutPassword = (text: string, password: string): string =>
 /** The guest was started just now: its SSH server may take a while. A refused password does not get better. */
 async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
   const endMs = performance.now() + patienceMs
+  let strangers = 0
   for (;;) {
     try {
       return await connectOnce(growth, signal)
     } catch (error) {
       signal.throwIfAborted()
-      if ((await growth.isOwn?.()) === false)
+      // Once may be while its network is started again; where nobody can say, it is asked again too.
+      const isOwn = await growth.isOwn?.().catch(() => undefined)
+      strangers = isOwn === false ? strangers + 1 : 0
+      if (strangers > 1)
         throw new Error(`port ${growth.port} of the node is not open by the VM; the guest may have ended`)
       if ((error as { level?: string }).level === 'client-authentication')
         throw new Error(`the guest refused user "${growth.user}" or the password`)

@@ -98,7 +98,7 @@ async function reach(target: Target, to: keyof typeof ports, signal: AbortSignal
   signal.addEventListener('abort', abort, { once: true })
   try {
     await promise
-    // Asked once connected: who has the port now had it then.
+    // Asked once connected: who has the port now had it then, but for moments.
     if ((await target.holds?.(port, desired.ip)) === false)
       throw new Error(`${desired.ip}:${port} is not open by the VM "${desired.name}"; another program may listen there`)
     return socket
