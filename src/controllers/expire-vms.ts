@@ -24,12 +24,11 @@ export function expireVms({ collections, clock, log }: Controller): Loop {
       const nowMs = clock.now().getTime()
       const others = createSlices()
       for (const entry of vms.each()) {
+        const due = dueOf(entry.value)
+        if (due && due.atMs <= nowMs) await end(entry, due.why)
+        else if (due) wakeAt(due.atMs)
         await others()
         if (signal.aborted) return
-        const due = dueOf(entry.value)
-        if (!due) continue
-        if (due.atMs <= nowMs) await end(entry, due.why)
-        else wakeAt(due.atMs)
       }
       for (const entry of vmSecrets.each()) {
         await others()
@@ -49,7 +48,8 @@ export function expireVms({ collections, clock, log }: Controller): Loop {
 
   async function end(entry: Entry<VmRecord>, why: string): Promise<void> {
     log.info(why, { name: entry.value.name, namespace: entry.value.namespace })
-    await removeVm(collections, entry, why)
+    // It may have been extended, or have come up, a moment ago.
+    await removeVm(collections, entry, why, (record) => (dueOf(record)?.atMs ?? Infinity) <= clock.now().getTime())
   }
 
   /** One timer for the earliest of them. */

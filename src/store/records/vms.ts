@@ -41,12 +41,17 @@ export const isFailedDeployment = ({ observed, desired }: VmRecord): boolean =>
 
 /**
  * Wants a VM gone. One that no node knows of goes at once; the others when their agents say that nothing is left.
- * `failure` is set when nobody asked for it.
+ * `failure` is set when nobody asked for it; then `isDue` may say of the record as it is by then that it stays.
  */
-export async function removeVm(fleet: Fleet, entry: Entry<VmRecord>, failure?: string): Promise<void> {
+export async function removeVm(
+  fleet: Fleet,
+  entry: Entry<VmRecord>,
+  failure?: string,
+  isDue: (record: VmRecord) => boolean = () => true,
+): Promise<void> {
   const { key, value } = entry
   const marked = await changeVm(fleet, key, value.uid, (record) =>
-    isDeleted(record)
+    isDeleted(record) || !isDue(record)
       ? undefined
       : {
           ...withDesired(record, { power: 'deleted', action: 'delete' }),
@@ -54,7 +59,8 @@ export async function removeVm(fleet: Fleet, entry: Entry<VmRecord>, failure?: s
           ...(failure && { failure }),
         },
   )
-  if (marked && (!marked.value.place || isFailedDeployment(value))) await forgetVm(fleet, key, value.uid)
+  if (!marked || !isDeleted(marked.value)) return
+  if (!marked.value.place || isFailedDeployment(value)) await forgetVm(fleet, key, value.uid)
 }
 
 /** What it has of a node, or may get, counts against the quota; what failed for good, or never got a node, has nothing. */

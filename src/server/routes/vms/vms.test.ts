@@ -306,6 +306,28 @@ describe('deploying a VM', () => {
     assert.deepEqual(allocations('node-1'), {})
   })
 
+  it('deploying a VM keeps one whose ttl is extended in the moment in which it ends', async (t) => {
+    await node()
+    await deploy({ name: 'demo', ttl: '20m' })
+    const { store, collections } = service.services
+    const update = store.update.bind(store)
+    const expiresAt = '2026-11-15T19:00:00Z'
+    const refused = Promise.withResolvers<void>()
+    t.mock.method(store, 'update', async (...args: Parameters<typeof update>) => {
+      const entry = collections.vms.get('svc-default', 'demo')
+      if (args[0] === entry?.key && entry.value.expiresAt !== expiresAt) {
+        await update(entry.key, { ...(entry.value as object), expiresAt }, entry.rev)
+        setImmediate(refused.resolve)
+      }
+      return update(...args)
+    })
+    service.clock.nowMs += 20 * 60_000
+    const loop = expireVms(service.services)
+    await refused.promise
+    await loop.stop()
+    assert.deepEqual([record('demo')?.expiresAt, record('demo')?.desired.power], [expiresAt, 'running'])
+  })
+
   it('deploying a VM whose image changes between the look and the write makes it from what the image is then, or not at all', async (t) => {
     const { store, collections } = service.services
     const create = store.create.bind(store)
