@@ -1,5 +1,5 @@
-// Sets the readiness of nodes: READY once a stream is open, NOT READY after 40 s without one. (A stream that looks open
-// but is silent for that long is reported by the server that holds it.)
+// Sets the readiness of nodes: READY once a stream is open, NOT READY after 40 s without one, and later while nodes come back
+// after a start. (A stream that looks open but is silent for that long is reported by the server that holds it.)
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'

@@ -159,8 +159,8 @@ export class SharedPresence implements Presence {
     const found: Entry<PresenceRecord>[] = []
     const others = createSlices()
     for (const entry of collections.presence.each()) {
+      if (isOver(entry) && found.push(entry) >= most) break
       await others()
-      if (found.length < most && isOver(entry)) found.push(entry)
     }
     await eachAtOnce(found, removedAtOnce, async (entry) => {
       // A node may have come back meanwhile.

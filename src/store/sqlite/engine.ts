@@ -110,7 +110,7 @@ class SqliteStore implements Store {
   readonly #worker: Worker
   readonly #folder: string
   readonly #feed: Feed
-  /** Asked in this turn of the event loop, not yet sent. */
+  /** Not yet sent: asked in this turn of the event loop, or while a commit is under way. */
   #unsent: Waiting[] = []
   /** Sent and not yet answered, from `#sentOffset` on: answers come in this order. */
   #sent: readonly Waiting[] = []
