@@ -11,6 +11,7 @@ import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { macAddress } from '../../src/drivers/qemu/network/identity.ts'
 import { type Guest, openGuest, testedArchitectures } from '../support/guests/guest.ts'
 import { tinyBase } from '../support/guests/tiny-base.ts'
+import { isAllTested } from '../support/tools/all-tested.ts'
 import { freePort } from '../support/tools/free-port.ts'
 import { tracesOf } from './driver-blank-vm.ts'
 import { type EmulatedClock, emulatedClock } from './driver-resumes.ts'
@@ -21,7 +22,7 @@ const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
 const boots = { timeout: 600_000 }
 const patienceMs = 300_000
 const signal = () => AbortSignal.timeout(120_000)
-const rounds = 10
+const rounds = isAllTested ? 10 : 4
 
 for (const architecture of testedArchitectures)
   describe(`QEMU guest from memory (${architecture})`, () => {

@@ -96,10 +96,10 @@ export async function damageSample(isCut: boolean): Promise<Sample> {
     for (let n = from; n < to; n += 16)
       await Promise.all(Array.from({ length: Math.min(16, to - n) }, (_, more) => write(n + more)))
   }
-  await writeAll(0, 80)
+  await writeAll(0, 48)
   const since = (await store.list('')).rev
   await store.compact(since)
-  await writeAll(80, 160)
+  await writeAll(48, 96)
   const expected = await stateOf(store, since)
   const kept = path.join(root, 'kept')
   if (isCut) fs.cpSync(whole, kept, { recursive: true })

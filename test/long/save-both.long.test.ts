@@ -3,3 +3,4 @@ process.env.SVC3_TEST_ALL = 'yes'
 await import('../e2e/save.full.test.ts')
 await import('../contract/qemu-driver-guest.full.test.ts')
 await import('../contract/qemu-driver.test.ts')
+await import('../contract/qemu-identity.full.test.ts')

@@ -106,22 +106,23 @@ function scanAll(files: Iterable<readonly [name: string, text: string]>): void {
   scan.findings()
 }
 
-const sizes = [2 ** 16, 2 ** 18, 2 ** 20]
-/** `times` the text may take twice as many times as long as the smallest; its square would be 16 and 256 times as long. */
-const isLinear = (smallestMs: number, ms: number, times: number): boolean => ms <= 2 * times * smallestMs + 100
+const smallest = 2 ** 15
+const sizes = [smallest, 4 * smallest, 16 * smallest]
+/** `times` the text may take three times as many times as long as the smallest; its square would be 16 and 256 times as long. */
+const isLinear = (smallestMs: number, ms: number, times: number): boolean => ms <= 3 * times * smallestMs + 100
 /** Some 16 s a MiB: dense programs take 3 s on a free machine. */
 const isQuick = (size: number, time: number): boolean => time <= 500 + size / 64
-/** What takes so long for 256 KiB is not measured with more: a square shows by then. */
-const enoughMs = 300
+/** What takes so long for 128 KiB is not measured with more: a square shows by then. */
+const enoughMs = 500
 
 /** What is wrong about how the time of something grows. */
 function growth(work: (size: number) => void): string | undefined {
-  work(2 ** 14)
+  work(smallest / 4)
   const times: number[] = []
   for (const size of sizes) {
-    const [smallest] = times
+    const [first] = times
     const isGood = (time: number): boolean =>
-      isQuick(size, time) && (smallest === undefined || isLinear(smallest, time, size / 2 ** 16))
+      isQuick(size, time) && (first === undefined || isLinear(first, time, size / smallest))
     let time = cpuMs(() => work(size))
     // A second look forgives a busy machine.
     if (!isGood(time))
@@ -131,7 +132,7 @@ function growth(work: (size: number) => void): string | undefined {
       )
     times.push(Math.round(time))
     if (!isGood(time)) return `${times.join(', ')} ms`
-    if (smallest !== undefined && time > enoughMs) break
+    if (first !== undefined && time > enoughMs) break
   }
   return undefined
 }
