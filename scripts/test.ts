@@ -9,7 +9,7 @@ import { type Suite, suiteOf } from './packages.ts'
 import { report } from './test-report.ts'
 
 /** In this order: those that wait for guests and other processes first, so that no core is without work at the end. */
-const folders = ['test/e2e', 'test', 'packages', 'src', 'console']
+const folders = ['test/e2e', 'test', 'packages', 'console', 'src']
 
 const suffixes: Readonly<Record<Suite, RegExp>> = {
   fast: /(?<!\.full|\.long)\.test\.ts$/,

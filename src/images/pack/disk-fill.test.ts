@@ -43,7 +43,7 @@ async function packed(): Promise<Packed> {
   }
 }
 
-describe('a disk that is read while it is filled', () => {
+describe('a disk that is read while it is filled', { concurrency: true }, () => {
   it('fetches what a reader waits for before all others, and shows it whole', async () => {
     await using image = await packed()
     const store = await image.store()

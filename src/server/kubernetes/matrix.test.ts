@@ -40,61 +40,72 @@ function pathOf(kind: Kind, namespace: string, isOne: boolean): string {
   return `${root}${place}/${kind.plural}${isOne ? '/some' : ''}`
 }
 
+function testNamespaced(kind: Kind, verb: string): void {
+  it(`${verb} of ${kind.plural} is refused to whom REST refuses it`, async () => {
+    const [method, isOne] = requests[verb] ?? ['GET', false]
+    const body = {
+      apiVersion: apiVersionOf(kind),
+      kind: kind.kind,
+      metadata: { name: 'some', resourceVersion: '1' },
+      spec: { sourceType: 'local', source: 'x', tags: [], namespace: 'svc-default' },
+    }
+    const options = method === 'POST' || method === 'PUT' ? { body } : {}
+    const query = verb === 'watch' ? '?watch=true&timeoutSeconds=1' : ''
+    for (const namespace of ['svc-closed', 'svc-default']) {
+      const role = namespace === 'svc-default' ? 'dev' : 'none'
+      const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall(role, allow))
+      const url = `${pathOf(kind, namespace, isOne)}${query}`
+      const { status } = await kube.call(method, url, { ...options, token: service.devToken })
+      // A record that is not there is not found before its deletion is refused; what exists is in e2e.
+      if (isAllowed) assert.notEqual(status, 403, `${url} as ${role}`)
+      else if (isOne && role === 'dev') assert.ok([403, 404].includes(status), `${url} as ${role}: ${status}`)
+      else if (verb !== 'deletecollection' || role === 'none') assert.equal(status, 403, `${url} as ${role}`)
+    }
+  })
+}
+
+/** The caller sees one of each, so that nobody is told that it is missing in place of being refused. */
+const existing: Readonly<Record<string, string>> = { namespaces: 'svc-default', nodes: 'node-1' }
+
+function testClusterWide(kind: Kind, verb: string): void {
+  it(`${verb} of ${kind.plural}, which are in no namespace, is refused to whom REST refuses it`, async () => {
+    const [method, isOne] = requests[verb] ?? ['GET', false]
+    const name = existing[kind.plural] ?? assert.fail(`no ${kind.kind} is there to try`)
+    const look = async () => (await kube.call('GET', `/api/v1/${kind.plural}/${name}`)).body
+    const before = await look()
+    const changed = { metadata: { labels: { ...before.metadata.labels, a: 'b' } }, spec: { unschedulable: true } }
+    const written = {
+      apiVersion: apiVersionOf(kind),
+      kind: kind.kind,
+      metadata: verb === 'create' ? { name: 'svc-new' } : { ...before.metadata, ...changed.metadata },
+      spec: changed.spec,
+    }
+    const bodies: Readonly<Record<string, object>> = { POST: written, PUT: written, PATCH: changed }
+    const body = bodies[method]
+    const { status } = await kube.call(
+      method,
+      `/api/v1/${kind.plural}${isOne ? `/${name}` : ''}${verb === 'watch' ? '?watch=true&timeoutSeconds=1' : ''}`,
+      {
+        token: service.devToken,
+        headers: verb === 'patch' ? { 'content-type': 'application/merge-patch+json' } : {},
+        ...(body && { body }),
+      },
+    )
+    const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall('dev', allow))
+    assert.equal(status === 403, !isAllowed, `${verb} ${name}: ${status}`)
+    if (!isAllowed) assert.equal((await look()).metadata.resourceVersion, before.metadata.resourceVersion)
+  })
+}
+
+function testAll(isTested: (verb: string) => boolean): void {
+  for (const kind of kinds)
+    for (const verb of verbsOf(kind).filter(isTested))
+      if (kind.scope === 'cluster') testClusterWide(kind, verb)
+      else testNamespaced(kind, verb)
+}
+
 describe('permissions of the Kubernetes wire', () => {
-  for (const kind of kinds.filter(({ scope }) => scope !== 'cluster'))
-    for (const verb of verbsOf(kind))
-      it(`${verb} of ${kind.plural} is refused to whom REST refuses it`, async () => {
-        const [method, isOne] = requests[verb] ?? ['GET', false]
-        const body = {
-          apiVersion: apiVersionOf(kind),
-          kind: kind.kind,
-          metadata: { name: 'some', resourceVersion: '1' },
-          spec: { sourceType: 'local', source: 'x', tags: [], namespace: 'svc-default' },
-        }
-        const options = method === 'POST' || method === 'PUT' ? { body } : {}
-        const query = verb === 'watch' ? '?watch=true&timeoutSeconds=1' : ''
-        for (const namespace of ['svc-closed', 'svc-default']) {
-          const role = namespace === 'svc-default' ? 'dev' : 'none'
-          const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall(role, allow))
-          const url = `${pathOf(kind, namespace, isOne)}${query}`
-          const { status } = await kube.call(method, url, { ...options, token: service.devToken })
-          // A record that is not there is not found before its deletion is refused; what exists is in e2e.
-          if (isAllowed) assert.notEqual(status, 403, `${url} as ${role}`)
-          else if (isOne && role === 'dev') assert.ok([403, 404].includes(status), `${url} as ${role}: ${status}`)
-          else if (verb !== 'deletecollection' || role === 'none') assert.equal(status, 403, `${url} as ${role}`)
-        }
-      })
-
-  /** The caller sees one of each, so that nobody is told that it is missing in place of being refused. */
-  const existing: Readonly<Record<string, string>> = { namespaces: 'svc-default', nodes: 'node-1' }
-
-  for (const kind of kinds.filter(({ scope }) => scope === 'cluster'))
-    for (const verb of verbsOf(kind))
-      it(`${verb} of ${kind.plural}, which are in no namespace, is refused to whom REST refuses it`, async () => {
-        const [method, isOne] = requests[verb] ?? ['GET', false]
-        const name = existing[kind.plural] ?? assert.fail(`no ${kind.kind} is there to try`)
-        const look = async () => (await kube.call('GET', `/api/v1/${kind.plural}/${name}`)).body
-        const before = await look()
-        const changed = { metadata: { labels: { ...before.metadata.labels, a: 'b' } }, spec: { unschedulable: true } }
-        const written = {
-          apiVersion: apiVersionOf(kind),
-          kind: kind.kind,
-          metadata: verb === 'create' ? { name: 'svc-new' } : { ...before.metadata, ...changed.metadata },
-          spec: changed.spec,
-        }
-        const bodies: Readonly<Record<string, object>> = { POST: written, PUT: written, PATCH: changed }
-        const body = bodies[method]
-        const { status } = await kube.call(
-          method,
-          `/api/v1/${kind.plural}${isOne ? `/${name}` : ''}${verb === 'watch' ? '?watch=true&timeoutSeconds=1' : ''}`,
-          {
-            token: service.devToken,
-            headers: verb === 'patch' ? { 'content-type': 'application/merge-patch+json' } : {},
-            ...(body && { body }),
-          },
-        )
-        const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall('dev', allow))
-        assert.equal(status === 403, !isAllowed, `${verb} ${name}: ${status}`)
-        if (!isAllowed) assert.equal((await look()).metadata.resourceVersion, before.metadata.resourceVersion)
-      })
+  testAll((verb) => verb !== 'watch')
+  // At once: each lasts a second.
+  describe('permissions of watches', { concurrency: true }, () => testAll((verb) => verb === 'watch'))
 })
