@@ -99,7 +99,7 @@ test(`${rounds} kills of a process that writes to SQLite lose no acknowledged wr
   let lastRev = 0
   let writes = 0
   // On a slow machine few writes come between two kills: there are more kills then, not fewer writes.
-  for (let round = 0; round < rounds || (writes <= enoughWrites && round < 4 * rounds); round++) {
+  for (let round = 0; round < rounds || writes <= enoughWrites; round++) {
     const told = await writeUntilKilled(folder, round)
     writes += told.length
     for (const one of told) {
@@ -112,6 +112,5 @@ test(`${rounds} kills of a process that writes to SQLite lose no acknowledged wr
     lastRev = await check(store, latest, lastRev).finally(() => store.close())
     inspect(folder)
   }
-  assert.ok(writes > enoughWrites, `only ${writes} writes were acknowledged: this proves little`)
   t.diagnostic(`${writes} acknowledged writes survived ${rounds} kills`)
 })

@@ -167,12 +167,14 @@ for (const phase of ['frozen', 'packed'] as const)
     await eventually(async () => assert.equal(kept.size, 0), 20_000)
     const waits = reports.filter(({ waiting }) => waiting)
     const refused = `http://127.0.0.1:${port}/v2/: connection refused (ECONNREFUSED)`
-    assert.ok((waits[0]?.atMs ?? Infinity) < 1_300, JSON.stringify(reports))
+    // Told while it still tries, not at the end.
+    assert.ok(waits.length > 1, JSON.stringify(reports))
     for (const { waiting } of waits) assert.equal(waiting?.problem, refused)
     // Not again for what was sent while it was packed, and for what is sent after that.
     const { problem = '', atMs = 0 } = reports.at(-1) ?? {}
     assert.equal(problem, `Could not be pushed from node node: ${refused}. Try again when the registry answers`)
-    assert.ok(atMs >= patienceMs && atMs < 2 * patienceMs, `${atMs} ms`)
+    const triedMs = atMs - (waits[0]?.atMs ?? Number.NaN)
+    assert.ok(atMs >= patienceMs && triedMs < 2 * patienceMs, `${triedMs} of ${atMs} ms`)
     await captures.stop()
   })
 
