@@ -115,7 +115,7 @@ export function readMeanwhile(read: () => Promise<unknown> | undefined): { stop(
 }
 
 const probeEveryMs = 100
-const probeWaitsMs = 10_000
+export const probeWaitsMs = 10_000
 
 /** A new connection every 100 ms, as of a health probe or a command line: how long each took to its answer. One that got none counts as long as it waited. */
 export function probeMeanwhile(apiUrl: string): { stop(): Promise<number[]> } {

@@ -1,12 +1,13 @@
 // Many nodes come back at once after their server was killed: nothing is written for those that are as they were, no node is
-// marked as lost, and of ten who read meanwhile nine wait for 100 ms at most, or as on a busy machine at rest. AGENTS=200 for fewer.
+// marked as lost, of ten who read meanwhile nine wait for 100 ms at most, or as on a busy machine at rest, and every new
+// connection gets in. AGENTS=200 for fewer.
 // The 99th percentile is for `npm run bench -- scale`, on a quiet machine: the first reads meet a process that has just begun.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import fs from 'node:fs/promises'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { eachOf } from '../../bench/measure.ts'
+import { eachOf, probeMeanwhile, probeWaitsMs } from '../../bench/measure.ts'
 import { nodeRecord } from '../../bench/records.ts'
 import type { LightNode } from '../../bench/scale/agents.ts'
 import { Agents } from '../../bench/scale.ts'
@@ -78,6 +79,7 @@ it(`${count} nodes come back to a server that was killed`, { timeout: 900_000 },
     await using second = await startDev(folder, { args, listen })
     server = second
     const before = await writesOf(server)
+    const probes = probeMeanwhile(server.apiUrl)
     let isBack = false
     const back = agents.connected(count, opened + count).then(() => {
       isBack = true
@@ -85,11 +87,13 @@ it(`${count} nodes come back to a server that was killed`, { timeout: 900_000 },
     const times = await readTimes(server, () => isBack)
     const herdMs = percentile(times, 0.9)
     await back
+    const probed = await probes.stop()
     const writes = (await writesOf(server)) - before
     const seconds = ((performance.now() - startMs) / 1_000).toFixed(1)
     test.diagnostic(
-      `${count} nodes were back after ${seconds} s with ${writes} writes; reads p90 ${herdMs.toFixed(1)} ms, p99 ${percentile(times, 0.99).toFixed(1)} ms (at rest ${quietMs.toFixed(1)} ms)`,
+      `${count} nodes were back after ${seconds} s with ${writes} writes; reads p90 ${herdMs.toFixed(1)} ms, p99 ${percentile(times, 0.99).toFixed(1)} ms (at rest ${quietMs.toFixed(1)} ms); new connections p99 ${percentile(probed, 0.99).toFixed(1)} ms`,
     )
+    assert.ok(Math.max(...probed) < probeWaitsMs, 'a new connection was not answered')
     assert.ok(herdMs <= Math.max(allowedMs, 2 * quietMs), `reads took ${herdMs} ms, at rest ${quietMs} ms`)
     assert.ok(writes < count / 10, `${writes} writes for ${count} nodes that were as before`)
     const { items } = (await server.call('GET', `${inDefault}/nodes`)).body as { items: { phase: string }[] }
