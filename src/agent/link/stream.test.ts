@@ -89,6 +89,19 @@ describe("agent's stream", () => {
     await stream.stop()
   })
 
+  it('a try that nobody answers is one that failed, however long it took', async () => {
+    const { stream, openings, opened } = rig([[new Error('refused')], ['open'], ['open']], { lastingMs: 20 })
+    await opened(2)
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    const endedMs = performance.now()
+    stream.check(1)
+    await opened(3)
+    // Half of 200 ms: of the second try, not of a first one.
+    const waitedMs = (openings[2] ?? 0) - endedMs
+    assert.ok(waitedMs >= 95, String(waitedMs))
+    await stream.stop()
+  })
+
   it('an agent that a server gave its turn comes then, not over the time that others take', {
     timeout: 60_000,
   }, async () => {

@@ -33,6 +33,7 @@ export interface StreamOptions {
   /** Tests only. */
   readonly random?: () => number
   readonly renewEveryMs?: number
+  readonly lastingMs?: number
 }
 
 /** The server is there, but what it says makes no sense here. */
@@ -42,14 +43,14 @@ class UnusableMessage extends Error {
 
 const defaultRenewEveryMs = 60_000
 const silentHeartbeats = 2.5
-const lastingMs = 5_000
+const defaultLastingMs = 5_000
 /** One that is cut off alone is back soon; only who finds no server there has lost it together with all others. */
 const firstSpreadMs = 1_000
 const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 100, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 
 export function openStream(options: StreamOptions): Stream {
   const { connection, prepare, received, refused, log, random = Math.random } = options
-  const { renewEveryMs = defaultRenewEveryMs } = options
+  const { renewEveryMs = defaultRenewEveryMs, lastingMs = defaultLastingMs } = options
   const stopping = new AbortController()
   let current = new AbortController()
   let heardAtMs = performance.now()
