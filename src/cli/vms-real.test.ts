@@ -79,7 +79,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
 ]
 
 describe('VM and node commands', () => {
-  for (const [line, exitCode, stdout, stderr = /^(svc3: vm \w+: .*\n)*$/] of steps) {
+  for (const [line, exitCode, stdout, stderr = /^(svc3: VM \w+: .*\n)*$/] of steps) {
     it(`svc3 ${line}: exit ${exitCode}`, async () => {
       const ran = await svc3(line)
       assert.equal(ran.exitCode, exitCode, ran.stderr)
