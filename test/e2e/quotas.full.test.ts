@@ -120,7 +120,8 @@ async function run(
       name: `node-${index}`,
       version: '3.0.0-test',
       driver: new SimulatedDriver({ architectures: ['amd64'] }),
-      capacity: { architecture: 'amd64', ip: `127.0.7.${index}`, cpu: 16, memoryMiB: 65_536 },
+      // Of their own for each test: simulated VMs that outlive their agent keep its ports in this process.
+      capacity: { architecture: 'amd64', ip: `127.0.${6 + names.length}.${index}`, cpu: 16, memoryMiB: 65_536 },
       durability: 'written',
       joinToken: async () => first?.current?.joinToken ?? '',
       log: silentLog,
