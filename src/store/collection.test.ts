@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Collection } from './collection.ts'
 import { openMemory } from './memory.ts'
-import { type Store, StoreError } from './store.ts'
+import { isFault, MovedOn, type Store, StoreError } from './store.ts'
 import { View } from './view.ts'
 
 const prefix = '/counters/'
@@ -85,4 +85,24 @@ test('Collection.change does not retry a write whose outcome is unknown', async 
     { fault: 'Unknown' },
   )
   assert.equal(calls, 1)
+})
+
+test('a Collection writes only while other records are as they were read, and does not wait here for what changed there', async (t) => {
+  const store = openMemory()
+  const collection = await counters(t, store)
+  const base = await store.create('/elsewhere/a', 1)
+  const other = await store.create('/elsewhere/b', 1)
+  const created = await collection.create('', 'hits', 1, [base, other])
+  const updated = await collection.update(created, 2, [base, other])
+  assert.equal(updated.value, 2)
+  await store.update(base.key, 2, base.rev)
+  const waits = t.mock.method(globalThis, 'setTimeout')
+  const isBase = (error: unknown): boolean => error instanceof MovedOn && error.given.key === base.key
+  await assert.rejects(collection.create('', 'misses', 1, [other, base]), isBase)
+  await assert.rejects(collection.update(updated, 3, [other, base]), isBase)
+  assert.equal(waits.mock.callCount(), 0)
+  assert.deepEqual(collection.list(), [updated])
+  // It lost by itself, whatever it was given.
+  const isOwn = (error: unknown): boolean => isFault(error, 'Conflict') && !(error instanceof MovedOn)
+  await assert.rejects(collection.update(created, 3, [base]), isOwn)
 })

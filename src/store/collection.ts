@@ -2,7 +2,17 @@
 // write waits until the view has applied it; and one that lost sees what won, so that a retry helps.
 import { expected } from './expectation.ts'
 import { assertReal } from './rehearsal.ts'
-import { compareRevs, type Entry, type Given, isFault, type Json, type Rev, type Store, StoreError } from './store.ts'
+import {
+  compareRevs,
+  type Entry,
+  type Given,
+  isFault,
+  type Json,
+  MovedOn,
+  type Rev,
+  type Store,
+  StoreError,
+} from './store.ts'
 import type { View } from './view.ts'
 
 /** What somebody else wrote comes within milliseconds; whoever lost is not held up for longer than this. */
@@ -61,12 +71,12 @@ export class Collection<T> {
     return this.#store.watch(scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`, after, signal)
   }
 
-  /** `given`: only while that other record is as it was read (Conflict). */
-  create(scope: string, name: string, value: T, given?: Given): Promise<Entry<T>> {
+  /** `given`: only while each of those other records is as it was read (MovedOn). */
+  create(scope: string, name: string, value: T, given?: readonly Given[]): Promise<Entry<T>> {
     return this.#create(this.key(scope, name), value, given)
   }
 
-  async #create(key: string, asked: T, given?: Given): Promise<Entry<T>> {
+  async #create(key: string, asked: T, given?: readonly Given[]): Promise<Entry<T>> {
     const { value, made } = expected(key, undefined, asked)
     assertReal(key, value, this.at(key) !== undefined)
     try {
@@ -75,17 +85,17 @@ export class Collection<T> {
       if (!this.#has(created.rev)) await this.#reached(created.rev)
       return created as Entry<T>
     } catch (error) {
-      // What it was given is of another kind, and seen elsewhere: `moved`.
-      return this.#lost(error, () => this.at(key) !== undefined || isFault(error, 'Conflict'))
+      return this.#lost(error, () => this.at(key) !== undefined)
     }
   }
 
-  async update(entry: Entry<T>, asked: T): Promise<Entry<T>> {
+  /** `given`: as create. */
+  async update(entry: Entry<T>, asked: T, given?: readonly Given[]): Promise<Entry<T>> {
     const { value: added, made } = expected(entry.key, entry.rev, asked)
     const value = this.#revised(entry.value, added)
     assertReal(entry.key, value)
     try {
-      const updated = await this.#store.update(entry.key, value as Json, entry.rev)
+      const updated = await this.#store.update(entry.key, value as Json, entry.rev, given)
       made()
       if (!this.#has(updated.rev)) await this.#reached(updated.rev)
       return updated as Entry<T>
@@ -131,7 +141,8 @@ export class Collection<T> {
 
   /** Somebody else was quicker, perhaps on another server: until that is seen here, a retry would be in vain. */
   async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
-    if (isLost(error)) await this.#seen(isSeen)
+    // What it was given may be of another kind, and is seen there: `moved`.
+    if (isLost(error) && !(error instanceof MovedOn)) await this.#seen(isSeen)
     throw error
   }
 

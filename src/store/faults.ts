@@ -1,5 +1,5 @@
 // The faults that every engine reports, in the same words: what happened, to what, and what to do next.
-import { type Given, maxValueBytes, type Rev, StoreError } from './store.ts'
+import { type Given, MovedOn, maxValueBytes, type Rev, StoreError } from './store.ts'
 
 export const alreadyExists = (key: string): StoreError =>
   new StoreError('AlreadyExists', `"${key}" already exists: update it, or choose another key`)
@@ -8,13 +8,17 @@ export const notFound = (key: string): StoreError =>
   new StoreError('NotFound', `"${key}" not found: it was deleted or never created`)
 
 export const conflict = (key: string, expected: Rev, actual: Rev): StoreError =>
-  new StoreError('Conflict', `"${key}" is at revision ${actual}, not ${expected}: read it again`)
+  new StoreError('Conflict', otherRev(key, expected, actual))
 
-/** Of what a create was given: it may be gone. */
-export const movedOn = ({ key, rev }: Given, actual: Rev | undefined): StoreError =>
-  actual === undefined
-    ? new StoreError('Conflict', `"${key}" no longer exists; it was at revision ${rev}: read it again`)
-    : conflict(key, rev, actual)
+const otherRev = (key: string, expected: Rev, actual: Rev): string =>
+  `"${key}" is at revision ${actual}, not ${expected}: read it again`
+
+/** Of what a write was given: it may be gone. */
+export const movedOn = (given: Given, actual: Rev | undefined): MovedOn => {
+  const { key, rev } = given
+  const gone = `"${key}" no longer exists; it was at revision ${rev}: read it again`
+  return new MovedOn({ key, rev }, actual === undefined ? gone : otherRev(key, rev, actual))
+}
 
 export const compacted = (after: Rev): StoreError =>
   new StoreError('Compacted', `The changes after revision ${after} have expired: list again and watch from there`)

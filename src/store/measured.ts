@@ -20,7 +20,7 @@ export function measured(store: Store, observe: Observe): Store {
     get: (key) => timed('get', now(), store.get(key)),
     list: (prefix, page) => timed('list', now(), store.list(prefix, page)),
     create: (key, value, given) => timed('create', now(), store.create(key, value, given)),
-    update: (key, value, expect) => timed('update', now(), store.update(key, value, expect)),
+    update: (key, value, expect, given) => timed('update', now(), store.update(key, value, expect, given)),
     delete: (key, expect) => timed('delete', now(), store.delete(key, expect)),
     compact: (rev) => timed('compact', now(), store.compact(rev)),
     health: () => timed('health', now(), store.health()),

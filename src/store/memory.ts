@@ -3,7 +3,7 @@ import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumbe
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
 import { assertKey } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
-import type { Change, Entry, Json, Rev, Store } from './store.ts'
+import type { Change, Entry, Given, Json, Rev, Store } from './store.ts'
 import { changeKey, zeroRev } from './store.ts'
 
 interface MemoryOptions extends FeedOptions {
@@ -55,6 +55,12 @@ export function openMemory(options: MemoryOptions = {}): Store {
     if (entry.rev !== expect) throw conflict(key, expect, entry.rev)
     return entry
   }
+  const assertUnmoved = (given: readonly Given[] = []): void => {
+    for (const each of given) {
+      const actual = entries.get(each.key)?.rev
+      if (actual !== each.rev) throw movedOn(each, actual)
+    }
+  }
   const put = (key: string, text: string, previous: Entry | undefined): Entry => {
     const entry: Entry = { key, value: JSON.parse(text) as Json, rev: String(++rev) }
     entries.set(key, entry)
@@ -79,14 +85,15 @@ export function openMemory(options: MemoryOptions = {}): Store {
       assertKey(key)
       const text = textOf(key, value)
       if (entries.has(key)) throw alreadyExists(key)
-      const actual = given && entries.get(given.key)?.rev
-      if (given && actual !== given.rev) throw movedOn(given, actual)
+      assertUnmoved(given)
       return put(key, text, undefined)
     },
-    async update(key, value, expect) {
+    async update(key, value, expect, given) {
       assertOpen()
       const text = textOf(key, value)
-      return put(key, text, expectEntry(key, expect))
+      const previous = expectEntry(key, expect)
+      assertUnmoved(given)
+      return put(key, text, previous)
     },
     async delete(key, expect) {
       assertOpen()

@@ -17,7 +17,7 @@ export interface Entry<T = Json> {
   readonly rev: Rev
 }
 
-/** What a new entry is made from: it is written only while that is as it was read. */
+/** What a write rests on: another entry, and the revision at which it was read. */
 export type Given = Pick<Entry, 'key' | 'rev'>
 
 export type Change<T = Json> =
@@ -74,12 +74,13 @@ export interface Store {
   /**
    * MUST throw AlreadyExists when the key is there; of any number of concurrent calls exactly one succeeds. The value
    * is kept as JSON: the entry has what reading it back gives. TypeError for what is no key or no JSON. MUST throw
-   * Conflict when another entry, `given`, is not at its revision (any more), or is gone: one transaction compares both keys.
+   * MovedOn, a Conflict, when one of the other entries in `given` is not at its revision (any more), or is gone: one
+   * transaction compares all keys, this one first. Few are meant: etcd takes a hundred.
    */
-  create(key: string, value: Json, given?: Given): Promise<Entry>
-  /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. */
-  update(key: string, value: Json, expect: Rev): Promise<Entry>
-  /** As update. Returns the revision of the deletion. */
+  create(key: string, value: Json, given?: readonly Given[]): Promise<Entry>
+  /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. `given`: as create. */
+  update(key: string, value: Json, expect: Rev, given?: readonly Given[]): Promise<Entry>
+  /** As update, with nothing given. Returns the revision of the deletion. */
   delete(key: string, expect: Rev): Promise<Rev>
   /**
    * The changes after `after`, gap-free, each once and in order; a bookmark once the past has been delivered and from
@@ -134,6 +135,16 @@ export class StoreError extends Error {
   constructor(fault: StoreFault, message: string, options?: { cause?: unknown }) {
     super(message, options)
     this.fault = fault
+  }
+}
+
+/** A Conflict of something that the write was given, not of what was to be written. */
+export class MovedOn extends StoreError {
+  readonly given: Given
+
+  constructor(given: Given, message: string) {
+    super('Conflict', message)
+    this.given = given
   }
 }
 

@@ -3,7 +3,17 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { compareKeys } from '../../src/store/keys.ts'
-import { compareRevs, isFault, maxKeyBytes, maxValueBytes, type Store, type StoreFault } from '../../src/store/store.ts'
+import {
+  compareRevs,
+  type Entry,
+  type Given,
+  isFault,
+  MovedOn,
+  maxKeyBytes,
+  maxValueBytes,
+  type Store,
+  type StoreFault,
+} from '../../src/store/store.ts'
 import { isAllTested } from '../support/tools/all-tested.ts'
 import { modelContract } from './store-model.ts'
 import { watchContract } from './store-watch.ts'
@@ -35,6 +45,16 @@ export function storeContract(engine: Engine): void {
     watchContract(engine)
     modelContract(engine)
   })
+}
+
+type GivenWrite = (given: readonly Given[]) => Promise<Entry>
+/** The writes that may be given other entries: each of a key of its own, which is made ready first. */
+const givenWrites: Readonly<Record<string, (store: Store, key: string) => Promise<GivenWrite>>> = {
+  created: async (store, key) => (given) => store.create(key, 1, given),
+  updated: async (store, key) => {
+    const { rev } = await store.create(key, 0)
+    return (given) => store.update(key, 1, rev, given)
+  },
 }
 
 function writeContract(engine: Engine): void {
@@ -74,37 +94,77 @@ function writeContract(engine: Engine): void {
       await rejectsWith('NotFound', store.update('/cas/a', 5, second.rev))
     })
 
-    test(`${engine.name}: an entry is created from another only while that is as it was read`, async () => {
-      const base = await store.create('/given/base', 1)
-      const made = await store.create('/made/a', 1, base)
-      assert.deepEqual(await store.get('/made/a'), made)
-      assert.deepEqual(await store.get('/given/base'), base)
-      const moved = await store.update('/given/base', 2, base.rev)
-      await rejectsWith('Conflict', store.create('/made/b', 1, base), new RegExp(`/given/base.* ${moved.rev}`))
-      for (const rev of ['0', 'abc', '', `${moved.rev}0`])
-        await rejectsWith('Conflict', store.create('/made/b', 1, { key: '/given/base', rev }), /given/)
-      await rejectsWith(
-        'Conflict',
-        store.create('/made/b', 1, { key: '/given/none', rev: moved.rev }),
-        /no longer exists/,
-      )
-      await rejectsWith('Conflict', store.create('/made/b', 1, { key: '/given/none', rev: '0' }), /no longer exists/)
-      assert.equal(await store.get('/made/b'), undefined)
-      // What is there already is said first: whoever repeats a request finds what it made.
-      await rejectsWith('AlreadyExists', store.create('/made/a', 2, base), /made/)
-      await store.delete('/given/base', moved.rev)
-      await rejectsWith('Conflict', store.create('/made/b', 1, moved), /no longer exists/)
-    })
+    for (const [what, ready] of Object.entries(givenWrites)) {
+      test(`${engine.name}: an entry is ${what} only while others that it was given are as they were read`, async () => {
+        const base = await store.create(`/given/${what}/base`, 1)
+        const other = await store.create(`/given/${what}/other`, 1)
+        for (const [n, given] of [[base], [base, other], []].entries()) {
+          const write = await ready(store, `/${what}/${n}`)
+          const written = await write(given)
+          assert.deepEqual(await store.get(`/${what}/${n}`), written)
+        }
+        assert.deepEqual([await store.get(base.key), await store.get(other.key)], [base, other])
 
-    test(`${engine.name}: of a change and what is created from the unchanged, in one moment, the later one loses`, async () => {
-      for (let round = 0; round < 20; round++) {
-        const base = await store.create(`/given/${round}`, 1)
-        const made = store.create(`/made/of-${round}`, 1, base)
-        const [created, updated] = await Promise.allSettled([made, store.update(base.key, 2, base.rev)])
-        assert.equal(updated.status, 'fulfilled')
-        if (created.status === 'rejected') assert.ok(isFault(created.reason, 'Conflict'), String(created.reason))
-        else assert.ok(compareRevs(created.value.rev, updated.value.rev) < 0)
+        const moved = await store.update(base.key, 2, base.rev)
+        const write = await ready(store, `/${what}/refused`)
+        const before = await store.get(`/${what}/refused`)
+        const refused = (given: readonly Given[], which: string, words: RegExp): Promise<void> =>
+          assert.rejects(write(given), (error: Error) => {
+            assert.ok(error instanceof MovedOn && error.fault === 'Conflict', error.stack)
+            assert.equal(error.given.key, which)
+            assert.match(error.message, words)
+            return true
+          })
+        for (const given of [[base], [base, other], [other, base], [other, base, other]])
+          await refused(given, base.key, new RegExp(`"${base.key}" is at revision ${moved.rev}, not ${base.rev}:`))
+        for (const rev of ['0', 'abc', '', `${moved.rev}0`, `0${moved.rev}`, `${moved.rev}.0`, '-1'])
+          await refused([other, { key: base.key, rev }], base.key, /is at revision/)
+        for (const key of ['/given/none', '', '/given/\0', '/given/\ud800'])
+          for (const rev of [moved.rev, '0', 'abc']) await refused([other, { key, rev }], key, /no longer exists/)
+        await store.delete(base.key, moved.rev)
+        await refused([other, moved], base.key, /no longer exists/)
+        assert.deepEqual(await store.get(`/${what}/refused`), before)
+        await write([other])
+      })
+
+      test(`${engine.name}: what is ${what} while what it was given changes comes before that change, or not at all`, async () => {
+        let base = await store.create(`/given/${what}/busy`, 0)
+        for (let round = 0; round < 10; round++) {
+          const keys = Array.from({ length: 24 }, (_, n) => `/${what}/${round}-${n}`)
+          const writes = await Promise.all(keys.map((key) => ready(store, key)))
+          const [first, last] = [writes.slice(0, 12), writes.slice(12)]
+          const earlier = first.map((write) => write([base]))
+          const changing = store.update(base.key, round, base.rev)
+          const done = await Promise.allSettled([...earlier, ...last.map((write) => write([base]))])
+          const changed = await changing
+          for (const [n, one] of done.entries()) {
+            if (one.status === 'fulfilled') assert.ok(compareRevs(one.value.rev, changed.rev) < 0)
+            else assert.ok(one.reason instanceof MovedOn, String(one.reason))
+            if (one.status === 'rejected') await assert.rejects(async () => writes[n]?.([base]), MovedOn)
+          }
+          base = changed
+        }
+      })
+    }
+
+    test(`${engine.name}: a write that was given something is judged by its own key first`, async () => {
+      const base = await store.create('/own/base', 1)
+      const own = await store.create('/own/a', 1)
+      const gone = { key: '/own/gone', rev: base.rev }
+      await store.update(base.key, 2, base.rev)
+      const isOfTheKey = (fault: StoreFault) => (error: Error) => {
+        assert.ok(isFault(error, fault) && !(error instanceof MovedOn), error.stack)
+        return true
       }
+      // Whoever repeats a request finds what it made.
+      await assert.rejects(store.create('/own/a', 2, [base]), isOfTheKey('AlreadyExists'))
+      await assert.rejects(store.update('/own/none', 2, own.rev, [base, gone]), isOfTheKey('NotFound'))
+      for (const rev of [base.rev, '0', 'abc'])
+        await assert.rejects(store.update('/own/a', 2, rev, [base, gone]), isOfTheKey('Conflict'))
+      await assert.rejects(store.update('/own/a', 2, own.rev, [base]), MovedOn)
+      // It may be among what it was given.
+      await store.update('/own/a', 3, own.rev, [own])
+      await assert.rejects(store.create('/own/b', 1, [{ key: '/own/b', rev: own.rev }]), MovedOn)
     })
 
     test(`${engine.name}: of 100 concurrent creates of one key exactly one succeeds`, async () => {

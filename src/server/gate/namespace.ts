@@ -39,7 +39,7 @@ export async function createInside<T>(
   collection: Collection<T>,
   name: string,
   record: T,
-  given?: Given,
+  given?: readonly Given[],
 ): Promise<Entry<T>> {
   checkNamespace(services, namespace)
   return keepInside(services, namespace, collection, await collection.create(namespace, name, record, given))

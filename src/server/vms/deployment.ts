@@ -195,7 +195,7 @@ async function write(
   const { collections, secrets, newVms } = services
   const { uid, name, namespace, createdAt } = record
   const create = (placed: VmRecord): Promise<Entry<VmRecord>> =>
-    createInside(services, namespace, collections.vms, name, placed, image)
+    createInside(services, namespace, collections.vms, name, placed, image && [image])
   if (secret) {
     const key = collections.vmSecrets.key('', uid)
     await secrets.sealing((protect) =>

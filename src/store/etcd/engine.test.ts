@@ -13,7 +13,7 @@ import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tc
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { Collection } from '../collection.ts'
 import { openCollections } from '../records/collections.ts'
-import { changeRev, compareRevs, ignoreLost, isFault, type Store } from '../store.ts'
+import { changeRev, compareRevs, ignoreLost, isFault, MovedOn, type Store } from '../store.ts'
 import { View } from '../view.ts'
 import { EtcdCalls, paging } from './calls.ts'
 import { EtcdClient } from './client.ts'
@@ -127,6 +127,43 @@ describe('lost answers', () => {
     await losing('requests', () => store.delete('/a', updated.rev))
     assert.equal(await store.get('/a'), undefined)
     await store.close()
+  })
+})
+
+describe('lost answers of an update that was given something', () => {
+  it('an update of etcd whose answer was lost is recognised, though what it was given has changed since', async () => {
+    const prefix = newPrefix()
+    const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
+    const [{ rev }, base] = [await store.create('/a', 1), await store.create('/base', 1)]
+    proxy.lose('answers')
+    const updating = store.update('/a', 2, rev, [base])
+    await eventually(async () => assert.equal((await other.get('/a'))?.value, 2))
+    await other.update('/base', 2, base.rev)
+    proxy.cut()
+    proxy.lose('nothing')
+    const updated = await updating
+    assert.deepEqual(await store.get('/a'), updated)
+    await Promise.all([store.close(), other.close()])
+  })
+
+  it('an update of etcd that is sent again after what it was given has changed is a Conflict, not Unknown', async () => {
+    const prefix = newPrefix()
+    const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
+    const [before, base] = [await store.create('/a', 1), await store.create('/base', 1)]
+    await other.update('/base', 2, base.rev)
+    await assert.rejects(
+      losing('requests', () => store.update('/a', 2, before.rev, [base])),
+      MovedOn,
+    )
+    assert.deepEqual(await store.get('/a'), before)
+    // Of the key itself it stays open: ours may have been the write before it.
+    const second = await other.update('/a', 3, before.rev)
+    await rejectsWith(
+      'Unknown',
+      losing('requests', () => store.update('/a', 4, before.rev, [base])),
+    )
+    assert.deepEqual(await store.get('/a'), second)
+    await Promise.all([store.close(), other.close()])
   })
 })
 

@@ -1,4 +1,4 @@
-// The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
+// The store on etcd, for several servers: compare-and-set as transactions, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
 
 import { alreadyExists, closed, compacted, conflict, movedOn, notFound, textOf } from '../faults.ts'
@@ -23,7 +23,15 @@ import { type ClientOptions, EtcdClient, EtcdFailure } from './client.ts'
 import { alarmAdvice, storeFault, unknown } from './faults.ts'
 import { Follower } from './follower.ts'
 import { judgeDelete, recogniseCreate, recogniseUpdate } from './lost-write.ts'
-import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './protocol.ts'
+import {
+  type Given as EtcdGiven,
+  encodeCreate,
+  encodeDelete,
+  encodeUpdate,
+  type KeyValue,
+  type TxnResponse,
+  type WatchEvent,
+} from './protocol.ts'
 import { listEntries, readPast } from './read.ts'
 import { RecentChanges } from './recent.ts'
 import { Layout, newOperationId, seal } from './records.ts'
@@ -46,6 +54,8 @@ const heartbeatMs = 2_000
 const syncMs = 200
 const catchUpMs = 10_000
 const defaultRecentChanges = 2_000
+/** For text that is no revision: etcd never counts so far, and it takes 0 for a key that is not there. */
+const nobodys = Number.MAX_SAFE_INTEGER
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
   const client = new EtcdClient({ ...options, patienceMs: options.patienceMs ?? defaultPatienceMs })
@@ -115,20 +125,17 @@ class EtcdStore implements Store {
     return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit }))
   }
 
-  async create(key: string, value: Json, given?: Given): Promise<Entry> {
+  async create(key: string, value: Json, given: readonly Given[] = []): Promise<Entry> {
     return this.#work(key, true, async () => {
       assertKey(key)
       const text = textOf(key, value)
-      const wanted = given && { key: this.#layout.key(given.key), modRevision: this.#layout.revision(given.rev) }
-      // Text that is no revision is nobody's; and etcd takes 0 for a key that is not there.
-      if (given && !(wanted && wanted.modRevision > 0)) throw await this.#movedOn(given)
       const op = newOperationId()
       const before = this.#follower.revision
       const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
         const etcdKey = this.#layout.key(key)
-        const { txn } = await this.#calls.txn(encodeCreate(etcdKey, seal(etcdKey, op, text), wanted), once)
-        if (!txn.succeeded) throw given && !txn.found ? await this.#movedOn(given) : alreadyExists(key)
+        const { txn } = await this.#calls.txn(encodeCreate(etcdKey, seal(etcdKey, op, text), this.#given(given)), once)
+        if (!txn.succeeded) throw given.length > 0 && !txn.found ? this.#movedOn(given, txn) : alreadyExists(key)
         return entryAt(txn.header.revision)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
@@ -137,19 +144,21 @@ class EtcdStore implements Store {
     })
   }
 
-  async update(key: string, value: Json, expect: Rev): Promise<Entry> {
+  async update(key: string, value: Json, expect: Rev, given: readonly Given[] = []): Promise<Entry> {
     return this.#work(key, true, async () => {
       const text = textOf(key, value)
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
       const etcdKey = this.#layout.key(key)
-      const request = encodeUpdate(etcdKey, seal(etcdKey, op, text), wanted)
+      const request = encodeUpdate(etcdKey, seal(etcdKey, op, text), wanted, this.#given(given))
       const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
         const { succeeded, found, header } = txn
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
         if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
+        // No earlier try has won, and none that is still under way will: what it was given is never at that revision again.
+        if (found?.modRevision === wanted) throw this.#movedOn(given, txn)
         // An earlier try may have won, and somebody changed or removed it since.
         if (perhapsBefore) throw unknown(key, 'another writer changed it')
         throw this.#lost(key, expect, found)
@@ -271,10 +280,21 @@ class EtcdStore implements Store {
     return found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
   }
 
-  /** Said with what it is now, which may be another revision again. */
-  async #movedOn(given: Given): Promise<StoreError> {
-    const found = isKey(given.key) ? await this.#calls.find(given.key).catch(() => undefined) : undefined
-    return movedOn(given, found && this.#layout.rev(found.modRevision))
+  #given(given: readonly Given[]): EtcdGiven[] {
+    return given.map(({ key, rev }) => {
+      const revision = this.#layout.revision(rev)
+      return { key: this.#layout.key(key), modRevision: isKey(key) && revision > 0 ? revision : nobodys }
+    })
+  }
+
+  /** The first that is not as it was read. */
+  #movedOn(given: readonly Given[], { foundGiven }: TxnResponse): Error {
+    for (const [n, each] of given.entries()) {
+      const found = isKey(each.key) ? foundGiven[n] : undefined
+      const actual = found && this.#layout.rev(found.modRevision)
+      if (actual !== each.rev) return movedOn(each, actual)
+    }
+    return new Error('etcd refused a write of which every comparison holds')
   }
 
   #written(key: string, value: Json, revision: number): Entry {

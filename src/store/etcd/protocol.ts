@@ -48,17 +48,19 @@ export interface RangeRequest extends Range {
   readonly limit?: number
   /** Read the past of this revision. */
   readonly revision?: number | undefined
+  readonly keysOnly?: boolean
   readonly countOnly?: boolean
 }
 
 const mod = 2
 
-export const encodeRange = ({ key, end, limit, revision, countOnly }: RangeRequest): Buffer =>
+export const encodeRange = ({ key, end, limit, revision, keysOnly, countOnly }: RangeRequest): Buffer =>
   message(
     bytesField(1, key),
     bytesField(2, end),
     numberField(3, limit),
     numberField(4, revision),
+    numberField(8, keysOnly),
     numberField(9, countOnly),
   )
 
@@ -66,26 +68,35 @@ const comparison = (key: Buffer, modRevision: number): Buffer =>
   messageField(1, message(numberField(2, mod), bytesField(3, key), presentNumber(6, modRevision)))
 const put = (key: Buffer, value: Buffer): Buffer => messageField(2, message(bytesField(1, key), bytesField(2, value)))
 const remove = (key: Buffer): Buffer => messageField(3, bytesField(1, key))
-const look = (key: Buffer): Buffer => messageField(3, messageField(1, encodeRange({ key })))
-
-/** Where a comparison fails, the answer has what is there. */
-export const encodeCreate = (key: Buffer, value: Buffer, given?: Given): Buffer =>
-  message(
-    comparison(key, 0),
-    ...(given ? [comparison(given.key, given.modRevision)] : []),
-    messageField(2, put(key, value)),
-    ...(given ? [look(key)] : []),
-  )
+const look = (key: Buffer, keysOnly = false): Buffer => messageField(3, messageField(1, encodeRange({ key, keysOnly })))
 
 /** Another key, and the revision that it must have. */
-interface Given {
+export interface Given {
   readonly key: Buffer
   readonly modRevision: number
 }
+const comparisons = (given: readonly Given[]): Buffer[] =>
+  given.map(({ key, modRevision }) => comparison(key, modRevision))
+const looks = (given: readonly Given[]): Buffer[] => given.map(({ key }) => look(key, true))
 
-/** Where the comparison fails, the answer has what is there. */
-export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number): Buffer =>
-  message(comparison(key, modRevision), messageField(2, put(key, value)), look(key))
+/** Where something is given and a comparison fails, the answer has what is there: of what is given, without its value. */
+export const encodeCreate = (key: Buffer, value: Buffer, given: readonly Given[] = []): Buffer =>
+  message(
+    comparison(key, 0),
+    ...comparisons(given),
+    messageField(2, put(key, value)),
+    ...(given.length > 0 ? [look(key), ...looks(given)] : []),
+  )
+
+/** Where a comparison fails, the answer has what is there: of what is given, without its value. */
+export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number, given: readonly Given[] = []): Buffer =>
+  message(
+    comparison(key, modRevision),
+    ...comparisons(given),
+    messageField(2, put(key, value)),
+    look(key),
+    ...looks(given),
+  )
 
 export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
   message(comparison(key, modRevision), messageField(2, remove(key)), look(key))
@@ -156,23 +167,25 @@ export function decodeRange(bytes: Buffer): RangeResponse {
 export interface TxnResponse {
   readonly header: Header
   readonly succeeded: boolean
-  /** What is there, when the comparison failed and something is. */
+  /** What is there, when a comparison failed and something is: of the key itself, and of each that was given. */
   readonly found: KeyValue | undefined
+  readonly foundGiven: readonly (KeyValue | undefined)[]
 }
 
 export function decodeTxn(bytes: Buffer): TxnResponse {
   let header = noHeader
   let succeeded = false
-  let found: KeyValue | undefined
+  const looked: (KeyValue | undefined)[] = []
   readFields(bytes, (field, value) => {
     if (field === 1) header = decodeHeader(asBytes(value))
     else if (field === 2) succeeded = value !== 0
     else if (field === 3)
       readFields(asBytes(value), (kind, answer) => {
-        if (kind === 1) found = decodeRange(asBytes(answer)).kvs[0]
+        if (kind === 1) looked.push(decodeRange(asBytes(answer)).kvs[0])
       })
   })
-  return { header, succeeded, found }
+  const [found, ...foundGiven] = looked
+  return { header, succeeded, found, foundGiven }
 }
 
 export interface WatchEvent {

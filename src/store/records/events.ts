@@ -68,7 +68,9 @@ export function foldedEvents(store: Store): KindStore {
   }
 
   return {
-    create(key, value) {
+    create(key, value, given) {
+      // What it rests on is nothing to those of the same moment.
+      if (given) return store.create(key, value, given)
       const settle = Promise.withResolvers<Entry>()
       const place = key.slice(0, key.lastIndexOf('/'))
       const waiting = places.get(place)
@@ -87,7 +89,7 @@ export function foldedEvents(store: Store): KindStore {
     async *watch(...watched) {
       for await (const batch of store.watch(...watched)) yield 'type' in batch ? batch : batch.flatMap(unfoldedChanges)
     },
-    update: (key, value, expect) => store.update(key, value, expect),
+    update: (key, value, expect, given) => store.update(key, value, expect, given),
     delete: (key, expect) => store.delete(key, expect),
   }
 }

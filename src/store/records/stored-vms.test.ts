@@ -1,9 +1,14 @@
-// What is called `desired` in the code and `wish` in the store.
+// What is called `desired` in the code and `wish` in the store; and what each store that wraps another must hand on.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import type { KindStore } from '../collection.ts'
+import { measured } from '../measured.ts'
 import { openMemory } from '../memory.ts'
+import { MovedOn, type Store } from '../store.ts'
 import { openCollections } from './collections.ts'
+import { foldedEvents } from './events.ts'
 import type { VmRecord } from './fleet-records.ts'
+import { storedVms } from './stored-vms.ts'
 
 it('a VM record keeps the name of its stored field, which other versions read and write', async (test) => {
   const store = openMemory()
@@ -24,3 +29,21 @@ it('a VM record keeps the name of its stored field, which other versions read an
   await vms.create('svc-default', 'new', { name: 'new', desired: { generation: 1 } } as VmRecord)
   assert.deepEqual((await store.get('/vms/svc-default/new'))?.value, { name: 'new', wish: { generation: 1 } })
 })
+
+const wrapped: Readonly<Record<string, (store: Store) => KindStore>> = {
+  measured: (store) => measured(store, () => undefined),
+  'of VMs': storedVms,
+  'of events': foldedEvents,
+}
+for (const [what, wrap] of Object.entries(wrapped))
+  it(`a store that wraps another hands on what its writes were given: ${what}`, async (test) => {
+    const store = openMemory()
+    test.after(() => store.close())
+    const base = await store.create('/base', 1)
+    const { rev } = await wrap(store).create('/a', { name: 'a' }, [base])
+    const updated = await wrap(store).update('/a', { name: 'b' }, rev, [base])
+    await store.update('/base', 2, base.rev)
+    await assert.rejects(wrap(store).create('/b', { name: 'b' }, [base]), MovedOn)
+    await assert.rejects(wrap(store).update('/a', { name: 'c' }, updated.rev, [base]), MovedOn)
+    assert.deepEqual(await store.get('/a'), updated)
+  })

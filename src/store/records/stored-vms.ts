@@ -27,7 +27,7 @@ export function storedVms(store: Store): KindStore {
   const stored = (value: Json): Json => withField(value, 'desired', 'wish')
   return {
     create: async (key, value, given) => loaded(await store.create(key, stored(value), given)),
-    update: async (key, value, expect) => loaded(await store.update(key, stored(value), expect)),
+    update: async (key, value, expect, given) => loaded(await store.update(key, stored(value), expect, given)),
     delete: (key, expect) => store.delete(key, expect),
     async list(prefix, page) {
       const { entries, rev } = await store.list(prefix, page)

@@ -20,7 +20,7 @@ import {
   type Store,
   StoreError,
 } from '../store.ts'
-import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
+import type { Answer, Givens, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
 
 interface SqliteOptions extends FeedOptions {
   /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
@@ -150,25 +150,27 @@ class SqliteStore implements Store {
     return { entries: rows.map(toEntry), rev: String(rev) }
   }
 
-  async create(key: string, value: Json, given?: Given): Promise<Entry> {
+  async create(key: string, value: Json, given: readonly Given[] = []): Promise<Entry> {
     assertKey(key)
     const text = textOf(key, value)
     const { answer, entry } = await this.#ask(
-      given ? ['create', key, text, [given.key, revNumber(given.rev)]] : ['create', key, text],
+      given.length > 0 ? ['create', key, text, givensOf(given)] : ['create', key, text],
     )
     if (answer[0] === 'exists') throw alreadyExists(key)
-    if (answer[0] === 'moved' && given) throw movedOn(given, answer[1] === undefined ? undefined : String(answer[1]))
-    if (!entry) throw otherKind(answer)
+    if (!entry) throw movedFault(given, answer)
     return entry
   }
 
-  async update(key: string, value: Json, expect: Rev): Promise<Entry> {
+  async update(key: string, value: Json, expect: Rev, given: readonly Given[] = []): Promise<Entry> {
     const text = textOf(key, value)
     if (!isKey(key)) throw notFound(key)
-    const { answer, entry } = await this.#ask(['update', key, text, revNumber(expect)])
+    const wanted = revNumber(expect)
+    const { answer, entry } = await this.#ask(
+      given.length > 0 ? ['update', key, text, wanted, givensOf(given)] : ['update', key, text, wanted],
+    )
     if (answer[0] === 'absent') throw notFound(key)
     if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
-    if (!entry) throw otherKind(answer)
+    if (!entry) throw movedFault(given, answer)
     return entry
   }
 
@@ -326,6 +328,16 @@ function committed(key: string, entry: Entry | undefined, answer: Extract<Answer
 function expectAnswer<K extends Answer[0]>(kind: K, answer: Answer): Extract<Answer, { readonly 0: K }> {
   if (answer[0] !== kind) throw otherKind(answer)
   return answer as Extract<Answer, { readonly 0: K }>
+}
+
+/** Text that is no revision, as the revision of what is no key, is nobody's: NaN. */
+const givensOf = (given: readonly Given[]): Givens =>
+  given.map(({ key, rev }) => [key, isKey(key) ? revNumber(rev) : Number.NaN])
+
+function movedFault(given: readonly Given[], answer: Answer): Error {
+  const moved = answer[0] === 'moved' && given[answer[1]]
+  if (!moved) return otherKind(answer)
+  return movedOn(moved, answer[2] === undefined ? undefined : String(answer[2]))
 }
 
 const otherKind = (answer: Answer): Error => new Error(`The store thread sent another kind of answer: ${answer[0]}`)

@@ -9,9 +9,12 @@ export interface ThreadOptions {
   readonly startRev: number
 }
 
+/** Other keys, and the revision that each must have. */
+export type Givens = readonly (readonly [key: string, rev: number])[]
+
 export type Request =
-  | readonly ['create', key: string, text: string, given?: readonly [key: string, rev: number]]
-  | readonly ['update', key: string, text: string, expect: number]
+  | readonly ['create', key: string, text: string, givens?: Givens]
+  | readonly ['update', key: string, text: string, expect: number, givens?: Givens]
   | readonly ['delete', key: string, expect: number]
   | readonly ['get', key: string]
   | readonly ['list', prefix: string, after: string, limit: number]
@@ -33,8 +36,8 @@ export type LogRow = readonly [
 export type Answer =
   | readonly ['written', rev: number, previousText: string | null, previousRev: number | null]
   | readonly ['exists']
-  /** What it was given is at another revision, or gone. */
-  | readonly ['moved', actual: number | undefined]
+  /** The given of this index is at another revision, or gone. */
+  | readonly ['moved', index: number, actual: number | undefined]
   | readonly ['absent']
   | readonly ['conflict', actual: number]
   | readonly ['rows', rows: readonly Row[], rev: number]

@@ -18,7 +18,7 @@ import {
   upgrade,
 } from './file.ts'
 import { Mark } from './mark.ts'
-import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
+import type { Answer, Givens, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
 import { assertWhole, compactedOf, Damage, isSound, rowSum, type Stored, setCompacted } from './whole.ts'
 
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
@@ -165,20 +165,30 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     return [of, key, text, previous[3], previousRev]
   }
 
+  const movedOf = (givens: Givens): Answer | undefined => {
+    for (const [index, [key, wanted]] of givens.entries()) {
+      const [actual] = (selectRev.get(key) ?? []) as readonly number[]
+      if (actual !== wanted) return ['moved', index, actual]
+    }
+    return undefined
+  }
+
   const writes: { readonly [K in Write]: Handle<K> } = {
-    create: ([, key, text, given]) => {
-      if (given) {
+    create: ([, key, text, givens]) => {
+      if (givens) {
         if (selectRev.get(key)) return ['exists']
-        const [actual] = (selectRev.get(given[0]) ?? []) as readonly number[]
-        if (actual !== given[1]) return ['moved', actual]
+        const moved = movedOf(givens)
+        if (moved) return moved
       }
       if (insertEntry.run(key, next).changes === 0) return ['exists']
       return ['written', append(key, null, text), null, null]
     },
-    update: ([, key, text, expect]) => {
+    update: ([, key, text, expect, givens]) => {
       const row = find(key)
       if (!row) return ['absent']
       if (row[2] !== expect) return ['conflict', row[2]]
+      const moved = givens && movedOf(givens)
+      if (moved) return moved
       updateEntry.run(next, key)
       return ['written', append(key, row[2], text), row[1], row[2]]
     },
