@@ -17,8 +17,11 @@ import { OperatorError } from './data-folder.ts'
 import { imagePlaceName } from './image-place.ts'
 import { version } from './version.ts'
 
-/** The format version. A program that knows only smaller numbers refuses the file. */
-const backupFormat = 1
+/**
+ * The format version. A program that knows only smaller numbers refuses the file: it would miss the VMs of nodes, which the
+ * records of the VMs say since 2.
+ */
+const backupFormat = 2
 
 interface BackupHead {
   readonly format: number

@@ -13,6 +13,7 @@ import {
   encodeCreate,
   encodePut,
   encodeRange,
+  encodeUpdate,
   type KeyValue,
   methods,
   type RangeRequest,
@@ -93,15 +94,23 @@ export class EtcdCalls {
     return txn.header.revision
   }
 
-  /** The record by which the data say whose they are, made where there is none; and a revision that is not older. */
+  /**
+   * The record by which the data say whose they are, made where there is none, and upgraded; and a revision that is not
+   * older, so that who follows the data from there does not see it written.
+   */
   async meta(startRev: number): Promise<{ readonly meta: KeyValue; readonly revision: number }> {
     const { metaKey } = this.layout
     for (;;) {
       const { kvs, header } = await this.range({ key: metaKey })
       if (header.clusterId === 0) throw notEtcd()
-      if (kvs[0]) return { meta: kvs[0], revision: header.revision }
-      // Whoever comes first makes it; the loop reads what there is.
-      await this.txn(encodeCreate(metaKey, encodeMeta(startRev)), repeatable)
+      const [meta] = kvs
+      const upgraded = meta && this.layout.upgradedMeta(meta)
+      if (meta && !upgraded) return { meta, revision: header.revision }
+      // Whoever comes first writes it; the loop reads what there is.
+      const request = upgraded
+        ? encodeUpdate(metaKey, upgraded, meta.modRevision)
+        : encodeCreate(metaKey, encodeMeta(startRev))
+      await this.txn(request, repeatable)
     }
   }
 

@@ -85,7 +85,7 @@ class EtcdStore implements Store {
   #closing: Promise<void> | undefined
   /** Of the latest write that was acknowledged here. */
   #acknowledged = 0
-  /** What was there before the data began is not theirs. */
+  /** What was there before the data began is not theirs; what was before they were upgraded is not shown either. */
   #compacted: number
 
   constructor(calls: EtcdCalls, meta: KeyValue, revision: number, options: EtcdOptions) {

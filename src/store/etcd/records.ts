@@ -6,12 +6,18 @@ import { damaged, restoreAdvice, revNumber } from '../faults.ts'
 import { type Change, type Entry, type Json, type Rev, StoreError } from '../store.ts'
 import { type KeyValue, prefixRange, type Range, type WatchEvent } from './protocol.ts'
 
-/** Of the layout below. Data of any other format are refused. */
-const dataFormat = 1
+/**
+ * Of the layout below, and of what the records mean: from 4 on, the records of VMs say what a node has, and an older server
+ * would tell agents that their VMs are gone. Data of format 1 become it when they are first opened, and servers that know
+ * only 1 stop; any other is refused.
+ */
+const dataFormat = 4
+/** Revisions are counted from the last write of its record, which is the first one, too. */
+const upgradedFormat = 1
 /** Written by builds before the first release: keys escaped for SQL databases, a hundred revisions to one of etcd. */
 const formerFormats: readonly number[] = [2, 3]
 
-/** `startRev` is the revision of the store at the write of this record: data that moved here go on counting. */
+/** `startRev` is the revision of the store at the first write of this record: data that moved here go on counting. */
 interface Meta {
   readonly format: number
   readonly startRev: number
@@ -80,7 +86,7 @@ export class Layout {
   }
 
   /** Takes up what the data say of themselves. Throws Newer for data of another format. */
-  adopt({ value, modRevision }: KeyValue): void {
+  adopt({ value, createRevision }: KeyValue): void {
     const { format, startRev } = this.#readMeta(value)
     if (format !== dataFormat) {
       const advice = formerFormats.includes(format)
@@ -89,7 +95,13 @@ export class Layout {
         : `this program knows ${dataFormat}: run the newer svc3 that wrote it, or restore a backup from before the upgrade`
       throw new StoreError('Newer', `The data below /${this.#prefix}/ in etcd has format ${format}, ${advice}`)
     }
-    this.#offset = modRevision - startRev
+    this.#offset = createRevision - startRev
+  }
+
+  /** What to write instead of a record of format 1, so that every revision stays what it is; undefined for any other. */
+  upgradedMeta({ value, createRevision, modRevision }: KeyValue): Buffer | undefined {
+    const { format, startRev } = this.#readMeta(value)
+    return format === upgradedFormat ? encodeMeta(startRev - (modRevision - createRevision)) : undefined
   }
 
   #readMeta(value: Buffer): Meta {

@@ -69,7 +69,7 @@ test('SQLite data of a newer program is refused, and left as it is', async (t) =
   db.exec('PRAGMA user_version = 7')
   db.close()
   const before = fs.readFileSync(path.join(folder, 'svc3.db'))
-  await refused('Newer', /schema version 7.*supports up to 2.*newer svc3/, folder)
+  await refused('Newer', /schema version 7.*supports up to 3.*newer svc3/, folder)
   assert.deepEqual(fs.readFileSync(path.join(folder, 'svc3.db')), before)
 })
 
@@ -193,6 +193,34 @@ test('a record of SQLite that is damaged under a running store is refused by nam
   assert.equal((await store.create('/b', 1)).rev, '62')
 })
 
+/** As it is in the file, or made so. The store is closed. */
+function versionOf(folder: string, made?: number): unknown {
+  using db = new DatabaseSync(path.join(folder, 'svc3.db'))
+  if (made !== undefined) db.exec(`PRAGMA user_version = ${made}`)
+  return db.prepare('PRAGMA user_version').get()?.user_version
+}
+
+test('data of schema version 2 become version 3 when they are opened, and nothing else changes', async (t) => {
+  const folder = newFolder(t)
+  const store = await openSqlite(folder)
+  const { rev } = await store.create('/a', 1)
+  await store.update('/a', 2, rev)
+  await store.close()
+  const file = path.join(folder, 'svc3.db')
+  assert.equal(versionOf(folder), 3)
+  assert.equal(versionOf(folder, 2), 2)
+  const upgraded = await openSqlite(folder)
+  assert.deepEqual(await upgraded.list(''), { entries: [{ key: '/a', value: 2, rev: '2' }], rev: '2' })
+  assert.equal((await upgraded.create('/b', 1)).rev, '3')
+  await upgraded.close()
+  assert.equal(versionOf(folder), 3)
+  // Checksums count as before.
+  const db = new DatabaseSync(file)
+  db.exec("UPDATE log SET value = '7' WHERE rev = 2; PRAGMA user_version = 2")
+  db.close()
+  await refused('Damaged', /revision 2 does not match its checksum/, folder)
+})
+
 test('data of schema version 1 get their checksums when they are opened, and damaged ones do not', async (t) => {
   const folder = newFolder(t)
   fs.mkdirSync(folder, { recursive: true })
@@ -219,6 +247,7 @@ test('data of schema version 1 get their checksums when they are opened, and dam
   await store.update('/a', 'new', '2')
   await store.compact('8')
   await store.close()
+  assert.equal(versionOf(folder), 3)
   const again = await openSqlite(folder)
   assert.deepEqual(
     (await again.list('')).entries.map(({ rev }) => rev),

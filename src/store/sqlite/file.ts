@@ -3,8 +3,13 @@ import { restoreAdvice } from '../faults.ts'
 import type { Opening } from './protocol.ts'
 import { Damage } from './whole.ts'
 
-/** Of the layout below. A program that knows only smaller numbers refuses the file. */
-export const schemaVersion = 2
+/**
+ * Of the layout below, and of what the records mean: from 3 on, the records of VMs say what a node has, and an older server
+ * would tell agents that their VMs are gone. A program that knows only smaller numbers refuses the file.
+ */
+export const schemaVersion = 3
+/** Rows have checksums from this version on. */
+export const sumsVersion = 2
 /** "svc3" in the header of the file: other programs' databases are left alone. */
 export const applicationId = 0x73766333
 
@@ -19,12 +24,11 @@ export const schema = `
   PRAGMA application_id = ${applicationId};
   PRAGMA user_version = ${schemaVersion};`
 
-/** From version 1. `row_sum` is a function that the program brings. */
-export const upgrade = `
+/** From version 1 to 2. `row_sum` is a function that the program brings. */
+export const sumsUpgrade = `
   DROP INDEX IF EXISTS superseding;
   ALTER TABLE log ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
-  UPDATE log SET sum = row_sum(rev, key, previous_rev, value);
-  PRAGMA user_version = ${schemaVersion};`
+  UPDATE log SET sum = row_sum(rev, key, previous_rev, value);`
 
 /** Primary and extended result codes of SQLite that mean something to us. */
 const code = {

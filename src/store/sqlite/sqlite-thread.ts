@@ -15,7 +15,8 @@ import {
   refusal,
   schema,
   schemaVersion,
-  upgrade,
+  sumsUpgrade,
+  sumsVersion,
 } from './file.ts'
 import { Mark } from './mark.ts'
 import type { Answer, Givens, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
@@ -62,8 +63,9 @@ function openDatabase(): DatabaseSync {
   db.exec('BEGIN EXCLUSIVE')
   if (tables === 0) create(db)
   else {
-    assertWhole(db, version === schemaVersion)
-    if (version !== schemaVersion) addSums(db)
+    assertWhole(db, version >= sumsVersion)
+    if (version < sumsVersion) addSums(db)
+    if (version < schemaVersion) db.exec(`PRAGMA user_version = ${schemaVersion}`)
   }
   db.exec('COMMIT')
   return db
@@ -80,7 +82,7 @@ function create(db: DatabaseSync): void {
 
 function addSums(db: DatabaseSync): void {
   db.function('row_sum', { deterministic: true }, rowSum as (...values: unknown[]) => number)
-  db.exec(upgrade)
+  db.exec(sumsUpgrade)
   setCompacted(db, compactedOf(db, false))
 }
 
