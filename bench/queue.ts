@@ -1,6 +1,7 @@
 // How long the scheduler decides when 10,000 VMs of 50 owners wait and one VM ends: order, quota and placement of all of them.
 // Records are real, in memory; what it writes afterwards is not counted.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Placements } from '../src/controllers/scheduling/placements.ts'
 import { scheduleVms } from '../src/controllers/scheduling/schedule-vms.ts'
 import { systemClock } from '../src/platform/clock.ts'
 import { silentLog } from '../src/platform/log.ts'
@@ -24,9 +25,6 @@ const nodeOf = (name: string): NodeRecord => ({
   tags: [],
   isCordoned: false,
   isReady: true,
-  allocations: {
-    [`full-${name}`]: { namespace, name: `full-${name}`, cpu: nodeCores, memoryMiB: 65_536, gpus: 0, ports: [] },
-  },
   report: {
     ip: '127.0.0.1',
     architecture: 'amd64',
@@ -76,7 +74,8 @@ const vmOf = (index: number, node?: string): VmRecord => ({
 })
 
 export async function bench(): Promise<BenchRow[]> {
-  await using collections = await openCollections(openMemory())
+  const store = openMemory()
+  await using collections = await openCollections(store)
   const { vms, nodes, quotas } = collections
   const count = sized(10_000, 200)
   const names = Array.from({ length: sized(200, 10) }, (_, index) => `node-${index}`)
@@ -107,22 +106,20 @@ export async function bench(): Promise<BenchRow[]> {
     decidedMs ??= performance.now()
     return change(...args)
   }) as typeof quotas.change
-  const loop = scheduleVms(
-    { collections, clock: systemClock, log: silentLog },
-    { isOpen: () => true, subscribe: () => () => undefined },
-  )
+  const placements = new Placements({ collections, store }, { isOpen: () => true, subscribe: () => () => undefined })
+  const loop = scheduleVms({ collections, clock: systemClock, log: silentLog }, placements)
   const areExplained = (): boolean =>
     vms.list(namespace).every(({ value }) => value.place || value.conditions.length > 0)
   try {
     while (!areExplained()) await sleep(100)
     const times: number[] = []
     for (const name of names.slice(0, sized(9, 2))) {
-      const node = nodes.get('', name)
-      if (!node) throw new Error('a node is gone')
+      const full = vms.get(namespace, `full-${name}`)
+      if (!full) throw new Error('a VM is gone')
       beganMs = undefined
       decidedMs = undefined
       // A VM ends: all are looked at in their order, and some get what it had.
-      await nodes.update(node, { ...node.value, allocations: {} })
+      await vms.delete(full)
       while (decidedMs === undefined) await sleep(10)
       times.push(decidedMs - (beganMs ?? Number.NaN))
       // Until its reasons are written.

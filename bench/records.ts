@@ -1,7 +1,7 @@
 // Records of VMs and nodes as a server would have written them, for who wants many of them at once.
 import type { NodeReport } from '../src/api/nodes/node-report.ts'
 import { machineDefaults } from '../src/api/vms/vm-shape.ts'
-import type { NodeAllocation, NodeRecord, VmRecord } from '../src/store/records/fleet-records.ts'
+import type { NodeRecord, VmRecord } from '../src/store/records/fleet-records.ts'
 
 const namespace = 'svc-default'
 const createdAt = '2026-11-15T09:00:00Z'
@@ -32,16 +32,17 @@ export const vmRecord = (index: number): VmRecord => ({
 })
 
 /** As it runs on a node, as the so-manieth there. */
-export const placedVm = (index: number, { name: node, report }: Pick<NodeRecord, 'name' | 'report'>, nth: number) => {
+export const placedVm = (
+  index: number,
+  { name: node, report }: Pick<NodeRecord, 'name' | 'report'>,
+  nth: number,
+): VmRecord => {
   const record = vmRecord(index)
-  const { cpu, memoryMiB } = record.shape
+  const { memoryMiB } = record.shape
   const place = { node, ip: report?.ip ?? '', memoryMiB, ssh: 8_822 + nth, screenshare: 5_900 + nth, vnc: 5_999 + nth }
-  const { uid, name } = record
-  const ports = [place.ssh, place.screenshare, place.vnc]
-  const allocation: NodeAllocation = { namespace, name, cpu, memoryMiB, gpus: 0, ports }
   const message = `Placed on ${node}`
   const placed = { type: 'Scheduled', status: 'True', reason: 'Placed', message, at: createdAt } as const
-  return { record: { ...record, place, conditions: [placed] } satisfies VmRecord, uid, allocation }
+  return { ...record, place, conditions: [placed] }
 }
 
 /** Each host has an address of its own: ports are given out by address. */
@@ -72,5 +73,4 @@ export const nodeRecord = (n: number, cpu: number, publicKey: string): NodeRecor
   isReady: true,
   lastSeenAt: createdAt,
   report: nodeReport(n, cpu),
-  allocations: {},
 })

@@ -72,9 +72,8 @@ async function seed(storeAddress: string, count: number): Promise<LightNode[]> {
       const spki = publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
       const record = nodeRecord(n, vmsOfEach + 2, spki)
       const vms = Array.from({ length: vmsOfEach }, (_, nth) => placedVm(n * vmsOfEach + nth, record, nth))
-      const allocations = Object.fromEntries(vms.map(({ uid, allocation }) => [uid, allocation]))
-      creates.push(created(`/nodes/${record.name}`, { ...record, allocations }))
-      for (const { record: vm } of vms) {
+      creates.push(created(`/nodes/${record.name}`, record))
+      for (const vm of vms) {
         // As it is stored: see storedVms.
         const { desired, ...rest } = vm
         creates.push(created(`/vms/${vm.namespace}/${vm.name}`, { ...rest, wish: desired }))

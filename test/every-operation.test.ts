@@ -127,7 +127,7 @@ async function accountToken(namespace: string): Promise<string> {
 async function agentToken(): Promise<string> {
   const name = `mini-${service.services.collections.nodes.view.size}`
   const node = { name, namespace: 'svc-default', uid: `uid-of-${name}`, createdAt: '', publicKey: '', tags: [] }
-  const record = { ...node, isCordoned: false, isReady: false, allocations: {} }
+  const record = { ...node, isCordoned: false, isReady: false }
   await service.services.collections.nodes.create('', name, record)
   return service.tokenFor({ kind: 'agent', name, uid: node.uid })
 }

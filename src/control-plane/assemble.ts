@@ -97,7 +97,7 @@ export async function assembleServer(input: ServerInput) {
     peers?.calls.close()
   })
   const fleet = cleanup.use(createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }))
-  const followed = followRooms(collections.nodes, fleet.presence)
+  const followed = followRooms(collections, fleet.presence)
   cleanup.defer(() => followed.stop())
   const horizon = new Horizon(store, viewsOf(collections))
   const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })

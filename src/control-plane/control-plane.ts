@@ -202,7 +202,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   staleness?.start()
 
   // Controllers of shared records run on the leader; those of this server's own files run here.
-  const lead = (): (() => Promise<void>) => startControllers(server, imagePlace)
+  const lead = (term?: number): (() => Promise<void>) => startControllers(server, imagePlace, term)
   const leading = isShared(storeAddress)
     ? startLeadership({
         store,

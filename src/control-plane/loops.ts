@@ -16,6 +16,7 @@ import { recordEvents } from '../controllers/record-events.ts'
 import { replicateImages } from '../controllers/replicate-images.ts'
 import { driveRunners } from '../controllers/runners/drive-runners.ts'
 import { fillPools } from '../controllers/scheduling/fill-pools.ts'
+import { Placements } from '../controllers/scheduling/placements.ts'
 import { scheduleVms } from '../controllers/scheduling/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
@@ -27,13 +28,14 @@ import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
 import { runnerWorld } from './runner-world.ts'
 import { present, replicasIn } from './sharing.ts'
 
-/** Starts the controllers; returns how to stop them. */
-export function startControllers(services: Server, place: ImagePlace): () => Promise<void> {
+/** Starts the controllers; returns how to stop them. `term`: of this leader, where there may be others. */
+export function startControllers(services: Server, place: ImagePlace, term?: number): () => Promise<void> {
   const { presence, peers, collections } = services
   const isGone = (server: string | undefined): boolean =>
     peers !== undefined && server !== undefined && !collections.servers.get('', server)
-  const scheduler = scheduleVms(services, presence)
-  const pools = fillPools(services, presence)
+  const placements = new Placements(services, presence, term)
+  const scheduler = scheduleVms(services, placements)
+  const pools = fillPools(services, placements)
   const unsubscribe = presence.subscribe(() => {
     scheduler.nudge()
     pools.nudge()
@@ -62,6 +64,7 @@ export function startControllers(services: Server, place: ImagePlace): () => Pro
   return async () => {
     unsubscribe()
     await Promise.all(loops.map((loop) => loop.stop()))
+    placements.stop()
   }
 }
 

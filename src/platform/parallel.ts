@@ -28,6 +28,11 @@ export async function eachAtOnce<T>(
   if (failures.length > 0) throw failures[0]
 }
 
+/** As Promise.all, but nothing of it is under way any more when it fails. */
+export async function allEnded(work: readonly Promise<unknown>[]): Promise<void> {
+  await Promise.all(work).finally(() => Promise.allSettled(work))
+}
+
 export interface Progress {
   readonly bytes: number
   readonly of: number

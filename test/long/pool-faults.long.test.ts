@@ -23,7 +23,6 @@ const patienceMs = 120_000
 /** Where something dies: by itself at a point that it comes to, or because it is killed while requests are on their way. */
 const faults = [
   'nothing',
-  'schedule.reserved',
   'schedule.placed',
   'pools.filled',
   'agent.claim.claim',

@@ -29,7 +29,7 @@ describe('the capacity that runner pools announce', () => {
     call('POST', '/runnerpools', { name, max, config, url: 'http://127.0.0.1:2/acme', credential: { token: 'ghp' } })
   const announced = (): Record<string, number> => {
     const { collections, presence } = service.services
-    const by = capacities(collections, new Rooms(collections.nodes, presence))
+    const by = capacities(collections, new Rooms(collections, presence))
     return Object.fromEntries(
       collections.runnerPools.list().map(({ value: { name, uid } }) => [name, by.get(uid) ?? -1]),
     )

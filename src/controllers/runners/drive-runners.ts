@@ -29,7 +29,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
     ...services,
     capacityOf: ({ uid }) => {
       const atMs = performance.now()
-      followed ??= followRooms(collections.nodes, presence)
+      followed ??= followRooms(collections, presence)
       if (!known || atMs - known.atMs > capacityMs) known = { atMs, by: capacities(collections, followed.rooms) }
       return known.by.get(uid) ?? 1
     },

@@ -1,21 +1,23 @@
-// Keeps the pools of warm VMs filled: marks slots that are to go, reserves new ones in the node's record, and says what is in the
+// Keeps the pools of warm VMs filled: marks slots that are to go, adds new ones to the node's record, and says what is in the
 // way. The agents do the rest, as for any VM. Runs on changes; what to do is decided in rules/pools/pool-plan.ts.
 import { randomUUID } from 'node:crypto'
 import { isSlotFailure, type SlotEndReason } from '../../api/vms/pools.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
+import { allEnded } from '../../platform/parallel.ts'
 import { demandOf } from '../../rules/placement.ts'
 import { type Plan, type Pool, planPools, restMs, type Slot } from '../../rules/pools/pool-plan.ts'
 import { scheduledIdle } from '../../rules/pools/schedule.ts'
 import { slotKey, warmKeyOf } from '../../rules/pools/warm-match.ts'
-import type { NodeAllocation, NodeRecord, NodeSlot, PoolRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import type { NodeRecord, NodeSlot, PoolRecord, SlotAllocation, VmRecord } from '../../store/records/fleet-records.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { isDeleted } from '../../store/records/vms.ts'
-import { type Entry, ignoreLost } from '../../store/store.ts'
-import type { Controller, Presence } from '../controller.ts'
+import { type Entry, ignoreLost, MovedOn } from '../../store/store.ts'
+import type { Controller } from '../controller.ts'
+import type { Placements } from './placements.ts'
 import { poolTemplate } from './pool-template.ts'
-import { followRooms, portsIn, type Room } from './rooms.ts'
+import { portsIn, type Room } from './rooms.ts'
 
 const sweepMs = 30_000
 /** Of VMs that wait, so many are looked at in one run. */
@@ -27,16 +29,15 @@ interface Failures {
   readonly problem: string
 }
 
-export function fillPools(controller: Controller, presence: Presence): Loop {
+export function fillPools(controller: Controller, placements: Placements): Loop {
   const { collections, clock, log } = controller
-  const { pools, nodes, vms, vmConfigs, images } = collections
+  const { pools, nodes, nodeVms, vms, vmConfigs, images } = collections
   /** By the uid of the pool. Known to the leader alone: the next one begins without. */
   const failures = new Map<string, Failures>()
   /** Slots that go, by the uid of the pool, until its record has them. */
   const removed = new Map<string, Partial<Record<SlotEndReason, number>>>()
   let againTimer: NodeJS.Timeout | undefined
-  const followed = followRooms(nodes, presence)
-  const { rooms } = followed
+  const { rooms } = placements
   /** VMs that the scheduler found no room for, by their keys. */
   const waiting = new Map<string, VmRecord>()
   const note = (key: string, record: VmRecord | undefined): boolean => {
@@ -49,15 +50,20 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
   const loop = startLoop({
     everyMs: sweepMs,
     failed: (error) => log.error('fill-pools failed and will run again', {}, error),
-    run: async (signal) => {
-      rooms.look()
-      let againMs = Infinity
-      for (const namespace of concerned()) {
-        if (signal.aborted) return
-        againMs = Math.min(againMs, (await tend(namespace)) ?? Infinity)
-      }
+    run: async () => {
+      const plans: (Plan & { readonly namespace: string })[] = []
+      await placements.exclusively(async () => {
+        for (const namespace of concerned()) {
+          const here = rooms.in(namespace)
+          const plan = { namespace, ...planFor(namespace, here) }
+          plans.push(plan)
+          await allEnded(here.map((room) => carryOut(room, plan)))
+        }
+      })
+      await Promise.all(plans.flatMap((plan) => pools.list(plan.namespace).map((entry) => tell(entry, plan))))
       clearTimeout(againTimer)
       const nowMs = clock.now().getTime()
+      const againMs = Math.min(...plans.map((plan) => plan.againMs ?? Infinity))
       againTimer = againMs < nowMs + sweepMs ? setTimeout(() => loop.nudge(), againMs - nowMs + 1).unref() : undefined
     },
   })
@@ -83,6 +89,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
       for (const change of changes) if (change.type === 'put') countEnds(change.previous?.value, change.entry.value)
       nudgeIfAny()
     }),
+    nodeVms.subscribe(nudgeIfAny),
     vmConfigs.view.subscribe(nudgeIfAny),
     images.view.subscribe(nudgeIfAny),
     vms.view.subscribe((changes) => {
@@ -99,7 +106,7 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     for (const [uid, { slot }] of slotsIn(node)) {
       const { poolUid, leaving } = slot
       if (slot.readyAt !== undefined && leaving === undefined) failures.delete(poolUid)
-      const was = before?.allocations[uid]?.slot
+      const was = before?.slots?.[uid]?.slot
       if (!leaving || !was || was.leaving) continue
       const counts = removed.get(poolUid) ?? {}
       removed.set(poolUid, { ...counts, [leaving.reason]: (counts[leaving.reason] ?? 0) + 1 })
@@ -109,14 +116,12 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
     }
   }
 
-  async function tend(namespace: string): Promise<number | undefined> {
-    const here = rooms.in(namespace)
-    const ownPools = pools.list(namespace)
-    const plan = planPools({
+  function planFor(namespace: string, here: readonly Room[]): Plan {
+    return planPools({
       namespace,
       nowMs: clock.now().getTime(),
-      pools: ownPools.map(({ value }) => poolOf(value)),
-      slots: here.flatMap(({ entry }) => slotsIn(entry.value).map(([uid, each]) => slotOf(entry.value, uid, each))),
+      pools: pools.list(namespace).map(({ value }) => poolOf(value)),
+      slots: here.flatMap(({ entry, slots }) => slots.map(([uid, each]) => slotOf(entry.value, uid, each))),
       nodes: here.map((room) => Object.assign(room, { takesSlots: room.entry.value.report?.takesSlots === true })),
       waiting: [...waiting.values()]
         .filter((vm) => vm.namespace === namespace)
@@ -124,9 +129,6 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
         .slice(0, mostWaiting)
         .map((vm) => ({ demand: demandOf(vm), key: warmKeyOf(vm) })),
     })
-    await Promise.all(here.map((room) => carryOut(room, plan)))
-    await Promise.all(ownPools.map((entry) => tell(entry, plan)))
-    return plan.againMs
   }
 
   /** A function: the loop runs at once, before any constant below it is there. */
@@ -142,14 +144,14 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
 
   /** All that happens to a node in one compare-and-set, against what the plan was made from. */
   async function carryOut({ entry }: Room, { leaves, starts }: Plan): Promise<void> {
-    const { name, allocations } = entry.value
+    const { name, slots } = entry.value
     const gone = leaves.filter(({ node }) => node === name)
     const begun = starts.filter(({ node }) => node === name)
     if (gone.length === 0 && begun.length === 0) return
-    const next: Record<string, NodeAllocation> = { ...allocations }
+    const next: Record<string, SlotAllocation> = { ...slots }
     for (const { uid, end } of gone) {
       const each = next[uid]
-      if (each?.slot) next[uid] = { ...each, slot: { ...each.slot, leaving: end } }
+      if (each) next[uid] = { ...each, slot: { ...each.slot, leaving: end } }
     }
     for (const { pool, allocation } of begun) {
       const record = pools.get(entry.value.namespace, pool.name)?.value
@@ -175,10 +177,11 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
       next[uid] = { namespace, name: `warm-${uid.slice(0, 8)}`, ...size, slot }
     }
     try {
-      await nodes.update(entry, { ...entry.value, allocations: next })
+      await nodes.update(entry, { ...entry.value, slots: next }, [placements.term])
       failpoint('pools.filled')
     } catch (error) {
       ignoreLost(error)
+      if (error instanceof MovedOn) placements.unsure()
       loop.nudge()
     }
   }
@@ -200,7 +203,6 @@ export function fillPools(controller: Controller, presence: Presence): Loop {
       clearTimeout(againTimer)
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
-      followed.stop()
     },
   }
 }
@@ -225,7 +227,7 @@ function sum(before: PoolRecord['removed'] = {}, more: NonNullable<PoolRecord['r
   return Object.fromEntries(keys.map((key) => [key, (before[key] ?? 0) + (more[key] ?? 0)]))
 }
 
-function slotOf(node: NodeRecord, uid: string, each: NodeAllocation & { readonly slot: NodeSlot }): Slot {
+function slotOf(node: NodeRecord, uid: string, each: SlotAllocation): Slot {
   const { slot, os, cpu, memoryMiB, gpus } = each
   return {
     uid,

@@ -2,10 +2,11 @@
 // ran is rescheduled to another node, and one that did reports the conflict.
 import { allocatePorts } from '../../rules/placement.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
-import { changeNode, changeVm, isDeleted, release, withDesired } from '../../store/records/vms.ts'
+import { changeVm, dropSlots, isDeleted, slotOf, unplaced, withDesired } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
-import { portsIn, type Rooms } from './rooms.ts'
+import type { Placements } from './placements.ts'
+import { portsIn } from './rooms.ts'
 
 /** Where another cluster's VMs use ports of the same address, new ports may conflict repeatedly. */
 export class PortTurns {
@@ -31,12 +32,15 @@ const longestTurnMs = 60_000
 
 export async function newPorts(
   { collections }: Pick<Controller, 'collections'>,
-  { key, value }: Entry<VmRecord>,
-  rooms: Rooms,
-): Promise<void> {
+  entry: Entry<VmRecord>,
+  placements: Placements,
+): Promise<'moved' | undefined> {
+  const { rooms } = placements
+  const { key, value } = entry
   const { uid, place, reservedPorts } = value
   const condition = value.conditions.find(({ type }) => type === 'PortsFree')
-  if (!place || !condition) return
+  const node = place && rooms.named(place.node)?.entry
+  if (!node || !condition) return undefined
   const taken = new Set([...condition.message.matchAll(/\d+/g)].map(([digits]) => Number(digits)))
   const conditions = value.conditions.filter(({ type }) => type !== 'PortsFree')
   if (reservedPorts.some(({ nodePort }) => taken.has(nodePort))) return lookElsewhere()
@@ -44,20 +48,16 @@ export async function newPorts(
   const used = rooms.portsOf(place.ip)
   const demand = { vncConsole: value.shape.vncConsole, reservedPorts }
   const ports = allocatePorts(demand, (port) => taken.has(port) || used.has(port))
-  if (!ports) return
+  if (!ports) return undefined
   rooms.takePorts(place.node, portsIn(ports, []))
-  await changeNode(collections, place.node, (record) => {
-    const mine = record.allocations[uid]
-    const next = mine && { ...mine, ports: portsIn(ports, reservedPorts) }
-    return next && { ...record, allocations: { ...record.allocations, [uid]: next } }
-  })
-  await changeVm(collections, key, uid, (record) =>
+  const changed = await placements.changeVm(entry, node, (record) =>
     isDeleted(record) || !record.place
       ? undefined
       : { ...withDesired(record, { action: record.desired.action }), place: { ...record.place, ...ports }, conditions },
   )
+  return changed === 'moved' ? changed : undefined
 
-  async function lookElsewhere(): Promise<void> {
+  async function lookElsewhere(): Promise<undefined> {
     if (value.observed.hasRun) {
       const problem = `${condition?.message ?? ''}; this VM reserved it`
       await changeVm(collections, key, uid, (record) => ({
@@ -67,13 +67,10 @@ export async function newPorts(
       }))
       return
     }
-    const { node } = place as NonNullable<typeof place>
+    await dropSlots(collections, place?.node ?? '', slotOf(value))
     await changeVm(collections, key, uid, (record) => {
-      const { place: _, times, ...rest } = record
-      if (isDeleted(record)) return undefined
-      const waiting = { ...rest, ...(times && { times: { requestedMs: times.requestedMs } }) }
-      return { ...withDesired(waiting, { action: 'deploy' }), conditions }
+      const waiting = unplaced(record)
+      return waiting && { ...waiting, conditions }
     })
-    await release(collections, node, uid)
   }
 }

@@ -6,7 +6,7 @@ import { addImage, startNode, startScheduler } from '../../../test/support/stand
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { rehearse } from '../../store/rehearsal.ts'
-import { StoreError } from '../../store/store.ts'
+import { type Given, StoreError } from '../../store/store.ts'
 import { NewVms } from './new-vms.ts'
 
 const inDefault = '/api/v1/namespaces/svc-default'
@@ -33,8 +33,9 @@ afterEach(async () => {
 
 const deploy = (name: string, cpu = 1, wait = true) =>
   service.call('POST', `${inDefault}/vms?wait=${wait}`, { body: { image: 'intel', name, cpu } })
-const allocated = (): string[] =>
-  Object.values(service.services.collections.nodes.get('', 'node-1')?.value.allocations ?? {}).map(({ name }) => name)
+const freeCpu = async (): Promise<number> =>
+  (await service.call('GET', `${inDefault}/nodes`)).body.items[0].availableCpu
+const placed = (): string[] => [...service.services.collections.nodeVms.on('node-1')].map(({ value }) => value.name)
 const recordOf = (name: string): VmRecord =>
   service.services.collections.vms.get('svc-default', name)?.value as VmRecord
 
@@ -44,7 +45,7 @@ describe('a new VM', () => {
     assert.deepEqual([status, body.node], [202, 'node-1'])
     assert.equal(first.get('demo')?.place?.node, 'node-1')
     assert.equal(first.get('demo')?.conditions[0]?.reason, 'Placed')
-    assert.deepEqual(allocated(), ['demo'])
+    assert.deepEqual(placed(), ['demo'])
   })
 
   it('a new VM that fits nowhere is first written with the reason, and placed when there is room', async () => {
@@ -56,31 +57,50 @@ describe('a new VM', () => {
     assert.deepEqual(first.get('third')?.conditions, [])
     await service.call('DELETE', `${inDefault}/vms/large`)
     await eventually(() => assert.equal(recordOf('next').observed.power, 'running'))
-    assert.deepEqual(allocated(), ['next'])
+    assert.deepEqual(placed(), ['next'])
   })
 
   it('a new VM whose name is taken leaves nothing reserved', async () => {
     const answers = await Promise.all([deploy('twice'), deploy('twice'), deploy('other')])
     assert.deepEqual(answers.map(({ status }) => status).toSorted(), [201, 201, 409])
     assert.equal((await deploy('twice')).status, 409)
-    assert.deepEqual(allocated().toSorted(), ['other', 'twice'])
+    assert.deepEqual(placed().toSorted(), ['other', 'twice'])
   })
 
-  it('a new VM whose first write nobody answered for is looked for by the next sweep', async () => {
+  it('a new VM whose first write nobody answered for is where the next look finds it, or nowhere', async () => {
     await deploy('known')
-    const { newVms } = service.services
+    const { newVms, collections } = service.services
     const lost = { ...recordOf('known'), name: 'lost', uid: 'lost-uid' }
     const { place: _, ...record } = lost
-    const unanswered = newVms.written(
-      record,
-      () => Promise.reject(new StoreError('Unknown', 'no answer')),
-      () => false,
-    )
-    await assert.rejects(unanswered, /no answer/)
-    assert.deepEqual(allocated().toSorted(), ['known', 'lost'])
-    await scheduler[Symbol.asyncDispose]()
-    scheduler = startScheduler(service)
-    await eventually(() => assert.deepEqual(allocated(), ['known']))
+    const unanswered = (isWritten: boolean) =>
+      newVms.written(
+        record,
+        async (vm, given) => {
+          if (isWritten) await collections.vms.create('svc-default', 'lost', vm, given)
+          throw new StoreError('Unknown', 'no answer')
+        },
+        () => false,
+      )
+    await assert.rejects(unanswered(false), /no answer/)
+    await deploy('next')
+    assert.deepEqual(placed().toSorted(), ['known', 'next'])
+    await assert.rejects(unanswered(true), /no answer/)
+    await deploy('last')
+    assert.deepEqual(placed().toSorted(), ['known', 'last', 'lost', 'next'])
+    assert.equal(await freeCpu(), 4)
+  })
+
+  it('a new VM whose node changed before it was written waits for its turn, and gets a place', async () => {
+    const { newVms, collections } = service.services
+    await deploy('known')
+    const { place: _, ...record } = { ...recordOf('known'), name: 'late', uid: 'late-uid', conditions: [] }
+    const write = async (vm: VmRecord, given: readonly Given[]) => {
+      if (vm.place) await collections.nodes.change('/nodes/node-1', (node) => node && { ...node, tags: ['new'] })
+      return collections.vms.create('svc-default', vm.name, vm, given)
+    }
+    const written = await newVms.written(record, write, () => true)
+    assert.equal(written.value.place, undefined)
+    await eventually(() => assert.equal(recordOf('late').place?.node, 'node-1'))
   })
 
   it('a dry run of a new VM reserves nothing', async () => {
@@ -91,7 +111,7 @@ describe('a new VM', () => {
     const written = await rehearse(() => newVms.written(record, write, () => true))
     assert.ok(written)
     assert.equal((written.value as VmRecord).place, undefined)
-    assert.deepEqual(allocated(), ['known'])
+    assert.deepEqual(placed(), ['known'])
   })
 
   it('a new VM is written before a quota counts it', async () => {

@@ -1,18 +1,19 @@
 // VMs on their way in. Asked for on the server that leads, a VM gets its place before its record is first written: one write and
-// one wait less. Asked for elsewhere, while others wait, under a quota, or where a pool has a warm VM for it, it is written first,
-// and placed when its turn comes.
+// one wait less. Asked for elsewhere, while others wait, or under a quota, it is written first, and placed when its turn comes.
 
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { isRehearsal } from '../../store/rehearsal.ts'
-import type { Entry } from '../../store/store.ts'
+import { type Entry, type Given, MovedOn } from '../../store/store.ts'
 
 /** How the first write of a VM ended; `unknown`: it may be there. */
-export type FirstWrite = Entry<VmRecord> | 'refused' | 'unknown'
+type FirstWrite = Entry<VmRecord> | 'refused' | 'unknown'
 
 /** What is to be written of a VM: with its place, or with the reason why it has none. */
 interface Offer {
   readonly record: VmRecord
-  /** To be called once: what was reserved for it is free again where it was refused. */
+  /** To be written only while these are as they were looked at. */
+  readonly given: readonly Given[]
+  /** To be called once. */
   ended(write: FirstWrite): void
 }
 
@@ -33,17 +34,19 @@ export class NewVms {
   /** Writes a new VM by `write`, with its place where it can have one at once. `isRefusal`: surely not written. */
   async written(
     record: VmRecord,
-    write: (record: VmRecord) => Promise<Entry<VmRecord>>,
+    write: (record: VmRecord, given: readonly Given[]) => Promise<Entry<VmRecord>>,
     isRefusal: (error: unknown) => boolean,
   ): Promise<Entry<VmRecord>> {
     const offer = isRehearsal() ? undefined : await this.#take?.(record)
-    if (!offer) return write(record)
+    if (!offer) return write(record, [])
     try {
-      const entry = await write(offer.record)
+      const entry = await write(offer.record, offer.given)
       offer.ended(entry)
       return entry
     } catch (error) {
       offer.ended(isRefusal(error) ? 'refused' : 'unknown')
+      // Its place is gone: it waits for another.
+      if (error instanceof MovedOn && offer.given.some(({ key }) => key === error.given.key)) return write(record, [])
       throw error
     }
   }
@@ -64,9 +67,9 @@ export class NewVm {
   }
 
   /** Resolves when it is written so, or not. */
-  offered(record: VmRecord): Promise<FirstWrite> {
+  offered(record: VmRecord, given: readonly Given[] = []): Promise<FirstWrite> {
     if (this.#isSentBack) return Promise.resolve('refused')
-    return new Promise((ended) => this.#answer({ record, ended }))
+    return new Promise((ended) => this.#answer({ record, given, ended }))
   }
 
   /** To be written as it is, unless it has an offer. */

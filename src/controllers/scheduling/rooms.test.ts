@@ -2,25 +2,17 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { vmRecord } from '../../../bench/records.ts'
 import { type Demand, place } from '../../rules/placement.ts'
 import { capacityIn } from '../../rules/queue/shares.ts'
-import type { NodeAllocation, NodeRecord } from '../../store/records/fleet-records.ts'
+import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
-import { Rooms } from './rooms.ts'
+import { type RoomRecords, Rooms } from './rooms.ts'
 
 const names = ['a', 'b', 'c', 'd']
 const namespaces = ['one', 'two']
 const addresses = ['10.0.0.1', '10.0.0.2']
 const ports = [22, 5_900, 8_822, 9_000, 9_001, 9_002]
-
-const allocation = (port: number): NodeAllocation => ({
-  namespace: 'x',
-  name: `vm-${port}`,
-  cpu: 1,
-  memoryMiB: 512,
-  gpus: 0,
-  ports: [port],
-})
 
 interface Some {
   readonly name: string
@@ -30,7 +22,7 @@ interface Some {
   readonly isCordoned: boolean
 }
 
-const entry = ({ name, namespace, ip, ports: taken, isCordoned }: Some): Entry<NodeRecord> => ({
+const entry = ({ name, namespace, ip, isCordoned }: Some): Entry<NodeRecord> => ({
   key: `/nodes/${name}`,
   rev: '1',
   value: {
@@ -57,25 +49,34 @@ const entry = ({ name, namespace, ip, ports: taken, isCordoned }: Some): Entry<N
       maxMacosVms: 2,
       ip,
     },
-    allocations: Object.fromEntries(taken.map((port) => [`uid-${port}`, allocation(port)])),
   },
 })
 
+/** One on a node, with that port. */
+const vmOn = ({ name, ip }: Some, ssh: number): Entry<VmRecord> => {
+  const value = { ...vmRecord(ssh), place: { node: name, ip, memoryMiB: 512, ssh, screenshare: 20_000 + ssh } }
+  return { key: `/vms/x/${name}-${ssh}`, rev: '1', value }
+}
+
 /** Records and agents as a service has them. */
-class Fleet {
-  readonly nodes = new Map<string, Entry<NodeRecord>>()
+class Fleet implements RoomRecords {
+  readonly all = new Map<string, Entry<NodeRecord>>()
+  readonly vms = new Map<string, Entry<VmRecord>[]>()
   readonly away = new Set<string>()
-  get(_: '', name: string): Entry<NodeRecord> | undefined {
-    return this.nodes.get(name)
+  readonly nodes = {
+    get: (_: string, name: string) => this.all.get(name),
+    list: () => names.flatMap((name) => this.all.get(name) ?? []),
   }
-  list(): Entry<NodeRecord>[] {
-    return names.flatMap((name) => this.nodes.get(name) ?? [])
-  }
+  readonly nodeVms = { on: (name: string) => this.vms.get(name) ?? [], takerOf: () => undefined }
   isOpen(name: string): boolean {
     return !this.away.has(name)
   }
   put(some: Some): void {
-    this.nodes.set(some.name, entry(some))
+    this.all.set(some.name, entry(some))
+    this.vms.set(
+      some.name,
+      some.ports.map((port) => vmOn(some, port)),
+    )
   }
 }
 
@@ -132,7 +133,7 @@ describe('rooms', () => {
         for (const { kind, node } of acts) {
           const { name } = node
           if (kind === 'put') fleet.put(node)
-          else if (kind === 'delete') fleet.nodes.delete(name)
+          else if (kind === 'delete') fleet.all.delete(name)
           else if (kind === 'away') fleet.away.add(name)
           else if (kind === 'back') fleet.away.delete(name)
           // What is taken is forgotten with the next look.
@@ -191,7 +192,7 @@ describe('rooms', () => {
       rooms.changed(name)
     }
     rooms.look()
-    const records = fleet.list().map(({ value }) => value)
+    const records = fleet.nodes.list().map(({ value }) => value)
     for (const namespace of namespaces) assert.deepEqual(rooms.capacityIn(namespace), capacityIn(namespace, records))
   })
 
@@ -201,12 +202,13 @@ describe('rooms', () => {
       entry({ name: `n${at}`, namespace: 'one', ip: `10.0.${at >> 8}.${at & 255}`, ports: [], isCordoned: false }),
     )
     const byName = new Map(all.map((each) => [each.value.name, each]))
-    const nodes = { list: () => all, get: (_: '', name: string) => byName.get(name) }
+    const nodes = { list: () => all, get: (_: string, name: string) => byName.get(name) }
+    const nodeVms = { on: () => [], takerOf: () => undefined }
     const isOpen = (): boolean => {
       looks++
       return true
     }
-    const rooms = new Rooms(nodes, { isOpen })
+    const rooms = new Rooms({ nodes, nodeVms }, { isOpen })
     const first = rooms.place(demand, 'one', 'shape')
     assert.ok(first.ok)
     looks = 0

@@ -14,14 +14,17 @@ import {
 import type { ReservedPort } from '../../rules/ports.ts'
 import type { Amounts } from '../../rules/queue/quota.ts'
 import { Ranking } from '../../rules/ranking.ts'
-import type { NodeRecord } from '../../store/records/fleet-records.ts'
-import { slotsIn } from '../../store/records/pools.ts'
-import type { Change, Entry } from '../../store/store.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { NodeRecord, SlotAllocation } from '../../store/records/fleet-records.ts'
+import { type NodeUse, nodeUseOf } from '../../store/records/node-vms.ts'
+import { freeSlots } from '../../store/records/pools.ts'
+import type { Entry } from '../../store/store.ts'
 import type { Presence } from '../controller.ts'
 
-interface Nodes {
-  get(scope: '', name: string): Entry<NodeRecord> | undefined
-  list(): readonly Entry<NodeRecord>[]
+/** What they are made from. */
+export interface RoomRecords {
+  readonly nodes: Pick<Collections['nodes'], 'get' | 'list'>
+  readonly nodeVms: Pick<Collections['nodeVms'], 'on' | 'takerOf'>
 }
 
 /** So many kinds of VMs are remembered: each has a few bytes for each node. */
@@ -29,6 +32,8 @@ const mostRankings = 32
 
 export interface Room extends Candidate {
   readonly entry: Entry<NodeRecord>
+  /** Of pools, by uid: those that no VM has taken. */
+  readonly slots: readonly (readonly [string, SlotAllocation])[]
   take(allocation: Allocation, reserved: readonly ReservedPort[]): void
 }
 
@@ -71,21 +76,21 @@ interface Space {
 
 /** Ports are taken by address: several nodes may share one. */
 export class Rooms {
-  readonly #nodes: Nodes
+  readonly #records: RoomRecords
   readonly #presence: Pick<Presence, 'isOpen'>
   readonly #held = new Map<string, Held>()
   readonly #addresses = new Map<string, AddressPorts>()
   readonly #spaces = new Map<string, Space>()
-  /** Names of nodes that are not what their records say: these changed, or something was taken of them here. */
+  /** Names of nodes that are not what the records say: these changed, or something was taken of them here. */
   readonly #stale = new Set<string>()
 
-  constructor(nodes: Nodes, presence: Pick<Presence, 'isOpen'>) {
-    this.#nodes = nodes
+  constructor(records: RoomRecords, presence: Pick<Presence, 'isOpen'>) {
+    this.#records = records
     this.#presence = presence
-    for (const entry of nodes.list()) this.#set(entry.value.name, entry)
+    for (const entry of records.nodes.list()) this.#set(entry.value.name, entry)
   }
 
-  /** The record of a node changed, or its agent came or went. */
+  /** The record of a node changed, or what VMs have of it, or its agent came or went. */
   changed(node: string): void {
     this.#stale.add(node)
   }
@@ -95,9 +100,9 @@ export class Rooms {
     for (const [name, { room }] of this.#held) if (this.#isOtherwise(room)) this.#stale.add(name)
   }
 
-  /** All as their records say now, without what was taken here since the last look. */
+  /** All as the records say now, without what was taken here since the last look. */
   look(): void {
-    for (const name of this.#stale) this.#set(name, this.#nodes.get('', name))
+    for (const name of this.#stale) this.#set(name, this.#records.nodes.get('', name))
     this.#stale.clear()
   }
 
@@ -193,7 +198,7 @@ export class Rooms {
       const after = this.#hold(entry, was === is ? before?.at : undefined)
       this.#held.set(name, after)
       is.total = sum(is.total, entry.value, 1)
-      if (slotsIn(entry.value).length > 0) is.withSlots.add(name)
+      if (after.room.slots.length > 0) is.withSlots.add(name)
     } else this.#held.delete(name)
     if (was === is) this.#replaced(name, is)
     else {
@@ -253,7 +258,8 @@ export class Rooms {
   }
 
   #hold(entry: Entry<NodeRecord>, at = -1): Held {
-    const { report, name, allocations } = entry.value
+    const { report, name } = entry.value
+    const slots = freeSlots(this.#records, entry.value)
     const address = this.#address(report?.ip ?? '')
     const taken = (more: readonly number[]): void => {
       this.takePorts(name, more)
@@ -263,6 +269,7 @@ export class Rooms {
     const room = {
       ...capacityOf(entry.value),
       entry,
+      slots,
       unfit: this.#unfit(entry.value),
       images: report?.images ?? [],
       maxVms: report?.maxVms,
@@ -278,26 +285,30 @@ export class Rooms {
         taken(portsIn(allocation, reserved))
       },
     }
-    const count = ({ cpu, memoryMiB, gpus, os }: Pick<Allocation, 'cpu' | 'memoryMiB' | 'gpus' | 'os'>): void => {
+    const count = ({ cpu, memoryMiB, gpus, os }: Pick<NodeUse, 'cpu' | 'memoryMiB' | 'gpus' | 'os'>): void => {
       room.freeCpu -= cpu
       room.freeMemoryMiB -= memoryMiB
       room.freeGpus -= gpus
       room.vms += 1
       if (mayBeMacos(os)) room.macosVms += 1
     }
-    for (const uid in allocations) {
-      const each = allocations[uid] as NodeRecord['allocations'][string]
-      count(each)
-      ports.push(...each.ports)
+    const hold = (use: NodeUse): void => {
+      count(use)
+      ports.push(...use.ports)
+    }
+    for (const [, each] of slots) hold(each)
+    for (const { value } of this.#records.nodeVms.on(name)) {
+      const use = nodeUseOf(value)
+      if (use) hold(use)
     }
     for (const port of ports) address.add(port)
     return { room, address, ports, at }
   }
 
-  #unfit({ name, report, isCordoned }: NodeRecord): Unfit | undefined {
+  #unfit({ name, report, isCordoned, leaving }: NodeRecord): Unfit | undefined {
     if (!report || !this.#presence.isOpen(name)) return { cause: 'disconnected' }
     if (report.problem !== undefined) return { cause: 'broken', problem: report.problem }
-    return isCordoned ? { cause: 'cordoned' } : undefined
+    return isCordoned || leaving !== undefined ? { cause: 'cordoned' } : undefined
   }
 }
 
@@ -312,17 +323,19 @@ export const portsIn = (
   reserved: readonly ReservedPort[],
 ): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]
 
-interface FollowedNodes extends Nodes {
-  readonly view: { subscribe(listener: (changes: readonly Change<NodeRecord>[]) => void): () => void }
-}
-
 /** Rooms that know which nodes changed: to be looked at before they are used. */
-export function followRooms(nodes: FollowedNodes, presence: Presence): { readonly rooms: Rooms; stop(): void } {
-  const rooms = new Rooms(nodes, presence)
+export function followRooms(
+  { nodes, nodeVms }: Pick<Collections, 'nodes' | 'nodeVms'>,
+  presence: Presence,
+): { readonly rooms: Rooms; stop(): void } {
+  const rooms = new Rooms({ nodes, nodeVms }, presence)
   const unsubscribes = [
     nodes.view.subscribe((changes) => {
       for (const change of changes)
         rooms.changed(change.type === 'put' ? change.entry.value.name : change.previous.value.name)
+    }),
+    nodeVms.subscribe((touched) => {
+      for (const node of touched) rooms.changed(node)
     }),
     presence.subscribe((node) => (node === undefined ? rooms.presenceChanged() : rooms.changed(node))),
   ]

@@ -1,27 +1,30 @@
-// Places VMs: those that wait, and those that are about to be written. Capacity is first reserved in the node's record by
-// compare-and-set, then the VM is bound: no overcommit, and the next sweep frees what a crash leaves reserved. Runs on changes,
-// without polling.
+// Places VMs: those that wait, and those that are about to be written. A VM gets its place in one write of its own record, which is
+// refused if its node is not as it was looked at (placements.ts): no overcommit, whatever crashes. Runs on changes, without
+// polling.
 import { timestamp } from '../../platform/clock.ts'
 import { createSlices } from '../../platform/event-loop.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
+import { allEnded } from '../../platform/parallel.ts'
 import { type Allocation, demandOf } from '../../rules/placement.ts'
 import { isAboutCores, isAboutPorts, summaryOf } from '../../rules/placement-reasons.ts'
 import type { Shares } from '../../rules/queue/queue.ts'
 import { leastAmounts } from '../../rules/queue/quota.ts'
 import { amountsOn } from '../../rules/queue/shares.ts'
 import { Starvation, type Turn, Turns } from '../../rules/queue/turns.ts'
-import type { NodeAllocation, NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import { isOnNode } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
-import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../../store/records/vms.ts'
-import { type Entry, ignoreLost, zeroRev } from '../../store/store.ts'
-import type { Controller, Presence } from '../controller.ts'
+import { changeVm, dropSlots, forgetVm, isDeleted, slotOf, unplaced } from '../../store/records/vms.ts'
+import { changeKey, type Entry, zeroRev } from '../../store/store.ts'
+import type { Controller } from '../controller.ts'
 import { Admission, hasQuota, mayAdmitMore, QuotaSweep } from './admission.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
-import { type FirstWrite, NewVm, NewVms } from './new-vms.ts'
+import { NewVm, NewVms } from './new-vms.ts'
 import { OwnerUsage } from './owner-usage.ts'
-import { followRooms, portsIn, type Room } from './rooms.ts'
+import type { Placements } from './placements.ts'
+import type { Room } from './rooms.ts'
 import { placedBy, type Taken, WarmSlots } from './warm-slots.ts'
 
 const sweepMs = 30_000
@@ -47,7 +50,7 @@ interface SchedulerServices extends Controller {
   readonly newVms?: NewVms
 }
 
-export function scheduleVms(controller: SchedulerServices, presence: Presence): Loop {
+export function scheduleVms(controller: SchedulerServices, placements: Placements): Loop {
   const { collections, clock, log, newVms = new NewVms() } = controller
   const { vms, nodes, quotas } = collections
   /** Keys of VMs that wait for a node, or for other ports. */
@@ -60,8 +63,7 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
   const quotaSweep = new QuotaSweep()
   const usage = new OwnerUsage(collections)
   const starvation = new Starvation<ShapedTurn>()
-  const followed = followRooms(nodes, presence)
-  const { rooms } = followed
+  const { rooms } = placements
   /** Made once for each that waits: what counts of it stays, and thousands may wait. */
   const turnsKnown = new Map<string, ShapedTurn>()
   const knownTurn = (vm: Pending): ShapedTurn => {
@@ -106,18 +108,28 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
 
   const loop = startLoop({
     everyMs: sweepMs,
-    failed: (error) => log.error('schedule-vms failed and will run again', {}, error),
+    failed: (error) => {
+      log.error('schedule-vms failed and will run again', {}, error)
+      later()
+    },
     run: async (signal) => {
       if (performance.now() - sweptMs >= sweepMs * 0.9) {
         sweptMs = performance.now()
         isSweeping = true
         sendBack()
-        await sweep().finally(() => {
+        await placements.exclusively(sweep).finally(() => {
           isSweeping = false
         })
         shouldTryAll = true
       }
-      if (!signal.aborted) await schedule()
+      if (signal.aborted || !hasWork()) return
+      let hasBegun = false
+      await placements
+        .exclusively(() => {
+          hasBegun = true
+          return schedule()
+        })
+        .finally(() => hasBegun || sendBack())
     },
   })
   const unsubscribes = [
@@ -133,8 +145,10 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     }),
     vms.view.subscribe((changes) => {
       for (const change of changes) {
-        if (change.type === 'put') note(change.entry.key, change.entry.value)
-        else note(change.key, undefined)
+        const after = change.type === 'put' ? change.entry : undefined
+        note(changeKey(change), after?.value)
+        if (waiting.size > 0 && change.previous && isOnNode(change.previous.value) && !(after && isOnNode(after.value)))
+          lookAgain()
       }
       if (fresh.size > 0) loop.nudge()
     }),
@@ -148,6 +162,10 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
         lookAgain()
     }),
   ]
+
+  function hasWork(): boolean {
+    return shouldTryAll || fresh.size > 0 || arriving.size > 0
+  }
 
   async function schedule(): Promise<void> {
     const arrived = new Map(arriving)
@@ -163,7 +181,6 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     if (shouldTryAll) for (const key of waiting) fresh.add(key)
     shouldTryAll = false
     if (fresh.size === 0 && arrived.size === 0) return
-    rooms.look()
     const admission = new Admission(collections)
     const warm = new WarmSlots(collections, rooms)
     const chosen = new Map<Room, Chosen[]>()
@@ -188,11 +205,6 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
         continue
       }
       const slot = warm.take(vm.value)
-      if (slot && unwritten) {
-        // A slot is given to a VM that is there: after a crash the next leader finishes that.
-        unwritten.sentBack()
-        continue
-      }
       const candidates = rooms.in(vm.value.namespace)
       const known = refused.get(shape)
       const found = slot ? placedBy(slot) : known === undefined ? rooms.place(demand, turn.namespace, shape) : undefined
@@ -226,10 +238,11 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     const taken = pending.filter(({ value }) => value.place)
     const inTurn = taken.filter(({ key }) => portTurns.take(key, nowMs))
     if (inTurn.length < taken.length) later()
-    await Promise.all([
+    // All of it, whatever fails: what is written after the next run has looked would not be seen by it.
+    await allEnded([
       ...[...chosen].map(([room, list]) => settle(room, list, admission, warm)),
       ...unplaced.map(({ vm, refusal }) => explain(vm, refusal, arrived.get(vm.key))),
-      ...inTurn.map((vm) => newPorts(controller, vm, rooms)),
+      ...inTurn.map(otherPorts),
     ])
     await warm.count()
   }
@@ -241,56 +254,55 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     total: rooms.capacityIn(namespace),
   })
 
-  /** Reserves for all of them at once, then binds each. A node that changed meanwhile is tried again. */
+  /** All of a node at once. Who was too late, because the node changed meanwhile, is tried again. */
   async function settle({ entry }: Room, all: readonly Chosen[], admission: Admission, warm: WarmSlots): Promise<void> {
     const refused = await admission.refused(entry.value.namespace)
     const list = refused ? all.filter(({ vm }) => !refused.has(vm.value.uid)) : all
     if (list.length < all.length) lookAgain()
-    if (list.length === 0) return
-    const allocations: Record<string, NodeAllocation> = { ...entry.value.allocations }
-    for (const { vm, allocation, slot } of list) {
-      if (slot) delete allocations[slot.uid]
-      allocations[vm.value.uid] = reservation(vm.value, allocation, slot)
-    }
-    try {
-      await nodes.update(entry, { ...entry.value, allocations })
-    } catch (error) {
-      ignoreLost(error)
-      for (const { vm } of list) if (waiting.has(vm.key)) fresh.add(vm.key)
-      return loop.nudge()
-    }
-    failpoint('schedule.reserved')
-    const { name: node } = entry.value
-    await Promise.all(
+    const taken: string[] = []
+    await allEnded(
       list.map(async (one) => {
         const { vm, slot } = one
-        const placed = await bind(one, entry.value)
-        // The next sweep finds whether it is there.
-        if (placed === 'unknown') return
-        // It was deleted meanwhile.
-        if (placed?.value.place?.node === node) warm.placed(placed.value, slot)
-        else await release(collections, node, vm.value.uid)
-        if (!placed) await releaseQuota(collections, vm.value.namespace, vm.value.uid)
+        const placed = await bind(one, entry)
+        failpoint('schedule.placed')
+        if (placed === 'moved') tryAgain(vm)
+        else if (placed?.value.place?.node === entry.value.name) {
+          if (slot) taken.push(slot.uid)
+          warm.placed(placed.value, slot)
+        } else if (!placed) await releaseQuota(collections, vm.value.namespace, vm.value.uid)
       }),
     )
-    failpoint('schedule.placed')
+    // After all of them: each was given the record as it was.
+    if (taken.length > 0) await dropSlots(collections, entry.value.name, taken)
   }
 
-  /** Undefined: there is no such VM. */
+  async function otherPorts(vm: Pending): Promise<void> {
+    if ((await newPorts(controller, vm, placements)) === 'moved') tryAgain(vm)
+  }
+
+  const tryAgain = ({ key }: Pending): void => {
+    if (waiting.has(key)) fresh.add(key)
+    loop.nudge()
+  }
+
+  /** Undefined: there is no such VM. `moved`: the node is not as it was. */
   async function bind(
-    { vm, allocation, slot, unwritten }: Bound,
-    node: NodeRecord,
-  ): Promise<Entry<VmRecord> | 'unknown' | undefined> {
-    if (unwritten) return ifWritten(await unwritten.offered(placedOn(node, vm.value, allocation, slot)))
-    return changeVm(collections, vm.key, vm.value.uid, (record) =>
-      record.place || isDeleted(record) ? undefined : placedOn(node, record, allocation, slot),
-    )
+    { vm, allocation, slot, unwritten }: Chosen,
+    node: Entry<NodeRecord>,
+  ): Promise<Entry<VmRecord> | 'moved' | undefined> {
+    const on = (record: VmRecord): VmRecord => placedOn(node.value, record, allocation, slot)
+    if (!unwritten)
+      return placements.changeVm(vm, node, (record) => (record.place || isDeleted(record) ? undefined : on(record)))
+    const write = await unwritten.offered(on(vm.value), [placements.term, node])
+    if (write === 'unknown') placements.unsure()
+    if (write === 'refused' || write === 'unknown') return 'moved'
+    return write
   }
 
   function placedOn(
     { name: node, report }: NodeRecord,
     record: VmRecord,
-    { ssh, vnc, screenshare, memoryMiB }: Bound['allocation'],
+    { ssh, vnc, screenshare, memoryMiB }: Allocation,
     slot: Taken | undefined,
   ): VmRecord {
     const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
@@ -303,29 +315,12 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     }
   }
 
-  /** Of a leader that died after it had given a slot to a VM in the node's record. */
-  async function finishClaims(): Promise<void> {
-    const warm = new WarmSlots(collections, rooms)
-    const others = createSlices()
-    for (const { value: node } of nodes.each()) {
-      await others()
-      for (const [uid, { namespace, name, memoryMiB, from, claim }] of Object.entries(node.allocations)) {
-        const vm = from !== undefined && claim ? vms.get(namespace, name) : undefined
-        if (from === undefined || !claim || vm?.value.uid !== uid || vm.value.place) continue
-        const slot = { uid: from, pool: claim.pool }
-        const bound = await bind({ vm, allocation: { ...claim, memoryMiB }, slot }, node)
-        if (bound !== 'unknown' && bound?.value.place?.slot === from) warm.placed(bound.value, slot)
-      }
-    }
-    await warm.count()
-  }
-
   async function explain({ key, value }: Pending, refusal: Refusal, unwritten?: NewVm): Promise<void> {
     const nowMs = performance.now()
     if (unwritten) {
       explainedMs.set(key, nowMs)
       const conditions = withScheduled(value, 'False', refusal)
-      if (!ifWritten(await unwritten.offered({ ...value, conditions }))) forget(key)
+      if ((await unwritten.offered({ ...value, conditions })) === 'refused') forget(key)
       return
     }
     const current = value.conditions.find(({ type }) => type === 'Scheduled')
@@ -356,29 +351,19 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
     return [...record.conditions.filter(({ type }) => type !== 'Scheduled'), condition]
   }
 
-  /** Cleans up after a crash: reservations of VMs that do not exist, and VMs to be deleted that are on no node. */
+  /** Finishes what a crash left: VMs to be deleted, or that never ran, on no node, and slots that VMs have taken. */
   async function sweep(): Promise<void> {
     const others = createSlices()
-    await finishClaims()
     await quotaSweep.run(collections)
     rooms.presenceChanged()
-    for (const { value: node } of nodes.each()) {
-      await others()
-      const isStray = ([uid, { namespace, name, slot }]: [string, NodeAllocation]): boolean => {
-        if (slot) return false
-        const record = vms.get(namespace, name)?.value
-        return record?.uid !== uid || record.place?.node !== node.name || isFailedDeployment(record)
-      }
-      if (!Object.entries(node.allocations).some(isStray)) continue
-      await changeNode(collections, node.name, (record) => ({
-        ...record,
-        allocations: Object.fromEntries(Object.entries(record.allocations).filter((each) => !isStray(each))),
-      }))
-    }
     for (const { key, value } of vms.each()) {
       await others()
-      const isOnNoNode = !value.place || !nodes.get('', value.place.node)
-      if (isDeleted(value) && isOnNoNode) await forgetVm(collections, key, value.uid)
+      if (value.place && nodes.get('', value.place.node)) await dropSlots(collections, value.place.node, slotOf(value))
+      else if (isDeleted(value)) await forgetVm(collections, key, value.uid)
+      else if (value.place)
+        await changeVm(collections, key, value.uid, (record) =>
+          record.observed.hasRun || !record.place || nodes.get('', record.place.node) ? undefined : unplaced(record),
+        )
     }
   }
 
@@ -389,28 +374,18 @@ export function scheduleVms(controller: SchedulerServices, presence: Presence): 
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
       sendBack()
-      followed.stop()
     },
   }
 }
 
-type Bound = Pick<Chosen, 'vm' | 'slot' | 'unwritten'> & {
-  readonly allocation: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare' | 'memoryMiB'>
-}
-
-const ifWritten = (write: FirstWrite): Entry<VmRecord> | 'unknown' | undefined =>
-  write === 'refused' ? undefined : write
-
-/** A node that only got one more VM has no more capacity than before. */
+/** A node that only got more slots, or changed who has one, has no more capacity than before. */
 function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: Entry<NodeRecord>): boolean {
   if (!before) return true
-  const { allocations: had, ...old } = before.value
-  const { allocations: has, ...now } = after
-  const gone = Object.keys(had).filter((uid) => !has[uid])
-  // What a VM took over is not free; a slot that has come up is there to be taken.
-  const taken = gone.length > 0 ? new Set(Object.values(has).map(({ from }) => from)) : undefined
-  if (gone.some((uid) => !taken?.has(uid))) return true
-  if (slotsIn(after).some(([uid, { slot }]) => slot.readyAt !== had[uid]?.slot?.readyAt)) return true
+  const { slots: had = {}, ...old } = before.value
+  const { slots: has = {}, ...now } = after
+  // One that a VM has taken is not free; a slot that has come up is there to be taken.
+  if (slotsIn(before.value).some(([uid, { slot }]) => slot.leaving && !has[uid])) return true
+  if (slotsIn(after).some(([uid, { slot }]) => slot.readyAt !== had[uid]?.slot.readyAt)) return true
   return JSON.stringify(old) !== JSON.stringify(now)
 }
 
@@ -433,23 +408,4 @@ function turnOf({ key, value }: Pending): ShapedTurn {
   const demand = demandOf(value)
   const shape = JSON.stringify([namespace, { ...demand, reservedPorts: [] }])
   return { key, uid, namespace, owner, priority, createdAt, amounts: leastAmounts(demand), demand, shape }
-}
-
-const reservation = (
-  { namespace, name, reservedPorts }: VmRecord,
-  allocation: Allocation,
-  slot: Taken | undefined,
-): NodeAllocation => {
-  const { os, cpu, memoryMiB, gpus, ssh, vnc, screenshare } = allocation
-  const ports = portsIn(allocation, reservedPorts)
-  return {
-    namespace,
-    name,
-    ...(os !== undefined && { os }),
-    cpu,
-    memoryMiB,
-    gpus,
-    ports,
-    ...(slot && { from: slot.uid, claim: { pool: slot.pool, ssh, screenshare, ...(vnc !== undefined && { vnc }) } }),
-  }
 }

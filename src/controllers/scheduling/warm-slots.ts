@@ -2,8 +2,7 @@
 import type { Allocation } from '../../rules/placement.ts'
 import { chooseSlot, slotKey, type WarmRequest, warmKeyOf } from '../../rules/pools/warm-match.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import type { VmRecord } from '../../store/records/fleet-records.ts'
-import { type SlotAllocation, slotsIn } from '../../store/records/pools.ts'
+import type { SlotAllocation, VmRecord } from '../../store/records/fleet-records.ts'
 import { poolTemplate } from './pool-template.ts'
 import type { Room, Rooms } from './rooms.ts'
 
@@ -102,7 +101,7 @@ export class WarmSlots {
     const found = new Map<string, Free[]>()
     for (const room of this.#rooms.withSlots(namespace)) {
       if (room.unfit) continue
-      for (const [uid, each] of slotsIn(room.entry.value)) {
+      for (const [uid, each] of room.slots) {
         const { slot } = each
         if (slot.readyAt === undefined || slot.leaving) continue
         const key = slotKey(slot.shape, slot)

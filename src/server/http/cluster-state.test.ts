@@ -55,7 +55,7 @@ describe('metrics of pools', () => {
     const slot = { pool: 'warm', poolUid, createdAt, shape, ssh: 1, screenshare: 2 }
     const size = { namespace: 'svc-default', name: 'warm-x', cpu: 1, memoryMiB: 512, gpus: 0, ports: [] }
     await Promise.all(rig.loops.map((loop) => loop.stop()))
-    await nodes.change(node.key, (record) => record && { ...record, allocations: { x: { ...size, slot } } })
+    await nodes.change(node.key, (record) => record && { ...record, slots: { x: { ...size, slot } } })
     const line = (await told(rig)).find((each) => each.startsWith('svc3_pool_oldest_unready_seconds'))
     const seconds = Number(line?.split(' ')[1])
     assert.ok(seconds >= 90 && seconds < 150, line)

@@ -1,6 +1,6 @@
 // The interface of a list: what it shows. Filters, paging, ETag and watch are shared, in lists.ts and watches.ts.
 import type { Collection } from '../../store/collection.ts'
-import type { Entry } from '../../store/store.ts'
+import type { Entry, Rev } from '../../store/store.ts'
 import type { ExtraChanges } from './derived-changes.ts'
 
 export interface Listing<I> {
@@ -19,6 +19,8 @@ export interface Listing<I> {
   readonly isDerived?: boolean
   /** When items change without their records: a watch sends those, too. */
   readonly extraChanges?: ExtraChanges
+  /** The keys of those that changed so after a revision. Without it, whoever resumes a watch gets all items again. */
+  readonly extraAfter?: (rev: Rev, signal: AbortSignal) => Promise<readonly string[]>
 }
 
 export function listing<T, I>(

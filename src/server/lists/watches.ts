@@ -55,11 +55,16 @@ export async function openWatch(
   const present = query.resourceVersion === undefined ? view.range(encodeURIComponent(listing.scope)) : []
   const changes = listing.collection.watch(listing.scope, after, signal)[Symbol.asyncIterator]()
   const first = await changes.next().catch(asExpired)
-  // Whoever resumes has missed what changed apart from the records: all of it is sent again.
   const isResumed = query.resourceVersion !== undefined && listing.extraChanges !== undefined
-  const missed = isResumed ? view.range(encodeURIComponent(listing.scope)).map(({ key }) => key) : []
+  const missed = isResumed ? await missedAfter(listing, after, signal) : []
   const steps = withExtraChanges(first, changes, listing.extraChanges, missed)
   return spelledBy(request.spell, lines({ ...request, test }, present, steps, changes))
+}
+
+/** What whoever resumes has missed apart from the records. */
+async function missedAfter(listing: Listing<unknown>, after: Rev, signal: AbortSignal): Promise<readonly string[]> {
+  if (listing.extraAfter) return listing.extraAfter(after, signal).catch(asExpired)
+  return listing.collection.view.range(encodeURIComponent(listing.scope)).map(({ key }) => key)
 }
 
 export async function* spelledBy(spell: Spell, texts: AsyncIterable<string>): AsyncGenerator<string> {

@@ -6,11 +6,12 @@ import type { NodeReport } from '../../api/nodes/node-report.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../store/records/fleet-records.ts'
+import { isOnNode } from '../../store/records/node-vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { type Listing, listing } from '../lists/listing.ts'
 import type { Fleet } from './fleet.ts'
 
-type Records = Pick<Collections, 'nodes' | 'images' | 'vms'>
+type Records = Pick<Collections, 'nodes' | 'images' | 'nodeVms'>
 
 export const noCache: NodeCache = { pins: {}, drops: [] }
 
@@ -74,11 +75,10 @@ export function settledCache(collections: Records, record: NodeRecord, report: N
 }
 
 /** VMs that the node has, with the copies that they need there. */
-export function vmsOn({ vms, images }: Records, node: NodeRecord): { vm: string; key: string }[] {
-  const { allocations, report } = node
-  return Object.entries(allocations).flatMap(([uid, { namespace, name }]) => {
-    const record = vms.get(namespace, name)?.value
-    if (record?.uid !== uid) return []
+export function vmsOn({ nodeVms, images }: Records, { name: node, report }: NodeRecord): { vm: string; key: string }[] {
+  return [...nodeVms.on(node)].flatMap(({ value: record }) => {
+    if (!isOnNode(record)) return []
+    const { namespace, name } = record
     const image = images.get('', record.shape.image)?.value
     const { imageReference } = record
     const pulled = imageReference && report?.cache?.find((copy) => copy.pulled?.reference === imageReference)

@@ -2,15 +2,16 @@
 // sent once it is written, and everything when an agent connects.
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
-import { machineDefaults, machineOf } from '../../api/vms/vm-shape.ts'
+import { machineOf } from '../../api/vms/vm-shape.ts'
 import type { Secrets } from '../../auth/secrets.ts'
 import type { Log } from '../../platform/log.ts'
 import { guestFacts } from '../../rules/guest-metadata.ts'
 import { waitingAddress } from '../../rules/ports.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import type { NodeAllocation, NodeRecord, NodeSlot, VmCapture, VmRecord } from '../../store/records/fleet-records.ts'
-import { type SlotAllocation, slotsIn } from '../../store/records/pools.ts'
-import { isDeleted, isFailedDeployment } from '../../store/records/vms.ts'
+import type { NodeRecord, NodeSlot, SlotAllocation, VmCapture, VmRecord } from '../../store/records/fleet-records.ts'
+import { isFailedDeployment, isOnNode } from '../../store/records/node-vms.ts'
+import { freeSlots } from '../../store/records/pools.ts'
+import { isDeleted } from '../../store/records/vms.ts'
 import { changeRev, zeroRev } from '../../store/store.ts'
 import { desiredCache } from './cache.ts'
 import type { Fleet } from './fleet.ts'
@@ -68,7 +69,7 @@ export function sendDesired(services: DesiredServices): () => void {
   }
 }
 
-/** Slots that are new, that are to go, or that were dropped from the record with nobody to take them over. */
+/** Slots that are new, or that are to go. One that is in the record no more is gone, or a VM has it: that is told elsewhere. */
 function tellSlots(
   { collections, fleet }: DesiredServices,
   before: NodeRecord | undefined,
@@ -76,44 +77,11 @@ function tellSlots(
   revision: string,
 ): void {
   if (!after || !fleet.isOpen(after.name)) return
-  for (const [uid, each] of slotsIn(after)) {
-    const known = before?.allocations[uid]?.slot
+  for (const [uid, each] of freeSlots(collections, after)) {
+    const known = before?.slots?.[uid]?.slot
     if (!known || generationOf(known) !== generationOf(each.slot))
       fleet.sendVm(after.name, desiredSlot(after, uid, each, revision))
   }
-  const had = Object.entries(before?.allocations ?? {}).filter(([uid]) => !after.allocations[uid])
-  if (had.length === 0) return
-  const taken = new Set(Object.values(after.allocations).map(({ from }) => from))
-  for (const [uid, { namespace, name, slot, from, ...size }] of had) {
-    const vm = collections.vms.get(namespace, name)?.value
-    const isPlaced = vm?.uid === uid && vm.place?.node === after.name
-    // Its agent has said that nothing is left of it; or a VM has it, or had it, and what becomes of that is told elsewhere.
-    const lost = slot ? (slot.leaving || taken.has(uid) ? undefined : uid) : isPlaced ? undefined : from
-    if (lost !== undefined) fleet.sendVm(after.name, deletedSlot(after, lost, { namespace, name, ...size }, revision))
-  }
-}
-
-const deletedSlot = (node: NodeRecord, uid: string, each: NodeAllocation, revision: string): DesiredVm =>
-  desiredSlot(node, uid, { ...each, slot: { ...goneSlot, leaving: { reason: 'PoolDeleted', message: '' } } }, revision)
-
-/** What an agent hears of a slot that is in no record any more. */
-const goneSlot: NodeSlot = {
-  pool: '',
-  poolUid: '',
-  createdAt: '',
-  shape: {
-    ...machineDefaults,
-    image: '',
-    architecture: 'amd64',
-    cpu: 1,
-    memoryMiB: 0,
-    tagRequired: false,
-    scheduler: 'default',
-    vncConsole: false,
-    display: { width: 0, height: 0, dpi: 0 },
-  },
-  ssh: 1,
-  screenshare: 1,
 }
 
 /** It boots; where it waits as memory, that is saved then; and it goes. */
@@ -178,21 +146,13 @@ export function desiredFor(
   const vms: DesiredVm[] = []
   const kept: string[] = []
   const own = services.collections.nodes.get('', node)?.value
-  for (const [uid, each] of own ? slotsIn(own) : [])
+  for (const [uid, each] of own ? freeSlots(services.collections, own) : [])
     if (own) vms.push(desiredSlot(own, uid, each, rev ?? services.collections.vms.view.rev))
-  for (const [uid, { namespace, name, slot, from }] of Object.entries(own?.allocations ?? {})) {
-    if (slot) continue
-    const entry = services.collections.vms.get(namespace, name)
-    const record = entry?.value
-    // A deployment that failed has left it.
-    if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) {
-      // About to be handed over, or to be dropped: which of the two is not known yet.
-      if (from !== undefined && record?.uid === uid && !record.place) kept.push(from)
-      continue
-    }
-    const vm = tryDesired(services, record, entry?.rev)
+  for (const { value: record, rev: of } of own ? services.collections.nodeVms.on(node) : []) {
+    if (!isOnNode(record)) continue
+    const vm = tryDesired(services, record, of)
     if (vm) vms.push(vm)
-    else kept.push(uid, ...(from === undefined ? [] : [from]))
+    else kept.push(record.uid, ...(record.place?.slot === undefined ? [] : [record.place.slot]))
   }
   const { cluster, vms: all } = services.collections
   const data = cluster.get('', 'id')?.value

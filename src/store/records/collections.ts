@@ -14,6 +14,7 @@ import type {
   VmSecretRecord,
 } from './fleet-records.ts'
 import type { HistoryRecord } from './history.ts'
+import { NodeVms } from './node-vms.ts'
 import type { PushJobRecord } from './push-jobs.ts'
 import { type CallerRecord, type RecordMeta, raising } from './record-meta.ts'
 import type { RunnerCredentialRecord, RunnerJobRecord, RunnerPoolRecord, RunnerRecord } from './runner-records.ts'
@@ -245,11 +246,14 @@ const kinds = {
 }
 
 type Kinds = typeof kinds
-export type Collections = { readonly [Name in keyof Kinds]: ReturnType<Kinds[Name]['open']> } & AsyncDisposable
+type Opened = { readonly [Name in keyof Kinds]: ReturnType<Kinds[Name]['open']> }
+export type Collections = Opened & AsyncDisposable & { readonly nodeVms: NodeVms }
 
 /** Opens every collection and waits until each has read what is there. */
 export async function openCollections(store: Store, signal?: AbortSignal): Promise<Collections> {
   const opened = Object.entries(kinds).map(([name, { open }]) => [name, open(store)] as const)
+  const collections = Object.fromEntries(opened) as unknown as Opened
+  const nodeVms = new NodeVms(collections.vms)
   const close = async (): Promise<void> => {
     await Promise.all(opened.map(([, collection]) => collection.view.close()))
   }
@@ -257,10 +261,7 @@ export async function openCollections(store: Store, signal?: AbortSignal): Promi
     await close()
     throw error
   })
-  return {
-    ...(Object.fromEntries(opened) as unknown as Omit<Collections, typeof Symbol.asyncDispose>),
-    [Symbol.asyncDispose]: close,
-  }
+  return { ...collections, nodeVms, [Symbol.asyncDispose]: close }
 }
 
 /** For whoever asks how all of them are. */

@@ -163,8 +163,8 @@ export interface VmConfigRecord {
   readonly meta?: RecordMeta
 }
 
-/** What a VM has of a node. It is in the node's record, so that one compare-and-set keeps two VMs off the last core. */
-export interface NodeAllocation {
+/** A slot of a pool, and what it has of its node. */
+export interface SlotAllocation {
   readonly namespace: string
   readonly name: string
   readonly os?: string
@@ -172,12 +172,7 @@ export interface NodeAllocation {
   readonly memoryMiB: number
   readonly gpus: number
   readonly ports: readonly number[]
-  /** No VM has it: it waits in a pool for one. */
-  readonly slot?: NodeSlot
-  /** The uid of the slot that this VM took over. */
-  readonly from?: string
-  /** What else the VM's record gets of that slot: whoever leads next gives it that, if this one dies before. */
-  readonly claim?: Pick<NodeSlot, 'pool' | 'ssh' | 'vnc' | 'screenshare'>
+  readonly slot: NodeSlot
 }
 
 /** A VM in waiting: it boots ahead of any request, and is handed out once. */
@@ -194,7 +189,7 @@ export interface NodeSlot extends Pick<VmRecord, 'imageContent' | 'imageRecipe'>
   /** Of one that waits as memory: its guest has answered, and its memory is to be saved. */
   readonly bootedAt?: string
   /** What it takes again when it is handed out: while it waits as memory, it has no core and no memory of its node. */
-  readonly size?: Pick<NodeAllocation, 'cpu' | 'memoryMiB' | 'gpus'>
+  readonly size?: Pick<SlotAllocation, 'cpu' | 'memoryMiB' | 'gpus'>
   /** Why it is to go. It has what it has of the node until its agent says that nothing is left. */
   readonly leaving?: SlotEnd
   /** These are those of the pool when it was made. */
@@ -258,6 +253,8 @@ export interface NodeRecord {
   readonly publicKey: string
   readonly tags: readonly string[]
   readonly isCordoned: boolean
+  /** The request that is about to remove or move it, while that looks for VMs: none may come. After a crash, until it is uncordoned. */
+  readonly leaving?: string
   /** The request that an administrator changed it with last, so that its repetition is recognised after a crash. */
   readonly request?: { readonly key: string; readonly at: string }
   /** Its agent is connected. Behind the truth by as long as it takes to notice. */
@@ -265,7 +262,8 @@ export interface NodeRecord {
   readonly lastSeenAt?: string
   /** Undefined until its agent has reported for the first time. */
   readonly report?: NodeReport
-  readonly allocations: Readonly<Record<string, NodeAllocation>>
+  /** Of pools, by uid. Which VMs it has, their own records say (node-vms.ts). */
+  readonly slots?: Readonly<Record<string, SlotAllocation>>
   readonly cache?: NodeCache
   readonly meta?: RecordMeta
 }

@@ -2,6 +2,7 @@
 // are is unknown until it is back.
 import type { Collections } from './collections.ts'
 import type { NodeRecord } from './fleet-records.ts'
+import { isOnNode } from './node-vms.ts'
 import { changeNode, changeVm } from './vms.ts'
 
 interface NodeState {
@@ -12,14 +13,14 @@ interface NodeState {
 }
 
 export async function markNode(
-  collections: Pick<Collections, 'nodes' | 'vms'>,
-  { name, allocations }: NodeRecord,
+  collections: Pick<Collections, 'nodes' | 'vms' | 'nodeVms'>,
+  { name }: NodeRecord,
   { isReady, at, isOpen }: NodeState,
 ): Promise<void> {
   // Before its own record: whoever is cut off in between is followed by somebody who finds it ready still.
-  for (const [uid, vm] of isReady ? [] : Object.entries(allocations)) {
-    const key = collections.vms.key(vm.namespace, vm.name)
-    await changeVm(collections, key, uid, (record) => {
+  for (const { key, value: vm } of isReady ? [] : [...collections.nodeVms.on(name)]) {
+    if (!isOnNode(vm)) continue
+    await changeVm(collections, key, vm.uid, (record) => {
       if (isOpen(name) || record.conditions.some(({ type }) => type === 'NodeReady')) return undefined
       const message = `Node ${name} has not responded since ${at}`
       const condition = { type: 'NodeReady', status: 'False', reason: 'NodeLost', message, at } as const

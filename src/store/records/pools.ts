@@ -1,43 +1,42 @@
 // Slots of pools in the records of nodes: which there are, what becomes of one when its agent reports, and what counts of pools.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Collections } from './collections.ts'
-import type { NodeAllocation, NodeRecord, NodeSlot, SlotEnd } from './fleet-records.ts'
+import type { NodeRecord, NodeSlot, SlotAllocation, SlotEnd } from './fleet-records.ts'
 import { changeNode } from './vms.ts'
 
-export type SlotAllocation = NodeAllocation & { readonly slot: NodeSlot }
+type Slots = readonly (readonly [string, SlotAllocation])[]
 
-const known = new WeakMap<NodeRecord['allocations'], readonly (readonly [string, SlotAllocation])[]>()
+/** By uid. */
+export const slotsIn = ({ slots }: NodeRecord): Slots => (slots ? Object.entries(slots) : [])
 
-/** By uid; found once per change of a node. */
-export function slotsIn({ allocations }: NodeRecord): readonly (readonly [string, SlotAllocation])[] {
-  const found =
-    known.get(allocations) ??
-    Object.entries(allocations).flatMap(([uid, each]) =>
-      each.slot ? [[uid, { ...each, slot: each.slot }] as const] : [],
-    )
-  known.set(allocations, found)
-  return found
+/** Without those that VMs have taken: the record has each of these for a moment longer. */
+export function freeSlots(
+  { nodeVms }: { readonly nodeVms: Pick<Collections['nodeVms'], 'takerOf'> },
+  node: NodeRecord,
+): Slots {
+  return slotsIn(node).filter(([uid]) => !nodeVms.takerOf(node.name, uid))
 }
 
 /** A slot is claimed once its guest has answered; whatever else becomes of it, it goes. False: no such slot. */
 export async function takeSlotReport(
-  collections: Pick<Collections, 'nodes' | 'vms' | 'vmSecrets'>,
+  collections: Pick<Collections, 'nodes' | 'nodeVms'>,
   node: string,
   report: VmReport,
   now: string,
 ): Promise<boolean> {
   const { uid } = report
+  // A VM has it by now: its agent will hear of that.
+  if (collections.nodeVms.takerOf(node, uid)) return true
   let isKnown = false
   await changeNode(collections, node, (record) => {
-    const { [uid]: each, ...others } = record.allocations
-    // A VM has it by now: its agent will hear of that.
-    isKnown = each?.slot !== undefined || Object.values(others).some(({ from }) => from === uid)
-    if (!each?.slot) return undefined
-    if (report.power === 'removed') return { ...record, allocations: others }
+    const { [uid]: each, ...others } = record.slots ?? {}
+    isKnown = each !== undefined
+    if (!each) return undefined
+    if (report.power === 'removed') return { ...record, slots: others }
     const slot = reported(each.slot, report, now)
     if (slot === each.slot) return undefined
-    const allocation = slot.readyAt !== undefined && slot.state === 'memory' ? parked(each, slot) : { ...each, slot }
-    return { ...record, allocations: { ...others, [uid]: allocation } }
+    const next = slot.readyAt !== undefined && slot.state === 'memory' ? parked(each, slot) : { ...each, slot }
+    return { ...record, slots: { ...others, [uid]: next } }
   })
   return isKnown
 }
@@ -54,7 +53,7 @@ function reported(slot: NodeSlot, report: VmReport, now: string): NodeSlot {
 }
 
 /** What it had of its node is free. */
-function parked({ cpu, memoryMiB, gpus, ...rest }: NodeAllocation, slot: NodeSlot): NodeAllocation {
+function parked({ cpu, memoryMiB, gpus, ...rest }: SlotAllocation, slot: NodeSlot): SlotAllocation {
   const size = slot.size ?? { cpu, memoryMiB, gpus }
   return { ...rest, cpu: 0, memoryMiB: 0, gpus: 0, slot: { ...slot, size } }
 }

@@ -1,10 +1,12 @@
-// The life of a VM's record, for handlers and controllers alike: its desired state, its end, what a node gets back.
+// The life of a VM's record, for handlers and controllers alike: its desired state and its end.
 // Everything is a compare-and-set, retried when it loses; cut off anywhere, the next sweep goes on.
 
 import { systemClock, timestamp } from '../../platform/clock.ts'
+import { allEnded } from '../../platform/parallel.ts'
 import { type Entry, ignoreLost } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
+import { isFailedDeployment } from './node-vms.ts'
 import { releaseQuota } from './quotas.ts'
 import { recordEnd } from './usage.ts'
 
@@ -35,10 +37,6 @@ export const ttlEnded = 'The TTL ended'
 
 export const isDeleted = ({ desired }: VmRecord): boolean => desired.power === 'deleted'
 
-/** A deployment that failed for good and that nobody waited for: it is shown, and nothing of it is on a node. */
-export const isFailedDeployment = ({ observed, desired }: VmRecord): boolean =>
-  !observed.hasRun && observed.power === 'failed' && observed.generation >= desired.generation
-
 /**
  * Wants a VM gone. One that no node knows of goes at once; the others when their agents say that nothing is left.
  * `failure` is set when nobody asked for it; then `isDue` may say of the record as it is by then that it stays.
@@ -67,37 +65,46 @@ export async function removeVm(
 export const holdsQuota = (record: VmRecord): boolean =>
   !isFailedDeployment(record) && !(isDeleted(record) && !record.place)
 
-/**
- * Nothing of it is left on a node: what it had of the node is free, and its record goes. All at once: cut off in between, what
- * it had without its record is swept, and a record without that is forgotten again.
- */
+/** Nothing of it is left on a node: its record goes, and with it what it had of the node. What else was its own is swept if it is left. */
 export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<void> {
   const known = fleet.vms.at(key)?.value
   const secret = fleet.vmSecrets.get('', uid)
-  const node = known?.uid === uid ? known.place?.node : undefined
-  if (known?.uid === uid) await recordEnd(fleet.vmEnds, known, systemClock.now().getTime())
+  if (known?.uid === uid) {
+    await dropSlots(fleet, known.place?.node ?? '', slotOf(known))
+    await recordEnd(fleet.vmEnds, known, systemClock.now().getTime())
+  }
   const left = [
     fleet.vms.change(key, (record) => (record?.uid === uid ? null : undefined)),
-    ...(node === undefined ? [] : [release(fleet, node, uid)]),
     releaseQuota(fleet, namespaceIn(fleet, key), uid),
     ...(secret ? [fleet.vmSecrets.delete(secret).catch(ignoreLost)] : []),
   ]
   // Nobody is told before all of it has come to its end.
-  await Promise.all(left).finally(() => Promise.allSettled(left))
+  await allEnded(left)
 }
 
 /** By the key: its record is gone. */
 const namespaceIn = ({ vms }: Pick<Fleet, 'vms'>, key: string): string =>
   decodeURIComponent(key.slice(vms.prefix.length).split('/')[0] ?? '')
 
-/** Gives back what a VM has of a node. Nothing there: fine. */
-export async function release(fleet: Pick<Fleet, 'nodes'>, node: string, uid: string): Promise<void> {
+/** Waits for a node anew: it has not run on the one that it had. */
+export function unplaced(record: VmRecord): VmRecord | undefined {
+  const { place: _, times, ...rest } = record
+  if (isDeleted(record)) return undefined
+  return withDesired({ ...rest, ...(times && { times: { requestedMs: times.requestedMs } }) }, { action: 'deploy' })
+}
+
+/** Slots that VMs have taken leave the record of their node; before these VMs do, or they would be there to be taken again. */
+export async function dropSlots(fleet: Pick<Fleet, 'nodes'>, node: string, uids: readonly string[]): Promise<void> {
+  if (uids.length === 0) return
   await changeNode(fleet, node, (record) => {
-    if (!record.allocations[uid]) return undefined
-    const { [uid]: _, ...allocations } = record.allocations
-    return { ...record, allocations }
+    if (!uids.some((uid) => record.slots?.[uid])) return undefined
+    const slots = Object.fromEntries(Object.entries(record.slots ?? {}).filter(([uid]) => !uids.includes(uid)))
+    return { ...record, slots }
   })
 }
+
+/** The slot that a VM has taken, if any. */
+export const slotOf = ({ place }: VmRecord): readonly string[] => (place?.slot === undefined ? [] : [place.slot])
 
 /** As changeVm, for a node. */
 export function changeNode(

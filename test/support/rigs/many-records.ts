@@ -17,9 +17,8 @@ export async function addManyRecords(service: TestService, { nodes, vmsOfEach, c
   for (let n = 0; n < nodes; n++) {
     const record = nodeRecord(n, vmsOfEach + 2, `key-${n}`)
     const vms = Array.from({ length: vmsOfEach }, (_, nth) => placedVm(n * vmsOfEach + nth, record, nth))
-    const allocations = Object.fromEntries(vms.map(({ uid, allocation }) => [uid, allocation]))
-    await collections.nodes.create('', record.name, { ...record, createdAt, allocations })
-    for (const [nth, { record: vm }] of vms.entries()) {
+    await collections.nodes.create('', record.name, { ...record, createdAt })
+    for (const [nth, vm] of vms.entries()) {
       const made = { ...vm, createdAt }
       await collections.vms.create(vm.namespace, vm.name, change?.(made, n * vmsOfEach + nth) ?? made)
     }

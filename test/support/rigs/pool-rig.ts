@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../../../src/agent/agent.ts'
 import { fillPools } from '../../../src/controllers/scheduling/fill-pools.ts'
+import { Placements } from '../../../src/controllers/scheduling/placements.ts'
 import { scheduleVms } from '../../../src/controllers/scheduling/schedule-vms.ts'
 import { SimulatedDriver, type SimulatedKnobs } from '../../../src/drivers/simulated.ts'
 import { silentLog } from '../../../src/platform/log.ts'
@@ -38,7 +39,8 @@ export class PoolRig implements AsyncDisposable {
     rig.#token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
     await service.listen()
     const { services } = service
-    for (const start of [scheduleVms, fillPools]) rig.loops.push(start(services, services.presence))
+    const placements = new Placements(services, services.presence)
+    for (const start of [scheduleVms, fillPools]) rig.loops.push(start(services, placements))
     rig.#unsubscribe = services.presence.subscribe(() => rig.nudge())
     for (const [index, { cpu, knobs }] of nodes.entries()) await rig.join(`node-${index}`, cpu, knobs)
     await addImage(service, 'tiny-amd64', 'amd64')
@@ -96,8 +98,14 @@ export class PoolRig implements AsyncDisposable {
     return this.service.services.collections.nodes.list().map(({ value }) => value)
   }
 
-  get allocations() {
-    return this.nodes.flatMap(({ allocations }) => Object.entries(allocations))
+  get slots() {
+    return this.nodes.flatMap(({ slots = {} }) => Object.entries(slots))
+  }
+
+  /** Slots that VMs have taken, by the uids of these VMs. */
+  get taken(): ReadonlyMap<string, string> {
+    const { vms } = this.service.services.collections
+    return new Map(vms.list().flatMap(({ value: { uid, place } }) => (place?.slot ? [[uid, place.slot]] : [])))
   }
 
   /** The VMs that nodes have on their disks. */

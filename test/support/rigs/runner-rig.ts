@@ -8,6 +8,7 @@ import { runnerWorld } from '../../../src/control-plane/runner-world.ts'
 import { recordEvents } from '../../../src/controllers/record-events.ts'
 import { driveRunners } from '../../../src/controllers/runners/drive-runners.ts'
 import { fillPools } from '../../../src/controllers/scheduling/fill-pools.ts'
+import { Placements } from '../../../src/controllers/scheduling/placements.ts'
 import { scheduleVms } from '../../../src/controllers/scheduling/schedule-vms.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import type { Loop } from '../../../src/platform/loop.ts'
@@ -48,7 +49,8 @@ export class RunnerRig implements AsyncDisposable {
     await service.listen()
     const { services } = service
     const { presence } = services
-    rig.#loops.push(recordEvents(services), scheduleVms(services, presence), fillPools(services, presence))
+    const placements = new Placements(services, presence)
+    rig.#loops.push(recordEvents(services), scheduleVms(services, placements), fillPools(services, placements))
     services.presence.subscribe(() => {
       for (const loop of rig.#loops) loop.nudge()
     })

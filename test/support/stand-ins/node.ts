@@ -3,6 +3,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import type { AgentMessage, DesiredVm, VmReport } from '../../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
+import { Placements } from '../../../src/controllers/scheduling/placements.ts'
 import { scheduleVms } from '../../../src/controllers/scheduling/schedule-vms.ts'
 import { timestamp } from '../../../src/platform/clock.ts'
 import { desiredFor } from '../../../src/server/nodes/desired.ts'
@@ -105,12 +106,14 @@ export async function startNode(service: TestService, options: NodeOptions = {})
 /** The scheduler of a test service; the real one is started by src/control-plane/control-plane.ts. */
 export function startScheduler(service: TestService): AsyncDisposable {
   const { services } = service
-  const loop = scheduleVms(services, services.fleet)
+  const placements = new Placements(services, services.fleet)
+  const loop = scheduleVms(services, placements)
   const unsubscribe = services.fleet.subscribe(() => loop.nudge())
   return {
     [Symbol.asyncDispose]: async () => {
       unsubscribe()
       await loop.stop()
+      placements.stop()
     },
   }
 }

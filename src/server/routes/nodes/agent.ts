@@ -12,9 +12,10 @@ import { digestPattern } from '../../../images/format/format.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { isNodeName } from '../../../rules/names.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
+import { isFailedDeployment } from '../../../store/records/node-vms.ts'
 import { takeSlotReport } from '../../../store/records/pools.ts'
 import { releaseQuota } from '../../../store/records/quotas.ts'
-import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../../../store/records/vms.ts'
+import { changeNode, changeVm, forgetVm } from '../../../store/records/vms.ts'
 import { ignoreLost, isFault } from '../../../store/store.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
@@ -82,7 +83,6 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     )
     // A deployment that failed and that nobody waits for is shown, but has nothing of the node any more.
     if (merged && isFailedDeployment(merged.value)) {
-      await release(collections, node, uid)
       await releaseQuota(collections, namespace, uid)
     }
     return merged !== undefined
@@ -114,7 +114,6 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         tags: [],
         isCordoned: false,
         isReady: false,
-        allocations: {},
       }
       const joined = await joinOnce(services, grant, { name, publicKey })
       try {

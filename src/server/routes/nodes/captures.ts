@@ -52,11 +52,9 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
 
   /** What the record of a VM on this node names. */
   function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
-    const allocations = Object.entries(collections.nodes.get('', node)?.value.allocations ?? {})
-    for (const [uid, { namespace, name }] of allocations) {
-      const vm = collections.vms.get(namespace, name)
-      const capture = vm?.value.uid === uid ? vm.value.captures?.find((each) => each.id === id) : undefined
-      if (vm && capture) return { vm, capture }
+    for (const vm of collections.nodeVms.on(node)) {
+      const capture = vm.value.captures?.find((each) => each.id === id)
+      if (capture) return { vm, capture }
     }
     throw notFound(kind, id.slice(0, 128), { hint: 'The request was cancelled; release the capture' })
   }
@@ -164,9 +162,8 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     },
 
     async getVmRegistry({ principal: { name: node }, params: { vm: uid } }) {
-      const { namespace, name = '' } = collections.nodes.get('', node)?.value.allocations[uid] ?? {}
-      const vm = namespace === undefined ? undefined : collections.vms.get(namespace, name)?.value
-      if (vm?.uid !== uid || vm.imageReference === undefined)
+      const vm = collections.nodeVms.of(node, uid)?.value
+      if (vm?.imageReference === undefined)
         throw notFound('vms', uid.slice(0, 128), { hint: 'Use a VM of this node whose image is in a registry' })
       const reference = referenceOf(vm.imageReference, 'pull')
       return loginFor(services, reference, findCredentials(collections, vm.namespace, reference))

@@ -1,4 +1,5 @@
 // Handlers of nodes: list, free capacity, and what an administrator decides about them.
+import { randomUUID } from 'node:crypto'
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/nodes.ts'
 import type { Node } from '../../../api/nodes/nodes.ts'
@@ -9,11 +10,14 @@ import { encodeJoinString } from '../../../rules/join-string.ts'
 import { isTag, realNamespace } from '../../../rules/names.ts'
 import { hasExpired } from '../../../rules/retention.ts'
 import { nodeMemory } from '../../../rules/sizes.ts'
+import { caughtUp, currentRev } from '../../../store/records/caught-up.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
-import { slotsIn } from '../../../store/records/pools.ts'
+import { isOnNode, nodeUseOf } from '../../../store/records/node-vms.ts'
+import { freeSlots } from '../../../store/records/pools.ts'
 import { changeNode, removeVm } from '../../../store/records/vms.ts'
-import type { Entry } from '../../../store/store.ts'
+import { isRehearsal } from '../../../store/rehearsal.ts'
+import { type Entry, type Store, StoreError } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
 import type { Settings } from '../../config/settings.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
@@ -25,9 +29,11 @@ import type { Certificates } from '../../tls/certificates.ts'
 const kind = 'nodes'
 const joinTokenSeconds = 3_600
 const longestJoinSeconds = 30 * 86_400
+const catchUpMs = 5_000
 
 interface NodeServices {
   readonly collections: Collections
+  readonly store: Pick<Store, 'list' | 'reached'>
   readonly nodeKeys: NodeKeys
   readonly settings: Pick<Settings, 'compat'>
   readonly peers?: Peers | undefined
@@ -59,13 +65,50 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       return { ...next(record), ...(requestKey !== undefined && { request: { key: requestKey, at: timestamp(now) } }) }
     })
     if (!changed) throw missing(namespace, name)
-    return shownNode(changed)
+    return shown(changed)
+  }
+
+  const shown = (entry: Entry<NodeRecord>): Node => shownNode(collections, entry)
+  const keysOf = (names: Iterable<string>): string[] => [...names].map((name) => collections.nodes.key('', name))
+
+  /** What others wrote before is seen here. */
+  async function vmsSeen(): Promise<void> {
+    const rev = await currentRev(services.store)
+    await caughtUp(services.store, [collections.vms.view], rev, AbortSignal.timeout(catchUpMs)).catch((cause) => {
+      throw new StoreError('Unavailable', 'This server has not seen all VMs yet: try again', { cause })
+    })
+  }
+
+  /**
+   * For what must not happen to a node that has VMs. Its record is marked before they are looked for: whoever was about to place one
+   * there is refused, and who was before that is seen. `work` gets the mark: it is its own as long as the record has it.
+   */
+  async function whileEmpty<T>(
+    { namespace, name }: { namespace: string; name: string },
+    what: string,
+    work: (mark: string | undefined) => Promise<T>,
+  ): Promise<T> {
+    mustBeEmpty(collections, existing(namespace, name).value, what)
+    if (isRehearsal()) return work(undefined)
+    const mark = randomUUID()
+    await changeNode(collections, name, (record) => ({ ...record, leaving: mark }))
+    try {
+      await vmsSeen()
+      mustBeEmpty(collections, existing(namespace, name).value, what)
+      return await work(mark)
+    } catch (error) {
+      await changeNode(collections, name, (record) => (record.leaving === mark ? stays(record) : undefined))
+      throw error
+    }
   }
 
   return {
     listNodes: ({ params }) => ({
-      ...listing(collections.nodes, '', shownNode, ({ namespace }) => namespace === params.namespace),
+      ...listing(collections.nodes, '', shown, ({ namespace }) => namespace === params.namespace),
       isCutByPath: true,
+      isDerived: true,
+      extraChanges: (changed) => collections.nodeVms.subscribe((touched) => changed(keysOf(touched))),
+      extraAfter: async (rev, signal) => keysOf(await collections.nodeVms.touchedAfter(rev, signal)),
     }),
 
     getNodeCharts: ({ params: { namespace, name }, query }) =>
@@ -89,12 +132,10 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     async moveNode({ params, body, ...asked }) {
       const namespace = realNamespace(body.namespace, settings.compat.namespaceAliases)
       checkNamespace(services, namespace)
-      const moved = await change(params, asked, (record) => {
-        const vms = vmsOn(record)
-        if (vms.length > 0 && namespace !== record.namespace) throw occupied(record, vms, 'moved')
-        if (namespace !== record.namespace) mustHaveNoSlots(record, 'moved')
-        return { ...record, namespace }
-      })
+      const move = (mark: string | undefined) =>
+        change(params, asked, (record) => ({ ...stays(marked(record, mark)), namespace }))
+      const isSame = namespace === params.namespace
+      const moved = await (isSame ? change(params, asked, (record) => record) : whileEmpty(params, 'moved', move))
       try {
         checkNamespace(services, namespace)
         return moved
@@ -106,25 +147,25 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     },
 
     cordonNode: ({ params, ...asked }) => change(params, asked, (record) => ({ ...record, isCordoned: true })),
-    uncordonNode: ({ params, ...asked }) => change(params, asked, (record) => ({ ...record, isCordoned: false })),
+    uncordonNode: ({ params, ...asked }) =>
+      change(params, asked, (record) => ({ ...stays(record), isCordoned: false })),
 
     async drainNode({ params, body, ...asked }) {
       const node = await change(params, asked, (record) => ({ ...record, isCordoned: true }))
       if (body?.deleteVms !== true) return node
-      for (const [uid, { namespace, name }] of allocationsOf(existing(params.namespace, params.name).value)) {
-        const entry = collections.vms.get(namespace, name)
-        if (entry?.value.uid === uid) await removeVm(collections, entry, undefined)
-      }
-      return shownNode(existing(params.namespace, params.name))
+      await vmsSeen()
+      for (const entry of [...collections.nodeVms.on(params.name)])
+        if (isOnNode(entry.value)) await removeVm(collections, entry, undefined)
+      return shown(existing(params.namespace, params.name))
     },
 
     async deleteNode({ params: { namespace, name } }) {
-      await collections.nodes.change(collections.nodes.key('', name), () => {
-        const vms = vmsOn(existing(namespace, name).value)
-        if (vms.length > 0) throw occupied({ name, namespace }, vms, 'removed')
-        mustHaveNoSlots(existing(namespace, name).value, 'removed')
-        return null
-      })
+      await whileEmpty({ namespace, name }, 'removed', (mark) =>
+        collections.nodes.change(collections.nodes.key('', name), () => {
+          mustBeEmpty(collections, marked(existing(namespace, name).value, mark), 'removed')
+          return null
+        }),
+      )
       return success(`Node ${name} removed`, { kind, name })
     },
 
@@ -149,19 +190,17 @@ async function pinOf({ apiUrl, certificates }: NodeServices): Promise<string | u
   return selfSigned ? publicKeyFingerprint : undefined
 }
 
-const allocationsOf = ({ allocations }: NodeRecord) => Object.entries(allocations).filter(([, { slot }]) => !slot)
-const vmsOn = (record: NodeRecord): string[] =>
-  allocationsOf(record)
-    .map(([, { namespace, name }]) => `${namespace}/${name}`)
-    .toSorted()
+const vmsOn = ({ nodeVms }: Collections, node: string): string[] =>
+  [...nodeVms.on(node)].flatMap(({ value }) => (isOnNode(value) ? [`${value.namespace}/${value.name}`] : [])).toSorted()
 
-function shownNode({ value, rev }: Entry<NodeRecord>): Node {
-  const { report, allocations } = value
+function shownNode(collections: Collections, { value, rev }: Entry<NodeRecord>): Node {
+  const { report, name } = value
   const used = { cpu: 0, memoryMiB: 0, gpus: 0 }
-  for (const each of Object.values(allocations)) {
-    used.cpu += each.cpu
-    used.memoryMiB += each.memoryMiB
-    used.gpus += each.gpus
+  const uses = [...collections.nodeVms.on(name)].flatMap((vm) => nodeUseOf(vm.value) ?? [])
+  for (const { cpu, memoryMiB, gpus } of [...uses, ...freeSlots(collections, value).map(([, slot]) => slot)]) {
+    used.cpu += cpu
+    used.memoryMiB += memoryMiB
+    used.gpus += gpus
   }
   const has = { cpu: report?.cpu ?? 0, memoryMiB: report?.memoryMiB ?? 0, gpus: report?.gpus ?? 0 }
   const reason = unfitness(value)
@@ -180,9 +219,9 @@ function shownNode({ value, rev }: Entry<NodeRecord>): Node {
     nodeType: 'WORKER',
     phase: value.isReady && report !== undefined && report.problem === undefined ? 'READY' : 'NOT READY',
     ...(reason !== undefined && { reason }),
-    cordoned: value.isCordoned,
+    cordoned: value.isCordoned || value.leaving !== undefined,
     orkaTags: [...value.tags],
-    vms: vmsOn(value),
+    vms: vmsOn(collections, name),
     ...(report?.maxVms !== undefined && { maxVms: report.maxVms }),
     ...(report?.maxMacosVms !== undefined && { maxMacosVms: report.maxMacosVms }),
     ...(report?.noMacos !== undefined && { noMacos: report.noMacos }),
@@ -198,11 +237,23 @@ function shownNode({ value, rev }: Entry<NodeRecord>): Node {
 }
 
 /** Why a node takes no VMs, as its record has it. */
-function unfitness({ isReady, report, isCordoned }: NodeRecord): string | undefined {
+function unfitness({ isReady, report, isCordoned, leaving }: NodeRecord): string | undefined {
   if (!report) return 'The agent has not reported yet'
   if (!isReady) return 'The agent is not connected'
   if (report.problem !== undefined) return report.problem
-  return isCordoned ? 'Cordoned' : undefined
+  return isCordoned || leaving !== undefined ? 'Cordoned' : undefined
+}
+
+const stays = ({ leaving: _, ...record }: NodeRecord): NodeRecord => record
+
+/** Another request may have come between. */
+function marked(record: NodeRecord, mark: string | undefined): NodeRecord {
+  if (mark === undefined || record.leaving === mark) return record
+  throw new ApiError('Conflict', `Node ${record.name} is being removed, moved or uncordoned by another request`, {
+    kind,
+    name: record.name,
+    hint: 'Try again',
+  })
 }
 
 const occupied = (
@@ -216,9 +267,11 @@ const occupied = (
     hint: `Delete the VMs, or drain the node first: svc3 node drain ${name} -n ${namespace}`,
   })
 
-function mustHaveNoSlots(node: NodeRecord, what: string): void {
+function mustBeEmpty(collections: Collections, node: NodeRecord, what: string): void {
   const { name, namespace } = node
-  const count = slotsIn(node).length
+  const vms = vmsOn(collections, name)
+  if (vms.length > 0) throw occupied(node, vms, what)
+  const count = freeSlots(collections, node).length
   if (count === 0) return
   throw new ApiError('Conflict', `Node ${name} cannot be ${what} while it has warm VMs of pools (${count})`, {
     kind,

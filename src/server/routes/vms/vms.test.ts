@@ -13,6 +13,7 @@ import { eventually } from '../../../../test/support/tools/eventually.ts'
 import type { DesiredVm } from '../../../api/nodes/agent.ts'
 import { expireVms } from '../../../controllers/expire-vms.ts'
 import { markNodes } from '../../../controllers/mark-nodes.ts'
+import { nodeUseOf } from '../../../store/records/node-vms.ts'
 
 const inDefault = '/api/v1/namespaces/svc-default'
 let service: TestService
@@ -38,7 +39,8 @@ const exec = (vm: string, command: string): Promise<Answer> =>
 const resize = (vm: string, body: object): Promise<Answer> =>
   service.call('POST', `${inDefault}/vms/${vm}/resize`, { body })
 const record = (name: string) => service.services.collections.vms.get('svc-default', name)?.value
-const allocations = (name: string) => service.services.collections.nodes.get('', name)?.value.allocations ?? {}
+const uses = (node: string) =>
+  [...service.services.collections.nodeVms.on(node)].flatMap(({ value }) => nodeUseOf(value) ?? [])
 
 /** Until a record says so; the wait of the server itself is what is tested elsewhere. */
 const seen = (name: string, test: (vm: NonNullable<ReturnType<typeof record>> | undefined) => boolean) =>
@@ -232,7 +234,7 @@ describe('deploying a VM', () => {
     assert.equal(status, 500)
     assert.match(body.message, /VM demo could not be deployed: QEMU ended with exit code 1/)
     assert.equal((await get('vms')).body.items.length, 0)
-    assert.deepEqual(allocations('node-1'), {})
+    assert.deepEqual(uses('node-1'), [])
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
   })
 
@@ -243,7 +245,7 @@ describe('deploying a VM', () => {
     const { body } = await get('vms/demo')
     assert.deepEqual([body.status, body.errorMessage], ['Failed', 'no disk'])
     assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
-    assert.deepEqual(allocations('node-1'), {})
+    assert.deepEqual(uses('node-1'), [])
     assert.equal((await get('vms/demo')).status, 404)
   })
 
@@ -303,7 +305,7 @@ describe('deploying a VM', () => {
     const loop = expireVms(service.services)
     await seen('demo', (vm) => vm === undefined)
     await loop.stop()
-    assert.deepEqual(allocations('node-1'), {})
+    assert.deepEqual(uses('node-1'), [])
   })
 
   it('deploying a VM keeps one whose ttl is extended in the moment in which it ends', async (t) => {
@@ -381,7 +383,7 @@ describe('placement', () => {
     })
     assert.equal(all.filter(({ status }: { status: string }) => status === 'Running').length, 2)
     assert.equal((await get('nodes')).body.items[0].availableCpu, 2)
-    const ports = Object.values(allocations('node-1')).flatMap((each) => each.ports)
+    const ports = uses('node-1').flatMap((each) => each.ports)
     assert.equal(new Set(ports).size, ports.length)
   })
 
@@ -591,7 +593,7 @@ describe('the end of a VM', () => {
       if (command) await exec('demo', command)
       assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
       assert.equal((await get('vms/demo')).status, 404)
-      assert.deepEqual(allocations('node-1'), {})
+      assert.deepEqual(uses('node-1'), [])
     }
     assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 404)
   })
@@ -634,7 +636,7 @@ describe('the end of a VM', () => {
     assert.ok(record('slow'))
     assert.equal((await service.call('DELETE', `${inDefault}/vms/slow?force=true`)).status, 200)
     assert.equal((await ending).status, 200)
-    assert.deepEqual(allocations('silent'), {})
+    assert.deepEqual(uses('silent'), [])
   })
 
   it('the end of a VM while it is deployed ends the deployment', async () => {

@@ -123,12 +123,8 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     force: boolean,
     accepted: () => Promise<void> | undefined,
   ): Promise<void> {
-    const { value } = entry
     await removeVm(collections, entry)
     await Promise.all([accepted(), away(entry, force)])
-    // Who deploys next may need what it had of its node.
-    const node = collections.nodes.get('', value.place?.node ?? '')
-    if (node?.value.allocations[value.uid]) await collections.nodes.moved(node)
   }
 
   async function away({ key, value }: Entry<VmRecord>, force: boolean): Promise<void> {

@@ -1,0 +1,123 @@
+// Gives away what nodes have. Which VMs a node has, the records of the VMs say, and nothing is reserved beforehand; so this must be
+// the only one who does it, and see what it did. One run after the other, each after the last one's writes; and every write is given
+// the node as it was looked at, and the term: a record that each leader writes before its first placement, after which nothing of an
+// earlier leader comes in any more.
+
+import { caughtUp } from '../../store/records/caught-up.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import { type Entry, type Given, ignoreLost, isFault, MovedOn, type Store } from '../../store/store.ts'
+import type { Presence } from '../controller.ts'
+import { followRooms, type Rooms } from './rooms.ts'
+
+interface PlacementServices {
+  readonly collections: Collections
+  readonly store: Pick<Store, 'get' | 'create' | 'update' | 'reached'>
+}
+
+interface TermRecord {
+  /** Greater than that of every leader before; 0 where there is one server. */
+  readonly term: number
+  /** Of writes, so that each changes the record. */
+  readonly count: number
+}
+
+const termKey = '/leadership/placements'
+const patienceMs = 10_000
+
+export class Placements {
+  readonly rooms: Rooms
+  readonly stop: () => void
+  readonly #collections: Collections
+  readonly #store: PlacementServices['store']
+  readonly #term: number
+  #begun: Given | undefined
+  #isUnsure = false
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor({ collections, store }: PlacementServices, presence: Presence, term = 0) {
+    this.#collections = collections
+    this.#store = store
+    this.#term = term
+    const { rooms, stop } = followRooms(collections, presence)
+    this.rooms = rooms
+    this.stop = stop
+  }
+
+  /** One `work` after the other, and none once another server leads. */
+  async exclusively(work: () => Promise<void>): Promise<void> {
+    const run = this.#last.then(async () => {
+      if (!this.#begun || this.#isUnsure) this.#begun = await this.#begin()
+      if (!this.#begun) return
+      this.#isUnsure = false
+      this.rooms.look()
+      await work().catch((error: unknown) => {
+        this.unsure()
+        throw error
+      })
+    })
+    this.#last = run.catch(() => undefined)
+    return run
+  }
+
+  /** Whether something was placed is not known: in a term that begins now it is there, or never will be. */
+  unsure(): void {
+    this.#isUnsure = true
+  }
+
+  /** What every write that takes something of a node is to be given, beside the node itself. */
+  get term(): Given {
+    if (!this.#begun) throw new Error('A placement outside of its turn')
+    return this.#begun
+  }
+
+  /** As `changeVm`, for what takes something of a node. `moved`: that is not as it was looked at any more, or another server leads. */
+  async changeVm(
+    { key, value: { uid } }: Entry<VmRecord>,
+    node: Entry<NodeRecord>,
+    change: (record: VmRecord) => VmRecord | undefined,
+  ): Promise<Entry<VmRecord> | 'moved' | undefined> {
+    const { vms } = this.#collections
+    const given = [this.term, node]
+    for (;;) {
+      const entry = vms.at(key)
+      if (entry?.value.uid !== uid) return undefined
+      const value = change(entry.value)
+      if (!value) return entry
+      try {
+        return await vms.update(entry, value, given)
+      } catch (error) {
+        if (error instanceof MovedOn) return this.#moved(node)
+        ignoreLost(error)
+      }
+    }
+  }
+
+  /** Until the change of the node is seen here; without one, it is the term that is another. */
+  async #moved(node: Entry<NodeRecord>): Promise<'moved'> {
+    const { nodes } = this.#collections
+    await nodes.moved(node)
+    if (nodes.at(node.key)?.rev === node.rev) this.unsure()
+    return 'moved'
+  }
+
+  /** Undefined: a later leader has begun. */
+  async #begin(): Promise<Given | undefined> {
+    const { vms, nodes } = this.#collections
+    for (;;) {
+      const found = await this.#store.get(termKey)
+      const before = found?.value as unknown as TermRecord | undefined
+      if (before && before.term > this.#term) return undefined
+      const record = { term: this.#term, count: (before?.count ?? 0) + 1 }
+      try {
+        const begun = await (found
+          ? this.#store.update(termKey, record, found.rev)
+          : this.#store.create(termKey, record))
+        await caughtUp(this.#store, [vms.view, nodes.view], begun.rev, AbortSignal.timeout(patienceMs))
+        return begun
+      } catch (error) {
+        if (!isFault(error, 'Conflict') && !isFault(error, 'AlreadyExists')) throw error
+      }
+    }
+  }
+}

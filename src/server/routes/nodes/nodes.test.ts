@@ -1,0 +1,135 @@
+// What an administrator does to nodes while VMs come and go.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { placedVm } from '../../../../bench/records.ts'
+import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import { startNode } from '../../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../../test/support/tools/eventually.ts'
+import { isFault } from '../../../store/store.ts'
+
+const inDefault = '/api/v1/namespaces/svc-default'
+let service: TestService
+
+beforeEach(async () => {
+  service = await startService()
+  await startNode(service)
+})
+afterEach(() => service?.[Symbol.asyncDispose]())
+
+const addVm = async (index = 1): Promise<void> => {
+  const { vms } = service.services.collections
+  const vm = placedVm(index, { name: 'node-1' }, index)
+  await vms.create(vm.namespace, vm.name, vm)
+}
+/** What another server does while this one looks for VMs. */
+const meanwhile = (work: () => Promise<void>): void => {
+  const { store } = service.services
+  const list = store.list.bind(store)
+  store.list = async (...asked) => {
+    store.list = list
+    await work()
+    return list(...asked)
+  }
+}
+const node = async () => (await service.call('GET', `${inDefault}/nodes`)).body.items[0]
+
+describe('a node that VMs are placed on', () => {
+  it('a node shows what its VMs leave of it, and a watch tells each change', async () => {
+    const { status, body } = await service.call('GET', `${inDefault}/nodes`)
+    assert.deepEqual([status, body.items[0].availableCpu, body.items[0].vms], [200, 8, []])
+    const url = await service.listen()
+    const watching = new AbortController()
+    const headers = { authorization: `Bearer ${service.adminToken}` }
+    const answer = await fetch(`${url}${inDefault}/nodes?watch=true`, { headers, signal: watching.signal })
+    let seen = ''
+    const reading = (async () => {
+      for await (const piece of answer.body as ReadableStream<Uint8Array>) seen += Buffer.from(piece).toString()
+    })().catch(() => undefined)
+    const told = () =>
+      seen
+        .split('\n')
+        .filter((line) => line.includes('"availableCpu"'))
+        .map((line) => (JSON.parse(line) as { object: { availableCpu: number } }).object.availableCpu)
+    await eventually(() => assert.deepEqual(told(), [8]))
+    await addVm()
+    await eventually(() => assert.deepEqual(told(), [8, 7]))
+    const { vms } = service.services.collections
+    await vms.change(vms.key('svc-default', 'vm-1'), () => null)
+    await eventually(() => assert.deepEqual(told(), [8, 7, 8]))
+    watching.abort()
+    await reading
+  })
+
+  it('a node with a VM is neither removed nor moved, and stays as it was', async () => {
+    await addVm()
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
+    for (const [method, url, body] of [
+      ['DELETE', '/nodes/node-1', undefined],
+      ['POST', '/nodes/node-1/namespace', { namespace: 'svc-other' }],
+    ] as const) {
+      const answer = await service.call(method, inDefault + url, { body })
+      assert.equal(answer.status, 409, answer.text)
+      assert.match(answer.text, /vm-1/)
+    }
+    assert.equal((await node()).cordoned, false)
+  })
+
+  it('a node that gets a VM while it is removed stays, and takes VMs again', async () => {
+    meanwhile(addVm)
+    const answer = await service.call('DELETE', `${inDefault}/nodes/node-1`)
+    assert.equal(answer.status, 409, answer.text)
+    const { cordoned, vms } = await node()
+    assert.deepEqual([cordoned, vms], [false, ['svc-default/vm-1']])
+  })
+
+  it('a VM that is about to be placed on a node that is removed is refused', async () => {
+    const { nodes, vms } = service.services.collections
+    const looked = nodes.get('', 'node-1') ?? assert.fail()
+    const vm = placedVm(1, { name: 'node-1' }, 1)
+    meanwhile(() =>
+      assert.rejects(vms.create(vm.namespace, vm.name, vm, [looked]), (error) => isFault(error, 'Conflict')),
+    )
+    assert.equal((await service.call('DELETE', `${inDefault}/nodes/node-1`)).status, 200)
+    assert.equal(nodes.get('', 'node-1'), undefined)
+  })
+
+  it('a moved node is as it was, cordoned or not', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
+    const move = (from: string, to: string) =>
+      service.call('POST', `/api/v1/namespaces/${from}/nodes/node-1/namespace`, { body: { namespace: to } })
+    const moved = await move('svc-default', 'svc-other')
+    assert.deepEqual([moved.status, moved.body.namespace, moved.body.cordoned], [200, 'svc-other', false], moved.text)
+    await service.call('POST', '/api/v1/namespaces/svc-other/nodes/node-1/cordon', { body: {} })
+    assert.equal((await move('svc-other', 'svc-default')).body.cordoned, true)
+  })
+
+  it('a node that two requests remove or move at once is not left cordoned', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
+    const move = () => service.call('POST', `${inDefault}/nodes/node-1/namespace`, { body: { namespace: 'svc-other' } })
+    const answers = await Promise.all([move(), move(), move()])
+    assert.equal(answers.filter(({ status }) => status === 200).length, 1, answers.map(({ text }) => text).join())
+    const { body } = await service.call('GET', '/api/v1/namespaces/svc-other/nodes')
+    assert.deepEqual([body.items.length, body.items[0].cordoned], [1, false])
+  })
+
+  it('a watch of nodes that is resumed gets those of which VMs have more or less since then, and no others', async () => {
+    const url = await service.listen()
+    const before = service.services.collections.nodes.view.rev
+    const after = async (rev: string): Promise<string[]> => {
+      const watching = new AbortController()
+      const headers = { authorization: `Bearer ${service.adminToken}` }
+      const target = `${url}${inDefault}/nodes?watch=true&resourceVersion=${rev}`
+      const answer = await fetch(target, { headers, signal: watching.signal })
+      let seen = ''
+      setTimeout(() => watching.abort(), 300)
+      for await (const piece of answer.body as ReadableStream<Uint8Array>) {
+        seen += Buffer.from(piece).toString()
+        if (seen.includes('availableCpu')) break
+      }
+      return seen.split('\n').filter((line) => line.includes('availableCpu'))
+    }
+    await assert.rejects(after(before), { name: 'AbortError' })
+    await addVm()
+    assert.match((await after(before))[0] ?? '', /"availableCpu":7/)
+  })
+})

@@ -1,0 +1,126 @@
+// An index of which VMs have a place on which node, kept current from their records: what a node has left is what these, and the
+// slots of pools in its own record, leave of it.
+import type { Collection } from '../collection.ts'
+import type { Change, Entry, Rev } from '../store.ts'
+import type { VmRecord } from './fleet-records.ts'
+
+/** What a VM, or a slot of a pool, has of its node. */
+export interface NodeUse {
+  readonly os?: string | undefined
+  readonly cpu: number
+  readonly memoryMiB: number
+  readonly gpus: number
+  readonly ports: readonly number[]
+}
+
+/** Undefined: nothing. A deployment that failed is shown, and has left its node. */
+export function nodeUseOf(record: VmRecord): NodeUse | undefined {
+  const { place, shape, os, reservedPorts } = record
+  if (!place || isFailedDeployment(record)) return undefined
+  const { memoryMiB, ssh, vnc, screenshare } = place
+  const ports = [
+    ssh,
+    screenshare,
+    ...(vnc === undefined ? [] : [vnc]),
+    ...reservedPorts.map(({ nodePort }) => nodePort),
+  ]
+  return { os, cpu: shape.cpu, memoryMiB, gpus: shape.gpuPassthrough ? 1 : 0, ports }
+}
+
+/** It has something of its node. */
+export const isOnNode = (record: VmRecord): boolean => record.place !== undefined && !isFailedDeployment(record)
+
+/** A deployment that failed for good and that nobody waited for: it is shown, and nothing of it is on a node. */
+export const isFailedDeployment = ({ observed, desired }: VmRecord): boolean =>
+  !observed.hasRun && observed.power === 'failed' && observed.generation >= desired.generation
+
+export class NodeVms {
+  readonly #vms: Collection<VmRecord>
+  /** Keys of VMs by uid, by the name of the node. */
+  readonly #keys = new Map<string, Map<string, string>>()
+  readonly #listeners = new Set<(nodes: ReadonlySet<string>) => void>()
+
+  constructor(vms: Collection<VmRecord>) {
+    this.#vms = vms
+    vms.view.subscribe((changes) => this.#apply(changes))
+  }
+
+  /** All of a node, those included that are about to go. */
+  *on(node: string): Iterable<Entry<VmRecord>> {
+    for (const key of this.#keys.get(node)?.values() ?? []) {
+      const entry = this.#vms.at(key)
+      if (entry) yield entry
+    }
+  }
+
+  of(node: string, uid: string): Entry<VmRecord> | undefined {
+    const key = this.#keys.get(node)?.get(uid)
+    return key === undefined ? undefined : this.#vms.at(key)
+  }
+
+  /** The VM that has taken a slot of this node; its record may have the slot for a moment longer. */
+  takerOf(node: string, slot: string): VmRecord | undefined {
+    for (const { value } of this.on(node)) if (value.place?.slot === slot) return value
+    return undefined
+  }
+
+  /** Nodes of which VMs have had more or less after a revision than before. Throws Compacted. */
+  async touchedAfter(rev: Rev, signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const touched = new Set<string>()
+    for await (const batch of this.#vms.watch('', rev, signal)) {
+      // The past has been delivered.
+      if ('type' in batch) break
+      for (const change of batch as readonly unknown[])
+        for (const node of nodesTouchedBy(change as Change<VmRecord>)) touched.add(node)
+    }
+    return touched
+  }
+
+  /** Notified of nodes of which VMs have more or less than before. */
+  subscribe(listener: (nodes: ReadonlySet<string>) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  #apply(changes: readonly Change<VmRecord>[]): void {
+    const touched = new Set<string>()
+    for (const change of changes) {
+      const nodes = nodesTouchedBy(change)
+      if (nodes.length === 0) continue
+      for (const node of nodes) touched.add(node)
+      const before = change.previous?.value
+      if (before?.place) this.#remove(before.place.node, before.uid)
+      if (change.type === 'put' && change.entry.value.place)
+        this.#add(change.entry.value.place.node, change.entry.value.uid, change.entry.key)
+    }
+    if (touched.size > 0) for (const listener of this.#listeners) listener(touched)
+  }
+
+  #add(node: string, uid: string, key: string): void {
+    const keys = this.#keys.get(node) ?? new Map<string, string>()
+    this.#keys.set(node, keys.set(uid, key))
+  }
+
+  #remove(node: string, uid: string): void {
+    const keys = this.#keys.get(node)
+    keys?.delete(uid)
+    if (keys?.size === 0) this.#keys.delete(node)
+  }
+}
+
+/** Those of which a VM has more or less after a change than before. */
+function nodesTouchedBy(change: Change<VmRecord>): readonly string[] {
+  const before = change.previous?.value
+  const after = change.type === 'put' ? change.entry.value : undefined
+  if (before && after && isSameUse(before, after)) return []
+  return [before?.place?.node, after?.place?.node].filter((node) => node !== undefined)
+}
+
+/** What else counts of a VM on its node does not change while it is there. */
+function isSameUse(before: VmRecord, after: VmRecord): boolean {
+  const { place: was } = before
+  const { place: is } = after
+  if (before.uid !== after.uid || isFailedDeployment(before) !== isFailedDeployment(after)) return false
+  if (!was || !is) return was === is
+  return was.node === is.node && was.ssh === is.ssh && was.vnc === is.vnc && was.screenshare === is.screenshare
+}
