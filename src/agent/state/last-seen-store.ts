@@ -38,7 +38,7 @@ interface Content {
 
 const fileName = 'store.json'
 /** Desired states have their revision in the record of their VM as well: this may be a little late. */
-const writeAfterMs = 5_000
+const writeAfterMs = 30_000
 
 export async function openLastSeenStore(folder: string, durability: Durability, log: Log): Promise<LastSeenStore> {
   const file = path.join(folder, fileName)
