@@ -67,7 +67,7 @@ export async function openLastSeenStore(folder: string, durability: Durability, 
     writing = writing.then(write)
   }
   const arm = (): void => {
-    timer ??= setTimeout(flush, writeAfterMs)
+    timer ??= setTimeout(flush, writeAfterMs).unref()
   }
   const raise = (uid: string, revision: string): void => {
     const before = highest.get(uid)
