@@ -41,6 +41,7 @@ interface Figures {
   readonly deployCpuMs: number
   readonly firstSeconds: number
   readonly restartSeconds: number
+  readonly cutSeconds: number
   /** Of the server, from its start to all nodes connected, for each of them. */
   readonly returnCpuMs: number
   readonly herdReadMs: number
@@ -124,6 +125,11 @@ export class Agents implements AsyncDisposable {
       if (this.total('open') === count && this.total('opened') >= opened) return
       await sleep(100)
     }
+  }
+
+  /** Of all connections at once, and of nothing else. */
+  cut(): void {
+    for (const child of this.#children) child.stdin?.write('cut\n')
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -238,6 +244,12 @@ async function measure(count: number): Promise<Figures> {
   say(
     `${count} nodes: all back after ${restartSeconds.toFixed(1)} s and ${returnCpuMs.toFixed(2)} ms of the server's processor each, reads p99 ${herdReadMs.toFixed(1)} ms and new connections ${herdProbeMs.toFixed(1)} ms (longest ${Math.max(...probed).toFixed(1)} ms) meanwhile`,
   )
+  await sleep(idleMs / 2)
+  const [opened, cutMs] = [agents.total('opened'), performance.now()]
+  agents.cut()
+  await agents.connected(count, opened + count)
+  const cutSeconds = (performance.now() - cutMs) / 1_000
+  say(`${count} nodes: all back ${cutSeconds.toFixed(1)} s after a cut of the network`)
   const marked = lost() + (await notReady(server))
   watching.abort()
   if (marked > 0) throw new Error(`${marked} nodes were marked as lost while they came back`)
@@ -252,6 +264,7 @@ async function measure(count: number): Promise<Figures> {
     deployCpuMs,
     firstSeconds,
     restartSeconds,
+    cutSeconds,
     returnCpuMs,
     herdReadMs,
     herdProbeMs,
@@ -268,6 +281,7 @@ const large = (figures: Figures): BenchRow[] => {
     limited(`${what}: server killed and started to all nodes connected`, 's', figures.restartSeconds, 60),
     limited(`${what}: one VM read during that, p99`, 'ms', figures.herdReadMs, 100),
     limited(`${what}: a new connection to its answer during that, p99`, 'ms', figures.herdProbeMs, 1_000),
+    limited(`${what}: network cut to all nodes connected`, 's', figures.cutSeconds, 60),
   ]
 }
 

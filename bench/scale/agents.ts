@@ -1,9 +1,12 @@
 // Many light agents in one process: node agents.ts FILE, with `Given` as JSON. Each has a key and a token of its own and the
 // link of a real agent (stream, heartbeat, reports), and speaks the real wire; its VMs run the moment they are desired.
 // Their calls share connections, so that ten thousand nodes need fewer files than a process may have.
-// Twice a second it prints how many streams are open. A line `quit`, or the end of its input, ends it.
+// Twice a second it prints how many streams are open. A line `cut` ends all of its connections, as a network does; `quit`, or the
+// end of its input, ends it.
 import { createPrivateKey, sign } from 'node:crypto'
+import { subscribe } from 'node:diagnostics_channel'
 import fs from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { createAddresses } from '../../src/agent/link/addresses.ts'
 import { createConnection } from '../../src/agent/link/connection.ts'
@@ -62,8 +65,17 @@ setInterval(() => {
   const said: Said = { open: all.filter(({ isOpen }) => isOpen).length, ...totals }
   process.stdout.write(`${JSON.stringify(said)}\n`)
 }, 500)
+const sockets = new Set<Socket>()
+subscribe('net.client.socket', (message) => {
+  const { socket } = message as { readonly socket: Socket }
+  sockets.add(socket)
+  socket.once('close', () => sockets.delete(socket))
+})
 createInterface(process.stdin)
-  .on('line', () => process.exit(0))
+  .on('line', (line) => {
+    if (line === 'quit') process.exit(0)
+    for (const socket of sockets) socket.destroy()
+  })
   .once('close', () => process.exit(0))
 
 function identityOf({ name, uid, privateKey }: LightNode): Identity {

@@ -1,34 +1,47 @@
-// When a node counts as lost: after a while without a stream, and after a start not while others still come back.
+// When a node counts as lost: after a while without a stream, and not while others that went with it still come back.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { SeenNodes } from './mark-nodes.ts'
 
+const all = Array.from({ length: 10_000 }, (_, n) => `n-${n}`)
+/** Looks at all nodes every five seconds; `isOpen` says who is there when. */
+function look(nodes: readonly string[], untilMs: number, isOpen: (node: number, nowMs: number) => boolean): SeenNodes {
+  const seen = new SeenNodes(0, 40_000)
+  for (let nowMs = 0; nowMs <= untilMs; nowMs += 5_000) {
+    for (const [n, node] of nodes.entries()) seen.note(node, isOpen(n, nowMs), nowMs)
+    seen.counted()
+  }
+  return seen
+}
+const lostIn = (seen: SeenNodes, node: string, ...times: readonly number[]): boolean[] =>
+  times.map((nowMs) => seen.isLost(node, nowMs))
+
 describe('nodes that were seen', () => {
   it('a node is lost after its stream was gone for longer than the patience', () => {
-    const seen = new SeenNodes(0, 40_000)
-    seen.note('a', 5_000)
-    assert.deepEqual(
-      [45_000, 45_001].map((ms) => seen.isLost('a', ms, 1)),
-      [false, true],
-    )
+    const seen = look(['a', 'b'], 30_000, (n, nowMs) => n === 1 || nowMs <= 5_000)
+    assert.deepEqual(lostIn(seen, 'a', 45_000, 45_100), [false, true])
   })
 
   it('a node that never came is lost after the patience, counted from the last one that came', () => {
-    const seen = new SeenNodes(0, 40_000)
-    for (let n = 0; n < 9_000; n++) seen.note(`n-${n}`, n * 10)
-    assert.equal(seen.isLost('late', 129_000, 10_000), false)
-    assert.equal(seen.isLost('late', 130_000, 10_000), true)
-    // It was seen before: that it is still there says nothing of the others.
-    seen.note('n-1', 120_000)
-    assert.equal(seen.isLost('late', 130_000, 10_000), true)
+    const seen = look(all, 120_000, (n, nowMs) => n < 9_000 && n * 10 <= nowMs)
+    assert.deepEqual(lostIn(seen, 'n-9999', 129_000, 131_000), [false, true])
   })
 
-  it('nodes that go on joining do not keep one that is gone from being lost', () => {
-    const seen = new SeenNodes(0, 40_000)
-    for (let n = 0; n < 50; n++) seen.note(`new-${n}`, n * 30_000)
-    assert.deepEqual(
-      [41_000, 41_001].map((ms) => seen.isLost('gone', ms, 50)),
-      [false, true],
-    )
+  it('nodes that a cut of the network took away are not lost while they come back, one after the other', () => {
+    const cutMs = 100_000
+    const back = (n: number, nowMs: number): boolean => nowMs < cutMs || (n < 9_999 && nowMs >= cutMs + n * 10)
+    const seen = look(all, 240_000, back)
+    assert.deepEqual(lostIn(seen, 'n-9999', 234_000, 241_000), [false, true])
+  })
+
+  it('nodes that come and go do not keep one that is gone from being lost', () => {
+    // It went alone; every look somebody else comes back who went at another time.
+    const seen = look(all.slice(0, 50), 60_000, (n, nowMs) => (n === 0 ? nowMs <= 15_000 : (nowMs / 5_000) % 49 !== n))
+    assert.deepEqual(lostIn(seen, 'n-0', 55_000, 55_100), [false, true])
+  })
+
+  it('nodes that go on joining after a start do not keep one that is gone from being lost for long', () => {
+    const seen = look(all.slice(0, 50), 60_000, (n, nowMs) => n > 0 && nowMs >= n * 1_000)
+    assert.deepEqual(lostIn(seen, 'n-0', 41_000, 41_100), [false, true])
   })
 })

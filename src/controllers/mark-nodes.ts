@@ -1,5 +1,5 @@
-// Sets the readiness of nodes: READY once a stream is open, NOT READY after 40 s without one, and later while nodes come back
-// after a start. (A stream that looks open but is silent for that long is reported by the server that holds it.)
+// Sets the readiness of nodes: READY once a stream is open, NOT READY after 40 s without one, and later while those that went at
+// the same time come back. (A stream that looks open but is silent for that long is reported by the server that holds it.)
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
@@ -9,7 +9,7 @@ import type { Controller, Presence } from './controller.ts'
 
 const everyMs = 5_000
 const patienceMs = 40_000
-/** After a start nodes are let in one after the other: the last one waits for no more than this for each that there is. */
+/** Nodes that come back together are let in one after the other: the last one waits for no more than this for each of them. */
 const mostArrivalMs = 20
 
 export function markNodes(controller: Controller, presence: Presence, patience = patienceMs): Loop {
@@ -21,16 +21,20 @@ export function markNodes(controller: Controller, presence: Presence, patience =
     failed: (error) => log.error('mark-nodes failed and will run again', {}, error),
     run: async (signal) => {
       const nowMs = performance.now()
-      const count = collections.nodes.view.size
       const others = createSlices()
+      const away: NodeRecord[] = []
       for (const { value } of collections.nodes.each()) {
         await others()
+        const isOpen = presence.isOpen(value.name)
+        seen.note(value.name, isOpen, nowMs)
+        if (isOpen && !value.isReady) await mark(value, true)
+        else if (!isOpen && value.isReady) away.push(value)
         if (signal.aborted) return
-        const { name, isReady } = value
-        const isOpen = presence.isOpen(name)
-        if (isOpen) seen.note(name, nowMs)
-        if (isOpen && !isReady) await mark(value, true)
-        else if (isReady && seen.isLost(name, nowMs, count)) await mark(value, false)
+      }
+      seen.counted()
+      for (const node of away) {
+        if (seen.isLost(node.name, nowMs)) await mark(node, false)
+        if (signal.aborted) return
       }
     },
   })
@@ -42,28 +46,54 @@ export function markNodes(controller: Controller, presence: Presence, patience =
   }
 }
 
-/** When nodes were last seen with an open stream. While nodes come back after a start, those that have not yet are not lost. */
+/** Nodes that were last seen at the same time: a start, a cut of a network. */
+interface Group {
+  /** So many of them were away at once. */
+  size: number
+  /** When the last of them came back. */
+  cameMs: number
+}
+
+/** When nodes were last seen with an open stream. While those that went together come back, the others of them are not lost. */
 export class SeenNodes {
   readonly #seenMs = new Map<string, number>()
   readonly #startedMs: number
   readonly #patienceMs: number
-  /** When the last one came that had not been seen before. */
-  #cameMs: number
+  /** By when they were last seen. */
+  readonly #groups = new Map<number, Group>()
+  /** Of this look: those that are away, by when they were last seen. */
+  readonly #away = new Map<number, number>()
 
   constructor(startedMs: number, patienceMs: number) {
     this.#startedMs = startedMs
     this.#patienceMs = patienceMs
-    this.#cameMs = startedMs
   }
 
-  note(node: string, nowMs: number): void {
-    if (!this.#seenMs.has(node)) this.#cameMs = nowMs
-    this.#seenMs.set(node, nowMs)
+  note(node: string, isOpen: boolean, nowMs: number): void {
+    const lastMs = this.#lastMs(node)
+    const group = this.#groups.get(lastMs)
+    if (isOpen && group) group.cameMs = nowMs
+    if (isOpen) this.#seenMs.set(node, nowMs)
+    else this.#away.set(lastMs, (this.#away.get(lastMs) ?? 0) + 1)
   }
 
-  /** `count`: of all nodes. */
-  isLost(node: string, nowMs: number, count: number): boolean {
-    const waitsSinceMs = Math.min(this.#cameMs, this.#startedMs + count * mostArrivalMs)
-    return nowMs - (this.#seenMs.get(node) ?? waitsSinceMs) > this.#patienceMs
+  /** After a look at all nodes. */
+  counted(): void {
+    for (const lastMs of this.#groups.keys()) if (!this.#away.has(lastMs)) this.#groups.delete(lastMs)
+    for (const [lastMs, count] of this.#away) {
+      const { size, cameMs } = this.#groups.get(lastMs) ?? { size: 0, cameMs: lastMs }
+      this.#groups.set(lastMs, { size: Math.max(size, count), cameMs })
+    }
+    this.#away.clear()
+  }
+
+  isLost(node: string, nowMs: number): boolean {
+    const lastMs = this.#lastMs(node)
+    const { size, cameMs } = this.#groups.get(lastMs) ?? { size: 0, cameMs: lastMs }
+    return nowMs - Math.min(cameMs, lastMs + size * mostArrivalMs) > this.#patienceMs
+  }
+
+  #lastMs(node: string): number {
+    return this.#seenMs.get(node) ?? this.#startedMs
   }
 }

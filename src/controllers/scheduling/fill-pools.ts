@@ -11,13 +11,14 @@ import { type Plan, type Pool, planPools, restMs, type Slot } from '../../rules/
 import { scheduledIdle } from '../../rules/pools/schedule.ts'
 import { slotKey, warmKeyOf } from '../../rules/pools/warm-match.ts'
 import type { NodeRecord, NodeSlot, PoolRecord, SlotAllocation, VmRecord } from '../../store/records/fleet-records.ts'
+import { portsIn } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { isDeleted } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost, MovedOn } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 import type { Placements } from './placements.ts'
 import { poolTemplate } from './pool-template.ts'
-import { portsIn, type Room } from './rooms.ts'
+import type { Room } from './rooms.ts'
 
 const sweepMs = 30_000
 /** Of VMs that wait, so many are looked at in one run. */

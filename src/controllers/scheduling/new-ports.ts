@@ -2,11 +2,11 @@
 // ran is rescheduled to another node, and one that did reports the conflict.
 import { allocatePorts } from '../../rules/placement.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { portsIn } from '../../store/records/node-vms.ts'
 import { changeVm, dropSlots, isDeleted, slotOf, unplaced, withDesired } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 import type { Placements } from './placements.ts'
-import { portsIn } from './rooms.ts'
 
 /** Where another cluster's VMs use ports of the same address, new ports may conflict repeatedly. */
 export class PortTurns {

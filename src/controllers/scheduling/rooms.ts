@@ -16,7 +16,7 @@ import type { Amounts } from '../../rules/queue/quota.ts'
 import { Ranking } from '../../rules/ranking.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { NodeRecord, SlotAllocation } from '../../store/records/fleet-records.ts'
-import { type NodeUse, nodeUseOf } from '../../store/records/node-vms.ts'
+import { type NodeUse, nodeUseOf, portsIn } from '../../store/records/node-vms.ts'
 import { freeSlots } from '../../store/records/pools.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Presence } from '../controller.ts'
@@ -317,11 +317,6 @@ const sum = ({ cpu, memoryMiB, macos }: Amounts, { report }: NodeRecord, factor:
   memoryMiB: memoryMiB + factor * (report?.memoryMiB ?? 0),
   macos: macos + factor * (report?.maxMacosVms ?? 0),
 })
-
-export const portsIn = (
-  { ssh, vnc, screenshare }: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare'>,
-  reserved: readonly ReservedPort[],
-): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]
 
 /** Rooms that know which nodes changed: to be looked at before they are used. */
 export function followRooms(

@@ -17,15 +17,14 @@ export interface NodeUse {
 export function nodeUseOf(record: VmRecord): NodeUse | undefined {
   const { place, shape, os, reservedPorts } = record
   if (!place || isFailedDeployment(record)) return undefined
-  const { memoryMiB, ssh, vnc, screenshare } = place
-  const ports = [
-    ssh,
-    screenshare,
-    ...(vnc === undefined ? [] : [vnc]),
-    ...reservedPorts.map(({ nodePort }) => nodePort),
-  ]
-  return { os, cpu: shape.cpu, memoryMiB, gpus: shape.gpuPassthrough ? 1 : 0, ports }
+  const { cpu, gpuPassthrough } = shape
+  return { os, cpu, memoryMiB: place.memoryMiB, gpus: gpuPassthrough ? 1 : 0, ports: portsIn(place, reservedPorts) }
 }
+
+export const portsIn = (
+  { ssh, vnc, screenshare }: { readonly ssh: number; readonly vnc?: number; readonly screenshare: number },
+  reserved: Readonly<VmRecord['reservedPorts']>,
+): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]
 
 /** It has something of its node. */
 export const isOnNode = (record: VmRecord): boolean => record.place !== undefined && !isFailedDeployment(record)
