@@ -3,7 +3,7 @@
 import { allocatePorts } from '../../rules/placement.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { portsIn } from '../../store/records/node-vms.ts'
-import { changeVm, dropSlots, isDeleted, slotOf, unplaced, withDesired } from '../../store/records/vms.ts'
+import { changeVm, dropSlot, isDeleted, unplaced, withDesired } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 import type { Placements } from './placements.ts'
@@ -67,7 +67,7 @@ export async function newPorts(
       }))
       return
     }
-    await dropSlots(collections, place?.node ?? '', slotOf(value))
+    await dropSlot(collections, value)
     await changeVm(collections, key, uid, (record) => {
       const waiting = unplaced(record)
       return waiting && { ...waiting, conditions }

@@ -77,7 +77,7 @@ export class Placements {
     node: Entry<NodeRecord>,
     change: (record: VmRecord) => VmRecord | undefined,
   ): Promise<Entry<VmRecord> | 'moved' | undefined> {
-    const { vms } = this.#collections
+    const { vms, nodes } = this.#collections
     const given = [this.term, node]
     for (;;) {
       const entry = vms.at(key)
@@ -87,18 +87,13 @@ export class Placements {
       try {
         return await vms.update(entry, value, given)
       } catch (error) {
-        if (error instanceof MovedOn) return this.#moved(node)
         ignoreLost(error)
+        if (!(error instanceof MovedOn)) continue
+        if (error.given.key === termKey) this.unsure()
+        else await nodes.moved(node)
+        return 'moved'
       }
     }
-  }
-
-  /** Until the change of the node is seen here; without one, it is the term that is another. */
-  async #moved(node: Entry<NodeRecord>): Promise<'moved'> {
-    const { nodes } = this.#collections
-    await nodes.moved(node)
-    if (nodes.at(node.key)?.rev === node.rev) this.unsure()
-    return 'moved'
   }
 
   /** Undefined: a later leader has begun. */

@@ -16,7 +16,7 @@ import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 import { isOnNode } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
-import { changeVm, dropSlots, forgetVm, isDeleted, slotOf, unplaced } from '../../store/records/vms.ts'
+import { changeVm, dropSlot, dropSlots, forgetVm, isDeleted, unplaced } from '../../store/records/vms.ts'
 import { changeKey, type Entry, zeroRev } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 import { Admission, hasQuota, mayAdmitMore, QuotaSweep } from './admission.ts'
@@ -358,7 +358,7 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     rooms.presenceChanged()
     for (const { key, value } of vms.each()) {
       await others()
-      if (value.place && nodes.get('', value.place.node)) await dropSlots(collections, value.place.node, slotOf(value))
+      if (value.place && nodes.get('', value.place.node)) await dropSlot(collections, value)
       else if (isDeleted(value)) await forgetVm(collections, key, value.uid)
       else if (value.place)
         await changeVm(collections, key, value.uid, (record) =>

@@ -70,7 +70,7 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
   const known = fleet.vms.at(key)?.value
   const secret = fleet.vmSecrets.get('', uid)
   if (known?.uid === uid) {
-    await dropSlots(fleet, known.place?.node ?? '', slotOf(known))
+    await dropSlot(fleet, known)
     await recordEnd(fleet.vmEnds, known, systemClock.now().getTime())
   }
   const left = [
@@ -95,7 +95,6 @@ export function unplaced(record: VmRecord): VmRecord | undefined {
 
 /** Slots that VMs have taken leave the record of their node; before these VMs do, or they would be there to be taken again. */
 export async function dropSlots(fleet: Pick<Fleet, 'nodes'>, node: string, uids: readonly string[]): Promise<void> {
-  if (uids.length === 0) return
   await changeNode(fleet, node, (record) => {
     if (!uids.some((uid) => record.slots?.[uid])) return undefined
     const slots = Object.fromEntries(Object.entries(record.slots ?? {}).filter(([uid]) => !uids.includes(uid)))
@@ -103,8 +102,10 @@ export async function dropSlots(fleet: Pick<Fleet, 'nodes'>, node: string, uids:
   })
 }
 
-/** The slot that a VM has taken, if any. */
-export const slotOf = ({ place }: VmRecord): readonly string[] => (place?.slot === undefined ? [] : [place.slot])
+/** As `dropSlots`, for the one that a VM has taken, if any. */
+export async function dropSlot(fleet: Pick<Fleet, 'nodes'>, { place }: VmRecord): Promise<void> {
+  if (place?.slot !== undefined) await dropSlots(fleet, place.node, [place.slot])
+}
 
 /** As changeVm, for a node. */
 export function changeNode(
