@@ -1,57 +1,102 @@
-// Keys in order, for reading ranges at the cost of what is returned. Loading many sorts once.
+// Keys in order, for reading ranges at the cost of what is returned. They lie in runs, so that one key more or less moves a
+// few hundred and not all of them. Loading many sorts once.
 import { compareKeys, isPlain } from './keys.ts'
 
+const longestRun = 512
+
 export class SortedKeys {
-  #keys: string[] = []
+  /** In order, each in order, none empty. */
+  #runs: string[][] = []
+  #size = 0
   /** All of them: then strings are compared as they are, which costs a tenth. */
   #arePlain = true
 
   get size(): number {
-    return this.#keys.length
+    return this.#size
   }
 
   load(keys: Iterable<string>): void {
-    this.#keys = [...keys]
-    this.#arePlain = this.#keys.every(isPlain)
+    const sorted = [...keys]
+    this.#arePlain = sorted.every(isPlain)
     // By its own order when there is nothing to compare by.
-    this.#keys.sort(this.#arePlain ? undefined : compareKeys)
+    sorted.sort(this.#arePlain ? undefined : compareKeys)
+    this.#size = sorted.length
+    this.#runs = []
+    for (let at = 0; at < sorted.length; at += longestRun / 2) this.#runs.push(sorted.slice(at, at + longestRun / 2))
   }
 
   add(key: string): void {
     this.#arePlain &&= isPlain(key)
-    const at = this.#position(key)
-    if (this.#keys[at] !== key) this.#keys.splice(at, 0, key)
+    const index = this.#runOf(key)
+    const run = this.#runs[index]
+    if (!run) this.#runs.push([key])
+    else {
+      const at = this.#position(run, key)
+      if (run[at] === key) return
+      run.splice(at, 0, key)
+      if (run.length > longestRun) this.#runs.splice(index + 1, 0, run.splice(longestRun / 2))
+    }
+    this.#size++
   }
 
   delete(key: string): void {
-    const at = this.#position(key)
-    if (this.#keys[at] === key) this.#keys.splice(at, 1)
+    const index = this.#runOf(key)
+    const run = this.#runs[index]
+    if (!run) return
+    const at = this.#position(run, key)
+    if (run[at] !== key) return
+    run.splice(at, 1)
+    if (run.length === 0) this.#runs.splice(index, 1)
+    this.#size--
   }
 
   /** Keys that begin with `prefix` and come after the key `after`, at most `limit` of them. */
   range(prefix: string, after = '', limit = Number.POSITIVE_INFINITY): string[] {
     const found: string[] = []
-    let at = this.#position(compareKeys(after, prefix) > 0 ? after : prefix)
-    if (this.#keys[at] === after) at++
-    for (; found.length < limit; at++) {
-      const key = this.#keys[at]
-      if (key === undefined || !key.startsWith(prefix)) break
-      found.push(key)
+    const from = compareKeys(after, prefix) > 0 ? after : prefix
+    let index = this.#runOf(from)
+    let run = this.#runs[index]
+    let at = run ? this.#position(run, from) : 0
+    while (run && found.length < limit) {
+      const key = run[at++]
+      if (key === undefined) {
+        run = this.#runs[++index]
+        at = 0
+      } else if (key !== after) {
+        if (!key.startsWith(prefix)) break
+        found.push(key)
+      }
     }
     return found
   }
 
-  /** Where `key` is, or would be. */
-  #position(key: string): number {
+  /** The run that has `key`, or would have it: the last one that does not begin after it. */
+  #runOf(key: string): number {
     let low = 0
-    let high = this.#keys.length
+    let high = this.#runs.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      // `middle` is below the length, and no run is empty.
+      if (this.#isBefore(key, this.#runs[middle]?.[0] as string)) high = middle
+      else low = middle + 1
+    }
+    return Math.max(0, low - 1)
+  }
+
+  /** Where in its run `key` is, or would be. */
+  #position(run: readonly string[], key: string): number {
+    let low = 0
+    let high = run.length
     while (low < high) {
       const middle = (low + high) >>> 1
       // `middle` is below the length, so the key is there.
-      const other = this.#keys[middle] as string
-      if (this.#arePlain ? other < key : compareKeys(other, key) < 0) low = middle + 1
+      if (this.#isBefore(run[middle] as string, key)) low = middle + 1
       else high = middle
     }
     return low
+  }
+
+  #isBefore(a: string, b: string): boolean {
+    return this.#arePlain ? a < b : compareKeys(a, b) < 0
   }
 }
