@@ -81,20 +81,26 @@ export async function startDev(
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   endService(child)
-  let output = ''
+  const chunks: Buffer[] = []
+  const output = (): string => Buffer.concat(chunks).toString()
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) =>
     child.on('exit', (code, signal) => resolve({ code, signal })),
   )
   const apiUrl = await new Promise<string>((resolve, reject) => {
+    let isReady = false
     const read = (chunk: Buffer): void => {
-      output += chunk.toString()
-      const ready = /^svc3 ready at (\S+)$/m.exec(output)
-      if (ready?.[1]) resolve(ready[1])
+      chunks.push(chunk)
+      // A server under load prints megabytes: who read all of them again for each chunk would slow it down.
+      if (isReady) return
+      const [, url] = /^svc3 ready at (\S+)$/m.exec(output()) ?? []
+      if (!url) return
+      isReady = true
+      resolve(url)
     }
     child.stdout.on('data', read)
     child.stderr.on('data', read)
     child.on('error', reject)
-    void ended.then((how) => reject(new EndedEarly(how, output)))
+    void ended.then((how) => reject(new EndedEarly(how, output())))
   })
   const connection = JSON.parse(await fs.readFile(path.join(dataDir, 'connection.json'), 'utf8'))
   const kill = (signal: NodeJS.Signals): typeof ended => {
@@ -106,7 +112,7 @@ export async function startDev(
     apiUrl,
     token: connection.adminToken,
     pid: connection.pid,
-    output: () => output,
+    output,
     call: async (method, url, body, headers = {}) => {
       const response = await fetch(apiUrl + url, {
         method,
