@@ -8,8 +8,10 @@ import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 export const heartbeatSeconds = 12
 /** An agent that was silent for this long counts as gone, whatever its connection looks like. */
 const defaultSilenceMs = 40_000
-/** A session is looked at this often, and gets a ping every second time: agents wait for two and a half heartbeats. */
+/** A session is looked at this often. */
 const defaultLookMs = (heartbeatSeconds * 1_000) / 2
+/** Looks without a line that was sent, after which there is a ping. More than a heartbeat, whose answer says as much; agents wait for five. */
+const quietLooks = 2.5
 /** Of one that does not read, beside the newest of each VM. */
 const mostLines = 1_000
 /** Not all of them in one moment, in which nobody else would be served. */
@@ -43,8 +45,7 @@ interface Session {
   isDue: boolean
   seenMs: number
   lookedMs: number
-  /** Something was sent since the last look. */
-  isFresh: boolean
+  sentMs: number
   isClosed: boolean
 }
 
@@ -136,7 +137,7 @@ export class Fleet {
       isDue: false,
       seenMs: nowMs,
       lookedMs: nowMs,
-      isFresh: true,
+      sentMs: nowMs,
       isClosed: false,
     }
     this.#sessions.set(node, session)
@@ -199,7 +200,7 @@ export class Fleet {
     if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
     session.cache = undefined
     if (lines.length === 0) return
-    session.isFresh = true
+    session.sentMs = performance.now()
     const text = lines.length === 1 ? (lines[0] as string) : lines.join('')
     lines.length = 0
     session.isFull = !outlet.write(text)
@@ -230,8 +231,8 @@ export class Fleet {
         continue
       }
       this.#byLook.add(session)
-      if (session.isFresh) session.isFresh = false
-      else if (session.lines.length === 0) this.#send(session, ping)
+      const isQuiet = nowMs - session.sentMs >= quietLooks * this.#lookMs
+      if (isQuiet && session.lines.length === 0) this.#send(session, ping)
     }
   }
 }
