@@ -15,6 +15,9 @@ import { percentile } from './soak/samples.ts'
 
 const clients = 32
 const count = sized(2_000, 20)
+const rounds = sized(8, 2)
+/** Of them: V8 compiles for that long, and servers run for weeks. */
+const warmUp = sized(3, 1)
 const numbers = Array.from({ length: count }, (_, index) => index)
 const namespace = '/api/v1/namespaces/svc-default'
 const shape = { image: 'tiny-amd64', cpu: 1, memory: 0.5 }
@@ -94,7 +97,7 @@ async function apart(folder: string): Promise<BenchRow[]> {
   await agents.start(folder, Number(new URL(server.apiUrl).port), nodes)
   await agents.connected(nodes.length)
   const times: number[] = []
-  for (let round = 0; round < sized(4, 2); round++) {
+  for (let round = 0; round < rounds; round++) {
     let before = 0
     for await (const phase of burst(server, round)) {
       const { cpuSeconds } = await usageOf(server.pid)
@@ -103,7 +106,7 @@ async function apart(folder: string): Promise<BenchRow[]> {
     }
   }
   return [
-    limited('Server CPU per VM deployed, agents in another process', 'ms', median(times.slice(1)), 0.5),
+    limited('Server CPU per VM deployed, agents in another process', 'ms', median(times.slice(warmUp)), 0.5),
     limited('One VM read while 5,000 are deployed so, p99', 'ms', await readsBeside(server), 100),
   ]
 }
@@ -128,10 +131,9 @@ async function readsBeside(server: DevServer): Promise<number> {
 async function together(folder: string): Promise<BenchRow[]> {
   const args = ['--driver', 'simulated', '--nodes', `amd64=${sized(200, 2)}`]
   await using server = await startDev(folder, { args })
-  const rounds: Readonly<Record<Phase, number>>[] = []
-  for (let round = 0; round < sized(4, 2); round++) rounds.push(await rates(server, round))
-  // The first one warms up.
-  const figures = (of: Phase): number[] => rounds.slice(1).map((round) => round[of])
+  const measured: Readonly<Record<Phase, number>>[] = []
+  for (let round = 0; round < rounds; round++) measured.push(await rates(server, round))
+  const figures = (of: Phase): number[] => measured.slice(warmUp).map((round) => round[of])
   const reference = 'VM configurations created through the same server'
   const row = (what: string, of: Phase): BenchRow =>
     compared({ what, reference, unit: '/s', atLeast: 0.5 }, figures(of), figures('configs'))
