@@ -4,7 +4,6 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Layout } from './etcd/records.ts'
 import { compareKeys, prefixEnd } from './keys.ts'
-import { SortedKeys } from './sorted-keys.ts'
 
 const sign = (n: number): number => Math.sign(n)
 const bytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
@@ -30,26 +29,6 @@ test('a prefix ends right after everything that begins with it', () => {
       assert.ok(end === undefined || compareKeys(prefix + other, end) < 0)
     }),
     { numRuns: 2_000 },
-  )
-})
-
-test('sorted keys give the ranges that filtering gives', () => {
-  fc.assert(
-    fc.property(fc.array(text, { maxLength: 30 }), text, text, fc.nat(5), (keys, prefix, after, limit) => {
-      const sorted = new SortedKeys()
-      const [first, ...rest] = [keys.slice(0, 10), ...keys.slice(10)] as [string[], ...string[]]
-      sorted.load(new Set(first))
-      for (const key of rest) sorted.add(key)
-      for (const key of keys.slice(5, 8)) sorted.delete(key)
-      const left = [...new Set(keys)].filter((key) => !keys.slice(5, 8).includes(key))
-      const expected = left.filter((key) => key.startsWith(prefix) && bytes(key, after) > 0).sort(bytes)
-      assert.deepEqual(
-        sorted.range(prefix, after),
-        expected.filter((key) => key !== ''),
-      )
-      assert.deepEqual(sorted.range(prefix, after, limit), expected.filter((key) => key !== '').slice(0, limit))
-      assert.equal(sorted.size, left.length)
-    }),
   )
 })
 

@@ -7,20 +7,14 @@ const longestRun = 512
 export class SortedKeys {
   /** In order, each in order, none empty. */
   #runs: string[][] = []
-  #size = 0
   /** All of them: then strings are compared as they are, which costs a tenth. */
   #arePlain = true
-
-  get size(): number {
-    return this.#size
-  }
 
   load(keys: Iterable<string>): void {
     const sorted = [...keys]
     this.#arePlain = sorted.every(isPlain)
     // By its own order when there is nothing to compare by.
     sorted.sort(this.#arePlain ? undefined : compareKeys)
-    this.#size = sorted.length
     this.#runs = []
     for (let at = 0; at < sorted.length; at += longestRun / 2) this.#runs.push(sorted.slice(at, at + longestRun / 2))
   }
@@ -29,14 +23,11 @@ export class SortedKeys {
     this.#arePlain &&= isPlain(key)
     const index = this.#runOf(key)
     const run = this.#runs[index]
-    if (!run) this.#runs.push([key])
-    else {
-      const at = this.#position(run, key)
-      if (run[at] === key) return
-      run.splice(at, 0, key)
-      if (run.length > longestRun) this.#runs.splice(index + 1, 0, run.splice(longestRun / 2))
-    }
-    this.#size++
+    if (!run) return void this.#runs.push([key])
+    const at = this.#position(run, key)
+    if (run[at] === key) return
+    run.splice(at, 0, key)
+    if (run.length > longestRun) this.#runs.splice(index + 1, 0, run.splice(longestRun / 2))
   }
 
   delete(key: string): void {
@@ -47,7 +38,6 @@ export class SortedKeys {
     if (run[at] !== key) return
     run.splice(at, 1)
     if (run.length === 0) this.#runs.splice(index, 1)
-    this.#size--
   }
 
   /** Keys that begin with `prefix` and come after the key `after`, at most `limit` of them. */
