@@ -25,7 +25,7 @@ it('a stream that looks open ends when its node is silent for too long', async (
 })
 
 it('a stream gets a ping when nothing was sent for longer than a heartbeat takes, two looks', async () => {
-  const lookMs = 40
+  const lookMs = 100
   const fleet = new Fleet(60_000, lookMs)
   using _awake = setInterval(() => undefined, 1_000)
   const over = new AbortController()
@@ -36,7 +36,8 @@ it('a stream gets a ping when nothing was sent for longer than a heartbeat takes
       const quietMs = performance.now() - (sentMs ?? Number.NEGATIVE_INFINITY)
       sentMs = performance.now()
       if (!String(line).includes('PING')) continue
-      assert.ok(quietMs >= 2 * lookMs, `a ping to the ${node} node, ${quietMs} ms after another line`)
+      // A line may be read later than it was sent.
+      assert.ok(quietMs >= 1.5 * lookMs, `a ping to the ${node} node, ${quietMs} ms after another line`)
       pings.set(node, (pings.get(node) ?? 0) + 1)
     }
   }
