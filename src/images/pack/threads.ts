@@ -1,9 +1,8 @@
 // Threads that pack and unpack chunks, as many as there are cores, shared by everything in this process that does so. They
 // are started when there is work, and end when there has been none for a while.
-import fs from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { defaultParallel } from '../../platform/parallel.ts'
+import { findThread } from '../../platform/threads.ts'
 import type { Compression } from '../format/format.ts'
 
 /** All of them are in memory that threads share. */
@@ -41,8 +40,6 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** In the sources, and in a bundle. */
-const places = ['./pack-thread.ts', './pack-thread.mjs', '../pack-thread.mjs']
 const idleMs = 5_000
 
 const threads = new Map<Worker, Waiting | undefined>()
@@ -79,7 +76,7 @@ function next(): void {
 }
 
 function start(): Worker {
-  const thread = new Worker(findThread(), { name: 'svc3-pack', execArgv: [] })
+  const thread = new Worker(findThread('pack-thread', import.meta.url), { name: 'svc3-pack', execArgv: [] })
   threads.set(thread, undefined)
   const settle = (how: (work: Waiting) => void): void => {
     const work = threads.get(thread)
@@ -106,10 +103,4 @@ function endAll(): void {
     threads.delete(thread)
     void thread.terminate()
   }
-}
-
-function findThread(): URL {
-  const found = places.map((place) => new URL(place, import.meta.url)).find((url) => fs.existsSync(fileURLToPath(url)))
-  if (!found) throw new Error(`No packing thread beside ${import.meta.filename}: build svc3 again`)
-  return found
 }

@@ -2,9 +2,9 @@
 // event loop, hands it to the thread in one message, and settles the answers; the database is sqlite-thread.ts's.
 import fs from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { syncFolder } from '../../platform/files.ts'
+import { findThread } from '../../platform/threads.ts'
 import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber, textOf } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
 import { assertKey, isKey } from '../keys.ts'
@@ -31,16 +31,6 @@ interface SqliteOptions extends FeedOptions {
   readonly thread?: URL
 }
 
-/** From source it lies here as TypeScript; bundled, beside the bundle or above its chunks. */
-const threadPlaces = ['./sqlite-thread.ts', './sqlite-thread.mjs', '../sqlite-thread.mjs']
-
-function findThread(): URL {
-  const places = threadPlaces.map((place) => new URL(place, import.meta.url))
-  const found = places.find((place) => fs.existsSync(fileURLToPath(place)))
-  if (!found) throw new StoreError('Unavailable', `No store thread beside ${import.meta.filename}: build svc3 again`)
-  return found
-}
-
 /** Opens, and creates where there is none, the database in `folder`. One process at a time may have it. */
 export async function openSqlite(folder: string, options: SqliteOptions = {}): Promise<Store> {
   const file = path.join(folder, 'svc3.db')
@@ -48,7 +38,8 @@ export async function openSqlite(folder: string, options: SqliteOptions = {}): P
   const { keepRevisions = 10_000, startRev = 0 } = options
   const workerData: ThreadOptions = { file, folder, keepRevisions, startRev }
   // Without the options that this process was started with: some (--input-type) are meant for its main file alone.
-  const worker = new Worker(options.thread ?? findThread(), { name: 'svc3-store', workerData, execArgv: [] })
+  const program = options.thread ?? findThread('sqlite-thread', import.meta.url)
+  const worker = new Worker(program, { name: 'svc3-store', workerData, execArgv: [] })
   const opening = await firstMessage(worker).catch((cause: unknown) => {
     throw new StoreError('Unavailable', `The store thread for ${folder} could not start: ${String(cause)}`, { cause })
   })
