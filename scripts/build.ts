@@ -19,7 +19,11 @@ const inRoot = (file: string): string => path.join(root, file)
 const firstFile = inRoot('src/bin/svc3.ts')
 const commandLine = inRoot('src/cli/process.ts')
 /** Files that run in threads of their own. */
-const threads = ['src/store/sqlite/sqlite-thread.ts', 'src/images/pack/pack-thread.ts'].map(inRoot)
+const threads = [
+  'src/store/sqlite/sqlite-thread.ts',
+  'src/images/pack/pack-thread.ts',
+  'src/operator/dev-nodes-thread.ts',
+].map(inRoot)
 
 const isOperatorCommand = (kind: string, file: string): boolean =>
   kind === 'dynamic-import' && file.startsWith(inRoot('src/operator/'))

@@ -13,7 +13,7 @@ import { startLeadership } from '../controllers/leadership.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { watchEventLoop } from '../platform/event-loop.ts'
 import { readFileIfPresent } from '../platform/files.ts'
-import { createLog, type Log } from '../platform/log.ts'
+import { createLog, type Level, type Log } from '../platform/log.ts'
 import { parseSettings, type Settings } from '../server/config/settings.ts'
 import { clusterState } from '../server/http/cluster-state.ts'
 import { cutOff, untilNoticed } from '../server/http/drain.ts'
@@ -85,6 +85,7 @@ export interface ControlPlane {
   readonly consoleUrl: string | undefined
   readonly certificates: Certificates
   readonly log: Log
+  readonly logLevel: Level
   readonly tokens: Tokens
   readonly browserSessions: BrowserSessions
   readonly nodeKeys: NodeKeys
@@ -226,6 +227,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     consoleUrl: settings.console.enabled ? `${apiUrl}${settings.console.pathPrefix}/console/` : undefined,
     certificates: server.certificates,
     log,
+    logLevel: settings.logLevel,
     tokens: server.tokens,
     browserSessions: server.browserSessions,
     nodeKeys: server.nodeKeys,

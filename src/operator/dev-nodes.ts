@@ -1,22 +1,23 @@
-// The nodes of `svc3 dev`: agents in this process, which connect to the server like any agent.
+// The nodes of `svc3 dev`: agents in a thread of this process, which connect to the server like any agent.
+import { once } from 'node:events'
 import os from 'node:os'
 import path from 'node:path'
-import { type Agent, startAgent } from '../agent/agent.ts'
+import { Worker } from 'node:worker_threads'
 import type { CapacityOptions } from '../agent/host/capacity.ts'
 import { type Architecture, architectures } from '../api/architecture.ts'
 import { builtInImages } from '../api/images/built-in-images.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { version } from '../control-plane/version.ts'
-import type { Driver } from '../drivers/driver.ts'
-import { openDriver } from '../drivers/index.ts'
 import { defaultNetwork, type NetworkKind } from '../drivers/qemu/network/network.ts'
 import { canSeal } from '../drivers/qemu/network/seal.ts'
 import { timestamp } from '../platform/clock.ts'
+import { findThread } from '../platform/threads.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import { demoImage } from '../store/records/demo-image.ts'
 import type { VmObserved } from '../store/records/fleet-records.ts'
 import { isFault } from '../store/store.ts'
 import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
+import type { FromNodes, NodesWork, ToNodes } from './dev-nodes-thread.ts'
 import { ensureHostPrograms } from './host-programs.ts'
 import type { ListenAddress } from './options.ts'
 import type { Simulation } from './simulate.ts'
@@ -35,7 +36,7 @@ export interface DevOptions {
   readonly images: string | undefined
 }
 
-type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'log'>
+type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'logLevel'>
 
 /** As many cores as the smallest Mac has, so that a VM of the usual size fits on any machine. */
 const fewestCores = 8
@@ -45,21 +46,18 @@ const joinSeconds = 300
 interface Kind {
   /** Of the nodes' names. Nodes of their own: VMs of one driver are nothing to the other. */
   readonly prefix: string
-  /** Each driver is a node's own. */
-  open(options: Place): Promise<() => Driver>
+  /** Of the driver. */
+  settings(options: Place): Promise<NodesWork['settings']>
   capacity(place: number, count: number): CapacityOptions
-  /** Where nodes are lost on purpose. */
-  losses?(options: Place): Losses
 }
-type Losses = Pick<DevOptions['simulation'], 'loseAfterMs' | 'backAfterMs'>
 
 const kinds: Readonly<Record<DevOptions['driver'], Kind>> = {
   qemu: {
     prefix: 'dev',
-    async open({ dataDir }) {
+    async settings({ dataDir }) {
       const network = await usableNetwork()
       const { macos } = await readAgentSettings(path.join(dataDir, agentSettingsFile), false)
-      return () => openDriver('qemu', { network, macos })
+      return { network, macos }
     },
     // They share this machine.
     capacity: (_, count) => ({
@@ -70,17 +68,13 @@ const kinds: Readonly<Record<DevOptions['driver'], Kind>> = {
   },
   simulated: {
     prefix: 'sim',
-    open:
-      async ({ simulation }) =>
-      () =>
-        openDriver('simulated', { simulation }),
+    settings: async ({ simulation }) => ({ simulation }),
     // Each is a Mac mini at an address of its own.
     capacity: (place) => ({
       cpu: 12,
       memoryMiB: 32_768,
       ip: `127.1.${Math.floor(place / 250)}.${(place % 250) + 1}`,
     }),
-    losses: ({ simulation }) => simulation,
   },
 }
 
@@ -110,19 +104,22 @@ export async function startNodes(
     })),
   )
   if (names.length === 0) return { driver, count: 0, stop: async () => undefined, left: () => '' }
-  const open = await kind.open(options)
-  const start = ({ name, architecture }: (typeof names)[number], place: number): Promise<Agent> =>
-    startNode(plane, options, name, open(), { architecture, ...kind.capacity(place, names.length) })
-  const agents = await Promise.all(names.map(start))
-  await Promise.all(agents.map(({ ready }) => ready))
-  const losses = loseNodes(agents, (place) => start(names[place] as never, place), kind.losses?.(options))
+  const nodes = names.map(({ name, architecture }, place) => ({
+    apiUrls: [plane.localUrl],
+    folder: path.join(options.dataDir, 'nodes', name),
+    imageFolder: path.join(options.dataDir, 'images'),
+    name,
+    version,
+    imageQuotaBytes: options.imageQuotaBytes,
+    capacity: { architecture, ...kind.capacity(place, names.length) },
+  }))
+  const settings = await kind.settings(options)
+  const losses = driver === 'simulated' ? options.simulation : {}
+  const thread = await startThread(plane.nodeKeys, { nodes, driver, settings, losses, logLevel: plane.logLevel })
   return {
     driver,
-    count: agents.length,
-    stop: async () => {
-      losses?.stop()
-      await Promise.all(agents.map((agent) => agent.stop()))
-    },
+    count: nodes.length,
+    stop: thread.stop,
     left: () =>
       driver === 'simulated' ? '' : leftBehind(vmsOn(plane, new Set(names.map(({ name }) => name))), program),
   }
@@ -168,59 +165,30 @@ async function usableNetwork(): Promise<NetworkKind> {
   return 'user'
 }
 
-function startNode(
-  { localUrl, nodeKeys, log }: Plane,
-  { dataDir, imageQuotaBytes }: Place,
-  name: string,
-  driver: Driver,
-  capacity: CapacityOptions,
-): Promise<Agent> {
-  return startAgent({
-    apiUrls: [localUrl],
-    folder: path.join(dataDir, 'nodes', name),
-    imageFolder: path.join(dataDir, 'images'),
-    name,
-    driver,
-    version,
-    imageQuotaBytes,
-    capacity,
-    joinToken: async () => (await nodeKeys.issueJoinToken(defaultNamespace, joinSeconds)).token,
-    // Here they are part of the service: their routine messages are for debugging.
-    log: { ...log, info: log.debug },
+/** Returns when its nodes are connected. From then on what would end this process if they ran beside the server ends it. */
+async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): Promise<Pick<Nodes, 'stop'>> {
+  const thread = new Worker(findThread('dev-nodes-thread', import.meta.url), {
+    name: 'svc3-nodes',
+    workerData,
+    execArgv: [],
   })
-}
-
-/** Nodes that are lost now and then, each at a time of its own: they stop, and come back where that was asked for. */
-function loseNodes(
-  agents: Agent[],
-  start: (place: number) => Promise<Agent>,
-  { loseAfterMs, backAfterMs }: Losses = {},
-): { stop(): void } | undefined {
-  if (loseAfterMs === undefined) return undefined
-  const timers = new Set<NodeJS.Timeout>()
-  const later = (milliseconds: number, work: () => Promise<void>): void => {
-    const timer = setTimeout(
-      () => {
-        timers.delete(timer)
-        void work()
-      },
-      milliseconds * (0.5 + Math.random()),
-    )
-    timers.add(timer)
+  const tell = (message: ToNodes): void => thread.postMessage(message)
+  const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
+  const handlers: Readonly<Record<FromNodes, () => unknown>> = {
+    ready: resolve,
+    token: () =>
+      nodeKeys.issueJoinToken(defaultNamespace, joinSeconds).then(
+        ({ token }) => tell({ token }),
+        (error: Error) => tell({ problem: error.message }),
+      ),
   }
-  const lose = (place: number): void =>
-    later(loseAfterMs, async () => {
-      await agents[place]?.stop()
-      if (backAfterMs === undefined) return
-      later(backAfterMs, async () => {
-        agents[place] = await start(place)
-        lose(place)
-      })
-    })
-  for (const place of agents.keys()) lose(place)
+  thread.on('message', (message: FromNodes) => handlers[message]()).on('error', reject)
+  await ready
+  thread.off('error', reject).on('exit', (code) => code !== 0 && process.exit(code))
   return {
-    stop: () => {
-      for (const timer of timers) clearTimeout(timer)
+    stop: async () => {
+      tell('stop')
+      await once(thread, 'exit')
     },
   }
 }

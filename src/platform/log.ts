@@ -1,6 +1,7 @@
 // The log: one JSON object a line on standard error (on a terminal, a short line to read), and nothing that is not on the
 // list below. A field is named here before it can be logged, so that a secret cannot slip in with an object that somebody
 // logs whole.
+import tty from 'node:tty'
 import pino from 'pino'
 
 /** Everything a log line may carry. Values are scalars; texts are cut. */
@@ -23,12 +24,14 @@ export interface Log {
 
 const longestText = 4_000
 
+/** In a thread, which does not know from its own stream, as well. */
+const isTerminal = tty.isatty(2)
 let unwritten = ''
 /** A reader does not notice, and a busy server writes fewer times. */
 const gatherMs = 5
 /** What a moment logs goes out in one write, also when it is the last. */
 function toStandardError(line: string): void {
-  if (process.stderr.isTTY) return void process.stderr.write(readableLine(line))
+  if (isTerminal) return void process.stderr.write(readableLine(line))
   if (unwritten === '') setTimeout(flush, gatherMs)
   unwritten += line
 }

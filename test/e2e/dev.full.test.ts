@@ -105,6 +105,23 @@ describe('svc3 dev', () => {
     assert.ok(acknowledged.size >= 50 * rounds)
   })
 
+  it('svc3 dev ends with the thread of its nodes, and the next start completes what they were at', async () => {
+    const args = ['--driver', 'simulated', '--nodes', 'amd64=1']
+    const namespace = '/api/v1/namespaces/svc-default'
+    const vms = `${namespace}/vms`
+    await using broken = await startDev(data, { args, env: { SVC3_TEST: '1', SVC3_FAILPOINT: 'captures.packed:exit' } })
+    const made = await broken.call('POST', vms, { name: 'kept', image: 'tiny-amd64', cpu: 1, memory: 0.5 })
+    assert.equal(made.status, 201, JSON.stringify(made.body))
+    assert.equal((await broken.call('POST', `${vms}/kept/save`, { imageName: 'saved' })).status, 202)
+    assert.deepEqual(await broken.ended, { code: 1, signal: null })
+    await using next = await startDev(data, { args })
+    await eventually(async () => {
+      const { body } = await next.call('GET', `${namespace}/images/saved`)
+      assert.equal(body.state, 'Ready', JSON.stringify(body))
+    })
+    assert.equal((await next.call('GET', `${vms}/kept`)).body.status, 'Running')
+  })
+
   it('svc3 dev is what npm start runs, with its options, and ends with it', { timeout: 400_000 }, async () => {
     const server = await startDev(data, {
       command: ['npm', 'start', '--'],
