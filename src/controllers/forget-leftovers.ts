@@ -1,23 +1,34 @@
 // Cleans up after servers that are gone: records of uploads whose file was lost with them, locations of resumable
-// uploads, and whatever was kept for a limited time.
+// uploads, nodes that they were about to remove, and whatever was kept for a limited time.
 import { timestamp } from '../platform/clock.ts'
+import { createSlices } from '../platform/event-loop.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { hasExpired } from '../rules/retention.ts'
+import { unmarkNode } from '../store/records/vms.ts'
 import { ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 
 const everyMs = 30_000
 const triesMs = 60 * 60_000
+/** No request takes so long to remove a node, or to move it. */
+const removalMs = 20_000
 
 /** `forget` ends the records of uploads of servers that are gone. */
 export function forgetLeftovers({ collections, clock, log }: Controller, forget: () => Promise<void>): Loop {
-  const { uploadPlaces, used, loginTries, servers, knownServers } = collections
+  const { uploadPlaces, used, loginTries, servers, knownServers, nodes } = collections
+  let marks: ReadonlyMap<string, Mark> = new Map()
   const loop = startLoop({
     everyMs,
     failed: (error) => log.error('forget-leftovers failed and will run again', {}, error),
     run: async () => {
       await forget()
       const now = clock.now()
+      marks = await marksOf(nodes, marks, now.getTime())
+      for (const [node, { mark, sinceMs }] of marks) {
+        if (now.getTime() - sinceMs <= removalMs) continue
+        log.warn('the request to remove or move a node was cut off: it stays, and takes VMs again', { node })
+        await unmarkNode(collections, node, mark)
+      }
       const at = timestamp(now)
       for (const entry of uploadPlaces.list())
         if (hasExpired('upload', entry.value.updatedAt, at)) await uploadPlaces.delete(entry).catch(ignoreLost)
@@ -43,4 +54,27 @@ export function forgetLeftovers({ collections, clock, log }: Controller, forget:
       await loop.stop()
     },
   }
+}
+
+/** Of a node that a request is about to remove or move, and since when that is known here. */
+interface Mark {
+  readonly mark: string
+  readonly sinceMs: number
+}
+
+async function marksOf(
+  nodes: Controller['collections']['nodes'],
+  known: ReadonlyMap<string, Mark>,
+  nowMs: number,
+): Promise<ReadonlyMap<string, Mark>> {
+  const marks = new Map<string, Mark>()
+  const others = createSlices()
+  for (const { value } of nodes.each()) {
+    await others()
+    const { name, leaving: mark } = value
+    if (mark === undefined) continue
+    const before = known.get(name)
+    marks.set(name, before?.mark === mark ? before : { mark, sinceMs: nowMs })
+  }
+  return marks
 }

@@ -253,7 +253,7 @@ export interface NodeRecord {
   readonly publicKey: string
   readonly tags: readonly string[]
   readonly isCordoned: boolean
-  /** The request that is about to remove or move it, while that looks for VMs: none may come. After a crash, until it is uncordoned. */
+  /** The request that is about to remove or move it, while that looks for VMs: none may come. */
   readonly leaving?: string
   /** The request that an administrator changed it with last, so that its repetition is recognised after a crash. */
   readonly request?: { readonly key: string; readonly at: string }

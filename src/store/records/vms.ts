@@ -115,3 +115,9 @@ export function changeNode(
 ): Promise<Entry<NodeRecord> | undefined> {
   return nodes.change(nodes.key('', name), (record) => record && change(record))
 }
+
+/** Takes VMs again, unless another request is about to remove or move it. */
+export const unmarkNode = (fleet: Pick<Fleet, 'nodes'>, name: string, mark: string): Promise<unknown> =>
+  changeNode(fleet, name, (record) => (record.leaving === mark ? withoutMark(record) : undefined))
+
+export const withoutMark = ({ leaving: _, ...record }: NodeRecord): NodeRecord => record

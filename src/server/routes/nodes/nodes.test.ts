@@ -5,6 +5,8 @@ import { placedVm } from '../../../../bench/records.ts'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { startNode } from '../../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
+import { forgetLeftovers } from '../../../controllers/forget-leftovers.ts'
+import { changeNode } from '../../../store/records/vms.ts'
 import { isFault } from '../../../store/store.ts'
 
 const inDefault = '/api/v1/namespaces/svc-default'
@@ -110,6 +112,38 @@ describe('a node that VMs are placed on', () => {
     assert.equal(answers.filter(({ status }) => status === 200).length, 1, answers.map(({ text }) => text).join())
     const { body } = await service.call('GET', '/api/v1/namespaces/svc-other/nodes')
     assert.deepEqual([body.items.length, body.items[0].cordoned], [1, false])
+  })
+
+  it('a node whose removal was cut off by a crash takes VMs again, and one that is being removed does not', async () => {
+    const { collections, clock } = service.services
+    await changeNode(collections, 'node-1', (record) => ({ ...record, leaving: 'of a request that died' }))
+    assert.equal((await node()).cordoned, true)
+    let nowMs = clock.now().getTime()
+    const controller = { ...service.services, clock: { now: () => new Date(nowMs) } }
+    let looks = 0
+    const loop = forgetLeftovers(controller, async () => {
+      looks += 1
+    })
+    const look = async (): Promise<void> => {
+      const before = looks
+      loop.nudge()
+      // The one after next begins when the next has ended.
+      await eventually(() => assert.ok(looks > before))
+      loop.nudge()
+      await eventually(() => assert.ok(looks > before + 1))
+    }
+    await look()
+    nowMs += 20_000
+    await look()
+    assert.equal((await node()).cordoned, true)
+    await changeNode(collections, 'node-1', (record) => ({ ...record, leaving: 'of a request that is alive' }))
+    nowMs += 1
+    await look()
+    assert.equal((await node()).cordoned, true)
+    nowMs += 20_001
+    await look()
+    assert.equal((await node()).cordoned, false)
+    await loop.stop()
   })
 
   it('a watch of nodes that is resumed gets those of which VMs have more or less since then, and no others', async () => {

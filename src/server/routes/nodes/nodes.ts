@@ -15,7 +15,7 @@ import type { Collections } from '../../../store/records/collections.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { isOnNode, nodeUseOf } from '../../../store/records/node-vms.ts'
 import { freeSlots } from '../../../store/records/pools.ts'
-import { changeNode, removeVm } from '../../../store/records/vms.ts'
+import { changeNode, removeVm, unmarkNode, withoutMark } from '../../../store/records/vms.ts'
 import { isRehearsal } from '../../../store/rehearsal.ts'
 import { type Entry, type Store, StoreError } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
@@ -97,7 +97,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       mustBeEmpty(collections, existing(namespace, name).value, what)
       return await work(mark)
     } catch (error) {
-      await changeNode(collections, name, (record) => (record.leaving === mark ? stays(record) : undefined))
+      await unmarkNode(collections, name, mark)
       throw error
     }
   }
@@ -133,7 +133,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       const namespace = realNamespace(body.namespace, settings.compat.namespaceAliases)
       checkNamespace(services, namespace)
       const move = (mark: string | undefined) =>
-        change(params, asked, (record) => ({ ...stays(marked(record, mark)), namespace }))
+        change(params, asked, (record) => ({ ...withoutMark(marked(record, mark)), namespace }))
       const isSame = namespace === params.namespace
       const moved = await (isSame ? change(params, asked, (record) => record) : whileEmpty(params, 'moved', move))
       try {
@@ -148,7 +148,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
 
     cordonNode: ({ params, ...asked }) => change(params, asked, (record) => ({ ...record, isCordoned: true })),
     uncordonNode: ({ params, ...asked }) =>
-      change(params, asked, (record) => ({ ...stays(record), isCordoned: false })),
+      change(params, asked, (record) => ({ ...withoutMark(record), isCordoned: false })),
 
     async drainNode({ params, body, ...asked }) {
       const node = await change(params, asked, (record) => ({ ...record, isCordoned: true }))
@@ -243,8 +243,6 @@ function unfitness({ isReady, report, isCordoned, leaving }: NodeRecord): string
   if (report.problem !== undefined) return report.problem
   return isCordoned || leaving !== undefined ? 'Cordoned' : undefined
 }
-
-const stays = ({ leaving: _, ...record }: NodeRecord): NodeRecord => record
 
 /** Another request may have come between. */
 function marked(record: NodeRecord, mark: string | undefined): NodeRecord {
