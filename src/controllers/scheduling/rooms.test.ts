@@ -127,10 +127,10 @@ const act = fc.oneof(
 describe('rooms', () => {
   it('rooms that follow the nodes one by one are those that are made of all of them at once', () => {
     fc.assert(
-      fc.property(fc.array(act, { maxLength: 30 }), (acts) => {
+      fc.property(fc.array(fc.tuple(act, fc.boolean()), { maxLength: 30 }), (acts) => {
         const fleet = new Fleet()
         const rooms = new Rooms(fleet, fleet)
-        for (const { kind, node } of acts) {
+        for (const [{ kind, node }, isLookedAt] of acts) {
           const { name } = node
           if (kind === 'put') fleet.put(node)
           else if (kind === 'delete') fleet.all.delete(name)
@@ -141,7 +141,9 @@ describe('rooms', () => {
           else if (kind === 'ports') rooms.takePorts(name, [9_002])
           else rooms.named(name)?.take({ cpu: 1, memoryMiB: 1, gpus: 0, ssh: 9_001, screenshare: 9_002 }, [])
           if (kind === 'put' || kind === 'delete') rooms.changed(name)
-          if (kind === 'away' || kind === 'back') rooms.presenceChanged()
+          if (kind === 'away') rooms.presenceChanged(name)
+          if (kind === 'back') rooms.presenceChanged()
+          if (!isLookedAt) continue
           rooms.look()
           assert.deepEqual(seen(rooms), seen(new Rooms(fleet, fleet)))
         }
@@ -182,6 +184,20 @@ describe('rooms', () => {
     assert.equal(where(), 'b')
     fleet.away.add('b')
     assert.deepEqual(where(), ['disconnected', 'disconnected'])
+  })
+
+  it('a node whose agent comes and goes costs no look at its VMs', () => {
+    const fleet = new Fleet()
+    fleet.put({ name: 'a', namespace: 'one', ip: '10.0.0.1', ports: [9_001], isCordoned: false })
+    const rooms = new Rooms(fleet, fleet)
+    fleet.nodeVms.on = () => assert.fail('a look at its VMs')
+    for (const cause of ['disconnected', undefined]) {
+      if (cause) fleet.away.add('a')
+      else fleet.away.delete('a')
+      rooms.presenceChanged('a')
+      rooms.look()
+      assert.equal(rooms.named('a')?.unfit?.cause, cause)
+    }
   })
 
   it('rooms know what the nodes of a namespace have together', () => {

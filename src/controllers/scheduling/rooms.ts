@@ -83,6 +83,8 @@ export class Rooms {
   readonly #spaces = new Map<string, Space>()
   /** Names of nodes that are not what the records say: these changed, or something was taken of them here. */
   readonly #stale = new Set<string>()
+  /** Names of nodes whose agent came or went: thousands may at once, and their VMs are what they were. */
+  readonly #cameOrWent = new Set<string>()
 
   constructor(records: RoomRecords, presence: Pick<Presence, 'isOpen'>) {
     this.#records = records
@@ -90,20 +92,23 @@ export class Rooms {
     for (const entry of records.nodes.list()) this.#set(entry.value.name, entry)
   }
 
-  /** The record of a node changed, or what VMs have of it, or its agent came or went. */
+  /** The record of a node changed, or what VMs have of it. */
   changed(node: string): void {
     this.#stale.add(node)
   }
 
-  /** Of any node: those that are here as they are not any more. */
-  presenceChanged(): void {
-    for (const [name, { room }] of this.#held) if (this.#isOtherwise(room)) this.#stale.add(name)
+  /** The agent of a node came or went; of any, when it is left out. */
+  presenceChanged(node?: string): void {
+    if (node !== undefined) this.#cameOrWent.add(node)
+    else for (const [name, { room }] of this.#held) if (this.#isOtherwise(room)) this.#cameOrWent.add(name)
   }
 
   /** All as the records say now, without what was taken here since the last look. */
   look(): void {
     for (const name of this.#stale) this.#set(name, this.#records.nodes.get('', name))
+    for (const name of this.#cameOrWent) if (!this.#stale.has(name)) this.#setPresence(name)
     this.#stale.clear()
+    this.#cameOrWent.clear()
   }
 
   named(node: string): Room | undefined {
@@ -206,6 +211,14 @@ export class Rooms {
       is?.names.add(name)
       for (const space of [was, is]) if (space) this.#forgetList(space)
     }
+  }
+
+  #setPresence(name: string): void {
+    const held = this.#held.get(name)
+    if (!held) return
+    const { value } = held.room.entry
+    held.room.unfit = this.#unfit(value)
+    this.#replaced(name, this.#spaces.get(value.namespace))
   }
 
   /** The list is the same but for one. */
@@ -332,7 +345,7 @@ export function followRooms(
     nodeVms.subscribe((touched) => {
       for (const node of touched) rooms.changed(node)
     }),
-    presence.subscribe((node) => (node === undefined ? rooms.presenceChanged() : rooms.changed(node))),
+    presence.subscribe((node) => rooms.presenceChanged(node)),
   ]
   return {
     rooms,
