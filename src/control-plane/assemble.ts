@@ -97,8 +97,9 @@ export async function assembleServer(input: ServerInput) {
     peers?.calls.close()
   })
   const fleet = cleanup.use(createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }))
-  const followed = followRooms(collections, fleet.presence)
-  cleanup.defer(() => followed.stop())
+  /** Once somebody asks where a VM would go. */
+  let followed: ReturnType<typeof followRooms> | undefined
+  cleanup.defer(() => followed?.stop())
   const horizon = new Horizon(store, viewsOf(collections))
   const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
   cleanup.defer(async () => void (await staleness?.stop()))
@@ -176,6 +177,7 @@ export async function assembleServer(input: ServerInput) {
 
   /** What nodes have free. */
   function roomsNow(): Rooms {
+    followed ??= followRooms(collections, fleet.presence)
     followed.rooms.look()
     return followed.rooms
   }
