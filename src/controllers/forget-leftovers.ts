@@ -10,7 +10,7 @@ import type { Controller } from './controller.ts'
 
 const everyMs = 30_000
 const triesMs = 60 * 60_000
-/** No request takes so long to remove a node, or to move it. */
+/** A request that takes longer to remove a node, or to move it, is refused: its mark is gone. */
 const removalMs = 20_000
 
 /** `forget` ends the records of uploads of servers that are gone. */
@@ -26,8 +26,8 @@ export function forgetLeftovers({ collections, clock, log }: Controller, forget:
       marks = await marksOf(nodes, marks, now.getTime())
       for (const [node, { mark, sinceMs }] of marks) {
         if (now.getTime() - sinceMs <= removalMs) continue
-        log.warn('the request to remove or move a node was cut off: it stays, and takes VMs again', { node })
         await unmarkNode(collections, node, mark)
+        log.warn('the request to remove or move a node was cut off: it stays, and takes VMs again', { node })
       }
       const at = timestamp(now)
       for (const entry of uploadPlaces.list())

@@ -10,9 +10,9 @@ export interface NodesWork {
   readonly nodes: readonly Omit<AgentOptions, 'driver' | 'joinToken' | 'log' | 'recipes' | 'trust'>[]
   readonly driver: DriverName
   /** Each node has a driver of its own, with the same settings. */
-  readonly settings: Pick<NonNullable<Parameters<typeof openDriver>[1]>, 'network' | 'macos' | 'simulation'>
-  /** Where nodes are lost on purpose. */
-  readonly losses: Pick<Simulation, 'loseAfterMs' | 'backAfterMs'>
+  readonly settings: Pick<NonNullable<Parameters<typeof openDriver>[1]>, 'network' | 'macos'> & {
+    readonly simulation?: Simulation
+  }
   readonly logLevel: Level
 }
 
@@ -23,7 +23,7 @@ export type ToNodes = 'stop' | { readonly token: string } | { readonly problem: 
 if (!parentPort) throw new Error('dev-nodes-thread runs as a worker thread of dev-nodes.ts')
 const port = parentPort
 const say = (message: FromNodes): void => port.postMessage(message)
-const { nodes, driver, settings, losses, logLevel } = workerData as NodesWork
+const { nodes, driver, settings, logLevel } = workerData as NodesWork
 const log = createLog(logLevel)
 
 /** Any token is as good as another: the first answer is for who asked first. */
@@ -52,7 +52,7 @@ const start = (place: number): Promise<Agent> =>
 const agents = await Promise.all(nodes.map((_, place) => start(place)))
 await Promise.all(agents.map(({ ready }) => ready))
 const timers = new Set<NodeJS.Timeout>()
-loseNodes(losses)
+loseNodes(settings.simulation)
 say('ready')
 
 async function stop(): Promise<void> {
@@ -62,7 +62,7 @@ async function stop(): Promise<void> {
 }
 
 /** Nodes that are lost now and then, each at a time of its own: they stop, and come back where that was asked for. */
-function loseNodes({ loseAfterMs, backAfterMs }: NodesWork['losses']): void {
+function loseNodes({ loseAfterMs, backAfterMs }: Simulation = {}): void {
   if (loseAfterMs === undefined) return
   const later = (milliseconds: number, work: () => Promise<void>): void => {
     const timer = setTimeout(

@@ -114,8 +114,7 @@ export async function startNodes(
     capacity: { architecture, ...kind.capacity(place, names.length) },
   }))
   const settings = await kind.settings(options)
-  const losses = driver === 'simulated' ? options.simulation : {}
-  const thread = await startThread(plane.nodeKeys, { nodes, driver, settings, losses, logLevel: plane.logLevel })
+  const thread = await startThread(plane.nodeKeys, { nodes, driver, settings, logLevel: plane.logLevel })
   return {
     driver,
     count: nodes.length,
@@ -165,13 +164,16 @@ async function usableNetwork(): Promise<NetworkKind> {
   return 'user'
 }
 
-/** Returns when its nodes are connected. From then on what would end this process if they ran beside the server ends it. */
+/** Returns when its nodes are connected. When the thread ends after that unasked, this process ends with it. */
 async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): Promise<Pick<Nodes, 'stop'>> {
   const thread = new Worker(findThread('dev-nodes-thread', import.meta.url), {
     name: 'svc3-nodes',
     workerData,
     execArgv: [],
+    stderr: true,
   })
+  // Node itself would stop to pass it on when nobody reads this process's any more, and keep all of it.
+  thread.stderr.on('data', (text) => process.stderr.write(text))
   const tell = (message: ToNodes): void => thread.postMessage(message)
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
   const handlers: Readonly<Record<FromNodes, () => unknown>> = {
@@ -182,9 +184,17 @@ async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): 
         (error: Error) => tell({ problem: error.message }),
       ),
   }
-  thread.on('message', (message: FromNodes) => handlers[message]()).on('error', reject)
+  const ended = (code: number): void =>
+    reject(new Error(`The nodes ended with code ${code} before they were connected`))
+  thread
+    .on('message', (message: FromNodes) => handlers[message]())
+    .on('error', reject)
+    .on('exit', ended)
   await ready
-  thread.off('error', reject).on('exit', (code) => code !== 0 && process.exit(code))
+  thread
+    .off('error', reject)
+    .off('exit', ended)
+    .on('exit', (code) => code !== 0 && process.exit(code))
   return {
     stop: async () => {
       tell('stop')

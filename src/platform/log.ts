@@ -24,7 +24,7 @@ export interface Log {
 
 const longestText = 4_000
 
-/** In a thread, which does not know from its own stream, as well. */
+/** Of the process: in a thread, process.stderr does not say. */
 const isTerminal = tty.isatty(2)
 let unwritten = ''
 /** A reader does not notice, and a busy server writes fewer times. */

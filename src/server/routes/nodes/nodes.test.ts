@@ -6,7 +6,7 @@ import { startService, type TestService } from '../../../../test/support/rigs/se
 import { startNode } from '../../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
 import { forgetLeftovers } from '../../../controllers/forget-leftovers.ts'
-import { changeNode } from '../../../store/records/vms.ts'
+import { changeNode, unmarkNode } from '../../../store/records/vms.ts'
 import { isFault } from '../../../store/store.ts'
 
 const inDefault = '/api/v1/namespaces/svc-default'
@@ -144,6 +144,17 @@ describe('a node that VMs are placed on', () => {
     await look()
     assert.equal((await node()).cordoned, false)
     await loop.stop()
+  })
+
+  it('a node stays whose removal took so long that it was taken for cut off', async () => {
+    const { collections } = service.services
+    meanwhile(async () => {
+      const mark = collections.nodes.get('', 'node-1')?.value.leaving
+      await unmarkNode(collections, 'node-1', mark ?? '')
+    })
+    const { status, body } = await service.call('DELETE', `${inDefault}/nodes/node-1`)
+    assert.deepEqual([status, body.hint], [409, 'Try again'])
+    assert.equal((await node()).cordoned, false)
   })
 
   it('a watch of nodes that is resumed gets those of which VMs have more or less since then, and no others', async () => {
