@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
+import { freePort } from '../../../test/support/tools/free-port.ts'
 import { silentLog } from '../../platform/log.ts'
 import { createConnection } from './connection.ts'
 
@@ -67,17 +67,15 @@ describe('an agent that keeps a connection', () => {
       server.on('upgrade', (asked, later) => later.destroy(void cut.push(asked.url ?? '')))
       sockets.handleUpgrade(request, socket, head, (open) => open.close())
     })
-    const listen = async (port: number): Promise<number> => {
-      await once(server.listen(port, '127.0.0.1'), 'listening')
-      return (server.address() as AddressInfo).port
-    }
+    const port = await freePort()
+    const listen = (): Promise<unknown> => once(server.listen(port, '127.0.0.1'), 'listening')
     const down = async (): Promise<void> => {
       if (!server.listening) return
       server.close().closeAllConnections()
       await once(server, 'close')
     }
     t.after(down)
-    const port = await listen(0)
+    await listen()
     const url = `http://127.0.0.1:${port}`
     const connection = createConnection({
       addresses: { all: [url], after: () => url } as never,
@@ -93,7 +91,7 @@ describe('an agent that keeps a connection', () => {
     await follow()
     await down()
     for (let n = 0; n < 3; n++) await assert.rejects(follow(), { fault: 'refused' })
-    await listen(port)
+    await listen()
     for (let n = 0; n < 2; n++) await assert.rejects(follow(), { fault: 'lost' })
     // Then it asks for a stream.
     await assert.rejects(follow(), { code: 404 })

@@ -109,6 +109,6 @@ describe('patience with a registry', () => {
       backoff.reset()
     }
     const refused = new RegistryError('forbidden', 'no')
-    assert.ok((await took(() => createPatience({ policy }).retrying(undefined, () => fails(refused)))) < 20)
+    assert.equal(await planned(refused), 0)
   })
 })

@@ -12,7 +12,7 @@ import type { Qmp } from './qmp.ts'
 import { agentSocket } from './sockets.ts'
 import { tellGuest } from './tell-guest.ts'
 
-const short = { answerMs: 100, flushMs: 300 }
+const short = { answerMs: 1_000, flushMs: 300 }
 /** For guests that answer: more than a busy machine needs. */
 const long = { answerMs: 60_000, flushMs: 60_000 }
 type Values = Readonly<Record<string, string | number>>
@@ -184,7 +184,7 @@ describe('tellGuest', { concurrency: true }, () => {
       freshMs: 300,
     })
     assert.deepEqual([note, told.length > 1], [undefined, true])
-    const never = await tell((_, __, say) => void setTimeout(() => say(all), 300), { allMs: 1_000, freshMs: 0 })
+    const never = await tell((_, __, say) => void setTimeout(() => say(all), 20), { allMs: 1_000, freshMs: 0 })
     assert.match(never.note ?? '', /may still have the clock of the saved VM/)
   })
 })

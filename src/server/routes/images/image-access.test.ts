@@ -142,7 +142,7 @@ async function watched(caller: Caller, path: string): Promise<string[]> {
   const headers = { authorization: `Bearer ${tokens[caller]}` }
   const { body } = await fetch(`${url}${all}/${namespaceOf[caller]}/${path}`, { headers, signal: ending.signal })
   const lines: string[] = []
-  let quiet = setTimeout(() => ending.abort(), 500)
+  let quiet = setTimeout(() => ending.abort(), 60_000)
   try {
     for await (const line of createInterface(Readable.fromWeb(body as never))) {
       lines.push(line)
