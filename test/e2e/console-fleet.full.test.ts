@@ -11,6 +11,7 @@ import { assertAccessible, focused, go, type Opened, openConsole } from '../supp
 import { launchBrowser, screenshot } from '../support/rigs/login.ts'
 import { startService, type TestService } from '../support/rigs/service.ts'
 import { type NodeStandIn, startNode, startScheduler } from '../support/stand-ins/node.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
 const gib = 1_024
@@ -267,7 +268,7 @@ describe('the console of a fleet', () => {
     await go(page, service, '/')
     const cells = page.locator('.cells a')
     await page.getByText('Needs attention').waitFor()
-    assert.equal(await cells.count(), hosts.length + 60)
+    await eventually(async () => assert.equal(await cells.count(), hosts.length + 60))
     const names = await cells.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''))
     const racks = names.filter((name) => name.startsWith('rack-'))
     assert.deepEqual(

@@ -512,7 +512,7 @@ describe('the console', () => {
     await page.evaluate('document.fonts.ready')
     assert.equal(await page.evaluate("getComputedStyle(document.querySelector('.frame')).display"), 'grid')
     // 400 kbit/s bring this in half a second; what follows does not hold it up.
-    assert.ok(bytes > 1_000 && bytes < 64_000, `${bytes} bytes before a frame is there`)
+    await eventually(() => assert.ok(bytes > 1_000 && bytes < 64_000, `${bytes} bytes before a frame is there`))
   })
 
   it('the console asks for a new login over the page when the session ends, and keeps what was typed', {

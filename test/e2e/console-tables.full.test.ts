@@ -100,6 +100,8 @@ describe('a table of the console', () => {
 
   it('a table of the console has columns that keys and pointers resize, and remembers them', async () => {
     await go(page, service, '/vms')
+    await page.getByText(`${count} VMs`, { exact: true }).waitFor()
+    await page.evaluate('document.fonts.ready.then(() => undefined)')
     const [before, owner] = [await widthOf('Image'), await widthOf('Owner')]
     await edgeOf('Image').focus()
     for (let press = 0; press < 4; press++) await page.keyboard.press('ArrowRight')
@@ -166,7 +168,7 @@ describe('a table of the console', () => {
     await page.goBack()
     await eventually(async () => assert.deepEqual(await shown(), seen))
     await page.goBack()
-    await page.getByText(`${count} VMs`).waitFor()
+    await page.getByText(`${count} VMs`, { exact: true }).waitFor()
     assert.match(page.url(), /\?sort=-name$/)
     assert.equal(await page.getByRole('searchbox').inputValue(), '')
     await page.goForward()

@@ -59,7 +59,7 @@ const statusOf = async (plane: ControlPlane, bearer: string): Promise<number> =>
   (await ask(plane, 'GET', `${inDefault}/vms`, { token: bearer })).status
 
 it('a server that is cut off answers nothing from memory, and what it had goes to the other', async () => {
-  assert.equal(streamAt(), idOf(cut))
+  await eventually(() => assert.equal(streamAt(), idOf(cut)), patienceMs)
   await ask(well, 'POST', `${inDefault}/serviceaccounts/robot`, { token })
   const issued = await ask(well, 'POST', `${inDefault}/serviceaccounts/robot/token`, { token, body: {} })
   const { token: robot } = (await issued.json()) as { token: string }

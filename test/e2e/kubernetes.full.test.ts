@@ -6,6 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { freePort } from '../support/tools/free-port.ts'
 import { tooOldKubectl } from '../support/tools/kubectl-age.ts'
 
 const skip = tooOldKubectl()
@@ -50,19 +51,18 @@ async function fails(line: string, form: RegExp, input = ''): Promise<void> {
 
 const startServer = (): Promise<DevServer> =>
   startDev(path.join(folder, 'data'), {
-    listen: `127.0.0.1:${server ? new URL(server.apiUrl).port : 0}`,
-    args: ['--driver', 'simulated', ...(server ? ['--kubernetes-listen', place] : [])],
+    listen: `127.0.0.1:${port}`,
+    args: ['--driver', 'simulated', '--kubernetes-listen', `127.0.0.1:${kubernetesPort}`],
   })
-let place = ''
+let [port, kubernetesPort] = [0, 0]
 
 before(async () => {
   folder = await makeFolder()
+  ;[port, kubernetesPort] = [await freePort(), await freePort()]
   server = await startServer()
   env = { KUBECONFIG: path.join(folder, 'kubeconfig'), SVC3_DATA: path.join(folder, 'data'), HOME: folder }
   const { code, stderr } = await svc3(['user', 'kubeconfig', '--merge', '-n', 'orka-default'], { env })
   assert.equal(code, 0, stderr)
-  const { apiEndpoint } = (await server.call('GET', '/api/v1/cluster-info')).body
-  place = new URL(String(apiEndpoint)).host
 })
 after(async () => {
   await server[Symbol.asyncDispose]()

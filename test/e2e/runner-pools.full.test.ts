@@ -75,7 +75,7 @@ it('jobs run in a guest each by first-boot data, two in warm ones by SSH, and no
     ]
     const { code, stderr } = await svc3(look, { env, input: 'admin\n', timeoutMs: 60_000 })
     assert.equal(code, 0, stderr)
-  }, 60_000)
+  }, 300_000)
   await ok('vm save base runner')
   await ok('vm delete base --yes')
   await ok('vm-config create ci --image runner --cpu 1 --memory 0.5')

@@ -42,7 +42,7 @@ describe('runner pools', () => {
 
   it('the end of a job that nobody tells is seen by its VM, and one that is told early cuts nothing', async () => {
     rig.github.untold.push({ type: 'JobCompleted', times: 2 }, { type: 'JobStarted', times: 1 })
-    rig.guests.jobMs = 1_000
+    rig.guests.jobMs = 5_000
     const jobs = [rig.github.queueJob(), rig.github.queueJob(), rig.github.queueJob()]
     await eventually(() => assert.ok(jobs.every(({ state }) => state === 'running')), 20_000)
     for (const job of jobs) rig.github.tellCompleted(job)

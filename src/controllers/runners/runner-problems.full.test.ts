@@ -32,7 +32,7 @@ describe('news of jobs that is not as it should be', () => {
       jobs.map(({ ranOn }) => ranOn.length),
       [1, 1, 1],
     )
-    assert.equal(rig.github.faults[0]?.times, 0)
+    await eventually(() => assert.equal(rig.github.faults[0]?.times, 0))
     await eventually(async () => {
       const { items } = await rig.call('GET', '/events?limit=1000')
       const count = (reason: string) => items.filter((event: { reason: string }) => event.reason === reason).length

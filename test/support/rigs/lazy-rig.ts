@@ -10,6 +10,7 @@ import { type DevServer, makeFolder, program, startDev, svc3 } from '../processe
 import { endService } from '../processes/leftovers.ts'
 import { type SlowLink, startSlowLink } from '../stand-ins/slow-link.ts'
 import { eventually } from '../tools/eventually.ts'
+import { freePort } from '../tools/free-port.ts'
 
 export const namespace = '/api/v1/namespaces/svc-default'
 export const vms = `${namespace}/vms`
@@ -45,7 +46,7 @@ export class LazyRig implements AsyncDisposable {
   log = ''
   readonly folder: string
   readonly #architecture: Architecture
-  #listen = '127.0.0.1:0'
+  #listen: string | undefined
   readonly #agents = new Map<string, ChildProcess>()
   readonly #deployed = new Set<string>()
 
@@ -90,11 +91,11 @@ export class LazyRig implements AsyncDisposable {
   }
 
   async startServer(): Promise<void> {
+    this.#listen ??= `127.0.0.1:${await freePort()}`
     this.server = await startDev(path.join(this.folder, 'server'), {
       listen: this.#listen,
       args: ['--nodes', 'amd64=0,arm64=0'],
     })
-    this.#listen = new URL(this.server.apiUrl).host
   }
 
   svc3(words: string[]): ReturnType<typeof svc3> {
