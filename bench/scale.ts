@@ -74,11 +74,7 @@ async function seed(storeAddress: string, count: number): Promise<LightNode[]> {
       const record = nodeRecord(n, vmsOfEach + 2, spki)
       const vms = Array.from({ length: vmsOfEach }, (_, nth) => placedVm(n * vmsOfEach + nth, record, nth))
       creates.push(created(`/nodes/${record.name}`, record))
-      for (const vm of vms) {
-        // As it is stored: see storedVms.
-        const { desired, ...rest } = vm
-        creates.push(created(`/vms/${vm.namespace}/${vm.name}`, { ...rest, wish: desired }))
-      }
+      for (const vm of vms) creates.push(created(`/vms/${vm.namespace}/${vm.name}`, vm))
       const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64')
       const report = record.report as LightNode['report']
       nodes.push({ name: record.name, uid: record.uid, privateKey: pkcs8, report })

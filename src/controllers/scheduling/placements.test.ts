@@ -102,8 +102,7 @@ describe('placements', () => {
     const seen: unknown[] = []
     const look = async (): Promise<void> => void seen.push(placements.rooms.named(node.name)?.vms)
     await placements.exclusively(async () => {
-      const { desired, ...rest } = place(waiting.value)
-      await store.update(waiting.key, { ...rest, wish: desired } as never, waiting.rev)
+      await store.update(waiting.key, place(waiting.value) as never, waiting.rev)
     })
     await placements.exclusively(look)
     placements.unsure()

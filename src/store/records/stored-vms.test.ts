@@ -1,4 +1,4 @@
-// What is called `desired` in the code and `wish` in the store; and what each store that wraps another must hand on.
+// VMs of versions that called `desired` `wish`; and what each store that wraps another must hand on.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { KindStore } from '../collection.ts'
@@ -10,7 +10,7 @@ import { foldedEvents } from './events.ts'
 import type { VmRecord } from './fleet-records.ts'
 import { storedVms } from './stored-vms.ts'
 
-it('a VM record keeps the name of its stored field, which other versions read and write', async (test) => {
+it('a VM that an earlier version stored is read by its former name, and written by the new one', async (test) => {
   const store = openMemory()
   test.after(() => store.close())
   const key = '/vms/svc-default/old'
@@ -23,11 +23,11 @@ it('a VM record keeps the name of its stored field, which other versions read an
 
   const changed = await vms.update(found, { ...found.value, desired: { ...found.value.desired, generation: 4 } })
   assert.deepEqual(changed.value.desired, { generation: 4 })
-  assert.deepEqual((await store.get(key))?.value, { name: 'old', wish: { generation: 4 } })
+  assert.deepEqual((await store.get(key))?.value, { name: 'old', desired: { generation: 4 } })
   assert.deepEqual(vms.at(key)?.value, { name: 'old', desired: { generation: 4 } })
 
   await vms.create('svc-default', 'new', { name: 'new', desired: { generation: 1 } } as VmRecord)
-  assert.deepEqual((await store.get('/vms/svc-default/new'))?.value, { name: 'new', wish: { generation: 1 } })
+  assert.deepEqual((await store.get('/vms/svc-default/new'))?.value, { name: 'new', desired: { generation: 1 } })
 })
 
 const wrapped: Readonly<Record<string, (store: Store) => KindStore>> = {

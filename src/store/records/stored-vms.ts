@@ -1,13 +1,17 @@
-// VMs in the store. What the code calls `desired` was called `wish` when the first data were written, and still is there:
-// servers of two versions share a store while a cluster is upgraded, so the names of stored fields stay.
+// VMs in the store. What the code calls `desired` was called `wish` up to 3.0.0-alpha.26, and records that nobody has written since
+// say so still.
 import type { KindStore } from '../collection.ts'
 import type { Change, Entry, Json, Store } from '../store.ts'
+
+type StoredVm = Readonly<Record<string, Json>> & { readonly wish?: Json }
 
 export function storedVms(store: Store): KindStore {
   // One for each: what is kept by the identity of an entry, such as its text in lists, is found again.
   const known = new WeakMap<Entry, Entry>()
   const loaded = (entry: Entry): Entry => {
-    const found = known.get(entry) ?? { ...entry, value: withField(entry.value, 'wish', 'desired') }
+    if ((entry.value as StoredVm).wish === undefined) return entry
+    const { wish, ...rest } = entry.value as StoredVm
+    const found = known.get(entry) ?? { ...entry, value: { ...rest, desired: wish as Json } }
     known.set(entry, found)
     return found
   }
@@ -24,10 +28,9 @@ export function storedVms(store: Store): KindStore {
     ...('entry' in change && { entry: loaded(change.entry) }),
     ...(change.previous && { previous: loadedLater(change.previous) }),
   })
-  const stored = (value: Json): Json => withField(value, 'desired', 'wish')
   return {
-    create: async (key, value, given) => loaded(await store.create(key, stored(value), given)),
-    update: async (key, value, expect, given) => loaded(await store.update(key, stored(value), expect, given)),
+    create: (key, value, given) => store.create(key, value, given),
+    update: (key, value, expect, given) => store.update(key, value, expect, given),
     delete: (key, expect) => store.delete(key, expect),
     async list(prefix, page) {
       const { entries, rev } = await store.list(prefix, page)
@@ -37,9 +40,4 @@ export function storedVms(store: Store): KindStore {
       for await (const batch of store.watch(...watched)) yield 'type' in batch ? batch : batch.map(loadedChange)
     },
   }
-}
-
-function withField(value: Json, from: string, to: string): Json {
-  const { [from]: field, ...rest } = value as Readonly<Record<string, Json>>
-  return field === undefined ? value : { ...rest, [to]: field }
 }
