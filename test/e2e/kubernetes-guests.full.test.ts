@@ -6,6 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openGuest, seedTiny } from '../support/guests/guest.ts'
 import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { pauseProcess } from '../support/processes/pause-process.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../support/processes/registry.ts'
 import { tooOldKubectl } from '../support/tools/kubectl-age.ts'
 
@@ -15,7 +16,7 @@ let server: DevServer
 let registry: RegistryProcess
 let env: Record<string, string>
 
-const kubectl = (line: string, input = ''): Promise<string> =>
+const kubectl = (line: string, input = '', heard?: (text: string) => void): Promise<string> =>
   new Promise((resolve, reject) => {
     const child = execFile(
       'kubectl',
@@ -23,6 +24,7 @@ const kubectl = (line: string, input = ''): Promise<string> =>
       { env: { ...process.env, ...env }, timeout: 400_000 },
       (error, out, err) => (error ? reject(new Error(`kubectl ${line}: ${out}${err}`)) : resolve(out + err)),
     )
+    if (heard) child.stdout?.on('data', heard)
     child.stdin?.on('error', () => undefined)
     child.stdin?.end(input)
   })
@@ -80,11 +82,14 @@ describe('a guest and kubectl', { skip: tooOldKubectl() }, () => {
     const words = ['regcred', 'add', registry.server, '-u', username, '--password-stdin', '--allow-insecure']
     const added = await svc3(words, { env, input: password })
     assert.equal(added.code, 0, added.stderr)
+    // It waits for somebody to follow it.
+    pauseProcess(registry.pid)
+    const goOn = (text: string): void => void (text.includes('Running') && process.kill(registry.pid, 'SIGCONT'))
     const imageReference = `${registry.host}/team/demo:v1`
     const pushed = await server.call('POST', '/api/v1/namespaces/orka-default/vms/demo/push', { imageReference })
     assert.ok(pushed.status < 300, JSON.stringify(pushed.body))
     const job = String(pushed.body.jobName)
-    const log = (await kubectl(`logs -f ${job}`)).trim().split('\n')
+    const log = (await kubectl(`logs -f ${job}`, '', goOn)).trim().split('\n')
     assert.match(log[0] ?? '', /Pushing VM demo to /)
     assert.match(log.at(-1) ?? '', /^Digest sha256:/)
     assert.ok(

@@ -178,6 +178,21 @@ for (const phase of ['frozen', 'packed'] as const)
     await captures.stop()
   })
 
+it('a push says that its node is at work before the registry has answered anything', async () => {
+  const hung = Promise.withResolvers<boolean>()
+  registry.bend = () => hung.promise
+  const reports: CaptureProgress[] = []
+  const report = async (_: string, progress: CaptureProgress) => void reports.push(progress)
+  const { captures, kept } = pushing({ report }, { phase: 'frozen' })
+  await captures.adopt()
+  captures.begin()
+  await eventually(() => assert.equal(registry.seen.length, 1))
+  await eventually(() => assert.deepEqual(reports, [{ percent: 0, bytes: 0, phase: 'packing, 0 %' }]))
+  hung.resolve(false)
+  await eventually(() => assert.equal(kept.size, 0))
+  await captures.stop()
+})
+
 it('a push goes on when the registry is back, and no longer says that it waits', async () => {
   const port = await freePort()
   const reports: CaptureProgress[] = []

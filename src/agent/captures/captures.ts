@@ -258,6 +258,8 @@ export function createCaptures(options: CapturesOptions): Captures {
       report({ percent: 0, bytes: headStart?.sent().bytes ?? 0, phase, ...(waiting && { waiting }) })
     }
     const headStart = isSentAsItIs ? startSending(await targetOf(one.state, signal), signal, tellPush) : undefined
+    // At once: a registry that does not answer holds up everything after this.
+    if (known.kind === 'push') tellPush()
     const work = packer.pack(job, {
       signal,
       isAlone: alone(one),

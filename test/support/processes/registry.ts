@@ -17,6 +17,7 @@ export interface RegistryProcess {
   /** As in references. */
   readonly host: string
   readonly folder: string
+  readonly pid: number
   /** As by kill -9. */
   kill(): Promise<void>
   /** On the same port. */
@@ -65,6 +66,9 @@ export async function startRegistry(wanted: RegistryWanted): Promise<RegistryPro
     server: `${tls ? 'https' : 'http'}://${address}:${port}`,
     host: `${address}:${port}`,
     folder,
+    get pid() {
+      return child.pid as number
+    },
     start,
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return
