@@ -1,4 +1,5 @@
 // Which process is which: a pid alone is reused, a pid with its start time is not. And which run of the host this is.
+import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import { exec } from './exec.ts'
@@ -98,6 +99,12 @@ async function readBootId(): Promise<string> {
   }
   const { stdout } = await exec('sysctl', ['-n', 'kern.bootsessionuuid'])
   return stdout.trim() || `${os.hostname()}-unknown`
+}
+
+/** Of a living process, equal only to itself, also after a reboot. */
+export async function stampOf(pid: number): Promise<string> {
+  const started = await startTimeOf(pid)
+  return started === undefined ? 'none' : hash('sha256', `${await hostBootId()} ${pid} ${started}`).slice(0, 16)
 }
 
 function absent(error: NodeJS.ErrnoException): undefined {

@@ -37,6 +37,13 @@ describe('removeStale', () => {
     assert.deepEqual((await fs.readdir(folder)).sort(), [path.basename(own.path), 'other.1-1.abcdef'].sort())
   })
 
+  it('removeStale removes what killed processes of earlier versions left, on Linux and on a Mac', async (t) => {
+    const folder = await place(t)
+    for (const started of ['123456', 'undefined']) await fs.mkdir(path.join(folder, `.thing.999999-${started}.abcdef`))
+    await removeStale(folder)
+    assert.deepEqual(await fs.readdir(folder), [])
+  })
+
   it('removeStale takes a pid that came again for another process', async (t) => {
     const folder = await place(t)
     await fs.mkdir(path.join(folder, `.thing.${process.pid}-1.abcdef`))

@@ -2,7 +2,8 @@
 // removes what a killed one left, and leaves alone what a living one is at.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, syncFolder } from './files.ts'
+import { syncFolder } from './files.ts'
+import { stampOf } from './processes.ts'
 
 interface Temporary extends AsyncDisposable {
   readonly path: string
@@ -10,11 +11,12 @@ interface Temporary extends AsyncDisposable {
   become(target: string, options?: { readonly replace?: boolean }): Promise<void>
 }
 
-const pattern = /^\..+\.(\d+)-(\d+)\.[a-zA-Z0-9]{6}$/
+/** Up to 3.0.0-alpha.26 there was a number after the pid, and on a Mac no number. */
+const pattern = /^\..+\.(\d+)-(\w+)\.[a-zA-Z0-9]{6}$/
 
 export async function makeTemporary(folder: string, name: string): Promise<Temporary> {
   await fs.mkdir(folder, { recursive: true })
-  const made = await fs.mkdtemp(path.join(folder, `.${name}.${process.pid}-${await startOf(process.pid)}.`))
+  const made = await fs.mkdtemp(path.join(folder, `.${name}.${process.pid}-${await stampOf(process.pid)}.`))
   return {
     path: made,
     become: async (target, { replace = false } = {}) => {
@@ -46,17 +48,11 @@ export async function removeStale(folder: string): Promise<void> {
     throw error
   })
   for (const name of names) {
-    const [, pid, start] = pattern.exec(name.replace(/\.old$/, '')) ?? []
-    if (pid !== undefined && (await startOf(Number(pid))) !== start) await remove(path.join(folder, name))
+    const [, pid, stamp] = pattern.exec(name.replace(/\.old$/, '')) ?? []
+    if (pid !== undefined && (await stampOf(Number(pid))) !== stamp) await remove(path.join(folder, name))
   }
 }
 
 /** A child of a killed build may still be writing for a moment: hence the retries. */
 const remove = (folder: string): Promise<void> =>
   fs.rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
-
-/** When a process started, in ticks since the host did: pids come again, the pair does not. Undefined for the dead. */
-async function startOf(pid: number): Promise<string | undefined> {
-  const text = await readFileIfPresent(`/proc/${pid}/stat`)
-  return text?.slice(text.lastIndexOf(')') + 2).split(' ')[19]
-}

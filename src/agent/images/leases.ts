@@ -5,7 +5,8 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { ifAbsent, stampOf } from '../../images/content/temporary-files.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
+import { stampOf } from '../../platform/processes.ts'
 
 export interface Leases {
   /** Until it is released, the copy stays where it is, and so does one that comes meanwhile. */

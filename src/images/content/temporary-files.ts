@@ -1,10 +1,10 @@
 // Names of files that are not finished. A name says which process is at it, so that what a killed one left can be told
 // from what a living one is writing, also after a reboot, when pids come again.
-import { hash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { syncFolder } from '../../platform/files.ts'
-import { hostBootId, startTimeOf } from '../../platform/processes.ts'
+import { stampOf } from '../../platform/processes.ts'
 
 const pattern = /^\.unfinished-(\d+)-([0-9a-f]{16})-[0-9a-f]{12}$/
 let own: Promise<string> | undefined
@@ -74,9 +74,3 @@ export const ifAbsent =
     if (error.code === 'ENOENT') return value
     throw error
   }
-
-/** Of a living process, equal only to itself, also after a reboot. */
-export async function stampOf(pid: number): Promise<string> {
-  const started = await startTimeOf(pid)
-  return started === undefined ? 'none' : hash('sha256', `${await hostBootId()} ${pid} ${started}`).slice(0, 16)
-}
