@@ -76,6 +76,18 @@ export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
   })
 }
 
+/** Work that several wait for goes on when one of them does not any more. */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  // A failure that nobody waits for any more must not end the process.
+  work.catch(() => undefined)
+  return new Promise<T>((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const onAbort = (): void => reject(signal?.reason)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort))
+  })
+}
+
 /** For people who wait: `waiting: connection refused; next try at 09:00:30 UTC`. */
 export const waitingText = (problem: string, nextTryAt: Date): string =>
   `waiting: ${problem.slice(0, 200)}; ${nextTryText(nextTryAt)}`

@@ -11,7 +11,7 @@ import { type NbdServer, type ServedDisk, serveDisk } from '../../images/nbd/ser
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { makeTemporary } from '../../platform/temporary-folder.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { backOff, orAborted, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { OpenedDisk } from './content.ts'
 import type { ImageProvider } from './single-flight.ts'
 
@@ -125,7 +125,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
     arrival.waiting.add(uid)
     arrival.users.delete(uid)
     try {
-      return await unless(arrival.whole, signal)
+      return await orAborted(arrival.whole, signal)
     } finally {
       arrival.waiting.delete(uid)
       await endUnused(arrival)
@@ -152,7 +152,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
       arrival.users.set(user.uid, user)
       if (isRunning) arrival.mustServe = true
       try {
-        const image = await unless(arrival.usable, signal)
+        const image = await orAborted(arrival.usable, signal)
         if (needsMemory && image.socket !== undefined && arrival.lacksMemory)
           return await untilWhole(arrival, user.uid, signal)
         // Whole before anybody could read from it.
@@ -296,7 +296,7 @@ class Arrival implements ServedDisk {
   async quiet(signal: AbortSignal): Promise<void> {
     if (this.#waiters === 0) return
     const late = AbortSignal.timeout(quietMs)
-    await unless(this.#quiet.promise, AbortSignal.any([signal, late])).catch((error: unknown) => {
+    await orAborted(this.#quiet.promise, AbortSignal.any([signal, late])).catch((error: unknown) => {
       if (!late.aborted || signal.aborted) throw error
       throw new Error('the guest waits for a part of its image that does not come; try again when it has')
     })
@@ -318,7 +318,7 @@ class Arrival implements ServedDisk {
   async #readLater(target: Buffer, offset: number, signal: AbortSignal): Promise<void> {
     for (;;) {
       const shown = this.#shown
-      const { file, ready } = await unless(shown.promise, signal)
+      const { file, ready } = await orAborted(shown.promise, signal)
       try {
         await ready(offset, target.length, signal)
       } catch (error) {
@@ -500,7 +500,7 @@ class Arrival implements ServedDisk {
     const { signal } = this.#stopping
     for (let attempt = 1; !signal.aborted && this.users.has(user.uid); attempt++) {
       try {
-        return await unless(user.arrived(whole), signal)
+        return await orAborted(user.arrived(whole), signal)
       } catch (error) {
         log.warn('a VM does not read from its image on the disk yet; trying again', {
           problem: reasonOf(error),
@@ -518,12 +518,4 @@ async function readWhole(file: fs.FileHandle, target: Buffer, offset: number): P
     if (bytesRead === 0) throw new Error('the disk is shorter than it was')
     done += bytesRead
   }
-}
-
-function unless<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = (): void => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
 }

@@ -1,6 +1,8 @@
 // Work that several may wait for: done once, whoever asks for it meanwhile, and no longer than somebody waits.
+
 import type { BaseImage } from '../../drivers/driver.ts'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
+import { orAborted } from '../../rules/retry.ts'
 import type { OpenedDisk } from './content.ts'
 
 export interface EnsureOptions {
@@ -60,7 +62,7 @@ export async function share(folder: string, provider: ImageProvider, options: En
   try {
     // One that is under its last name already is whole in a moment.
     if (making.disk) await options.opened?.(making.disk).catch(ifAbsent(undefined))
-    await unlessAborted(making.made, options.signal)
+    await orAborted(making.made, options.signal)
   } finally {
     making.waiting.delete(options)
     // The last one that loses interest ends the work. Whoever comes while it winds up begins anew.
@@ -94,12 +96,4 @@ function start(
   making.made = make({ signal: cancel.signal, progress, waits, opened, memoryFirst })
   makings.set(place, making)
   return making
-}
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = (): void => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
 }

@@ -13,7 +13,7 @@ import type { Trust } from '../../client/tls.ts'
 import { ConnectionError, type Transport, type TransportResponse } from '../../client/transport.ts'
 import { dialMessages, dialTunnel } from '../../client/tunnel.ts'
 import type { Log } from '../../platform/log.ts'
-import { isTransient } from '../../rules/retry.ts'
+import { isTransient, orAborted } from '../../rules/retry.ts'
 import type { Addresses } from './addresses.ts'
 import { Calls } from './calls.ts'
 import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
@@ -71,6 +71,7 @@ interface ConnectionOptions {
 }
 
 const callTimeoutMs = 15_000
+const never = new AbortController().signal
 /** One more, and no connection can be kept any more, such as behind another proxy than before. */
 const mostUnanswered = 2
 /** A server lets one node in after the other: no sooner is it taken for one that keeps no connections. */
@@ -129,10 +130,11 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   const token = async (signal: AbortSignal): Promise<string> => {
     if (known && performance.now() < known.renewAtMs) return known.token
-    renewing ??= renew(signal).finally(() => {
+    // Everybody waits for it: whoever asked first may leave.
+    renewing ??= renew(never).finally(() => {
       renewing = undefined
     })
-    known = await renewing
+    known = await orAborted(renewing, signal)
     return known.token
   }
 

@@ -7,7 +7,9 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
 import { freePort } from '../../../test/support/tools/free-port.ts'
+import { findPeers } from '../../api/nodes/agent.ts'
 import { silentLog } from '../../platform/log.ts'
+import { orAborted } from '../../rules/retry.ts'
 import { createConnection } from './connection.ts'
 
 let rig: AgentRig
@@ -96,6 +98,34 @@ describe('an agent that keeps a connection', () => {
     // Then it asks for a stream.
     await assert.rejects(follow(), { code: 404 })
     assert.equal(cut.length, 3)
+  })
+
+  it('a call that is given up while a token is renewed does not end others that wait for the token', async () => {
+    const renewed = Promise.withResolvers<void>()
+    const url = 'http://127.0.0.1:1'
+    const connection = createConnection({
+      addresses: { all: [url], after: () => url } as never,
+      identity: {
+        name: 'node',
+        uid: 'uid',
+        async issueToken(_: unknown, signal: AbortSignal) {
+          await orAborted(renewed.promise, signal)
+          return { token: 'token', renewAtMs: Infinity }
+        },
+      } as never,
+      transport: (async () => ({ status: 200, header: () => undefined, text: async () => '{"peers":[]}' })) as never,
+      version: '3.0.0-test',
+      log: silentLog,
+    })
+    const first = new AbortController()
+    const input = { body: { content: `sha256:${'0'.repeat(64)}` } }
+    const [given, other] = [first.signal, new AbortController().signal].map((signal) =>
+      connection.call(findPeers, input, signal),
+    )
+    first.abort(new Error('the VM was deleted'))
+    await assert.rejects(given ?? assert.fail(), /the VM was deleted/)
+    renewed.resolve()
+    assert.deepEqual(await other, { peers: [] })
   })
 
   it('an agent whose connection is cut in the middle of calls reports again what was not answered, in order', async () => {

@@ -1,5 +1,6 @@
 // What goes into `Authorization`: learned from the registry's challenge, Basic as it is, Bearer with tokens that are
 // fetched once for each scope, kept until shortly before they end, and fetched anew when the registry refuses one.
+import { orAborted } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
 import { type Redactor, redactUrl } from './redact.ts'
@@ -136,16 +137,4 @@ function tokenOf(body: Buffer, url: URL): { value: string; seconds: number } {
     throw new RegistryError('invalid', `the token service ${redactUrl(url)} answered without a token`)
   const seconds = Number(answer?.expires_in ?? defaultSeconds)
   return { value, seconds: seconds > 0 ? Math.min(seconds, 3_600) : defaultSeconds }
-}
-
-/** Work that several wait for goes on when one of them does not any more. */
-export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  // A failure that nobody waits for any more must not end the process.
-  work.catch(() => undefined)
-  signal?.throwIfAborted()
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const abort = (): void => reject(signal?.reason)
-  signal?.addEventListener('abort', abort)
-  work.then(resolve, reject)
-  return await promise.finally(() => signal?.removeEventListener('abort', abort))
 }

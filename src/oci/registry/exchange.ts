@@ -1,9 +1,9 @@
 // Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
 // refused in the middle of something, and errors in our words.
 import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
-import { isTransientStatus, type RetryPolicy } from '../../rules/retry.ts'
+import { isTransientStatus, orAborted, type RetryPolicy } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
-import { type Authorization, type Credentials, createAuthorization, orAborted } from './authorization.ts'
+import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { type ConnectHints, isUnknownHost } from './network-error.ts'
 import { createPatience, type OnWaiting, type Outage, type Patience, registryRetry } from './patience.ts'
