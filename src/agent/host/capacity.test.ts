@@ -1,5 +1,6 @@
 // What a node says about itself.
 import assert from 'node:assert/strict'
+import dns from 'node:dns'
 import os from 'node:os'
 import { describe, it } from 'node:test'
 import { scriptedDriver, World } from '../../../test/support/stand-ins/scripted-driver.ts'
@@ -45,6 +46,19 @@ describe('report of a node', () => {
     assert.match(
       (await report({ architecture: 'arm64' })).problem ?? '',
       /runs amd64, but the node is configured for arm64/,
+    )
+  })
+
+  it('the report of a node never has the address 0.0.0.0, also when the name of its server is not found', async (test) => {
+    test.mock.method(dns, 'lookup', (...given: unknown[]) =>
+      process.nextTick(given.at(-1) as () => void, Object.assign(new Error('not found'), { code: 'EAI_AGAIN' })),
+    )
+    const address = await ownAddress('https://svc3.invalid')
+    assert.ok(
+      Object.values(os.networkInterfaces())
+        .flat()
+        .some((own) => own?.address === address),
+      address,
     )
   })
 

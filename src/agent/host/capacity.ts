@@ -124,7 +124,9 @@ export async function ownAddress(apiUrl: string): Promise<string> {
   try {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket.once('error', reject)
-    socket.connect(Number(port) || (protocol === 'https:' ? 443 : 80), host, resolve)
+    // Also called when there is no such host, with the error.
+    const connected = (error?: Error): void => (error ? reject(error) : resolve())
+    socket.connect(Number(port) || (protocol === 'https:' ? 443 : 80), host, connected)
     await promise
     return addressFor(socket.address().address)
   } catch (error) {
