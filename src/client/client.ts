@@ -208,7 +208,7 @@ function decode(operation: Operation, text: string, url: string): unknown {
   throw notOurs(`The answer of ${url} is not JSON`)
 }
 
-const timeoutAfter = (milliseconds: number, address: string): ConnectionError => {
+export const timeoutAfter = (milliseconds: number, address: string): ConnectionError => {
   const what = `${address} did not answer within ${milliseconds / 1000} s`
   return new ConnectionError('timeout', address, what, 'Try again; the server may be busy')
 }

@@ -1,4 +1,5 @@
 // What captures say to the server, over the connections that are for large content.
+
 import {
   findMissingBlobs,
   finishCapture,
@@ -7,6 +8,7 @@ import {
   type RegistryLogin,
   reportCapture,
 } from '../../api/nodes/captures.ts'
+import { timeoutAfter } from '../../client/client.ts'
 import type { Waiting } from '../../oci/registry/patience.ts'
 import { type Connection, isRetriable } from '../link/connection.ts'
 import type { Receiver } from './deliver.ts'
@@ -53,9 +55,14 @@ export function captureServer(content: Connection): CaptureServer {
         return answer.missing
       }),
     put: (digest, bytes, signal) =>
-      turning(() => {
-        const late = AbortSignal.timeout(putTimeoutMs)
-        return content.upload(putBlob, { digest }, bytes, AbortSignal.any([signal, late]))
+      turning(async () => {
+        const late = new AbortController()
+        const timer = setTimeout(() => late.abort(timeoutAfter(putTimeoutMs, content.apiUrl)), putTimeoutMs)
+        try {
+          await content.upload(putBlob, { digest }, bytes, AbortSignal.any([signal, late.signal]))
+        } finally {
+          clearTimeout(timer)
+        }
       }),
     finish: (capture, digest, signal) =>
       turning(async () => {
