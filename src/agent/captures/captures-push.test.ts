@@ -41,7 +41,11 @@ function pushing(
     report?: (id: string, progress: CaptureProgress & { problem?: string }) => Promise<void>
     finish?: () => Promise<readonly string[]>
   },
-  { port = registry.port, phase = 'packed' }: { port?: number; phase?: 'packed' | 'frozen' } = {},
+  {
+    port = registry.port,
+    phase = 'packed',
+    isFull = false,
+  }: { port?: number; phase?: 'packed' | 'frozen'; isFull?: boolean } = {},
 ) {
   const kept = new Map<string, CaptureState>()
   /** What became of what was packed. */
@@ -80,7 +84,10 @@ function pushing(
     },
     states: {
       list: async () => [...kept.values()],
-      write: async (state: CaptureState) => void kept.set(state.id, state),
+      async write(state: CaptureState) {
+        if (isFull) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+        kept.set(state.id, state)
+      },
       remove: async (gone: string) => void kept.delete(gone),
     },
     server: {
@@ -136,6 +143,24 @@ it('a push does not move the tag when that is no longer desired', async () => {
   captures.begin()
   await eventually(async () => assert.equal(kept.size, 0))
   assert.deepEqual([tagPuts().length, registry.manifests.size], [0, 0])
+  await captures.stop()
+})
+
+it('a push that is in the registry has succeeded, though the disk of its node is full', async () => {
+  const problems: unknown[] = []
+  let finished = 0
+  const server = {
+    report: async (_: string, { problem }: { problem?: string }) => void (problem && problems.push(problem)),
+    finish: async () => {
+      finished += 1
+      return []
+    },
+  }
+  const { captures, kept } = pushing(server, { isFull: true })
+  await captures.adopt()
+  captures.begin()
+  await eventually(async () => assert.equal(kept.size, 0))
+  assert.deepEqual([tagPuts().length, finished, problems], [1, 1, []])
   await captures.stop()
 })
 

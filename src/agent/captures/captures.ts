@@ -106,9 +106,9 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   const keep = async (one: Running, state: CaptureState): Promise<void> => {
     one.state = state
-    // A failure that cannot be written down is reported all the same; after a kill -9 it would fail once more.
+    // An end that cannot be written down is reported all the same; after a kill -9 it would be reached once more.
     await states.write(state).catch((error: unknown) => {
-      if (state.phase !== 'failed') throw error
+      if (state.phase !== 'failed' && state.phase !== 'pushed') throw error
     })
   }
 
