@@ -238,4 +238,16 @@ describe('migrate usage', () => {
     assert.match(stdout, /^CALLS\tREFUSED\tENDPOINT\tSUBJECT\tCLIENT\tLAST\n412\t3\tPOST \/resources\/vm\/deploy\t/)
     assert.match(stderr, /The gateway is off/)
   })
+
+  it('svc3 migrate usage --context asks the server of that context', async () => {
+    await using service = await startFakeService()
+    service.pages.set('/api/v1/legacy/usage', getLegacyUsage.example.response)
+    const contexts = { lab: { apiUrl: service.apiUrl, token: service.token } }
+    await fs.mkdir(path.join(folder, 'svc3'))
+    await write('svc3/config.json', JSON.stringify({ contexts }))
+    const { exitCode, stderr } = await run(['migrate', 'usage', '--context', 'lab'], {
+      env: { XDG_CONFIG_HOME: folder },
+    })
+    assert.deepEqual([exitCode, stderr], [0, ''])
+  })
 })

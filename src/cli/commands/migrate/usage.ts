@@ -1,6 +1,6 @@
 // svc3 migrate usage
 import { getLegacyUsage, type LegacyUsage } from '../../../api/service/legacy-usage.ts'
-import { defineCommand, printed } from '../../command.ts'
+import { connected, defineCommand, printed } from '../../command.ts'
 import type { Column } from '../../output/output.ts'
 
 const columns: readonly Column<LegacyUsage>[] = [
@@ -16,7 +16,7 @@ const columns: readonly Column<LegacyUsage>[] = [
 export const command = defineCommand({
   description: 'Shows who calls the 2.4.x API, and how often. When the list is empty, you can switch the gateway off.',
   arguments: {},
-  options: { ...printed },
+  options: { ...connected, ...printed },
   examples: [
     { line: 'svc3 migrate usage', does: 'List callers, the most frequent first' },
     { line: 'svc3 migrate usage -o json', does: 'The same for a program' },
