@@ -49,28 +49,32 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
   const deleted: Status[] = []
   let failure: Error | undefined
   let worst: number = exitCodes.done
-  for await (const { name, outcome } of inOrder(distinct, remove)) {
-    if (!(outcome instanceof Error)) {
-      deleted.push(outcome)
-      if (isTalking) above(() => host.stdout.write(`${sentence(name)}\n`))
-      continue
+  try {
+    for await (const { name, outcome } of inOrder(distinct, remove)) {
+      if (!(outcome instanceof Error)) {
+        deleted.push(outcome)
+        if (isTalking) above(() => host.stdout.write(`${sentence(name)}\n`))
+        continue
+      }
+      if (context.signal.aborted)
+        throw new Interrupted(
+          'Stopped waiting; deletes already sent continue',
+          `To see what is left: svc3 ${listCommand}`,
+        )
+      // Who is not let in, or finds nobody there, need not hear it for every name.
+      if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
+      failure = outcome
+      if (names.length === 1) break
+      let exitCode: number = exitCodes.failed
+      above(() => {
+        exitCode = reportFailure(outcome, { host, commands, helpLine: '', secrets, interrupted: false })
+      })
+      if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
     }
-    if (context.signal.aborted)
-      throw new Interrupted(
-        'Stopped waiting; deletes already sent continue',
-        `To see what is left: svc3 ${listCommand}`,
-      )
-    // Who is not let in, or finds nobody there, need not hear it for every name.
-    if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
-    failure = outcome
-    if (names.length === 1) break
-    let exitCode: number = exitCodes.failed
-    above(() => {
-      exitCode = reportFailure(outcome, { host, commands, helpLine: '', secrets, interrupted: false })
-    })
-    if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
+  } finally {
+    // Also when the rest is given up: a program must learn what is gone.
+    if (context.isData) await context.print(deleted, [], '')
   }
-  if (context.isData) await context.print(deleted, [], '')
   // A single failure can be reported in more detail than here.
   if (failure && names.length === 1) throw failure
   return worst

@@ -283,6 +283,20 @@ describe('vm delete', () => {
     )
   })
 
+  it('vm delete -o json prints what was deleted before the connection was lost, or Ctrl-C came', async () => {
+    const deleted = success('deleted', { kind: 'vms', name: 'a' })
+    const controller = new AbortController()
+    const hangs = () => undefined
+    const others = Object.fromEntries([...'bcdefgh'].map((name) => [`DELETE vms/${name}`, hangs]))
+    // Eight at a time: the ninth is asked for when the first has been answered.
+    serve(service, { ...others, 'DELETE vms/a': () => deleted, 'DELETE vms/i': () => controller.abort() })
+    const cut = await vm('delete a b c d e f g h i -o json', { interruption: controller.signal })
+    assert.deepEqual([cut.exitCode, JSON.parse(cut.stdout)], [130, [deleted]])
+    serve(service, { 'DELETE vms/a': () => deleted, 'DELETE vms/b': (_, response) => void response.destroy() })
+    const lost = await vm('delete a b -o json')
+    assert.deepEqual([lost.exitCode, JSON.parse(lost.stdout)], [1, [deleted]])
+  })
+
   it('vm delete names at once the node that does not respond, and how to go on without it', async () => {
     const at = '2026-11-15T09:00:00Z'
     const lost = {
