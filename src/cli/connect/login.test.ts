@@ -154,4 +154,24 @@ describe('login and logout', () => {
     assert.ok(!fs.readFileSync(file(), 'utf8').includes('planted'))
     assert.equal(config().contexts.a.namespace, 'svc-x')
   })
+
+  it('logout ends the stored login at its provider also where SVC3_TOKEN is set, and says that the variable is', async () => {
+    const revoked: string[] = []
+    const issuer = service.apiUrl
+    const endpoints = { token_endpoint: `${issuer}/token`, revocation_endpoint: `${issuer}/revoke` }
+    service.override = (request, response) => {
+      if (request.path === '/revoke') revoked.push(new URLSearchParams(request.body).get('token') ?? '')
+      send(response, 200, { issuer, ...endpoints })
+    }
+    const renewal = { refreshToken: 'planted-refresh', issuer, clientId: 'c' }
+    store({ currentContext: 'a', contexts: { a: { apiUrl: service.apiUrl, token: 't', ...renewal } } })
+    const logout = () => run(['user', 'logout'], { env: env({ SVC3_TOKEN: 'mine' }) })
+    const note = 'svc3: SVC3_TOKEN is set and still logs you in; unset it\n'
+    const { stdout, stderr } = await logout()
+    assert.deepEqual([stdout, stderr], [`Logged out of ${service.apiUrl}, context a\n`, note])
+    assert.deepEqual(revoked, ['planted-refresh'])
+    assert.ok(!fs.readFileSync(file(), 'utf8').includes('planted'))
+    const again = await logout()
+    assert.deepEqual([again.stdout, again.stderr], [`No login is stored for ${service.apiUrl}, context a\n`, note])
+  })
 })

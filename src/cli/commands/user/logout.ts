@@ -14,16 +14,19 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 logout', does: 'Log out of the current server' }],
   async run(context) {
     const { host } = context
-    const connection = findConnection(host)
+    // What is stored, also where SVC3_TOKEN overrides it.
+    const connection = findConnection({ ...host, env: { ...host.env, SVC3_TOKEN: undefined } })
     const { context: name } = connection
     if (name === undefined || (connection.token === undefined && !connection.renewal)) {
-      host.stdout.write(`Not logged in to ${serverOf(connection)}\n`)
-      return 0
+      const found = host.env.SVC3_TOKEN ? 'No login is stored for' : 'Not logged in to'
+      host.stdout.write(`${found} ${serverOf(connection)}\n`)
+    } else {
+      await revoke(context, connection)
+      const gone = { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined }
+      await editContext(host, name, gone)
+      host.stdout.write(`Logged out of ${serverOf(connection)}\n`)
     }
-    await revoke(context, connection)
-    const gone = { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined }
-    await editContext(host, name, gone)
-    host.stdout.write(`Logged out of ${serverOf(connection)}\n`)
+    if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and still logs you in; unset it')
     return 0
   },
 })
