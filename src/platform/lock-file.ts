@@ -1,6 +1,7 @@
 // "One at a time" between processes: a file that names its holder. It comes into being whole, by link(), so that nobody
 // reads a half-written one; the lock of a process that died is taken over; and only its holder takes it away.
 import { readFileIfPresent } from './files.ts'
+import { isAlive } from './is-alive.ts'
 
 // Not by `import`, which the command line's bundle would pay for at every start.
 const fs = process.getBuiltinModule('node:fs/promises')
@@ -57,13 +58,4 @@ async function removeIfDead(file: string): Promise<void> {
   })
   if ((await readFileIfPresent(aside)) !== text) await fs.link(aside, file).catch(() => undefined)
   await fs.rm(aside, { force: true })
-}
-
-export function isAlive(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return false
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
 }

@@ -6,6 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { ApiError } from '../../api/errors.ts'
 import { isLoopback } from '../../client/transport.ts'
+import { isAlive } from '../../platform/is-alive.ts'
 import type { Host } from '../host.ts'
 import { didYouMean } from '../line/suggest.ts'
 import { Failure, UsageError } from '../line/usage.ts'
@@ -234,14 +235,6 @@ const restart = ({ isInstalled, checkout }: Host): string =>
   isInstalled ? 'Run svc3 dev' : `Run npm start in ${checkout}`
 
 const lower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
-
-export function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
 
 export function checkUrl(text: string, source: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
