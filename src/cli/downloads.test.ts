@@ -79,6 +79,37 @@ it('image download that fails in the middle leaves no file but a part of one, an
   assert.match(stderr, /some of it is lost/)
 })
 
+it('image download refuses while another process downloads to the same file, and leaves that one alone', async () => {
+  const begun = Promise.withResolvers<void>()
+  const more = Promise.withResolvers<void>()
+  const slow: Answer = async (asked, response) => {
+    begun.resolve()
+    await more.promise
+    return download(asked, response)
+  }
+  serve(service, { 'GET images/sonoma': () => record, 'GET images/sonoma/download': slow })
+  const first = svc3('image download sonoma')
+  await begun.promise
+  serve(service, { 'GET images/sonoma': () => record, 'GET images/sonoma/download': download })
+  const second = await svc3('image download sonoma')
+  const what = `svc3: Process ${process.pid} is already downloading ${path.join(folder, 'sonoma')}\n`
+  const next = 'svc3: Wait until it finishes, or choose another path with --file\n'
+  assert.deepEqual([second.exitCode, second.stderr], [1, what + next])
+  more.resolve()
+  assert.equal((await first).exitCode, 0)
+  assert.deepEqual(fs.readdirSync(folder), ['sonoma'])
+  assert.deepEqual(fs.readFileSync(path.join(folder, 'sonoma')), content)
+})
+
+it('image download says which file it cannot write', async () => {
+  const { exitCode, stderr } = await svc3('image download sonoma -f none/sonoma')
+  assert.equal(exitCode, 1)
+  assert.match(
+    stderr,
+    /^svc3: Cannot write .*\/none\/sonoma\.\w+\.part \(ENOENT\)\nsvc3: Choose another path with --file\n$/,
+  )
+})
+
 it('set-description takes the text as an argument or with -d, not both', async () => {
   const sent: unknown[] = []
   const describes: Answer = ({ body }) => {

@@ -10,6 +10,7 @@ import type { Image } from '../../../api/images/images.ts'
 import type { Client } from '../../../client/client.ts'
 import { ConnectionError, type TransportResponse } from '../../../client/transport.ts'
 import { syncFolder } from '../../../platform/files.ts'
+import { LockedError, withLockFile } from '../../../platform/lock-file.ts'
 import { backOff, defaultRetry, isTransient, wait } from '../../../rules/retry.ts'
 import type { Context } from '../../command.ts'
 import { Failure, Interrupted } from '../../line/usage.ts'
@@ -39,8 +40,34 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   const image = await kind.get(client, { namespace, name, signal })
   const suffix = format === 'raw' ? '' : `-${format}`
   const part = `${file}.${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}${suffix}.part`
-  await using handle = await openPart(part)
   const from = { client, kind, namespace, image, signal, format, tag: `"${image.checksum}${suffix}"` }
+  await alone(part, file, () => fetchAll(context, from, part, file))
+  await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} saved as ${file}.`, image)
+  return 0
+}
+
+/** Of two that write one part, the slower would cut what the other has completed. */
+async function alone(part: string, file: string, work: () => Promise<void>): Promise<void> {
+  let isAlone = false
+  try {
+    await withLockFile(`${part}.lock`, () => {
+      isAlone = true
+      return work()
+    })
+  } catch (error) {
+    if (isAlone) throw error
+    // Without a lock where there can be none, as on exFAT; what else keeps from writing there, the work says.
+    if (!(error instanceof LockedError)) return work()
+    throw new Failure(
+      `Process ${error.pid} is already downloading ${file}`,
+      'Wait until it finishes, or choose another path with --file',
+    )
+  }
+}
+
+async function fetchAll(context: Context, from: From, part: string, file: string): Promise<void> {
+  const { kind, image, signal } = from
+  await using handle = await openPart(part)
   let meter: Meter | undefined
   try {
     let tries = 0
@@ -51,7 +78,7 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
         const first = meter ? bytesBefore : Math.max(0, bytesBefore - 1)
         const answer = await ask(from, first)
         const { start, totalBytes } = placeOf(answer, first)
-        meter ??= startMeter(context, `${kind.word} ${name}`, totalBytes, start)
+        meter ??= startMeter(context, `${kind.word} ${image.name}`, totalBytes, start)
         const reached = await skipZeros(answer, handle, await save(answer, handle, start, meter), totalBytes)
         meter.at(reached)
         isDone = reached === totalBytes
@@ -75,8 +102,6 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   } finally {
     meter?.end()
   }
-  await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} saved as ${file}.`, image)
-  return 0
 }
 
 interface From {
