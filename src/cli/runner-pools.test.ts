@@ -6,8 +6,8 @@ import path from 'node:path'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'
 import { type FakeService, startFakeService } from '../../test/support/stand-ins/api.ts'
-import { serve } from '../../test/support/stand-ins/fleet.ts'
-import { success } from '../api/errors.ts'
+import { type Answer, serve } from '../../test/support/stand-ins/fleet.ts'
+import { ApiError, success } from '../api/errors.ts'
 import { estimateVm } from '../api/vms/estimates.ts'
 import { getRunnerPool, listRunnerJobs } from '../api/vms/runner-pools.ts'
 import { getVm } from '../api/vms/vms.ts'
@@ -15,6 +15,7 @@ import { getVm } from '../api/vms/vms.ts'
 let service: FakeService
 let pool: object
 let guestSays = ''
+let deploys: (name: string) => unknown
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-runner-pools-'))
 const key = path.join(folder, 'acme.pem')
 const sent: unknown[] = []
@@ -28,12 +29,13 @@ after(async () => {
 })
 beforeEach(() => {
   sent.length = 0
+  deploys = (name) => ({ ...getVm.example.response, name })
   pool = getRunnerPool.example.response
   const kept = ({ body }: { readonly body?: unknown }) => {
     sent.push(body)
     return pool
   }
-  serve(service, {
+  const routes: Record<string, Answer> = {
     'GET runnerpools/ios': () => pool,
     'GET runnerjobs': () => listRunnerJobs.example.response,
     'POST runnerpools': kept,
@@ -42,20 +44,28 @@ beforeEach(() => {
     'POST vms/estimate': () => estimateVm.example.response,
     'POST vms': ({ body }) => {
       sent.push(body)
-      return { ...getVm.example.response, name: 'ios-doctor-x' }
-    },
-    'GET vms/ios-doctor-x/logs': (_, response) =>
-      void response.writeHead(200, { 'content-type': 'text/plain' }).end(guestSays),
-    'DELETE vms/ios-doctor-x': () => {
-      sent.push('deleted')
-      return success('ok', { kind: 'vms', name: 'ios-doctor-x' })
+      const { name } = body as { name: string }
+      Object.assign(routes, {
+        [`GET vms/${name}/logs`]: ((_, response) =>
+          void response.writeHead(200, { 'content-type': 'text/plain' }).end(guestSays)) satisfies Answer,
+        [`DELETE vms/${name}`]: () => {
+          sent.push('deleted')
+          return success('ok', { kind: 'vms', name })
+        },
+      })
+      return deploys(name)
     },
     'DELETE runnerpools/ios': () => success('ok', { kind: 'runnerpools', name: 'ios' }),
-  })
+  }
+  serve(service, routes)
 })
 
-const svc3 = (words: string[], stdin = '') =>
-  run(['runner-pool', ...words], { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }, input: stdin })
+const svc3 = (words: string[], stdin = '', interruption?: AbortSignal) =>
+  run(['runner-pool', ...words], {
+    env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token },
+    input: stdin,
+    ...(interruption && { interruption }),
+  })
 
 describe('svc3 runner-pool', () => {
   const where = ['--url', 'https://github.com/acme', '--config', 'build']
@@ -126,6 +136,38 @@ describe('svc3 runner-pool', () => {
     const [deployed, deleted] = sent as [{ vmConfig: string; userdata: string }, string]
     assert.deepEqual([deployed.vmConfig, deleted], ['ios-build', 'deleted'])
     assert.match(Buffer.from(deployed.userdata, 'base64').toString(), /test -x \/opt\/actions-runner\/run\.sh/)
+  })
+
+  it('svc3 runner-pool doctor --try waits for a VM that takes minutes to deploy', async (context) => {
+    guestSays = 'svc3-check folder yes\nsvc3-check end\n'
+    context.mock.timers.enable({ apis: ['setTimeout'] })
+    const deployed = deploys
+    deploys = (name) => {
+      context.mock.timers.tick(10 * 60_000)
+      return deployed(name)
+    }
+    const { stdout, stderr } = await svc3(['doctor', 'ios', '--try'])
+    assert.match(stdout, /^Image\t/m, stderr)
+    assert.deepEqual([sent.length, sent[1]], [2, 'deleted'])
+  })
+
+  it('svc3 runner-pool doctor --try deletes its VM also after Ctrl-C while that is deployed', async () => {
+    const controller = new AbortController()
+    deploys = () => controller.abort()
+    const { exitCode } = await svc3(['doctor', 'ios', '--try'], '', controller.signal)
+    assert.equal(exitCode, 130)
+    const [deployed, deleted] = sent as [{ ttl: string }, string]
+    assert.deepEqual([deployed.ttl, deleted], ['30m', 'deleted'])
+  })
+
+  it('svc3 runner-pool doctor --try shows why a VM was refused, and deletes none that has its name', async () => {
+    deploys = (name) => {
+      throw new ApiError('AlreadyExists', `VM ${name} already exists`)
+    }
+    const { exitCode, stderr } = await svc3(['doctor', 'ios', '--try'])
+    assert.equal(exitCode, 6)
+    assert.match(stderr, /VM ios-doctor-\w{5} already exists/)
+    assert.equal(sent.length, 1)
   })
 
   it('svc3 runner-pool takes the login of guests from a file, whole or not at all', async () => {

@@ -1,14 +1,19 @@
 // svc3 runner-pool doctor: what keeps a runner pool from running jobs, from GitHub to the image, and what to do about it.
-import { ApiError } from '../../../api/errors.ts'
+import { randomBytes } from 'node:crypto'
+import { ApiError, type Reason } from '../../../api/errors.ts'
 import { estimateVm } from '../../../api/vms/estimates.ts'
 import { getRunnerPool, type RunnerPool } from '../../../api/vms/runner-pools.ts'
 import { deleteVm, deployVm, getVmLogs } from '../../../api/vms/vms.ts'
 import type { Client } from '../../../client/client.ts'
+import { nameSuffix } from '../../../rules/names.ts'
 import { wait } from '../../../rules/retry.ts'
 import { checkScript, type ImageFinding as Finding, imageFindings } from '../../../rules/runners/image-check.ts'
-import { type Context, defineCommand, namespaced, printed } from '../../command.ts'
+import { type Context, defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
 import { exitCodes } from '../../line/usage.ts'
 
+const deployMinutes = 10
+/** For a VM that could not be deleted here: longer than all that it is needed for. */
+const ttl = '30m'
 const lookMs = 180_000
 const againMs = 1_000
 const deleteMs = 60_000
@@ -70,11 +75,19 @@ async function lookInside(context: Context, client: Client, pool: RunnerPool): P
   const { signal } = context
   const expected = { folder, user, host: new URL(url).hostname }
   const userdata = Buffer.from(checkScript(expected)).toString('base64')
-  const body = { name: `${pool.name}-doctor`, shouldGenerateName: true, vmConfig: config, userdata, cold: true }
-  context.note(`Deploying a VM of ${config}`)
-  const { name: vm } = await client.call(deployVm, { params: { namespace }, body, signal })
+  // Chosen here, so that it can be deleted also when the answer does not come.
+  const vm = `${pool.name}-doctor-${nameSuffix(randomBytes(5))}`
   const params = { namespace, vm }
+  const body = { name: vm, vmConfig: config, userdata, cold: true, ttl, timeout: deployMinutes }
+  let isOurs = true
+  context.note(`Deploying a VM of ${config}`)
   try {
+    // The service tells about its own timeout, with the reasons; only one that does not is cut off.
+    const timeoutMs = millisecondsOf(deployMinutes + 1)
+    await client.call(deployVm, { params: { namespace }, body, signal, timeoutMs }).catch((error: unknown) => {
+      isOurs = !hasReason(error, 'AlreadyExists')
+      throw error
+    })
     for (const endMs = performance.now() + lookMs; ; await wait(againMs, signal)) {
       const { body: log } = await client.open(getVmLogs, { params, query: {}, signal })
       const found = imageFindings(await new Response(log).text(), expected, Date.now())
@@ -91,10 +104,15 @@ async function lookInside(context: Context, client: Client, pool: RunnerPool): P
         ]
     }
   } finally {
-    // Also after Ctrl-C.
-    await client.call(deleteVm, { params, signal: AbortSignal.timeout(deleteMs) })
+    // Also after Ctrl-C. One that was refused, or that the service has deleted because it failed, is not there.
+    if (isOurs)
+      await client.call(deleteVm, { params, timeoutMs: deleteMs }).catch((error: unknown) => {
+        if (!hasReason(error, 'NotFound')) throw error
+      })
   }
 }
+
+const hasReason = (error: unknown, reason: Reason): boolean => error instanceof ApiError && error.reason === reason
 
 export const command = defineCommand({
   description:
