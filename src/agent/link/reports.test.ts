@@ -1,6 +1,7 @@
 // Reports: only the newest, in batches, until they are taken.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { silentLog } from '../../platform/log.ts'
@@ -101,6 +102,28 @@ describe('reports of VMs', () => {
     await sent(5)
     const taken = batches.filter((batch) => !isBad(batch)).flat()
     assert.deepEqual(taken.map(({ uid }) => uid).sort(), ['a', 'b', 'first'])
+    await reports.stop()
+  })
+
+  it('reports of VMs that are too large together go in smaller batches, and one that is so alone is dropped', async () => {
+    const isTooLarge = (batch: readonly VmReport[]): boolean =>
+      batch.length > 100 || batch.some(({ uid }) => uid === 'large')
+    const { reports, batches, sent } = rig((batch) =>
+      isTooLarge(batch) ? new ApiError('RequestEntityTooLarge', 'no') : [],
+    )
+    reports.send(report('first'))
+    const uids = Array.from({ length: 400 }, (_, index) => `${index}`)
+    for (const uid of [...uids, 'large']) reports.send(report(uid))
+    const seen = (isLarge: boolean): string[][] =>
+      batches.filter((batch) => isTooLarge(batch) === isLarge).map((batch) => batch.map(({ uid }) => uid))
+    await eventually(() => {
+      assert.deepEqual(seen(false).flat().sort(), ['first', ...uids].sort())
+      assert.deepEqual(seen(true).at(-1), ['large'])
+    })
+    const count = batches.length
+    reports.send(report('last'))
+    await sent(count + 1)
+    assert.deepEqual(seen(false).at(-1), ['last'])
     await reports.stop()
   })
 

@@ -67,22 +67,27 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   }
 
   const flushAll = async (): Promise<void> => {
-    let size = batchSize
+    /** What the server takes at once, as far as it has said so. */
+    let most = batchSize
+    let size = most
     for (let attempt = 1; due.size > 0 && !stopping.signal.aborted; attempt++) {
       const batch = take(size)
       try {
         taken(batch, await send(batch, stopping.signal))
         attempt = 0
-        size = batchSize
+        size = most
       } catch (error) {
         if (stopping.signal.aborted) return
         // One that the server cannot read must not hold up the others: alone, it is dropped.
-        const isRefused = error instanceof ApiError && (error.code === 400 || error.code === 422)
+        const code = error instanceof ApiError ? error.code : undefined
+        const isTooLarge = code === 413
+        const isRefused = isTooLarge || code === 400 || code === 422
         if (isRefused && batch.length === 1) {
           log.error('the server refused a report about a VM', { name: batch[0]?.name ?? '' }, error)
           continue
         }
-        size = isRefused ? 1 : size
+        if (isTooLarge) most = Math.ceil(batch.length / 2)
+        size = isTooLarge ? most : isRefused ? 1 : size
         for (const { uid } of batch) if (newest.has(uid)) due.add(uid)
         pausing = new AbortController()
         const signal = AbortSignal.any([stopping.signal, pausing.signal])
