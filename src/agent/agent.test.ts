@@ -6,7 +6,7 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { AgentRig } from '../../test/support/rigs/agent-rig.ts'
 import type { AgentServer } from '../../test/support/rigs/agent-server.ts'
-import type { World } from '../../test/support/stand-ins/scripted-driver.ts'
+import { scriptedDriver, type World } from '../../test/support/stand-ins/scripted-driver.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
 import type { DesiredVm } from '../api/nodes/agent.ts'
 import { PortTaken } from '../drivers/driver.ts'
@@ -206,6 +206,17 @@ describe('agent', () => {
     // And it listens to them.
     world.becomes('a', { state: 'stopped' })
     await server.until('a', ({ power }) => power === 'stopped')
+  })
+
+  it('the agent keeps what an earlier agent measured of its VMs, and forgets that of others', async () => {
+    await deploy('a')
+    const folder = path.join(rig.folder, 'node', 'measurements')
+    await fs.mkdir(folder)
+    for (const uid of ['a', 'gone']) await fs.writeFile(path.join(folder, uid), '{}')
+    await rig.restart({ driver: { ...scriptedDriver(world), measuring: { usage: async () => undefined } } })
+    assert.ok(existsSync(path.join(folder, 'a')))
+    await rig.stop()
+    assert.deepEqual((await fs.readdir(folder)).sort(), ['a', 'node'])
   })
 
   it('the agent removes what the server does not know, and only after it has said so', async () => {

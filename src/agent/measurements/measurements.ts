@@ -174,13 +174,12 @@ export async function startMeasurements(options: MeasurementsOptions): Promise<M
       writeFileAtomically(path.join(folder, name), JSON.stringify(each.save(nowSeconds())))
     await write(hostFile, host)
     for (const [uid, { rings: each }] of rings) await write(uid, each)
+    // Not at the start, when the agent has yet to find its VMs.
+    await forgetOthers(folder, new Set([hostFile, ...vms().map(({ handle }) => handle.uid)]))
   }
 
   const failed = (error: unknown): void => log.warn('failed to keep measurements', { folder, problem: reasonOf(error) })
-  if (usage) {
-    await load(path.join(folder, hostFile), host)
-    await forgetOthers(folder, new Set([hostFile, ...vms().map(({ handle }) => handle.uid)]))
-  }
+  if (usage) await load(path.join(folder, hostFile), host)
   const loop = usage && startLoop({ everyMs: fineSeconds * 1_000, isFirstLater: true, run: sample, failed })
   return {
     read(uid, minutes) {
