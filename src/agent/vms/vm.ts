@@ -271,8 +271,12 @@ export class VmWorker {
       isUnclaimable: this.#isUnclaimable,
       hasCredentials: this.#credentials !== undefined,
     })
-    if ('kind' in plan) await this.#perform(desired, plan)
-    else await this.#rest(desired, plan)
+    if (!('kind' in plan)) return this.#rest(desired, plan)
+    // With what comes of it: who waits for a deletion is to find the VM ended.
+    this.#performing = this.#perform(desired, plan).finally(() => {
+      this.#performing = undefined
+    })
+    await this.#performing
   }
 
   /** The image may come before the VM has been started on what there was of it. */
@@ -284,10 +288,12 @@ export class VmWorker {
         if (this.desired && !this.isSilent && !this.#performing) this.#context.reports.sendProgress(this.#report({}))
       },
       arrived: async (image) => {
-        while (this.#performing) await this.#performing
-        await driver.arriving?.arrived(this.handle, image)
+        while (this.#performing) await this.#performing.catch(() => undefined)
+        if (!this.#isEnded) await driver.arriving?.arrived(this.handle, image)
+        // Its record went with it.
+        if (this.#isEnded) return
         await this.#keeper.arrived()
-        if (!this.#isEnded) this.wake()
+        this.wake()
       },
     }
   }
@@ -327,7 +333,7 @@ export class VmWorker {
     const isStart = work.steps.includes('start')
     if (isStart) this.#boot?.follow(undefined)
     const credentials = this.#credentials
-    const performing = carryOut(work, {
+    const outcome = await carryOut(work, {
       tools: this.#context.tools,
       handle: this.handle,
       desired,
@@ -347,10 +353,6 @@ export class VmWorker {
       became: (state) => {
         this.#observed = { state }
       },
-    })
-    this.#performing = performing
-    const outcome = await performing.finally(() => {
-      this.#performing = undefined
     })
     if (this.#stopping.signal.aborted && outcome.as !== 'done') return
     // What came of it says nothing about the desired state that counts now.
