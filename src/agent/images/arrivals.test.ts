@@ -90,6 +90,17 @@ describe('an image on its way', () => {
     await quiet
   })
 
+  it('an image on its way is fetched once for two VMs that begin at once, and both are served until they leave', async (t) => {
+    const { arrivals, begin, asked, fetched } = await arrange(t)
+    await Promise.all([begin('one', true), begin('two', true)])
+    assert.deepEqual(asked, [false])
+    await arrivals.leave('one')
+    assert.ok(arrivals.of('two'))
+    await arrivals.leave('two')
+    assert.deepEqual(arrivals.list(), [])
+    await assert.rejects(fetched.promise, /no longer used/)
+  })
+
   it('an image on its way that a cold VM runs on is waited for by one that needs its memory', async (t) => {
     const { arrivals, begin, asked, told, whole, fetched } = await arrange(t)
     const cold = await begin('cold', true)

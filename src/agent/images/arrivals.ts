@@ -137,10 +137,11 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
       const needsMemory = !isCold && !isRunning
       const known = find(user.uid)
       if (known && known.key !== provider.key) await leave(user.uid)
+      const whole = arrivals.has(provider.key) ? undefined : await provider.find()
+      if (whole && !isRunning) return whole
+      // Another VM may have begun it meanwhile.
       let arrival = arrivals.get(provider.key)
       if (!arrival) {
-        const whole = await provider.find()
-        if (whole && !isRunning) return whole
         const socket = path.join(socketFolder, createHash('sha256').update(provider.key).digest('hex').slice(0, 20))
         const parts = { folder, socket, fetch, bootOrder, figures, log, retry, memoryFirst: needsMemory }
         arrival = new Arrival(provider, parts)
