@@ -45,6 +45,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
   const working = new Set<Promise<void>>()
   let free = fetchesAtOnce
   let last: Promise<void> = Promise.resolve()
+  let following = new AbortController()
   let isStopped = false
 
   const turn = async (work: () => Promise<void>): Promise<void> => {
@@ -95,15 +96,16 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
     changed()
   }
 
-  const follow = async ({ images: desired, drops }: DesiredCache): Promise<void> => {
-    const keys = new Map(desired.map((image) => [keyOf(image), image]))
-    // Written down before anything is fetched: what is pinned is not evicted in between.
-    await images.keep([...keys.keys()])
-    for (const [key, pin] of pins) {
-      if (keys.has(key)) continue
-      pin.cancel.abort()
-      pins.delete(key)
-    }
+  const tried = (work: Promise<void>, attempt: number): Promise<boolean> =>
+    work.then(
+      () => true,
+      (error: unknown) => {
+        log.error('failed to cache images', { attempt }, error)
+        return false
+      },
+    )
+
+  const begin = (keys: ReadonlyMap<string, DesiredImage>): void => {
     for (const [key, image] of keys) {
       if (pins.has(key) || isStopped) continue
       const pin: Pin = { image, cancel: new AbortController(), state: 'Fetching' }
@@ -111,13 +113,34 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
       const work = fetch(pin).finally(() => working.delete(work))
       working.add(work)
     }
-    for (const key of drops) if (!keys.has(key)) await images.drop(key)
-    changed()
+  }
+
+  const follow = async ({ images: desired, drops }: DesiredCache, signal: AbortSignal): Promise<void> => {
+    const keys = new Map(desired.map((image) => [keyOf(image), image]))
+    for (const [key, pin] of pins) {
+      if (keys.has(key)) continue
+      pin.cancel.abort()
+      pins.delete(key)
+    }
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      // Written down before anything is fetched: what is pinned is not evicted in between.
+      const isKept = await tried(images.keep([...keys.keys()]), attempt)
+      let isDone = isKept
+      // In any case: the disk may be too full to write on because of what is to go.
+      for (const key of drops) if (!keys.has(key) && !(await tried(images.drop(key), attempt))) isDone = false
+      if (isKept) begin(keys)
+      changed()
+      if (isDone) return
+      await wait(backOff(Math.min(attempt, 12), retry, Math.random), signal).catch(() => undefined)
+    }
   }
 
   return {
     setDesired(cache) {
-      last = last.then(() => follow(cache)).catch((error: unknown) => log.error('failed to cache images', {}, error))
+      following.abort()
+      following = new AbortController()
+      const { signal } = following
+      last = last.then(() => follow(cache, signal))
     },
     report() {
       const copies = new Map(images.copies().map((copy) => [copy.key, copy]))
@@ -136,6 +159,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
     },
     async stop() {
       isStopped = true
+      following.abort()
       await last
       for (const { cancel } of pins.values()) cancel.abort()
       await Promise.all(working)

@@ -75,6 +75,51 @@ describe('images that are to be kept', () => {
     assert.deepEqual([first?.state, first?.problem], ['Failed', problem])
     await pins.stop()
   })
+
+  it('images that are to be kept on a full disk are kept when it has space again, which it has by what is to go', async () => {
+    const copies = new Set(['large'])
+    const kept: string[][] = []
+    const ready = Promise.withResolvers<void>()
+    const pins = createPins({
+      images: {
+        ...pretendImages(),
+        async keep(keys) {
+          if (copies.size > 0) throw new Error('ENOSPC: no space left on device')
+          kept.push([...keys])
+        },
+        drop: async (key) => void copies.delete(key),
+      },
+      changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
+      log: silentLog,
+      retry: { attempts: Infinity, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 },
+    })
+    pins.setDesired({ images: [{ name: 'small', content: 'small' }], drops: ['large'] })
+    await ready.promise
+    assert.deepEqual([[...copies], kept], [[], [['small']]])
+    await pins.stop()
+  })
+
+  it('images that are to be kept and cannot be written down keep neither what is desired next nor the end of the agent waiting', async () => {
+    const ready = Promise.withResolvers<void>()
+    const keep: Images['keep'] = async (keys) => {
+      if (keys.includes('first')) throw new Error('ENOSPC: no space left on device')
+    }
+    const pins = createPins({
+      images: { ...pretendImages(), keep },
+      changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
+      log: silentLog,
+      retry: { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000, maxRetryAfterMs: 0 },
+    })
+    const [first, second] = ['first', 'second'].map((name) => ({ images: [{ name, content: name }], drops: [] }))
+    assert.ok(first && second)
+    pins.setDesired(first)
+    await new Promise(setImmediate)
+    pins.setDesired(second)
+    await ready.promise
+    pins.setDesired(first)
+    await new Promise(setImmediate)
+    await pins.stop()
+  })
 })
 
 describe('images of a node', () => {
