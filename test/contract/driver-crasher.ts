@@ -1,5 +1,5 @@
 // A process that does one thing with a driver (QEMU's, unless the task says otherwise), to be killed on the way:
-// node driver-crasher.ts start|stop|revert|capture|merge FILE [ID].
+// node driver-crasher.ts start|stop|park|revert|capture|merge FILE [ID].
 import fs from 'node:fs/promises'
 import { AppleDriver, type AppleOptions } from '../../src/drivers/apple/driver.ts'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
@@ -18,6 +18,7 @@ const driver = apple ? new AppleDriver(apple) : new QemuDriver(options)
 const signal = AbortSignal.timeout(120_000)
 if (step === 'start') await driver.start(handle, vm, signal)
 else if (step === 'stop') await driver.stop(handle, { graceSeconds: 0 })
+else if (step === 'park' && driver instanceof QemuDriver) await driver.warm?.park(handle, signal)
 else if (step === 'capture') await driver.capturing.capture(handle, vm, { id, withMemory: true }, signal)
 else if (step === 'merge') {
   await driver.capturing.capture(handle, vm, { id, withMemory: false }, signal)

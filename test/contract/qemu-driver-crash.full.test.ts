@@ -1,7 +1,8 @@
-// kill -9 of whoever uses the QEMU driver, at every step of a start and of a stop: the process is neither lost nor
+// kill -9 of whoever uses the QEMU driver, at every step of a start, a stop and a parking: the process is neither lost nor
 // started twice, and the next driver brings the VM up or takes it away whole.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
@@ -16,7 +17,7 @@ import { specify, within } from './driver-vm.ts'
 const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
 
 /** What an inspection may find after a death there. */
-const points: readonly { step: 'start' | 'stop'; at: string; found: readonly string[] }[] = [
+const points: readonly { step: 'start' | 'stop' | 'park'; at: string; found: readonly string[] }[] = [
   { step: 'start', at: 'qemu-recorded', found: ['stopped'] },
   { step: 'start', at: 'qemu-prepared', found: ['stopped'] },
   { step: 'start', at: 'qemu-spawned', found: ['running'] },
@@ -25,6 +26,8 @@ const points: readonly { step: 'start' | 'stop'; at: string; found: readonly str
   { step: 'start', at: 'qemu-complete', found: ['running'] },
   { step: 'stop', at: 'qemu-ending', found: ['running'] },
   { step: 'stop', at: 'qemu-cleared', found: ['stopped'] },
+  { step: 'park', at: 'qemu-parking', found: ['running'] },
+  { step: 'park', at: 'qemu-saved', found: ['running'] },
 ]
 
 describe('QEMU driver after a kill -9', () => {
@@ -35,12 +38,14 @@ describe('QEMU driver after a kill -9', () => {
       const vm = await specify({ architecture: 'amd64', image }, root)
       const driver = new QemuDriver()
       const handle = await driver.create(vm, path.join(root, 'vm'))
-      if (step === 'stop') await driver.start(handle, vm, AbortSignal.timeout(120_000))
+      if (step !== 'start') await driver.start(handle, vm, AbortSignal.timeout(120_000))
       await driver.close()
       try {
         await dieAt(root, step, at, handle, vm)
 
         const next = new QemuDriver()
+        const claim = async () => next.warm?.claim(handle, vm, AbortSignal.timeout(120_000))
+        if (step === 'park') await assert.rejects(claim(), /not running/, 'a guest that is paused was handed over')
         const { state } = await next.inspect(handle)
         assert.ok(found.includes(state), state)
         assert.equal((await qemusOf(handle)).length, state === 'running' ? 1 : 0)
@@ -49,9 +54,13 @@ describe('QEMU driver after a kill -9', () => {
         await next.start(handle, vm, AbortSignal.timeout(120_000))
         const [after, ...more] = await qemusOf(handle)
         assert.deepEqual(more, [], 'one process, not two')
-        if (step === 'start' && state === 'running') assert.equal(after, before, 'it is taken over, not replaced')
+        if (step !== 'stop' && state === 'running') assert.equal(after, before, 'it is taken over, not replaced')
         assert.deepEqual(await next.inspect(handle), { state: 'running' })
         await assert.doesNotReject(reach(vm), 'its ports lead to it')
+        if (step === 'park') {
+          await claim()
+          assert.equal(existsSync(path.join(handle.folder, 'parked.memory')), false)
+        }
         await next.close()
 
         // Once more, without anybody looking in between: destroyed as it was left.

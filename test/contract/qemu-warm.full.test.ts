@@ -98,6 +98,8 @@ for (const architecture of testedArchitectures)
     it('a slot that is parked has no process, and is the VM when it goes on: name, metadata, clock, then its ports', async () => {
       const { handle, vm, ssh } = await slot('parked')
       assert.ok(driver.warm)
+      await assert.rejects(driver.warm.park(handle, AbortSignal.abort(new Error('called off'))), /called off/)
+      assert.deepEqual(await driver.inspect(handle), { state: 'running' }, 'what was not parked stays paused')
       await driver.warm.park(handle, signal())
       await driver.warm.park(handle, signal())
       assert.deepEqual(await driver.inspect(handle), { state: 'suspended' })

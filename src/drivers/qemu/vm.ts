@@ -15,7 +15,7 @@ import {
 } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
 import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
-import { saveMemory, untilLoaded, whyNoMemory } from './captures/memory.ts'
+import { endSaving, saveMemory, untilLoaded, whyNoMemory } from './captures/memory.ts'
 import { forgetParked, parkedMemory, readParked, writeParked } from './captures/parked.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
 import { GuestAgent, isListening } from './control/guest-agent.ts'
@@ -109,7 +109,8 @@ export class QemuVm {
     const isNow = await isOfThisBoot(run)
     const process = isNow && run.process && (await findProcess(this.#folder, run))
     if (process && run.isEnding) return { state: 'running' }
-    if (process && !run.isResuming && !run.untold && !(await readChain(this.#folder))?.next && (await hasUplink(run))) {
+    const isCut = run.isResuming || run.untold || run.isParking
+    if (process && !isCut && !(await readChain(this.#folder))?.next && (await hasUplink(run))) {
       const observed = await this.#observe(run, process)
       if (observed && observed.state !== 'stopped') return noted(observed, run)
     }
@@ -253,10 +254,13 @@ export class QemuVm {
       if (why !== undefined || !shape) throw new Error(`its memory cannot be saved: ${why}`)
       await forgetParked(this.#folder)
       const { qmp } = await this.#living(found.run)
+      await writeRun(this.#folder, { ...found.run, isParking: true })
       await setRunning(qmp, false)
+      failpoint('qemu-parking')
       const file = parkedMemory(this.#folder)
       await saveMemory(qmp, runtime, file, signal)
       await syncFile(file)
+      failpoint('qemu-saved')
       await endRun(this.#folder, this.#control, found.run, found.process)
       // Not before: whoever finds it lets the guest go on from there.
       await writeParked(this.#folder, { version: 1, shape, doors })
@@ -264,6 +268,16 @@ export class QemuVm {
     })
     this.#hangUp()
     this.#notify()
+  }
+
+  /** Parking was cut off, or has failed: nobody may take the pause of its guest for more than that. */
+  async #endParking({ isParking: _, ...run }: Run): Promise<Run> {
+    const { qmp } = await this.#living(run)
+    await endSaving(qmp)
+    await setRunning(qmp, true)
+    await forgetParked(this.#folder)
+    await writeRun(this.#folder, run)
+    return run
   }
 
   /** Goes on where it was parked, reached by nobody yet, and hears who it is. What cannot is no VM to be handed over. */
@@ -290,7 +304,9 @@ export class QemuVm {
       const isParked = !(await this.#found()) && (await readParked(this.#folder)) !== undefined
       if (isParked) await this.#unpark(vm, options, signal)
       const found = await this.#found()
-      if (!found || found.run.isEnding || found.run.untold) throw new Error('the VM is not running')
+      const isUp = found && !found.run.isEnding && !found.run.untold && !found.run.isParking
+      if (!isUp || (await statusOf((await this.#living(found.run)).qmp)) !== 'running')
+        throw new Error('the VM is not running')
       const { note: told, ...run } = found.run
       const doors = doorsOf(options.network, vm)
       await writeMetadata(this.#folder, vm)
@@ -458,16 +474,18 @@ export class QemuVm {
 
   /** Looks once more, alone, and records what the end of a process means. */
   async #settle(): Promise<Observed> {
-    const run = await readRun(this.#folder)
-    if (!run) return this.#down()
-    if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
-    if (!(await isOfThisBoot(run))) {
+    const known = await readRun(this.#folder)
+    if (!known) return this.#down()
+    if (known.problem !== undefined) return { state: 'failed', problem: known.problem }
+    if (!(await isOfThisBoot(known))) {
       await removeMetadata(this.#folder)
       if (await readParked(this.#folder)) return { state: 'suspended' }
-      return { state: run.isEnding ? 'stopped' : 'gone' }
+      return { state: known.isEnding ? 'stopped' : 'gone' }
     }
-    const process = await findProcess(this.#folder, run)
-    if (process) await this.#settleCapture(run).catch(() => undefined)
+    const process = await findProcess(this.#folder, known)
+    if (process) await this.#settleCapture(known).catch(() => undefined)
+    const isCut = process && known.isParking && !known.isEnding
+    const run = isCut ? await this.#endParking(known).catch(() => known) : known
     const observed = process && (await this.#observe(run, process))
     if (process && observed) {
       const isWhole = observed.state !== 'stopped' && !run.isResuming && (await this.#mend(run))

@@ -27,6 +27,8 @@ export interface Run {
   readonly note?: string
   /** Known when everything is up; without it, whoever started the process died before. */
   readonly process?: ProcessId
+  /** It is paused while its memory is saved: cut off here, it goes on. */
+  readonly isParking?: true
   /** svc3 ends it: that it has ended is no failure. */
   readonly isEnding?: true
   /** Why it ended by itself. */
