@@ -48,6 +48,11 @@ export class Collection<T> {
     return place + encodeURIComponent(name)
   }
 
+  /** What `key` was given. */
+  scopeOf(key: string): string {
+    return decodeURIComponent(key.slice(this.prefix.length, Math.max(this.prefix.length, key.lastIndexOf('/'))))
+  }
+
   get(scope: string, name: string): Entry<T> | undefined {
     return this.at(this.key(scope, name))
   }

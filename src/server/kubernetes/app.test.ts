@@ -282,6 +282,45 @@ describe('lists of the Kubernetes wire', () => {
   })
 })
 
+describe('what others do, over all namespaces', () => {
+  const all = `${group}/virtualmachineconfigs`
+
+  it('events over all namespaces are those that the caller sees in each, with their own namespace', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    await post(`${group}/namespaces/svc-ios/virtualmachineconfigs`, config('hidden'))
+    await post(configs, config('own'))
+    const seen = async (path: string, token: string) => {
+      const { items } = (await kube.call('GET', path, { token })).body
+      return items.map((item: { metadata: { namespace: string }; involvedObject: { name: string } }) => [
+        item.metadata.namespace,
+        item.involvedObject.name,
+      ])
+    }
+    // Of what only administrators may do, such as making a namespace, only they are told.
+    assert.deepEqual(await seen('/api/v1/events', service.devToken), [['svc-default', 'own']])
+    const everything = await seen('/api/v1/events', service.adminToken)
+    assert.deepEqual(everything.toSorted(), [
+      ['svc-default', 'own'],
+      ['svc-default', 'svc-ios'],
+      ['svc-ios', 'hidden'],
+    ])
+    assert.deepEqual(await seen('/api/v1/namespaces/svc-ios/events', service.adminToken), [['svc-ios', 'hidden']])
+  })
+
+  it('a watch over all namespaces shows no namespace that is made later, though its caller had a role in all', async () => {
+    await post(configs, config('own'))
+    const watching = await kube.watch(`${all}?watch=true`, { token: service.devToken })
+    await watching.until(1)
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    await post(`${group}/namespaces/svc-ios/virtualmachineconfigs`, config('hidden'))
+    await watching.ended
+    assert.deepEqual(
+      watching.events.map(({ object }) => object.metadata.name),
+      ['own'],
+    )
+  })
+})
+
 describe('watches of the Kubernetes wire', () => {
   it('without a version: the state, then changes; with bookmarks only if asked', async () => {
     await post(configs, config('a'))

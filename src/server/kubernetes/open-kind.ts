@@ -28,7 +28,7 @@ interface Asked {
 interface Allowed {
   /** Where the permission was looked at: of all, one that the caller may see. */
   readonly namespace: string
-  /** Undefined: every one. */
+  /** Undefined: every one, for ever, as only administrators may. */
   readonly only: ReadonlySet<string> | undefined
 }
 
@@ -59,7 +59,8 @@ export function allowedIn(services: OpenServices, { kind, namespace, principal }
   const all = services.collections.namespaces.list().map(({ value }) => value.name)
   const seen = all.filter((name) => denied(kind.list, principal, name, services) === undefined)
   const first = seen.includes(defaultNamespace) ? defaultNamespace : (seen[0] ?? defaultNamespace)
-  return { namespace: first, only: seen.length === all.length ? undefined : new Set(seen) }
+  const isAdmin = principal !== undefined && services.roles.roleOf(principal, undefined) === 'admin'
+  return { namespace: first, only: isAdmin ? undefined : new Set(seen) }
 }
 
 /** Of every namespace that the caller may see. It ends when that may have changed, and the caller lists again. */
@@ -68,12 +69,13 @@ function acrossNamespaces(
   listing: Listing<unknown>,
   only: ReadonlySet<string> | undefined,
 ): Listing<unknown> {
-  const { visible: _, isCutByPath: __, ...rest } = listing
-  if (!only) return { ...rest, scope: '' }
+  const { visible, isCutByPath, ...rest } = listing
+  const isShown = isCutByPath ? undefined : visible
+  if (!only) return { ...rest, scope: '', ...(isShown && { visible: isShown }) }
   return {
     ...rest,
     scope: '',
-    visible: (item) => only.has((item as { namespace: string }).namespace),
+    visible: (item) => only.has((item as { namespace: string }).namespace) && isShown?.(item) !== false,
     visibleRev: () => `${roles.rev()} ${collections.namespaces.view.revOf()}`,
   }
 }

@@ -81,10 +81,10 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
 
   return {
     listRoleBindings: ({ params: { namespace } }) => ({
-      ...listing(bindings, namespace, ({ value, rev }) => ({
+      ...listing(bindings, namespace, ({ key, value, rev }) => ({
         // The one role that can be bound.
         name: devRole,
-        namespace,
+        namespace: bindings.scopeOf(key),
         subjects: shown(value).items,
         resourceVersion: rev,
       })),

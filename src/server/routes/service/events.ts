@@ -20,8 +20,9 @@ export function events({ collections, roles }: EventServices): HandlersOf<typeof
         after: keyAt(collections, namespace, 'since', query?.since),
         before: keyAt(collections, namespace, 'until', query?.until),
       }
-      const shown = ({ value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
-        namespace,
+      // Its own: whoever sees several namespaces lists them as one.
+      const shown = ({ key, value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
+        namespace: collections.events.scopeOf(key),
         ...event,
         resourceVersion: rev,
       })
