@@ -6,6 +6,7 @@ import { logIn, openBrowser } from '../../../test/support/processes/browser.ts'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { addImage } from '../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
+import { ApiError } from '../../api/errors.ts'
 
 let service: TestService
 let url: string
@@ -61,6 +62,22 @@ const inDefault = '/api/v1/namespaces/svc-default'
 const addAccount = (name: string) => service.call('POST', `${inDefault}/serviceaccounts/${name}`)
 
 describe('a connection of watches', () => {
+  it('a connection of watches whose client reads no answers is not listened to, and holds up nobody', async () => {
+    const { socket } = await withToken()
+    socket.pause()
+    for (let sent = 0; sent < 60_000; sent++) socket.send('{}')
+    const before = performance.now()
+    for (let asked = 0; asked < 20; asked++) assert.equal((await service.call('GET', inDefault)).status, 200)
+    assert.ok(performance.now() - before < 10_000, 'others are answered')
+  })
+
+  it('messages of a connection of watches count as requests of their caller', async () => {
+    const connection = await withToken()
+    service.services.limits.charge = () => new ApiError('TooManyRequests', 'Too many requests; try again in 1 s')
+    connection.say({ watch: 1, path: '/api/v1/namespaces' })
+    assert.match((await connection.next(-1, 'ERROR')).object.message, /Too many requests/)
+  })
+
   it('a connection of watches shows what is there, says that this is all, and goes on, for several lists', async () => {
     await addAccount('first')
     const connection = await withToken()

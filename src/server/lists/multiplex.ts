@@ -7,6 +7,7 @@ import type { WatchMessage } from '../../api/service/watches.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
 import type { Log } from '../../platform/log.ts'
 import { denied, unauthorized } from '../gate/authenticate.ts'
+import type { Limits } from '../gate/limits.ts'
 import type { Spell } from '../gate/spelling.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { checkRoom, recheckMs, type StreamServices } from '../transfer/streams.ts'
@@ -16,6 +17,7 @@ import { openWatch } from './watches.ts'
 
 export interface MultiplexServices extends StreamServices {
   readonly log: Log
+  readonly limits: Limits
 }
 
 interface Multiplex {
@@ -50,17 +52,22 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
   /** By their numbers, also of those that are about to begin; one that was ended frees its number at once. */
   const endings = new Map<number, AbortController>()
   const closed = new AbortController()
+  let draining: Promise<void> | undefined
   const send = async (text: string): Promise<void> => {
     if (closed.signal.aborted || socket.write(text)) return
-    await new Promise<void>((resolve) => {
+    draining ??= new Promise<void>((resolve) => {
       const done = (): void => {
-        socket.off('drain', done)
+        draining = undefined
+        socket.off('drain', done).resume()
         closed.signal.removeEventListener('abort', done)
         resolve()
       }
       socket.once('drain', done)
       closed.signal.addEventListener('abort', done)
+      // Nor is it listened to: who reads no answers would make more and more of them.
+      socket.pause()
     })
+    await draining
   }
   const fail = (watch: number, error: unknown, path = ''): Promise<void> => {
     const refusal = refusalOf(error)
@@ -147,6 +154,8 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
   }, recheckMs).unref()
   socket.on('data', (message: unknown) => {
     try {
+      const spent = services.limits.charge({ ip: '' }, principal)
+      if (spent) throw spent
       take(message)
     } catch (error) {
       void fail(-1, error)

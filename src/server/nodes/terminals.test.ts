@@ -135,6 +135,14 @@ describe('a terminal', () => {
     assert.ok(!JSON.stringify(await service.services.store.list('/')).includes('hunter2'))
   })
 
+  it('a terminal ends after ten messages that it does not know', async () => {
+    const terminal = await connect(bearer())
+    for (let sent = 0; sent < 1_000; sent++) terminal.socket.send('{}')
+    await terminal.closed
+    assert.equal(terminal.told.length, 11)
+    assert.match(terminal.told.at(-1)?.message ?? '', /Unknown terminal messages/)
+  })
+
   it('a terminal says what is wrong with a login, lets one try again, and does not let one guess for ever', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send('nonsense')

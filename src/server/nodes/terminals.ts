@@ -13,6 +13,8 @@ interface TerminalOptions {
 }
 
 const maxRefusals = 3
+/** Each is answered: who sends them without end, and reads no answers, would fill the memory. */
+const maxUnknown = 10
 
 interface Opened extends Guest {
   readonly shell: ClientChannel
@@ -23,6 +25,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
   let guest: Opened | undefined
   let isOpening = false
   let refusals = 0
+  let unknown = 0
   const closed = new AbortController()
   const say = (answer: TerminalAnswer): void => {
     if (!closed.signal.aborted) socket.write(JSON.stringify(answer))
@@ -33,8 +36,14 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
     if (refusals >= maxRefusals) finish('Too many failed logins; open the terminal again')
   }
   const finish = (message: string): void => {
+    if (socket.writableEnded) return
     say({ type: 'closed', message })
     socket.end()
+  }
+  const misunderstood = (): void => {
+    unknown += 1
+    if (unknown > maxUnknown) finish('Unknown terminal messages; see the API reference')
+    else say({ type: 'refused', message: 'Unknown terminal message', hint: 'See the API reference' })
   }
 
   const open = async (asked: Extract<TerminalMessage, { type: 'open' }>): Promise<void> => {
@@ -60,7 +69,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
       return
     }
     const request = parsed(message)
-    if (!request) return say({ type: 'refused', message: 'Unknown terminal message', hint: 'See the API reference' })
+    if (!request) return misunderstood()
     if (request.type === 'resize') guest?.shell.setWindow(request.rows, request.columns, 0, 0)
     else if (!guest && !isOpening) void open(request)
   })
