@@ -58,6 +58,33 @@ describe('svc3 agent', () => {
     assert.equal(byEnvironment.given.joinToken, undefined)
   })
 
+  it('svc3 agent says what is wrong with the join token of a host that knows no server', async () => {
+    const refused = async (...words: readonly string[]) => {
+      const { exitCode, stderr } = await run(['agent', '--data', folder, ...words], { input: '\n' })
+      assert.notEqual(exitCode, 0)
+      return stderr
+    }
+    const file = path.join(folder, 'garbage')
+    await fs.writeFile(file, 'no-token-at-all\n')
+    const create = 'Create one with svc3 node join-token'
+    const missing = path.join(folder, 'none')
+    assert.match(
+      await refused('--join-token-file', missing),
+      new RegExp(`Cannot read the join token from ${missing} \\(ENOENT\\)\\n.*${create}`),
+    )
+    assert.match(await refused('--join-token-file', file), new RegExp(`${file} is not a join string\\n.*${create}`))
+    assert.match(await refused('--join-token-stdin'), new RegExp(`The join token is empty\\n.*${create}`))
+    assert.match(await refused(), /No server address known/)
+  })
+
+  it('svc3 agent takes the name of a node that has joined, unless it is given another', async () => {
+    const data = path.join(folder, 'joined')
+    await fs.mkdir(data)
+    await fs.writeFile(path.join(data, 'node.json'), JSON.stringify({ version: 1, name: 'n1', uid: 'u' }))
+    assert.equal((await start(['--data', data])).given.name, 'n1')
+    assert.equal((await start(['--data', data, '--name', 'n2'])).given.name, 'n2')
+  })
+
   it('svc3 agent removes VMs that the service does not list only with --remove-unknown', async () => {
     assert.equal((await start(url)).given.removeUnknown, false)
     assert.equal((await start([...url, '--remove-unknown'])).given.removeUnknown, true)

@@ -15,14 +15,15 @@ import { isLoopback } from '../client/transport.ts'
 import { driverNames } from '../drivers/index.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../rules/join-string.ts'
 import { imageQuota } from './options.ts'
+import { remembered } from './remembered.ts'
 import type { AgentOptions, NetworkKind } from './run-agent.ts'
 import { parseSimulation, simulateOption } from './simulate.ts'
 
 const networks = ['sealed', 'user'] as const satisfies readonly NetworkKind[]
 
 const defaultDataDir = '/var/lib/svc3-agent'
-const tokenAdvice =
-  'Create one with svc3 node join-token, and pass it with --join-token-file FILE or --join-token-stdin'
+const newToken = 'Create one with svc3 node join-token'
+const tokenAdvice = `${newToken}, and pass it with --join-token-file FILE or --join-token-stdin`
 
 const options = {
   'api-url': {
@@ -40,7 +41,12 @@ const options = {
     secret: true,
     description: 'Join token (visible to other users; prefer --join-token-file)',
   },
-  name: { type: 'string', value: 'NAME', defaultText: 'the host name', description: 'Name of the node' },
+  name: {
+    type: 'string',
+    value: 'NAME',
+    defaultText: 'its name so far, or the host name',
+    description: 'Name of the node',
+  },
   data: {
     type: 'string',
     value: 'DIR',
@@ -175,7 +181,7 @@ export async function agentOptions(context: Context, options: AgentValues): Prom
     imageDir:
       options.images === undefined ? path.join(dataDir, 'images') : path.resolve(host.workingDir, options.images),
     configFile: options.config === undefined ? undefined : path.resolve(host.workingDir, options.config),
-    name: options.name ?? hostName(),
+    name: options.name ?? (await remembered(dataDir)).name ?? hostName(),
     driver: options.driver,
     architecture: options.architecture,
     ip: options.ip === undefined ? undefined : checkedAddress(options.ip),
@@ -185,8 +191,9 @@ export async function agentOptions(context: Context, options: AgentValues): Prom
     imageQuotaBytes: imageQuota(options['image-quota']),
     peerPort: options['peer-port'],
     network: options.network,
-    simulation: parseSimulation(options.simulate),
+    simulation: parseSimulation(options.simulate, options.driver),
     joinToken: join?.token,
+    joinSource: join?.source,
     joined: removal(dataDir, options['join-token-file'], host.workingDir),
     trust: trustOf(host, apiUrls, options.ca, options.fingerprint),
     renewKey: options['renew-key'],
@@ -205,6 +212,8 @@ interface Join {
   readonly token: () => Promise<string>
   /** A whole join string was given, not a token alone. */
   readonly text: JoinString | undefined
+  /** Where it came from, for messages. */
+  readonly source: string
 }
 
 function parsedJoin(given: string): JoinString | undefined {
@@ -217,22 +226,31 @@ async function joinFrom(context: Context, { token, file, fromStdin }: TokenSourc
   const { host, note, secrets } = context
   if ([token, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
     throw new UsageError('Use only one of --join, --join-token-file and --join-token-stdin', tokenAdvice)
-  const keep = (value: string): Join => {
+  const keep = (value: string, source: string): Join => {
     const text = parsedJoin(value)
     for (const secret of [value, text?.token]) if (secret !== undefined) secrets.add(secret)
-    return { token: async () => text?.token ?? value, text }
+    return { token: async () => text?.token ?? value, text, source }
   }
-  if (fromStdin) return keep((await readPassword(context, 'Join token: ')).trim())
+  if (fromStdin) return keep(await joinTokenOfStdin(context), 'Standard input')
   if (file !== undefined) {
     const place = path.resolve(host.workingDir, file)
-    const read = async (): Promise<string> => (await fs.readFile(place, 'utf8')).trim()
     // One that is gone has done its work: the node has joined.
-    const given = await read().catch(() => '')
-    return { token: async () => keep(await read()).token(), text: parsedJoin(given) }
+    const given = await joinTokenIn(place).catch(() => '')
+    return { token: async () => keep(await joinTokenIn(place), place).token(), text: parsedJoin(given), source: place }
   }
   // Not from the environment: it stays readable in /proc for as long as the agent runs.
   if (token !== undefined) note('Other users of this machine can see --join; --join-token-file is safer')
-  return token?.trim() ? keep(token.trim()) : undefined
+  return token?.trim() ? keep(token.trim(), '--join') : undefined
+}
+
+export const joinTokenOfStdin = async (context: Context): Promise<string> =>
+  (await readPassword(context, 'Join token: ', { noun: 'join token', next: newToken })).trim()
+
+export async function joinTokenIn(file: string): Promise<string> {
+  const text = await fs.readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`Cannot read the join token from ${file} (${error.code})`, newToken)
+  })
+  return text.trim()
 }
 
 /** The token that "svc3 agent install" left is in the data folder; other files are not ours to remove. */

@@ -128,7 +128,7 @@ export const devOptions = (host: Host, options: Given): DevOptions => ({
   dataDir: dataDir(host, options.data),
   driver: options.driver,
   nodes: parseNodes(options.nodes),
-  simulation: parseSimulation(options.simulate),
+  simulation: parseSimulation(options.simulate, options.driver),
   imageQuotaBytes: imageQuota(options['image-quota']),
   images: imagesOf(host, options.images),
 })

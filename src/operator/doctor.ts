@@ -24,7 +24,7 @@ import { type DriverName, openDriver } from '../drivers/index.ts'
 import { exec, findProgram } from '../platform/exec.ts'
 import { type AgentValues, command as agent, agentOptions } from './agent.ts'
 import { type AgentSettings, agentSettingsFile, appleNetwork, readAgentSettings } from './agent-settings.ts'
-import { remembered } from './remembered-urls.ts'
+import { remembered } from './remembered.ts'
 import type { AgentOptions } from './run-agent.ts'
 
 export interface DoctorCheck {

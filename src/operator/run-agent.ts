@@ -5,7 +5,7 @@ import { NoAddress } from '../agent/host/capacity.ts'
 import { IdentityError } from '../agent/link/identity.ts'
 import type { Architecture } from '../api/architecture.ts'
 import { ApiError } from '../api/errors.ts'
-import { Failure } from '../cli/line/usage.ts'
+import { Failure, isCommandError } from '../cli/line/usage.ts'
 import type { Trust } from '../client/tls.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { version } from '../control-plane/version.ts'
@@ -23,7 +23,7 @@ import {
   appleNetwork,
   readAgentSettings,
 } from './agent-settings.ts'
-import { remembered } from './remembered-urls.ts'
+import { remembered } from './remembered.ts'
 import type { Simulation } from './simulate.ts'
 
 export type NetworkKind = 'sealed' | 'user'
@@ -56,6 +56,8 @@ export interface AgentOptions {
   readonly simulation: Simulation
   /** Asked when the node has to join. */
   readonly joinToken: (() => Promise<string>) | undefined
+  /** Where that comes from, for messages. */
+  readonly joinSource: string | undefined
   /** Called when the node has joined: a token that was left for it is not needed any more. */
   readonly joined?: (() => Promise<void>) | undefined
   /** Of the string that the host joins by: where servers are when no address was given, and by which key they are known. */
@@ -75,8 +77,7 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   const known = await remembered(options.dataDir)
   const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : [...new Set([...options.joinUrls, ...known.apiUrls])]
   const pin = options.pin ?? (options.apiUrls.length > 0 ? undefined : known.pin)
-  if (apiUrls.length === 0)
-    throw new Failure('No server address known', 'Specify --api-url URL; the agent remembers it')
+  if (apiUrls.length === 0) throw await noAddress(options)
   const log = createLog(process.env.SVC3_DEBUG ? 'debug' : 'info')
   using _watch = watchEventLoop((heldMs) =>
     log.warn('the event loop was held: nothing was reported', { durationMs: heldMs }),
@@ -86,6 +87,7 @@ export async function runAgent(options: AgentOptions): Promise<number> {
     agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), log, stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return 0
+    if (isCommandError(error)) throw error
     throw new Failure(...explain(error, options))
   }
   process.stdout.write(
@@ -105,6 +107,14 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   if (failure) throw new Failure(...explain(failure, options))
   process.stdout.write('svc3 agent stopped; VMs keep running\n')
   return 0
+}
+
+/** Only a join string has addresses in it: where something else was given, that is what is wrong. */
+async function noAddress({ joinToken, joinSource }: AgentOptions): Promise<Failure> {
+  await joinToken?.()
+  return joinSource === undefined
+    ? new Failure('No server address known', 'Specify --api-url URL; the agent remembers it')
+    : new Failure(`${joinSource} is not a join string`, 'Create one with svc3 node join-token')
 }
 
 const settingsOf = ({ configFile, dataDir }: AgentOptions): Promise<AgentSettings> =>

@@ -58,6 +58,12 @@ describe('svc3 agent install', () => {
     assert.equal((await asked('agent install --join-token-stdin', { input: ' abc.def \n' })).joinToken, 'abc.def')
   })
 
+  it('svc3 agent install says of an empty standard input that the join token is empty', async () => {
+    const { exitCode, stderr } = await run('agent install --join-token-stdin'.split(' '))
+    assert.equal(exitCode, 2)
+    assert.match(stderr, /The join token is empty\n.*Create one with svc3 node join-token/)
+  })
+
   it('svc3 agent install and svc3 server install refuse what the foreground commands refuse', async () => {
     for (const line of ['agent install --ip 300.1.1.1', 'agent install --api-url ftp://x', 'agent install --nope'])
       assert.equal((await run(line.split(' '))).exitCode, 2, line)

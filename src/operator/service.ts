@@ -2,7 +2,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type Command, type Context, defineCommand, type Options, printed, type Values } from '../cli/command.ts'
-import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import type { Column } from '../cli/output/output.ts'
 import { checkoutFolder } from '../control-plane/checkout.ts'
@@ -12,7 +11,7 @@ import { NotBuilt } from '../host/program.ts'
 import { defaultUsers, type ServiceKind, serviceNames } from '../host/service.ts'
 import { runProgram, type Supervisor, supervisors } from '../host/supervisors.ts'
 import { quoted } from '../rules/shell-word.ts'
-import { type AgentValues, command as agentCommand, agentOptions } from './agent.ts'
+import { type AgentValues, command as agentCommand, agentOptions, joinTokenIn, joinTokenOfStdin } from './agent.ts'
 import { command as serverCommand, serverOptions } from './server.ts'
 
 /** In the data folder; the agent removes it when it has joined. */
@@ -161,16 +160,9 @@ async function joinText(context: Context, options: Readonly<Record<string, unkno
   const { join, 'join-token-file': file, 'join-token-stdin': fromStdin } = options
   if ([join, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
     throw new UsageError('Use only one of --join, --join-token-file and --join-token-stdin', 'Remove the others')
-  if (fromStdin) return (await readPassword(context, 'Join token: ')).trim()
+  if (fromStdin) return joinTokenOfStdin(context)
   if (typeof file !== 'string') return typeof join === 'string' ? join.trim() : undefined
-  const place = path.resolve(context.host.workingDir, file)
-  const text = await fs.readFile(place, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(
-      `Cannot read the join token from ${place} (${error.code})`,
-      'Create one with svc3 node join-token',
-    )
-  })
-  return text.trim()
+  return joinTokenIn(path.resolve(context.host.workingDir, file))
 }
 
 const withJoin = (values: Given, join: string | undefined): Given =>

@@ -49,7 +49,9 @@ const knobs: Readonly<Record<string, Knob>> = {
   ...Object.fromEntries(steps.map((step) => [`fail-${step}`, failure(step)])),
 }
 
-export function parseSimulation(text: string | undefined): Simulation {
+export function parseSimulation(text: string | undefined, driver: string): Simulation {
+  if (text !== undefined && driver !== 'simulated')
+    throw new UsageError('--simulate needs --driver simulated', 'Add --driver simulated, or remove --simulate')
   let simulation: Simulation = {}
   for (const pair of (text ?? '').split(',').filter((each) => each !== '')) {
     const [name = '', value = ''] = pair.split('=')

@@ -114,7 +114,7 @@ async function newPassword(context: Context, fromStdin: boolean): Promise<string
   const { isTerminal } = context.host.stdin
   if (!isTerminal && !fromStdin)
     throw new UsageError('A password is required', 'Use --password-stdin to read it from a pipe or a file')
-  const password = await readPassword(context, 'New password: ', mustBeLong)
+  const password = await readPassword(context, 'New password: ', { check: mustBeLong })
   if (isTerminal && (await readPassword(context, 'Repeat the password: ')) !== password)
     throw new UsageError('The passwords do not match', 'Nothing was changed; try again')
   return password

@@ -1,23 +1,28 @@
-// Reads a password from the keyboard or a pipe: never echoed, never repeated, refused when empty.
+// Reads a password or another secret from the keyboard or a pipe: never echoed, never repeated, refused when empty.
 import type { Context } from '../command.ts'
 import { Interrupted, UsageError } from '../line/usage.ts'
 
 const maxBytes = 64 * 1024
 const keys = { interrupt: '\u0003', end: '\u0004', backspace: '\b', delete: '\u007f', killLine: '\u0015' } as const
 
-/**
- * Standard input as a password. On a terminal it is asked for. `check` throws for one that cannot be used, in words that
- * do not depend on it: only one that passes is kept out of every message, and a bad one may be a word of theirs.
- */
-export async function readPassword(
-  context: Context,
-  question: string,
-  check?: (password: string) => void,
-): Promise<string> {
+interface Wanted {
+  /** What it is called in messages. */
+  readonly noun?: string
+  /** What to do where none was given. */
+  readonly next?: string
+  /**
+   * Throws for one that cannot be used, in words that do not depend on it: only one that passes is kept out of every
+   * message, and a bad one may be a word of theirs.
+   */
+  readonly check?: (password: string) => void
+}
+
+/** Standard input as a password. On a terminal it is asked for. */
+export async function readPassword(context: Context, question: string, wanted: Wanted = {}): Promise<string> {
+  const { noun = 'password', next = 'Pipe it in, for example: printf %s "$PASSWORD" | svc3 …', check } = wanted
   const { stdin } = context.host
-  const password = stdin.isTerminal ? await ask(context, question) : await readAll(context)
-  if (password === '')
-    throw new UsageError('The password is empty', 'Pipe it in, for example: printf %s "$PASSWORD" | svc3 …')
+  const password = stdin.isTerminal ? await ask(context, question) : await readAll(context, noun)
+  if (password === '') throw new UsageError(`The ${noun} is empty`, next)
   check?.(password)
   context.secrets.add(password)
   return password
@@ -39,12 +44,12 @@ export async function choosePassword(
   return readPassword(context, question)
 }
 
-async function readAll({ host, signal }: Context): Promise<string> {
+async function readAll({ host, signal }: Context, noun: string): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of host.stdin.chunks(signal)) {
     bytes += chunk.length
-    if (bytes > maxBytes) throw new UsageError('Standard input is too long for a password', 'Check the file')
+    if (bytes > maxBytes) throw new UsageError(`Standard input is too long for a ${noun}`, 'Check the file')
     chunks.push(chunk)
   }
   try {
@@ -52,7 +57,7 @@ async function readAll({ host, signal }: Context): Promise<string> {
     // Editors and `echo` end a file with a newline: exactly one is not part of the password.
     return text.replace(/\r?\n$/, '')
   } catch {
-    throw new UsageError('The password is not UTF-8 text', 'Check the file')
+    throw new UsageError(`The ${noun} is not UTF-8 text`, 'Check the file')
   }
 }
 

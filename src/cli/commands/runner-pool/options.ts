@@ -115,7 +115,13 @@ export async function credentialOf(context: Context, given: Given): Promise<Runn
   const isApp = appId !== undefined || installationId !== undefined || file !== undefined
   const advice = 'Specify --app-id, --installation-id and --private-key, or --token-stdin'
   if (isToken && isApp) throw new UsageError('Specify a GitHub App or a token, not both', advice)
-  if (isToken) return { token: await readPassword(context, 'Token: ') }
+  if (isToken)
+    return {
+      token: await readPassword(context, 'Token: ', {
+        noun: 'token',
+        next: 'Pipe it in, for example: --token-stdin < token.txt',
+      }),
+    }
   if (!isApp) return undefined
   if (appId === undefined || installationId === undefined || file === undefined)
     throw new UsageError('The GitHub App is incomplete', advice)

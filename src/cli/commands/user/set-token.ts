@@ -7,6 +7,8 @@ import { findConnection } from '../../connect/connection.ts'
 import { readPassword } from '../../connect/password.ts'
 import { UsageError } from '../../line/usage.ts'
 
+const wanted = { noun: 'token', next: 'Pipe it in, for example: svc3 user set-token - < token.txt' }
+
 export const command = defineCommand({
   description: 'Stores a token, such as a service account token, in the configuration file.',
   arguments: {
@@ -25,7 +27,7 @@ export const command = defineCommand({
       context.note(
         'Other users of this machine can see a token on the command line; pass - to read it from standard input',
       )
-    const token = (args.token === '-' ? await readPassword(context, 'Token: ') : args.token).trim()
+    const token = (args.token === '-' ? await readPassword(context, 'Token: ', wanted) : args.token).trim()
     if (!/^[\x21-\x7e]+$/.test(token))
       throw new UsageError('Invalid token: it contains spaces or other characters that are not allowed')
     const { apiUrl, context: known } = findConnection(host)
