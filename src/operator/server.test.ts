@@ -1,10 +1,14 @@
 // svc3 dev and svc3 server: what is asked for becomes what they run with.
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { describe, it } from 'node:test'
 import { type FakeHostOptions, given, run } from '../../test/support/rigs/cli-host.ts'
+import { LocalUsers } from '../auth/provider/local-users.ts'
 import { devOptions } from './dev.ts'
 import type { DevOptions } from './dev-nodes.ts'
-import { type ServerOptions, serverOptions } from './server.ts'
+import { nextLines, type ServerOptions, serverOptions } from './server.ts'
 
 async function dev(line: string, more: FakeHostOptions = {}): Promise<DevOptions> {
   const { context, options } = await given(line.split(' '), more)
@@ -83,4 +87,19 @@ describe('options', () => {
     assert.equal(refused.exitCode, 2)
     assert.ok(!refused.stderr.includes('canary'), refused.stderr)
   })
+})
+
+it('svc3 server says how to create the first user only where there is none', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-greeting-'))
+  try {
+    const localUsers = new LocalUsers(folder)
+    const said = () => nextLines({ localUsers, apiUrl: 'https://a.example' }, folder, 'bin/svc3')
+    const rest = `API reference: https://a.example/api/v1/swagger\nPress Ctrl-C to stop. Data is kept in ${folder}\n`
+    const create = `Create the first user on this machine:\n  bin/svc3 server users add EMAIL --admin --data ${folder}\n`
+    assert.equal(said(), `\n${create}${rest}`)
+    await localUsers.add('a@example.com', { admin: true, password: 'long enough for anybody' })
+    assert.equal(said(), `\n${rest}`)
+  } finally {
+    fs.rmSync(folder, { recursive: true })
+  }
 })

@@ -115,7 +115,7 @@ export const command = defineCommand({
           addressLine(plane),
           plane.consoleUrl === undefined ? '' : `Console: ${plane.consoleUrl}\n`,
           plane.kubernetesUrl === undefined ? '' : `Kubernetes API: ${plane.kubernetesUrl}\n`,
-          firstUser(plane, dataDir, host.typedAs),
+          nextLines(plane, dataDir, host.typedAs),
         ].join(''),
     })
   },
@@ -201,12 +201,18 @@ const addressLine = ({ apiUrl, localUrl }: ControlPlane): string =>
     ? 'To let clients on other machines log in, set --url to the address that they use.\n'
     : ''
 
-const firstUser = ({ localUsers, apiUrl }: ControlPlane, dataDir: string, program: string): string => `
-${
-  localUsers
-    ? `Create the first user on this machine:\n  ${program} server users add EMAIL --admin --data ${quoted(path.resolve(dataDir))}`
-    : 'Users log in with the identity provider in config.json.'
-}
+/** How to go on. */
+export const nextLines = (
+  { localUsers, apiUrl }: Pick<ControlPlane, 'localUsers' | 'apiUrl'>,
+  dataDir: string,
+  program: string,
+): string => `
+${usersLine(localUsers, `${program} server users add EMAIL --admin --data ${quoted(path.resolve(dataDir))}`)}\
 API reference: ${apiUrl}/api/v1/swagger
 Press Ctrl-C to stop. Data is kept in ${path.resolve(dataDir)}
 `
+
+function usersLine(localUsers: ControlPlane['localUsers'], addition: string): string {
+  if (!localUsers) return 'Users log in with the identity provider in config.json.\n'
+  return localUsers.list().length > 0 ? '' : `Create the first user on this machine:\n  ${addition}\n`
+}
