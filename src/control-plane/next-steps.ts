@@ -19,17 +19,19 @@ interface NextSteps {
   readonly context: string | undefined
   /** Variables of the environment that would lead commands to another server. */
   readonly variables: readonly string[]
+  /** Such VMs have no shell. */
+  readonly isSimulated: boolean
 }
 
 export function nextSteps(steps: NextSteps): string {
-  const { program, apiUrl, user, consoleLink, context, variables } = steps
+  const { program, apiUrl, user, consoleLink, context, variables, isSimulated } = steps
   const dataDir = path.resolve(steps.dataDir)
   const isUsual = dataDir === usualDataDir()
   const lines = [
     ...(variables.length > 0 ? [`unset ${variables.join(' ')}`] : []),
     ...(isUsual && context === undefined ? [] : [`export SVC3_DATA=${quoted(dataDir)}`]),
     `${program} vm deploy demo --image ${firstImage}`,
-    `${program} vm ssh demo`,
+    ...(isSimulated ? [] : [`${program} vm ssh demo`]),
     `${program} --help`,
   ]
   const here = isUsual ? '' : ` --data ${quoted(dataDir)}`

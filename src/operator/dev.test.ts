@@ -7,6 +7,7 @@ import { it } from 'node:test'
 import type { Principal } from '../auth/principal.ts'
 import { accountIdOf, LocalUsers } from '../auth/provider/local-users.ts'
 import type { Tokens } from '../auth/tokens.ts'
+import { nextSteps } from '../control-plane/next-steps.ts'
 import { createLog } from '../platform/log.ts'
 import { adminNote, startingLine } from './dev.ts'
 import { leftBehind } from './dev-nodes.ts'
@@ -43,6 +44,14 @@ it('the token in the connection file is bound to the account; without it there i
 it('the connection file has no token with an organisation’s own provider', async () => {
   await adminNote()({ tokens, localUsers: undefined, log })
   assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true })
+})
+
+it('svc3 dev suggests a shell only for VMs that have one', () => {
+  const place = { program: 'svc3', dataDir: '/d', apiUrl: 'http://127.0.0.1:8080' }
+  const said = (isSimulated: boolean) =>
+    nextSteps({ ...place, user: undefined, consoleLink: undefined, context: undefined, variables: [], isSimulated })
+  assert.match(said(false), /^ {2}svc3 vm deploy demo .*\n {2}svc3 vm ssh demo\n/m)
+  assert.match(said(true), /^ {2}svc3 vm deploy demo .*\n {2}svc3 --help\n/m)
 })
 
 it('svc3 dev says what it starts, and when it stops which VMs keep running', () => {

@@ -99,6 +99,7 @@ export const command = defineCommand({
           user: plane.localUsers && administrator,
           consoleLink: await consoleLink(plane),
           context: contextElsewhere(host, plane.apiUrl),
+          isSimulated: dev.driver === 'simulated',
           variables: ['SVC3_API_URL', 'SVC3_TOKEN'].filter((name) => host.env[name]),
         }),
     })
