@@ -80,10 +80,11 @@ function byDataFolder(host: Host, folder: string): Connection {
   const local = localConnection(host)
   if (!local) {
     const context = currentContext(host)
-    const instead = context === undefined ? '' : `, or unset SVC3_DATA to use context ${context}`
+    const instead = context === undefined ? '' : ` to use context ${context}`
+    const place = path.resolve(host.workingDir, folder)
     throw new Failure(
-      `No server is running on ${path.resolve(host.workingDir, folder)} (SVC3_DATA)`,
-      `Start it${instead}`,
+      `No server is running on ${place} (SVC3_DATA)`,
+      `Run svc3 dev --data ${place}, or unset SVC3_DATA${instead}`,
     )
   }
   const stored = (): Connection => {

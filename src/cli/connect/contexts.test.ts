@@ -113,7 +113,12 @@ describe('contexts', () => {
     it('SVC3_DATA without a running server is a failure that names the context, not a request elsewhere', async () => {
       const { exitCode, stderr } = await svc3('regcred list', { SVC3_DATA: '/nowhere/data' })
       assert.deepEqual([exitCode, asked()], [1, ''])
-      assert.match(stderr, /No server is running on \/nowhere\/data .*\n.*unset SVC3_DATA to use context work/)
+      assert.match(stderr, /No server is running on \/nowhere\/data .*\n.*unset SVC3_DATA to use context work\n/)
+      const { stderr: alone } = await run(['regcred', 'list'], {
+        env: { SVC3_DATA: '/nowhere/data' },
+        typedAs: 'bin/svc3',
+      })
+      assert.match(alone, /\nsvc3: Run bin\/svc3 dev --data \/nowhere\/data, or unset SVC3_DATA\n$/)
     })
 
     it('SVC3_DATA with an own token works also with a broken configuration file', async () => {
