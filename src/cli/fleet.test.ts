@@ -224,7 +224,13 @@ describe('image demo', () => {
     const { type, image } = request.body as { type: string; image: string }
     return { name: `${image}-${type}` }
   }
-  beforeEach(() => serve(service, { 'GET nodes': () => ({ items: nodes }), 'POST images/demo': added }))
+  const having = (...names: readonly string[]): void =>
+    serve(service, {
+      'GET nodes': () => ({ items: nodes }),
+      'GET images': () => ({ items: names.map((name) => ({ name })) }),
+      'POST images/demo': added,
+    })
+  beforeEach(() => having())
 
   it('image demo adds tiny, or the image that is named, for the architectures of the nodes', async () => {
     const { stdout } = await svc3('image demo')
@@ -239,6 +245,22 @@ describe('image demo', () => {
         { type: 'arm64', image: 'small' },
       ],
     )
+  })
+
+  it('image demo adds only what is missing, and says what is there', async () => {
+    having('tiny-arm64')
+    const one = await svc3('image demo')
+    assert.equal(one.stdout, 'Added image tiny-amd64.\n')
+    assert.match(one.stderr, /^svc3: Image tiny-arm64 already exists\n/)
+    assert.deepEqual(
+      asked.splice(0).map(({ body }) => body),
+      [{ type: 'amd64', image: 'tiny' }],
+    )
+    having('tiny-amd64', 'tiny-arm64')
+    const { exitCode, stdout, stderr } = await svc3('image demo')
+    assert.deepEqual([exitCode, stdout], [0, 'Nothing to add.\n'])
+    assert.equal(stderr, 'svc3: Image tiny-amd64 already exists\nsvc3: Image tiny-arm64 already exists\n')
+    assert.deepEqual(asked, [])
   })
 
   it('image demo of an image that is not built in is wrong usage, and nothing is added', async () => {
@@ -376,6 +398,7 @@ describe('image list', () => {
 
   it('lines to copy lead to the same place, by the name that the program was called by', async () => {
     serve(service, {
+      'GET images': () => ({ items: [] }),
       'POST images/demo': () => image,
       'POST remoteimages/tiny/pull': () => image,
       'POST vms/demo/save': () => image,

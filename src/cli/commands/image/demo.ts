@@ -2,7 +2,7 @@
 
 import { ApiError } from '../../../api/errors.ts'
 import { type BuiltInImage, builtInImages } from '../../../api/images/built-in-images.ts'
-import { addDemoImage, type Image } from '../../../api/images/images.ts'
+import { addDemoImage, type Image, listImages } from '../../../api/images/images.ts'
 import { listNodes } from '../../../api/nodes/nodes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { didYouMean } from '../../line/suggest.ts'
@@ -36,9 +36,16 @@ export const command = defineCommand({
     const nodes = type === undefined ? await client.listAll(listNodes, { params: { namespace }, signal }) : []
     const types = type === undefined ? [...new Set(nodes.map(({ architecture }) => architecture))].sort() : [type]
     if (types.length === 0) throw new Failure(`No nodes in ${namespace}`, 'Join a node first: run svc3 node join-token')
+    const all = await client.listAll(listImages, { params: { namespace }, signal })
+    const present = types.flatMap((each) => all.find(({ name }) => name === `${image}-${each}`) ?? [])
+    for (const { name } of present) context.note(`Image ${name} already exists`)
+    if (present.length === types.length) {
+      await context.done('Nothing to add.', present)
+      return 0
+    }
     const images: Image[] = []
     const refusals: ApiError[] = []
-    for (const each of types) {
+    for (const each of types.filter((each) => !present.some(({ name }) => name === `${image}-${each}`))) {
       try {
         images.push(await client.call(addDemoImage, { params: { namespace }, body: { type: each, image }, signal }))
       } catch (error) {
@@ -49,9 +56,8 @@ export const command = defineCommand({
     const [refusal] = refusals
     if (refusal && images.length === 0) throw refusal
     for (const { message } of refusals) context.note(message)
-    const names = images.map(({ name }) => name)
-    await context.done(`Added ${names.map((name) => `image ${name}`).join(' and ')}.`, images)
-    context.note(`Deploy a VM: svc3 vm deploy --image ${names[0]}${sameTargetFlags}`)
+    await context.done(`Added ${images.map(({ name }) => `image ${name}`).join(' and ')}.`, [...present, ...images])
+    context.note(`Deploy a VM: svc3 vm deploy --image ${images[0]?.name}${sameTargetFlags}`)
     return 0
   },
 })
