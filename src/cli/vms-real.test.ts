@@ -43,7 +43,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['vm list --owner me -o json', 0, /"name": "demo"/],
   ['vm stop demo', 0, /^VM demo is stopped/],
   ['vm list demo -o wide', 0, /\tRunning\t.*\tstopped\t/],
-  ['vm stop demo', 6, /^$/, /VM demo is stopped; only a running VM can be stopped/],
+  ['vm stop demo', 6, /^$/, /VM demo is already stopped/],
   ['vm start demo', 0, /^VM demo started/],
   ['vm suspend demo', 0, /^VM demo is suspended/],
   ['vm resume demo', 0, /^VM demo resumed/],

@@ -46,6 +46,16 @@ describe('actions on VMs', () => {
     assert.match(refuseAction('stop', vm)?.message ?? '', /resize in progress/)
   })
 
+  it('an action on a VM that is where it leads says so, and suggests nothing', () => {
+    const said = (action: VmAction, powerState: 'running' | 'stopped' | 'suspended') => {
+      const refusal = refuseAction(action, { name: 'x', namespace: 'svc-ios', architecture: 'amd64', powerState })
+      return [refusal?.reason, refusal?.message, refusal?.options.hint]
+    }
+    assert.deepEqual(said('stop', 'stopped'), ['Conflict', 'VM x is already stopped', 'Nothing was changed'])
+    assert.deepEqual(said('suspend', 'suspended'), ['Conflict', 'VM x is already suspended', 'Nothing was changed'])
+    assert.deepEqual(said('start', 'running'), ['Conflict', 'VM x is already running', 'Nothing was changed'])
+  })
+
   it('a hint about a VM is a line that works when copied', () => {
     const vm = { name: 'x', namespace: 'svc-ios', architecture: 'amd64', powerState: 'suspended' } as const
     assert.equal(refuseAction('start', vm)?.options.hint, 'Resume it: svc3 vm resume x -n svc-ios')

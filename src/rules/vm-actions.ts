@@ -42,11 +42,10 @@ const rows: Readonly<Record<VmAction, Row>> = {
   },
 }
 
-/** What leads out of a state in which an action is refused. */
-const wayOn: Readonly<Record<PowerState, (vm: ActionSubject) => string>> = {
+/** What leads out of a state in which an action is refused. A running VM is refused only what would make it run. */
+const wayOn: Readonly<Partial<Record<PowerState, (vm: ActionSubject) => string>>> = {
   pending: (vm) => `Wait until it is running: svc3 vm list ${target(vm)}`,
   starting: (vm) => `Wait until it is running: svc3 vm list ${target(vm)}`,
-  running: () => 'The VM is already running',
   stopped: (vm) => `Start it: svc3 vm start ${target(vm)}`,
   suspended: (vm) => `Resume it: svc3 vm resume ${target(vm)}`,
   failed: (vm) => `Start it again (Intel): svc3 vm start ${target(vm)}; or delete it: svc3 vm delete ${target(vm)}`,
@@ -69,7 +68,7 @@ interface ActionSubject {
 
 /** Why an action is refused; undefined when it is not. What can never be right comes first. */
 export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | undefined {
-  const { intelOnly, appleOnly, from, needs } = rows[action]
+  const { intelOnly, appleOnly, from, to, needs } = rows[action]
   const about = { kind: 'vms', name: vm.name }
   if (intelOnly && vm.architecture !== 'amd64') {
     const message = `VM ${vm.name} is Apple silicon-based (arm64); ${action} is for Intel-based VMs only`
@@ -92,8 +91,7 @@ export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | un
     return new ApiError('Conflict', message, { ...about, hint: `Wait until it finishes: svc3 vm list ${target(vm)}` })
   }
   if (from.includes(vm.powerState)) return undefined
-  return new ApiError('Conflict', `VM ${vm.name} is ${vm.powerState}; ${needs}`, {
-    ...about,
-    hint: wayOn[vm.powerState](vm),
-  })
+  const way = vm.powerState === to ? undefined : wayOn[vm.powerState]
+  const problem = way ? `is ${vm.powerState}; ${needs}` : `is already ${vm.powerState}`
+  return new ApiError('Conflict', `VM ${vm.name} ${problem}`, { ...about, hint: way?.(vm) ?? 'Nothing was changed' })
 }
