@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'
 import { startFakeService } from '../../test/support/stand-ins/api.ts'
+import { commands } from './commands/index.ts'
 
 const lines = (text: string): string[] => text.split('\n').slice(0, -1)
 
@@ -30,6 +31,18 @@ describe('dispatch', () => {
     }
   })
 
+  it('svc3 --help shows every command, those of VMs with the VMs and those of the cluster with the cluster', async () => {
+    const { stdout } = await run(['--help'])
+    const listed = (title: string) =>
+      (stdout.split(`\n${title}:\n`)[1]?.split('\n\n')[0] ?? '')
+        .split('\n')
+        .flatMap((line) => /^ {2}([a-z-]+)/.exec(line)?.[1] ?? [])
+    const all = ['Virtual machines', 'Access', 'Cluster', 'This program'].map(listed)
+    const visible = Object.entries(commands).flatMap(([word, { hidden }]) => (hidden ? [] : [word]))
+    assert.deepEqual(all.flat().sort(), visible.sort())
+    assert.deepEqual(all.at(-1), ['config', 'completion', 'migrate', 'version', 'help'])
+  })
+
   it('help shows the name that the program was called by', async () => {
     const { stdout } = await run(['regcred', 'list', '-h'], { calledAs: 'orka3' })
     assert.match(stdout, /Usage: orka3 regcred list/)
@@ -46,6 +59,8 @@ describe('dispatch', () => {
     ['regcred ad', 'Unknown command "ad" for svc3 regcred. Did you mean add?'],
     ['vm restart', 'Unknown command "restart" for svc3 vm. Did you mean stop?'],
     ['vm upload', 'Unknown command "upload" for svc3 vm. Did you mean svc3 image upload?'],
+    ['quota list', 'Unknown command "list" for svc3 quota. Did you mean show?'],
+    ['quota delete', 'Unknown command "delete" for svc3 quota. Did you mean set?'],
     ['deploy', 'Unknown command "deploy". Did you mean svc3 vm deploy?'],
     ['ls', 'Unknown command "ls". Did you mean svc3 vm list?'],
     ['--hlep', 'Unknown option --hlep before the command. Did you mean --help?'],

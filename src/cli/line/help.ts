@@ -66,22 +66,20 @@ export const tour = (table: CommandTable): readonly Example[] =>
 const entryCalled = (table: CommandTable, alias: string): Entry | undefined =>
   Object.values(table).find(({ aliases }) => aliases?.includes(alias))
 
-/** How the commands stand together in help. One that is not named here stands with the last. */
+/** How the commands stand together in help: each in one of these. */
 const sections: readonly (readonly [string, string])[] = [
-  ['Virtual machines', 'vm vm-config image imagecache iso remote-image remote-iso'],
+  ['Virtual machines', 'vm vm-config pool runner-pool image imagecache iso remote-image remote-iso'],
   ['Access', 'login logout whoami user namespace rolebinding serviceaccount registrycredential'],
-  ['Cluster', 'node events console dev server agent'],
+  ['Cluster', 'node quota usage events console dev server agent'],
   ['This program', 'config completion migrate version help'],
 ]
 
 /** Help of the program. */
 export function programHelp(calledAs: string, table: CommandTable): string {
-  const named = sections.map(([title, words]) => [title, words.split(' ')] as const)
-  const rest = Object.keys(table).filter((word) => !named.some(([, words]) => words.includes(word)))
-  const parts = named.map(([title, words], index) => {
-    const own = index === named.length - 1 ? [...words, ...rest] : words
-    return [title, commandRows(Object.fromEntries(own.flatMap((word) => (table[word] ? [[word, table[word]]] : []))))]
-  }) as [string, Row[]][]
+  const parts = sections.map(([title, words]): [string, Row[]] => {
+    const own = words.split(' ').flatMap((word) => (table[word] ? [[word, table[word]]] : []))
+    return [title, commandRows(Object.fromEntries(own))]
+  })
   const width = Math.max(...parts.flatMap(([, rows]) => rows.map(([left]) => left.length)))
   const early: Options = { ...everywhere, ...namespaced, ...printed }
   return text([
