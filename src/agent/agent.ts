@@ -247,7 +247,7 @@ async function runAgent(
     log,
   })
 
-  const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder })
+  const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder, log })
   const reporter = createNodeReporter(connection)
   const reportSelf = async (signal: AbortSignal): Promise<void> => {
     const { apiUrl } = connection

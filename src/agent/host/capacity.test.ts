@@ -5,6 +5,7 @@ import os from 'node:os'
 import { describe, it } from 'node:test'
 import { scriptedDriver, World } from '../../../test/support/stand-ins/scripted-driver.ts'
 import type { Driver, Probe } from '../../drivers/driver.ts'
+import { createLog } from '../../platform/log.ts'
 import { addressFor, type CapacityOptions, createCapacity, NoAddress, ownAddress } from './capacity.ts'
 
 const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus: 0 }
@@ -12,7 +13,7 @@ const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus
 function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
   const driver: Driver = { ...scriptedDriver(new World()), probe: async () => ({ ...probe, ...probed }) }
   const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], cache: {}, ownPorts: new Set<number>() }
-  return createCapacity({ options, driver, version: '3', folder: os.tmpdir() }).report(
+  return createCapacity({ options, driver, version: '3', folder: os.tmpdir(), log: createLog('silent') }).report(
     input,
     AbortSignal.timeout(120_000),
   )
@@ -47,6 +48,18 @@ describe('report of a node', () => {
       (await report({ architecture: 'arm64' })).problem ?? '',
       /runs amd64, but the node is configured for arm64/,
     )
+  })
+
+  it('a hypervisor that does not work is logged by the agent once, not with every report of the node', async () => {
+    const logged: string[] = []
+    const log = createLog('warn', (line) => logged.push(JSON.parse(line).problem))
+    const broken: Probe = { ...probe, ok: false, problem: 'tart not found' }
+    const driver: Driver = { ...scriptedDriver(new World()), probe: async () => broken }
+    const capacity = createCapacity({ options: {}, driver, version: '3', folder: os.tmpdir(), log })
+    const input = { apiUrl: 'http://127.0.0.1:1', images: [], cache: {}, ownPorts: new Set<number>() }
+    await capacity.report(input, AbortSignal.timeout(120_000))
+    await capacity.report(input, AbortSignal.timeout(120_000))
+    assert.deepEqual(logged, ['tart not found'])
   })
 
   it('the report of a node never has the address 0.0.0.0, also when the name of its server is not found', async (test) => {

@@ -6,6 +6,7 @@ import os from 'node:os'
 import type { Architecture } from '../../api/architecture.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { Driver, Probe } from '../../drivers/driver.ts'
+import type { Log } from '../../platform/log.ts'
 import { busyPorts, listeners } from './listening-ports.ts'
 
 /** What the operator says in place of what is found. */
@@ -22,6 +23,7 @@ interface CapacityInput {
   readonly driver: Driver
   readonly version: string
   readonly folder: string
+  readonly log: Pick<Log, 'warn'>
   /** Where the server is, by which the node's own address is found. */
   readonly apiUrl: string
   readonly images: readonly string[]
@@ -35,17 +37,17 @@ const mib = 2 ** 20
 /** The rest is for the host itself. */
 const memoryShare = 0.9
 
+type Fixed = 'options' | 'driver' | 'version' | 'folder' | 'log'
+
 interface Capacity {
-  report(
-    input: Omit<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>,
-    signal: AbortSignal,
-  ): Promise<NodeReport>
+  report(input: Omit<CapacityInput, Fixed>, signal: AbortSignal): Promise<NodeReport>
   /** The connection to the server is new: the node's address may have changed. */
   moved(): void
 }
 
-export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>): Capacity {
-  const { options, driver, version, folder } = fixed
+export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
+  const { options, driver, version, folder, log } = fixed
+  let said: string | undefined
   let probed: { readonly atMs: number; readonly probe: Probe } | undefined
   const addresses = new Map<string, Promise<string>>()
 
@@ -68,6 +70,9 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
       const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)
       const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'The hypervisor does not work')
+      if (trouble !== undefined && trouble !== said)
+        log.warn('this node cannot run VMs', { kind: driver.name, problem: trouble })
+      said = trouble
       const ip = await addressTowards(apiUrl)
       const maxVms = smallest(options.maxVms, driverLimit)
       const noMacos = found.noMacos?.[architecture]
