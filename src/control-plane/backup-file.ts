@@ -185,7 +185,8 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
     const contents = digests && { contents: digests.size }
     return { file, revision, records: records.length, ...contents, bytes, keyIds, imagePlace }
   } catch (error) {
-    await fs.rm(draft, { force: true })
+    // Where nothing could be written, nothing can be removed: that is not the problem to report.
+    await fs.rm(draft, { force: true }).catch(() => undefined)
     throw error instanceof NoContentError ? changed() : error
   }
 }

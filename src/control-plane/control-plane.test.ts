@@ -1,8 +1,14 @@
-// What follows for the settings from how a server is started.
+// What follows for the settings from how a server is started, and what it answers when a backup cannot be written or the
+// data folder cannot be read.
 import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
 import { it } from 'node:test'
 import { parseSettings } from '../server/config/settings.ts'
+import { openMemory } from '../store/memory.ts'
 import { startedWith } from './control-plane.ts'
+import { handleRequest } from './operator-requests.ts'
+import { addressOf } from './store-place.ts'
 
 const plain = parseSettings(undefined)
 
@@ -26,4 +32,26 @@ it('the gateway for 2.4.x is on in svc3 dev only, unless the settings say otherw
   assert.equal(startedWith(plain, { plainHttp: true, isDev: true }).legacy.enabled, true)
   const off = parseSettings('{"legacy":{"enabled":false}}')
   assert.equal(startedWith(off, { plainHttp: true, isDev: true }).legacy.enabled, false)
+})
+
+/** As for somebody who is not root, whoever runs the test. */
+const denied = (file: string) =>
+  Promise.reject(Object.assign(new Error(`EACCES: permission denied, open '${file}'`), { code: 'EACCES', path: file }))
+
+it('a server that may not write a backup says who it is and where it may', async (test) => {
+  test.mock.method(fs, 'open', denied)
+  test.mock.method(fs, 'rm', denied)
+  const operated = { store: openMemory(), dataDir: '/var/lib/svc3' } as unknown as Parameters<typeof handleRequest>[0]
+  const file = '/nowhere/else/all.tar'
+  await assert.rejects(handleRequest(operated, { name: 'backup', file, withImages: false }), {
+    name: 'OperatorError',
+    message: `The server runs as ${os.userInfo().username} and cannot write to /nowhere/else. Choose a file in /var/lib/svc3`,
+  })
+})
+
+it('a data folder of another user is answered with sudo', async (test) => {
+  test.mock.method(fs, 'readFile', denied)
+  await assert.rejects(addressOf('/var/lib/svc3', undefined), {
+    message: 'Cannot read /var/lib/svc3 (EACCES). Run this with sudo, or as the owner of the folder',
+  })
 })

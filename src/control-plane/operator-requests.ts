@@ -1,4 +1,6 @@
 // Carries out operator requests in the running server, which alone has the data open.
+import os from 'node:os'
+import path from 'node:path'
 import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
@@ -7,6 +9,7 @@ import { caughtUp, currentRev } from '../store/records/caught-up.ts'
 import type { Collections } from '../store/records/collections.ts'
 import type { Store } from '../store/store.ts'
 import { writeBackup } from './backup-file.ts'
+import { OperatorError } from './data-folder.ts'
 import type { OperatorRequest, RequestFile } from './operator-request.ts'
 import { notOurs, type Rotation, rotateKeyFile } from './reseal.ts'
 
@@ -38,6 +41,31 @@ export async function handleRequest(
       await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(patienceMs))
       return signingKeys.rotate(request)
     case 'backup':
-      return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content })
+      return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content }).catch(
+        (error: unknown) => {
+          throw isUnwritable(error, request.file) ? notHere(request.file, dataDir) : error
+        },
+      )
+  }
+}
+
+function isUnwritable(error: unknown, file: string): boolean {
+  const { code = '', path: place = '' } = error as NodeJS.ErrnoException
+  return ['EACCES', 'EPERM', 'EROFS'].includes(code) && place.startsWith(file)
+}
+
+/** Whoever asked may write there: the server is another user, and its service may keep it out of other folders. */
+function notHere(file: string, dataDir: string): OperatorError {
+  const who = userName()
+  return new OperatorError(
+    `The server${who === undefined ? '' : ` runs as ${who} and`} cannot write to ${path.dirname(file)}. Choose a file in ${dataDir}`,
+  )
+}
+
+function userName(): string | undefined {
+  try {
+    return os.userInfo().username
+  } catch {
+    return undefined
   }
 }

@@ -30,7 +30,15 @@ async function readPlace(dataDir: string): Promise<string | undefined> {
 
 /** For commands: as given, as the folder says, or in the folder. */
 export const addressOf = async (dataDir: string, given: string | undefined): Promise<string> =>
-  given ?? (await readPlace(dataDir)) ?? `sqlite:${dataDir}`
+  given ?? (await readPlace(dataDir).catch((error) => unreadable(error, dataDir))) ?? `sqlite:${dataDir}`
+
+function unreadable(error: NodeJS.ErrnoException, dataDir: string): never {
+  if (error.code !== 'EACCES') throw error
+  throw new StoreError(
+    'Unavailable',
+    `Cannot read ${dataDir} (EACCES). Run this with sudo, or as the owner of the folder`,
+  )
+}
 
 /** Before a command opens it: an empty SQLite folder must not get a new store. */
 export function assertThere(dataDir: string, address: string): void {
