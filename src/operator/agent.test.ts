@@ -85,6 +85,10 @@ describe('svc3 agent', () => {
     assert.equal((await start(['--data', data, '--name', 'n2'])).given.name, 'n2')
   })
 
+  it('svc3 agent refuses --simulate without --driver simulated', async () => {
+    await assert.rejects(() => start(['--simulate', 'boot=2s']), /--simulate needs --driver simulated/)
+  })
+
   it('svc3 agent removes VMs that the service does not list only with --remove-unknown', async () => {
     assert.equal((await start(url)).given.removeUnknown, false)
     assert.equal((await start([...url, '--remove-unknown'])).given.removeUnknown, true)

@@ -44,6 +44,10 @@ describe('options', () => {
     })
   })
 
+  it('svc3 dev refuses --simulate without --driver simulated', async () => {
+    await assert.rejects(() => dev('dev --simulate boot=2s'), /--simulate needs --driver simulated/)
+  })
+
   it('svc3 server gets its options, checked, also after options of every command', async () => {
     const plain = {
       listen: { host: '0.0.0.0', port: 8443 },
