@@ -1,7 +1,12 @@
 // When a node counts as lost: after a while without a stream, and not while others that went with it still come back.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { SeenNodes } from './mark-nodes.ts'
+import { nodeRecord, placedVm } from '../../bench/records.ts'
+import { eventually } from '../../test/support/tools/eventually.ts'
+import { silentLog } from '../platform/log.ts'
+import { openMemory } from '../store/memory.ts'
+import { openCollections } from '../store/records/collections.ts'
+import { markNodes, SeenNodes } from './mark-nodes.ts'
 
 const all = Array.from({ length: 10_000 }, (_, n) => `n-${n}`)
 /** Looks at all nodes every five seconds; `isOpen` says who is there when. */
@@ -44,4 +49,28 @@ describe('nodes that were seen', () => {
     const seen = look(all.slice(0, 50), 60_000, (n, nowMs) => n > 0 && nowMs >= n * 1_000)
     assert.deepEqual(lostIn(seen, 'n-0', 41_000, 41_100), [false, true])
   })
+})
+
+it('a node that is lost was last seen when its stream was, not when it was marked; so say its VMs', async (t) => {
+  await using collections = await openCollections(openMemory())
+  const record = nodeRecord(1, 8, 'key')
+  await collections.nodes.create('', record.name, record)
+  const vm = placedVm(1, record, 0)
+  await collections.vms.create(vm.namespace, vm.name, vm)
+  let nowMs = 0
+  t.mock.method(performance, 'now', () => nowMs)
+  let looks = 0
+  const presence = { isOpen: () => ++looks > 0 && nowMs === 0, subscribe: () => () => undefined }
+  const clock = { now: () => new Date(Date.parse('2026-11-15T09:00:00Z') + nowMs) }
+  const loop = markNodes({ collections, clock, log: silentLog }, presence)
+  await eventually(() => assert.ok(looks > 0))
+  nowMs = 41_000
+  loop.nudge()
+  const node = () => collections.nodes.get('', record.name)?.value
+  await eventually(() => assert.equal(node()?.isReady, false))
+  await loop.stop()
+  assert.equal(node()?.lastSeenAt, '2026-11-15T09:00:00Z')
+  const lost = collections.vms.get(vm.namespace, vm.name)?.value.conditions.find(({ type }) => type === 'NodeReady')
+  assert.equal(lost?.message, 'Node node-1 has not responded since 2026-11-15T09:00:00Z')
+  assert.equal(lost?.at, '2026-11-15T09:00:41Z')
 })

@@ -27,22 +27,23 @@ export function markNodes(controller: Controller, presence: Presence, patience =
         await others()
         const isOpen = presence.isOpen(value.name)
         seen.note(value.name, isOpen, nowMs)
-        if (isOpen && !value.isReady) await mark(value, true)
+        if (isOpen && !value.isReady) await mark(value, true, nowMs)
         else if (!isOpen && value.isReady) away.push(value)
         if (signal.aborted) return
       }
       seen.counted()
       for (const node of away) {
-        if (seen.isLost(node.name, nowMs)) await mark(node, false)
+        if (seen.isLost(node.name, nowMs)) await mark(node, false, nowMs)
         if (signal.aborted) return
       }
     },
   })
 
-  async function mark(node: NodeRecord, isReady: boolean): Promise<void> {
+  async function mark(node: NodeRecord, isReady: boolean, nowMs: number): Promise<void> {
     log.info(isReady ? 'node is ready' : 'node is not responding', { node: node.name })
-    const at = timestamp(clock.now())
-    await markNode(collections, node, { isReady, at, isOpen: (name) => presence.isOpen(name) })
+    const now = clock.now()
+    const seenAt = timestamp(new Date(now.getTime() - seen.agoMs(node.name, nowMs)))
+    await markNode(collections, node, { isReady, at: timestamp(now), seenAt, isOpen: (name) => presence.isOpen(name) })
   }
 }
 
@@ -91,6 +92,11 @@ export class SeenNodes {
     const lastMs = this.#lastMs(node)
     const { size, cameMs } = this.#groups.get(lastMs) ?? { size: 0, cameMs: lastMs }
     return nowMs - Math.min(cameMs, lastMs + size * mostArrivalMs) > this.#patienceMs
+  }
+
+  /** So long ago it was last seen; 0 if that was before the start, and nobody here knows when. */
+  agoMs(node: string, nowMs: number): number {
+    return nowMs - (this.#seenMs.get(node) ?? nowMs)
   }
 
   #lastMs(node: string): number {

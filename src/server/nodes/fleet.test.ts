@@ -9,7 +9,7 @@ it('a stream that looks open ends when its node is silent for too long', async (
   // Its own timer keeps no process alive.
   using _awake = setInterval(() => undefined, 1_000)
   const told: unknown[] = []
-  fleet.subscribe((...words) => told.push(words))
+  fleet.subscribe((node, isOpen, silentMs) => told.push([node, isOpen, silentMs !== undefined && silentMs > 20]))
   const hold = new AbortController()
   for await (const _ of fleet.stream('quiet', () => ({ type: 'PING' }), hold.signal));
   assert.ok(!fleet.isOpen('quiet'))

@@ -49,8 +49,8 @@ interface Session {
   isClosed: boolean
 }
 
-/** `isSilent`: it was ended because nothing came from the node. */
-type FleetListener = (node: string, isOpen: boolean, isSilent: boolean) => void
+/** `silentMs`: it was ended because nothing came from the node for so long. */
+type FleetListener = (node: string, isOpen: boolean, silentMs?: number) => void
 
 export class Fleet {
   readonly #sessions = new Map<string, Session>()
@@ -206,18 +206,18 @@ export class Fleet {
     session.isFull = !outlet.write(text)
   }
 
-  #end(session: Session, isSilent = false): void {
+  #end(session: Session, silentMs?: number): void {
     if (session.isClosed) return
     session.isClosed = true
     this.#byLook.delete(session)
     session.outlet.end()
     if (this.#sessions.get(session.node) !== session) return
     this.#sessions.delete(session.node)
-    this.#announce(session.node, false, isSilent)
+    this.#announce(session.node, false, silentMs)
   }
 
-  #announce(node: string, isOpen: boolean, isSilent = false): void {
-    for (const listener of this.#listeners) listener(node, isOpen, isSilent)
+  #announce(node: string, isOpen: boolean, silentMs?: number): void {
+    for (const listener of this.#listeners) listener(node, isOpen, silentMs)
   }
 
   #tick(): void {
@@ -226,8 +226,9 @@ export class Fleet {
       if (nowMs - session.lookedMs < this.#lookMs) return
       session.lookedMs = nowMs
       this.#byLook.delete(session)
-      if (nowMs - session.seenMs > this.#silenceMs) {
-        this.#end(session, true)
+      const silentMs = nowMs - session.seenMs
+      if (silentMs > this.#silenceMs) {
+        this.#end(session, silentMs)
         continue
       }
       this.#byLook.add(session)

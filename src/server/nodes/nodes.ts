@@ -63,11 +63,14 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
   const stops = [
     sendDesired({ ...services, fleet, growth }),
     sendCaches(collections, fleet),
-    fleet.subscribe((name, _, isSilent) => {
-      const node = isSilent ? nodes.get('', name)?.value : undefined
-      if (!node) return
+    fleet.subscribe((name, _, silentMs) => {
+      const node = nodes.get('', name)?.value
+      if (silentMs === undefined || !node) return
       log.info('node is not responding', { node: name })
-      const state = { isReady: false, at: timestamp(clock.now()), isOpen: (each: string) => presence.isOpen(each) }
+      const now = clock.now()
+      const seenAt = timestamp(new Date(now.getTime() - silentMs))
+      const isOpen = (each: string): boolean => presence.isOpen(each)
+      const state = { isReady: false, at: timestamp(now), seenAt, isOpen }
       // What the store does not take now, the leader writes.
       void markNode(collections, node, state).catch((error: unknown) =>
         log.debug('a node that is not responding could not be marked', { node: name, problem: String(error) }),
