@@ -10,8 +10,8 @@ import { readPassword } from '../cli/connect/password.ts'
 import { readAuthorities, trustFor } from '../cli/connect/trust.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
-import type { Peer } from '../client/tls.ts'
-import { isLoopback } from '../client/transport.ts'
+import { isStranger, type Peer } from '../client/tls.ts'
+import { ConnectionError, isLoopback } from '../client/transport.ts'
 import { driverNames } from '../drivers/index.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../rules/join-string.ts'
 import { imageQuota } from './options.ts'
@@ -261,6 +261,9 @@ function removal(dataDir: string, file: string | undefined, workingDir: string):
   return () => fs.rm(place, { force: true })
 }
 
+const unknownAuthority =
+  'If the server has a certificate of your own CA, run sudo svc3 agent install --ca FILE, with the other options as before'
+
 /** As the command line judges servers: by what is given here, by what was accepted before, by authorities. */
 function trustOf(
   host: Host,
@@ -277,7 +280,11 @@ function trustOf(
     )
     const first = [...byOrigin.values()].find((trust) => trust !== undefined)
     // Servers that were learned of later have the certificate of those that were known before.
-    const judgeOf = (peer: Peer) => (byOrigin.get(peer.origin) ?? first)?.judge(peer)
+    const judgeOf = (peer: Peer): ConnectionError | undefined => {
+      const refusal = (byOrigin.get(peer.origin) ?? first)?.judge(peer)
+      if (!refusal || !isStranger(peer) || judge.env.SVC3_FINGERPRINT) return refusal
+      return new ConnectionError(refusal.fault, refusal.address, refusal.message, unknownAuthority)
+    }
     const isPinned = (peer: Peer): boolean => pin !== undefined && fingerprint === undefined && peer.fingerprint === pin
     return first && { ca: first.ca, judge: (peer) => (isPinned(peer) ? undefined : judgeOf(peer)) }
   }

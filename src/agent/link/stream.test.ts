@@ -5,6 +5,7 @@ import { describe, it } from 'node:test'
 import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
+import { ConnectionError } from '../../client/transport.ts'
 import type { Connection, Follower } from './connection.ts'
 import { LineTooLong, linesOf, valueOfLine } from './lines.ts'
 import { openStream, type Stream, type StreamOptions } from './stream.ts'
@@ -181,6 +182,19 @@ describe("agent's stream", () => {
       'error the server sent an unusable message',
     ])
     assert.match(lines[0]?.problem ?? '', /its list of VMs cannot be read \(kept is not iterable\)/)
+  })
+
+  it('an agent that refuses the certificate of its server says in its log what to do', async () => {
+    const refused = new ConnectionError(
+      'unusable',
+      'https://a',
+      'The certificate is signed by an unknown CA',
+      'Use --ca FILE',
+    )
+    const { stream, lines, opened } = rig([[refused], ['open']])
+    await opened(2)
+    await stream.stop()
+    assert.match(lines[0]?.problem ?? '', /unknown CA\. Use --ca FILE$/)
   })
 
   it("the agent's stream goes on after another message that it cannot act on", async () => {

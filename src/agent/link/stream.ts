@@ -100,7 +100,9 @@ export function openStream(options: StreamOptions): Stream {
     const kind = isTalking ? 'message' : 'connection'
     if (logged.has(kind)) return
     logged.add(kind)
-    const problem = messageOf(error)
+    // What passes by itself needs nobody.
+    const advice = error instanceof ConnectionError && !error.isTransient ? `. ${error.hint}` : ''
+    const problem = messageOf(error) + advice
     const next =
       error instanceof LineTooLong
         ? 'reduce the VMs on this node, or their metadata and user data'
