@@ -76,6 +76,13 @@ describe('a node that VMs are placed on', () => {
     assert.equal((await node()).cordoned, false)
   })
 
+  it('a node that does not answer cannot be drained: who removes it is told to force the end of its VMs', async () => {
+    await addVm()
+    await changeNode(service.services.collections, 'node-1', (record) => ({ ...record, isReady: false }))
+    const { body } = await service.call('DELETE', `${inDefault}/nodes/node-1`)
+    assert.match(body.hint, /svc3 vm delete NAME -n svc-default --force$/)
+  })
+
   it('a node that gets a VM while it is removed stays, and takes VMs again', async () => {
     meanwhile(addVm)
     const answer = await service.call('DELETE', `${inDefault}/nodes/node-1`)

@@ -255,14 +255,16 @@ function marked(record: NodeRecord, mark: string | undefined): NodeRecord {
 }
 
 const occupied = (
-  { name, namespace }: Pick<NodeRecord, 'name' | 'namespace'>,
+  { name, namespace, isReady }: Pick<NodeRecord, 'name' | 'namespace' | 'isReady'>,
   vms: readonly string[],
   what: string,
 ): ApiError =>
   new ApiError('Conflict', `Node ${name} cannot be ${what} while it has VMs: ${vms.join(', ')}`, {
     kind,
     name,
-    hint: `Delete the VMs, or drain the node first: svc3 node drain ${name} -n ${namespace}`,
+    hint: isReady
+      ? `Delete the VMs, or drain the node first: svc3 node drain ${name} -n ${namespace}`
+      : `The node is NOT READY. If it will not come back, delete its VMs: svc3 vm delete NAME -n ${namespace} --force`,
   })
 
 function mustBeEmpty(collections: Collections, node: NodeRecord, what: string): void {
