@@ -149,6 +149,14 @@ describe('slots that go', () => {
     assert.equal(ready({ key: 'other' }), 0)
   })
 
+  it('slots of before a rotation stay and are ready while their pool is paused, and go when it is resumed', () => {
+    const slots = [slot('1', { rotation: -1 }), slot('2', { state: 'memory' })]
+    const paused = { pools: [pool({ isPaused: true })], slots }
+    assert.deepEqual(left(paused), [])
+    assert.equal(plan(paused).statuses.get('p')?.ready, 2)
+    assert.deepEqual(left({ pools: [pool()], slots }), ['1'])
+  })
+
   it('all slots of a pool that is drained go at once, and none starts', () => {
     const found = plan({ pools: [pool({ isDrained: true, isPaused: true })], slots: [slot('1'), slot('2')] })
     assert.deepEqual(

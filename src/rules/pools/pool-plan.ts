@@ -143,12 +143,13 @@ export function planPools(situation: Situation): Plan {
       leaving.set(uid, end('TooMany', 'The pool has more than it should'))
   }
 
-  function uselessness({ template, maxAgeSeconds, rotation, state }: Pool, slot: Slot): End | undefined {
+  function uselessness({ template, maxAgeSeconds, rotation, state, isPaused }: Pool, slot: Slot): End | undefined {
     if (nowMs - slot.createdMs > maxAgeSeconds * 1_000) return end('TooOld', 'It is older than the pool allows')
     if ('problem' in template || template.key !== slot.key)
       return end('Changed', 'The image or the configuration has changed')
-    if (slot.state !== state) return end('Changed', 'The pool keeps its VMs in another state')
-    if (slot.rotation < rotation) return end('Rotated', 'The pool is rotated')
+    // Those that can still be handed out wait until there are others again.
+    if (!isPaused && slot.state !== state) return end('Changed', 'The pool keeps its VMs in another state')
+    if (!isPaused && slot.rotation < rotation) return end('Rotated', 'The pool is rotated')
     const node = nodes.find(({ name }) => name === slot.node)
     return node?.unfit?.cause === 'cordoned' ? end('Cordoned', `Node ${slot.node} is cordoned`) : undefined
   }
