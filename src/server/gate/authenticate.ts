@@ -30,18 +30,25 @@ export const unauthorized = (): ApiError =>
     hint: 'Send "Authorization: Bearer TOKEN"; run svc3 user get-token to get a token',
   })
 
-const forbidden = (operation: Operation, namespace: string): ApiError =>
+const forbidden = (operation: Operation, principal: Principal, namespace: string): ApiError =>
   new ApiError(
     'Forbidden',
     `Forbidden: you are not allowed to ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,
     {
       kind: operation.noun,
-      hint:
-        operation.allow === 'admin'
-          ? 'Ask a cluster administrator'
-          : `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject --user EMAIL -n ${namespace}`,
+      hint: operation.allow === 'admin' ? 'Ask a cluster administrator' : accessHint(principal, namespace),
     },
   )
+
+/** A service account that names no namespace asks for the default one, and rarely means it. */
+function accessHint(principal: Principal, namespace: string): string {
+  const ask = (subject: string): string =>
+    `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject ${subject} -n ${namespace}`
+  if (principal.kind !== 'serviceaccount') return ask('--user EMAIL')
+  const { namespace: own, name } = principal
+  const advice = ask(`--serviceaccount ${own}:${name}`)
+  return own === namespace ? advice : `Your namespace is ${own}: add -n ${own}, or call /namespaces/${own}. ${advice}`
+}
 
 export function bearer(request: FastifyRequest): string | undefined {
   const header = request.headers.authorization
@@ -62,7 +69,7 @@ export function denied(
   if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
   return mayCall(roles.roleOf(principal, namespace || undefined), operation.allow)
     ? undefined
-    : forbidden(operation, namespace)
+    : forbidden(operation, principal, namespace)
 }
 
 /** Authenticates the caller of a long-lived answer again. A store that cannot answer counts as no caller. */

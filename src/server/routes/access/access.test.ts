@@ -182,6 +182,11 @@ describe('service accounts', () => {
     const see = async (namespace: string): Promise<number> =>
       (await service.call('GET', `${at(namespace)}/events`, { token: body.token })).status
     assert.deepEqual([await see('svc-default'), await see('svc-ios')], [200, 403])
+    const refused = await service.call('GET', `${at('svc-ios')}/events`, { token: body.token })
+    assert.equal(
+      refused.body.hint,
+      'Your namespace is svc-default: add -n svc-default, or call /namespaces/svc-default. Ask an administrator for access to svc-ios: svc3 rolebinding add-subject --serviceaccount svc-default:jenkins -n svc-ios',
+    )
     const serviceaccounts = [{ name: 'jenkins', namespace: 'orka-default' }]
     const added = await service.call('POST', `${subjects('svc-ios')}/add`, { body: { serviceaccounts } })
     assert.deepEqual(added.body.items, [{ kind: 'ServiceAccount', name: 'jenkins', namespace: 'orka-default' }])
