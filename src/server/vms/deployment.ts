@@ -356,7 +356,7 @@ export async function awaitDeployment(
         // agent has not said yet that it is done (a new one found it), is busy: the next request would be refused.
         if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
         unfit = hurry && unfitFor(entry.value)
-        if (unfit !== undefined) throw fitsNowhere(value, unfit)
+        if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
         return undefined
       },
       AbortSignal.any([late, ...interruptionsOf(services), ...(hurry ? [hurry] : [])]),
@@ -368,13 +368,14 @@ export async function awaitDeployment(
     const entry = services.collections.vms.at(key)
     if (entry && !isGone(entry) && entry.value.observed.hasRun) return entry
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
+    const next = nextStep(services.collections, value, entry && unfitFor(entry.value))
     if (entry && !isGone(entry)) await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
     if (unfit !== undefined) throw error
-    if (!late.aborted) throw late504(value, `while its client waited${why}`)
-    throw late504(value, `within ${timeLeft(timeoutMs / 1_000)}${why}`)
+    if (!late.aborted) throw late504(value, `while its client waited${why}`, next)
+    throw late504(value, `within ${timeLeft(timeoutMs / 1_000)}${why}`, next)
   }
-  if (failure === lateDeployment) throw late504(value, 'in time')
+  if (failure === lateDeployment) throw late504(value, 'in time', nextStep(services.collections, value))
   if (failure !== undefined) {
     // An agent says it in a sentence about the VM.
     const outcome = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
@@ -389,31 +390,38 @@ export async function awaitDeployment(
   })
 }
 
-const late504 = ({ name, namespace }: VmRecord, when: string): ApiError =>
+/** For a VM that got no node: by what was in its way. */
+function nextStep({ nodes }: Collections, { namespace }: VmRecord, unfit?: Condition): string {
+  if (unfit?.reason === 'OverQuota') return `Run svc3 quota show -n ${namespace} to see what is in use`
+  for (const _ of nodesIn(nodes, namespace)) return `Run svc3 node list -n ${namespace} to see free capacity`
+  return `Run svc3 node namespace NODE ${namespace} to give ${namespace} a node`
+}
+
+const late504 = ({ name }: VmRecord, when: string, next: string): ApiError =>
   new ApiError('Timeout', `VM ${name} was not deployed ${when}`, {
     kind,
     name,
-    hint: `The VM was removed. Run svc3 node list -n ${namespace} to see free capacity, or set a longer --timeout`,
+    hint: `The VM was removed. ${next}, or set a longer --timeout`,
   })
 
 /** What the scheduler said of a VM that has no node. */
 const unfitFor = ({ place, conditions }: VmRecord): Condition | undefined =>
   place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
 
-const fitsNowhere = ({ name, namespace }: VmRecord, { message, reason }: Condition): ApiError =>
-  new ApiError(
+const fitsNowhere = (collections: Collections, vm: VmRecord, unfit: Condition): ApiError => {
+  const { message, reason } = unfit
+  const { name } = vm
+  return new ApiError(
     'Conflict',
     `VM ${name} ${reason === 'OverQuota' ? 'is over the quota' : 'fits on no node'} now. ${message}`,
     {
       kind,
       name,
       ...(reason === 'NoFreeCores' && { causes: [{ field: 'cpu', reason: 'FieldValueNotSupported', message }] }),
-      hint:
-        reason === 'OverQuota'
-          ? `The VM was removed. Run svc3 quota show -n ${namespace} to see what is in use`
-          : `The VM was removed. Run svc3 node list -n ${namespace} to see free capacity`,
+      hint: `The VM was removed. ${nextStep(collections, vm, unfit)}`,
     },
   )
+}
 
 /** Why a VM is not running yet, as far as is known. */
 function reasonsOf({ conditions, observed }: VmRecord): string {

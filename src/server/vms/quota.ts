@@ -20,7 +20,7 @@ export async function takeQuota(collections: Collections, vm: VmRecord): Promise
       throw new ApiError('Forbidden', `Forbidden: ${excessText(namespace, excess)}`, {
         kind: 'vms',
         name,
-        hint: `Delete a VM, or deploy without onQuota=refuse to wait. Run svc3 quota show -n ${namespace} to see what is in use`,
+        hint: `Delete a VM, or deploy without --on-quota refuse (onQuota=refuse) to wait. Run svc3 quota show -n ${namespace} to see what is in use`,
       })
     return used && { ...record, used }
   })

@@ -75,6 +75,18 @@ describe('the quota of a namespace', () => {
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
 
+  it('the quota of a namespace is what a VM that it kept waiting for too long is told to look at', async () => {
+    await set({ vms: 0 })
+    const body = { image: 'intel', cpu: 1, name: 'one', timeout: 0.03 }
+    const late = await service.call('POST', `${inDefault}/vms`, { body })
+    assert.deepEqual(
+      [late.status, late.body.hint],
+      [504, 'The VM was removed. Run svc3 quota show -n svc-default to see what is in use, or set a longer --timeout'],
+    )
+    const refused = await deploy('one', '?onQuota=refuse')
+    assert.match(refused.body.hint, /deploy without --on-quota refuse \(onQuota=refuse\) to wait/)
+  })
+
   it('the quota of a namespace refuses at once whoever does not wait, and leaves nothing of them', async () => {
     await set({ cpu: 1 })
     assert.equal((await deploy('one', '?onQuota=refuse')).status, 201)

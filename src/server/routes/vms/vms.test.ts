@@ -263,6 +263,12 @@ describe('deploying a VM', () => {
     assert.equal((await get('vms')).body.items.length, 1)
   })
 
+  it('deploying a VM in a namespace without nodes says how to give it one, when its time is over', async () => {
+    const { status, body } = await deploy({ name: 'demo', timeout: 0.03 })
+    assert.equal(status, 504)
+    assert.match(body.hint, /Run svc3 node namespace NODE svc-default to give svc-default a node/)
+  })
+
   it('deploying a VM that no node could hold even when empty is refused at once, and leaves nothing', async () => {
     await node({ report: { cpu: 2 } })
     await service.call('POST', `${inDefault}/nodes/node-1/cordon`)
