@@ -207,6 +207,11 @@ describe('pools of warm VMs', () => {
       assert.equal(answer.status, status, answer.text)
       assert.match(answer.text, message)
     }
+    const narrow = await rig.ask('POST', '/pools', { name: 'x', config: 'small', minIdle: 3, maxIdle: 2 })
+    assert.match(narrow.text, /"hint":"Set a lower minIdle \(--min-idle\), or a higher maxIdle \(--max-idle\)"/)
+    await rig.call('POST', '/vmconfigs', { name: 'far', image: 'ghcr.io/team/linux:v1', cpu: 1 })
+    const far = await rig.ask('POST', '/pools', { name: 'x', config: 'far' })
+    assert.match(far.text, /"hint":"Run svc3 remote-image pull ghcr\.io\/team\/linux:v1 -n svc-default, and create/)
     assert.deepEqual((await rig.call('GET', '/pools')).items, [])
     for (const verb of ['rotate', 'drain']) assert.equal(await rig.status('POST', `/pools/none/${verb}`), 404)
   })

@@ -21,7 +21,6 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 import { configFor } from '../../vms/deployment.ts'
 
 const kind = 'pools'
-const hint = 'Correct the fields in details.causes'
 const changeable = 'Set config, minIdle, maxIdle, maxAge, schedule, state, readyCommand or paused'
 const defaults = { minIdle: 1, maxAge: '12h' } as const
 
@@ -63,7 +62,11 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     const shape = configFor(collections.vmConfigs, namespace, config)?.shape
     if (!shape) throw notFound('vmconfigs', config, { namespace })
     if (isImageReference(shape.image))
-      return [cause('config', `config ${config} uses an image of a registry; pull it as an image first`)]
+      throw invalid(
+        kind,
+        [cause('config', `config ${config} uses an image of a registry; pull it as an image first`)],
+        `Run svc3 remote-image pull ${shape.image} -n ${namespace}, and create a configuration of that image`,
+      )
     const never = neverWarm(shape)
     return never === undefined ? [] : [cause('config', `config ${config} ${never}; such VMs are never warm`)]
   }
@@ -91,7 +94,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         ...settingProblems({ minIdle, maxIdle, maxAge, schedule }),
         ...configProblems(namespace, config),
       ]
-      if (causes.length > 0) throw invalid(kind, causes, hint)
+      if (causes.length > 0) throw invalid(kind, causes, hintFor(causes))
       const record: PoolRecord = {
         name,
         namespace,
@@ -127,7 +130,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         const next = changedPool(record, body)
         const { maxAge = defaults.maxAge } = body
         const causes = [...settingProblems({ ...next, maxAge }), ...problems]
-        if (causes.length > 0) throw invalid(kind, causes, hint)
+        if (causes.length > 0) throw invalid(kind, causes, hintFor(causes))
         return next
       })
     },
@@ -181,6 +184,12 @@ const settingProblems = ({ minIdle, maxIdle, maxAge, schedule = [] }: Settings):
 ]
 
 const shortestAgeSeconds = 60
+
+/** The command line shows its usage instead of a hint about fields: what can be said better is said here. */
+const hintFor = (causes: readonly Cause[]): string =>
+  causes.every(({ field }) => field === 'minIdle')
+    ? 'Set a lower minIdle (--min-idle), or a higher maxIdle (--max-idle)'
+    : 'Correct the fields in details.causes'
 
 const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
