@@ -4,10 +4,11 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import { it } from 'node:test'
-import { parseSettings } from '../server/config/settings.ts'
+import { parseSettings, SettingsError } from '../server/config/settings.ts'
 import { openMemory } from '../store/memory.ts'
 import { startedWith } from './control-plane.ts'
 import { handleRequest } from './operator-requests.ts'
+import { startFailure } from './start-failure.ts'
 import { addressOf } from './store-place.ts'
 
 const plain = parseSettings(undefined)
@@ -54,4 +55,11 @@ it('a data folder of another user is answered with sudo', async (test) => {
   await assert.rejects(addressOf('/var/lib/svc3', undefined), {
     message: 'Cannot read /var/lib/svc3 (EACCES). Run this with sudo, or as the owner of the folder',
   })
+})
+
+it('a server that does not start because of its settings names the page that has them', async () => {
+  const error = new SettingsError('Invalid config.json: limits.bodyBytes must be integer')
+  const options = { listen: { host: '127.0.0.1', port: 0 }, dataDir: '/nowhere' }
+  const [, next] = await startFailure(error, options)
+  assert.equal(next, 'Nothing was started. See docs/reference/config.md')
 })

@@ -49,11 +49,11 @@ export async function startFailure(error: unknown, options: Started): Promise<re
   }
   if (error instanceof StoreError && error.fault === 'Damaged')
     return [error.message, 'Nothing was started. See docs/operate/backup.md']
+  if (error instanceof SettingsError) return [error.message, 'Nothing was started. See docs/reference/config.md']
   if (
     error instanceof StoreError ||
     error instanceof KeyringError ||
     error instanceof SealError ||
-    error instanceof SettingsError ||
     error instanceof ForeignImagesError
   ) {
     return [error.message, 'Nothing was started. See docs/operate/install.md']

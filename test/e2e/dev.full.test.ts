@@ -64,7 +64,10 @@ describe('svc3 dev', () => {
     await (await startDev(data)).kill('SIGTERM')
     const start = () => svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
     await fs.writeFile(path.join(data, 'config.json'), '{"limits":{"bodyBytes":"many"}}')
-    assert.match((await start()).stderr, /Invalid .*config\.json: limits\.bodyBytes must be integer/)
+    assert.match(
+      (await start()).stderr,
+      /Invalid .*config\.json: limits\.bodyBytes must be integer.*docs\/reference\/config\.md/s,
+    )
     await fs.rm(path.join(data, 'config.json'))
     await fs.rename(path.join(data, 'master.key'), path.join(data, 'away'))
     assert.match((await start()).stderr, /Master key .* not found.*restore it from your backup/)
