@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { deflateRawSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { exec } from '../platform/exec.ts'
 import { normaliseDisk } from './normalise.ts'
 import { BadDiskError, recogniseDisk } from './qcow2/header.ts'
@@ -52,6 +52,9 @@ describe('good uploads', () => {
     'compressed by zlib': ['-c'],
     'compressed by zstd': ['-c', '-o', 'compression_type=zstd'],
     'compressed in large clusters': ['-c', '-o', 'cluster_size=1M'],
+    'compressed in small clusters': ['-c', '-o', 'cluster_size=4k'],
+    'compressed by zstd in small clusters': ['-c', '-o', 'compression_type=zstd,cluster_size=4k'],
+    'compressed by zstd in large clusters': ['-c', '-o', 'compression_type=zstd,cluster_size=2M'],
     'lazy and preallocated': ['-o', 'lazy_refcounts=on,preallocation=metadata'],
   }
   for (const [name, options] of Object.entries(conversions)) {
@@ -62,6 +65,19 @@ describe('good uploads', () => {
       await assert.rejects(fs.stat(file('upload')), { code: 'ENOENT' })
     })
   }
+
+  it('good uploads: qcow2 of compressed clusters that are as small as can be', async () => {
+    const same = Buffer.alloc(8 * mib, 1)
+    await fs.writeFile(file('same.raw'), same)
+    for (const compression of ['zlib', 'zstd'])
+      for (const clusters of ['4k', '64k', '2M']) {
+        const options = `compression_type=${compression},cluster_size=${clusters}`
+        const made = ['-c', '-o', options, file('same.raw'), file('good.qcow2')]
+        await exec('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', ...made])
+        await normalise(file('good.qcow2'))
+        assert.ok((await fs.readFile(file('out.raw'))).equals(same), options)
+      }
+  })
 
   const packed: Record<string, (name: string) => Promise<void>> = {
     raw: (name) => fs.writeFile(name, disk),
@@ -145,6 +161,18 @@ describe('hostile uploads', () => {
       await refused(file('bad.qcow2'), expected)
     })
   }
+
+  it('hostile uploads are refused: one compressed cluster for all of the disk', async () => {
+    await exec('qemu-img', ['create', '-f', 'qcow2', file('bad.qcow2'), '512M'])
+    const empty = await fs.readFile(file('bad.qcow2'))
+    const head = Buffer.concat([empty], Math.ceil(empty.length / 65_536) * 65_536)
+    const table = Buffer.alloc(65_536)
+    head.writeBigUInt64BE(2n ** 63n + BigInt(head.length), l1Of(head))
+    for (let at = 0; at < table.length; at += 8)
+      table.writeBigUInt64BE(2n ** 62n + BigInt(head.length + table.length), at)
+    await fs.writeFile(file('bad.qcow2'), Buffer.concat([head, table, deflateRawSync(Buffer.alloc(65_536))]))
+    await refused(file('bad.qcow2'), /same bytes/)
+  })
 
   it('hostile uploads are refused when cut short anywhere, and never crash us', async () => {
     const bytes = await fs.readFile(file('plain.qcow2'))

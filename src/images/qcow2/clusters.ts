@@ -26,7 +26,7 @@ export async function* clustersOf(
 ): AsyncGenerator<Cluster> {
   const { clusterBytes, virtualSizeBytes, l1Entries, l1Offset } = header
   const { size } = await file.stat()
-  const claim = claims(size, clusterBytes)
+  const claims = claimsOn(size, header)
   const perTable = clusterBytes / 8
   const diskClusters = Math.ceil(virtualSizeBytes / clusterBytes)
   const l1 = await readExactly(file, l1Offset, l1Entries * 8)
@@ -38,12 +38,12 @@ export async function* clustersOf(
     signal?.throwIfAborted()
     const isOdd = (pointer.low & 0x1ff) !== 0 || (pointer.high & 0x7f00_0000) !== 0
     if (isOdd) throw new BadDiskError('its L1 table has invalid entries')
-    const l2 = await readExactly(file, claim(pointer.offset), clusterBytes)
+    const l2 = await readExactly(file, claims.cluster(pointer.offset), clusterBytes)
     const count = Math.min(perTable, diskClusters - index * perTable)
     for (let inner = 0; inner < count; inner += 1) {
       const entry = entryAt(l2, inner)
       if (entry.high === 0 && entry.low === 0) continue
-      const cluster = clusterOf(entry, (index * perTable + inner) * clusterBytes, header, size, claim)
+      const cluster = clusterOf(entry, (index * perTable + inner) * clusterBytes, header, size, claims)
       if (cluster === undefined) continue
       if (last && follows(last, cluster)) {
         last = { ...last, length: last.length + cluster.length }
@@ -67,7 +67,7 @@ function clusterOf(
   offset: number,
   { clusterBytes, version }: Qcow2Header,
   fileBytes: number,
-  claim: (offset: number) => number,
+  claims: Claims,
 ): Cluster | undefined {
   const length = clusterBytes
   if (entry.high & compressedHigh) {
@@ -79,6 +79,7 @@ function clusterOf(
     const sectors = Number(value >> BigInt(placeBits)) + 1
     if (at === 0 || at >= fileBytes) throw new BadDiskError('a compressed cluster lies outside the file')
     const storedBytes = Math.min(sectors * 512 - (at % 512), fileBytes - at)
+    claims.compressed(storedBytes)
     return { offset, length, kind: 'compressed', at, storedBytes }
   }
   const isOdd = (entry.low & 0x1fe) !== 0 || (entry.high & 0x3f00_0000) !== 0
@@ -86,7 +87,7 @@ function clusterOf(
   if (isOdd || (isZero && version === 2)) throw new BadDiskError('its L2 tables have invalid entries')
   if (isZero) return { offset, length, kind: 'zero', at: 0, storedBytes: 0 }
   if (entry.offset === 0) return undefined
-  return { offset, length, kind: 'data', at: claim(entry.offset), storedBytes: length }
+  return { offset, length, kind: 'data', at: claims.cluster(entry.offset), storedBytes: length }
 }
 
 const follows = (last: Cluster, next: Cluster): boolean =>
@@ -94,20 +95,44 @@ const follows = (last: Cluster, next: Cluster): boolean =>
   last.offset + last.length === next.offset &&
   (next.kind === 'zero' || (next.kind === 'data' && last.at + last.length === next.at))
 
-/** A bit for each cluster of the file. */
-function claims(fileBytes: number, clusterBytes: number): (offset: number) => number {
+interface Claims {
+  /** A whole cluster at `offset`, which it returns. */
+  cluster(offset: number): number
+  compressed(storedBytes: number): void
+}
+
+const sharedBytes = 'two parts of the disk use the same bytes of the file'
+
+/** A bit for each cluster of the file; compressed clusters lie anywhere, so only their sum is told. */
+function claimsOn(fileBytes: number, header: Qcow2Header): Claims {
+  const { clusterBytes } = header
   const taken = new Uint8Array(Math.ceil(fileBytes / clusterBytes / 8))
-  return (offset) => {
-    if (offset === 0 || offset % clusterBytes !== 0 || offset >= fileBytes)
-      throw new BadDiskError('a table or cluster lies outside the file')
-    const cluster = offset / clusterBytes
-    const mask = 1 << (cluster & 7)
-    const byte = taken[cluster >> 3] ?? 0
-    if (byte & mask) throw new BadDiskError('two parts of the disk use the same bytes of the file')
-    taken[cluster >> 3] = byte | mask
-    return offset
+  const leastCompressed = leastCompressedBytes(header)
+  let freeBytes = fileBytes
+  const take = (bytes: number): void => {
+    freeBytes -= bytes
+    if (freeBytes < 0) throw new BadDiskError(sharedBytes)
+  }
+  return {
+    cluster(offset) {
+      if (offset === 0 || offset % clusterBytes !== 0 || offset >= fileBytes)
+        throw new BadDiskError('a table or cluster lies outside the file')
+      const cluster = offset / clusterBytes
+      const mask = 1 << (cluster & 7)
+      const byte = taken[cluster >> 3] ?? 0
+      if (byte & mask) throw new BadDiskError(sharedBytes)
+      taken[cluster >> 3] = byte | mask
+      take(clusterBytes)
+      return offset
+    },
+    // Sectors are stored: the last of them may be the next one's too, but for a byte.
+    compressed: (storedBytes) => take(Math.max(storedBytes - 511, leastCompressed)),
   }
 }
+
+/** Deflate makes at most 1,032 bytes of one. Zstd makes 128 KiB of a block, which has at least 4, and has 6 before the first. */
+const leastCompressedBytes = ({ clusterBytes, compression }: Qcow2Header): number =>
+  compression === 'zlib' ? Math.floor(clusterBytes / 1_032) : 6 + 4 * Math.ceil(clusterBytes / 131_072)
 
 function entryAt(table: Buffer, index: number): Entry {
   const high = table.readUInt32BE(index * 8)

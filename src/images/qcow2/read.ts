@@ -39,6 +39,7 @@ export async function qcow2ToRaw(source: string, target: string, options: WorkOp
       if (written > mostDataBytes) throw new BadDiskError(`it holds more than the ${mostDataBytes} bytes allowed here`)
     }
     await eachAtOnce(clustersOf(file, header, signal), 2 * parallel, async (cluster) => {
+      signal?.throwIfAborted()
       if (cluster.kind === 'compressed') await write(await unpack(cluster, header, blocks), cluster.offset)
       for (let done = 0; cluster.kind === 'data' && done < cluster.length; done += pieceBytes) {
         signal?.throwIfAborted()

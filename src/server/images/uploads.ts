@@ -7,7 +7,7 @@ import type { Clock } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { nameOfFile } from '../../rules/image-names.ts'
 import { Answer } from '../http/answer.ts'
-import type { Upload, UploadFields, Uploads } from '../transfer/uploads.ts'
+import { endedEarly, type Upload, type UploadFields, type Uploads } from '../transfer/uploads.ts'
 import type { Firmware, GuestSystem, Imported, ImportOptions } from './contents.ts'
 import { refusalOf, takeIn } from './intake.ts'
 import type { Asked, ImageStore } from './store.ts'
@@ -42,7 +42,7 @@ export async function receiveImage(
     store.refuse([...named, ...causes], fields.name ?? '', asked.requestKey)
   }
   await using received = await upload.receive(judge)
-  const { fields, fileName, file, bytes } = received
+  const { fields, fileName, file, bytes, left } = received
   const name = fields.name ?? nameOfFile(fileName ?? '')
   if (name === '') throw nameless()
   judge({ ...fields, name })
@@ -69,10 +69,11 @@ export async function receiveImage(
     using _ = services.uploads.hold()
     const stored = (): void => failpoint('upload.stored')
     const take = (options: ImportOptions): Promise<Imported> => importFile(file, options)
-    return store.shown(await takeIn(services, { store, entry, firmware, signal: ending, take, stored }), asked.caller)
+    const signal = AbortSignal.any([ending, left])
+    return store.shown(await takeIn(services, { store, entry, firmware, signal, take, stored }), asked.caller)
   } catch (error) {
     await store.forget(entry)
-    throw refusalOf(error, noun, ending)
+    throw left.aborted ? endedEarly() : refusalOf(error, noun, ending)
   }
 }
 

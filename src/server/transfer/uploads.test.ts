@@ -7,6 +7,7 @@ import http from 'node:http'
 import net from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { parseRange } from './downloads.ts'
@@ -110,6 +111,17 @@ describe('an upload', () => {
     socket.resetAndDestroy()
     await eventually(async () => assert.deepEqual(await leftovers(), []))
     assert.ok(!records().includes('cut'))
+  })
+
+  it('an upload whose client leaves before it is taken in leaves nothing', async () => {
+    const zeros = gzipSync(Buffer.alloc(64 * 2 ** 20), { level: 1 })
+    const bytes = Buffer.concat(new Array(200).fill(zeros))
+    const { socket } = await connect('left', [`Content-Length: ${bytes.length}`])
+    socket.write(bytes)
+    await eventually(() => assert.ok(records().includes('left')))
+    socket.resetAndDestroy()
+    await eventually(() => assert.ok(!records().includes('left')), 10_000)
+    await eventually(async () => assert.deepEqual(await leftovers(), []))
   })
 
   it('an upload is told why it is refused also when it was sent without asking', async () => {

@@ -26,6 +26,8 @@ interface Received extends AsyncDisposable {
   readonly fields: UploadFields
   /** As the form calls the file; undefined without a form. */
   readonly fileName: string | undefined
+  /** Aborted when the client is gone: nobody waits for what becomes of it. */
+  readonly left: AbortSignal
 }
 
 export interface Upload {
@@ -108,6 +110,8 @@ export function openUpload(
     },
     async receive(judge) {
       const fields: Partial<Record<FieldName, string>> = { ...(request.query as UploadFields) }
+      const leaving = new AbortController()
+      reply.raw.once('close', () => leaving.abort())
       try {
         judge(fields)
         await checkLength(request, folder)
@@ -118,7 +122,8 @@ export function openUpload(
             ? await receiveForm(request, part, { file, fields, judge })
             : { bytes: await writeTo(file, request.raw), fileName: undefined }
           if (source.bytes === 0) throw nothing(part)
-          return { file, fields, ...source, [Symbol.asyncDispose]: () => fs.rm(file, { force: true }) }
+          const remove = (): Promise<void> => fs.rm(file, { force: true })
+          return { file, fields, ...source, left: leaving.signal, [Symbol.asyncDispose]: remove }
         } catch (error) {
           await fs.rm(file, { force: true })
           throw error
@@ -227,10 +232,7 @@ function refusalOf(error: unknown, request: FastifyRequest): unknown {
   const explained = explainFull(error, 'the server')
   if (explained instanceof DiskFullError) return diskFull(explained)
   const isCutOff = (raw.destroyed || raw.errored) && !raw.complete
-  if (isCutOff)
-    return new ApiError('BadRequest', 'The upload ended early', {
-      hint: 'Upload it again',
-    })
+  if (isCutOff) return endedEarly()
   return request.isMultipart() && isOfForm(error) ? refusalOfForm(error, fieldBytes) : error
 }
 
@@ -238,6 +240,9 @@ function refusalOf(error: unknown, request: FastifyRequest): unknown {
 const isOfForm = (error: unknown): boolean =>
   String((error as { code?: unknown }).code).startsWith('FST_') ||
   (error instanceof Error && error.constructor === Error && !('syscall' in error))
+
+export const endedEarly = (): ApiError =>
+  new ApiError('BadRequest', 'The upload ended early', { hint: 'Upload it again' })
 
 /** Fails at once instead of retrying: whoever waits can do something about it. */
 export const diskFull = (cause: unknown): ApiError =>
