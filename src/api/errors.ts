@@ -38,7 +38,7 @@ export const Status = t.Object(
       t.Object({
         name: t.Optional(t.String()),
         kind: t.Optional(t.String()),
-        causes: t.Optional(t.Array(Cause, { description: 'All invalid fields' })),
+        causes: t.Optional(t.Array(Cause, { description: 'The invalid fields, at most 20 of them' })),
       }),
     ),
     code: t.Integer(),
@@ -194,8 +194,17 @@ export const alreadyExists = (
 
 /** One or more values that can never be right. */
 export const invalid = (kind: string, causes: readonly Cause[], hint?: string): ApiError =>
-  new ApiError('Invalid', causes.map((cause) => cause.message).join('; '), { kind, causes, ...(hint && { hint }) })
+  new ApiError('Invalid', told(causes), { kind, causes: causes.slice(0, mostCauses), ...(hint && { hint }) })
 
 /** A request that cannot be read: not JSON, a wrong type, a missing field. */
 export const badRequest = (causes: readonly Cause[], hint?: string): ApiError =>
-  new ApiError('BadRequest', causes.map((cause) => cause.message).join('; '), { causes, ...(hint && { hint }) })
+  new ApiError('BadRequest', told(causes), { causes: causes.slice(0, mostCauses), ...(hint && { hint }) })
+
+/** An error is not larger than the request by much: a body may have thousands of wrong fields. */
+const mostCauses = 20
+
+function told(causes: readonly Cause[]): string {
+  const messages = causes.slice(0, mostCauses).map(({ message }) => message)
+  const more = causes.length - messages.length
+  return [...messages, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
+}

@@ -1063,7 +1063,7 @@ export interface Status {
   details?: {
     name?: string
     kind?: string
-    /** All invalid fields */
+    /** The invalid fields, at most 20 of them */
     causes?: Array<{
       field: string
       reason: string

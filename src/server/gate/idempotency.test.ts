@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { startNode } from '../../../test/support/stand-ins/node.ts'
 import { expireAnswers } from '../../controllers/expire-answers.ts'
+import { Idempotency } from './idempotency.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -43,6 +44,29 @@ describe('Idempotency-Key', () => {
     await service.call('DELETE', `${path}/remove`, { body: { server: ghcr.server } })
     assert.equal((await add('k3')).status, 409)
     assert.equal((await add('k4')).status, 201)
+  })
+
+  it('Idempotency-Key keeps no large refusal: its repetition is judged again', async () => {
+    const idempotency = new Idempotency(service.services)
+    const asked = { key: 'large', fingerprint: 'f', stamp: 's' }
+    const answered = (status: number) => idempotency.once(asked, async () => ({ status, body: 'x'.repeat(70_000) }))
+    const kept = () => service.services.collections.answers.list().length
+    assert.deepEqual([(await answered(422)).status, kept()], [422, 0])
+    assert.deepEqual([(await answered(201)).status, kept()], [201, 1])
+    assert.equal((await answered(422)).status, 201)
+  })
+
+  it('Idempotency-Key keeps little of a refusal of very many fields', async () => {
+    const metadata = Object.fromEntries(Array.from({ length: 2_200 }, (_, index) => [`!${index}`, 'x']))
+    const body = { name: 'wide', image: 'disk', metadata }
+    const base = '/api/v1/namespaces/svc-default'
+    await service.call('POST', `${base}/images`, { body: { name: 'disk', size: '1G' } })
+    const answer = await service.call('POST', `${base}/vms`, { body, headers: { 'idempotency-key': 'wide' } })
+    assert.equal(answer.status, 422, answer.text.slice(0, 500))
+    assert.match(answer.body.message, /; and \d+ more$/)
+    assert.equal(answer.body.details.causes.length, 20)
+    const [kept] = service.services.collections.answers.list()
+    assert.ok(kept && kept.value.body.length < 20_000)
   })
 
   it('Idempotency-Key refuses the key for another request', async () => {

@@ -61,6 +61,9 @@ export interface IdempotencyServices {
   readonly log: Log
 }
 
+/** Anybody can be refused as often as they like, and answers are kept for a day. */
+const mostRefusalChars = 65_536
+
 export class Idempotency {
   readonly #services: IdempotencyServices
   readonly #underWay = new Map<string, { readonly fingerprint: string; readonly answer: Promise<Answered> }>()
@@ -97,7 +100,8 @@ export class Idempotency {
   }
 
   async #keep(key: string, fingerprint: string, { status, body }: Answered): Promise<void> {
-    if (status >= 500) return
+    // A refusal changed nothing: the repetition of a large one is judged again.
+    if (status >= 500 || (status >= 400 && body.length > mostRefusalChars)) return
     const record: AnswerRecord = { fingerprint, status, body, createdAt: timestamp(this.#services.clock.now()) }
     try {
       await this.#services.collections.answers.create('', key, record)
