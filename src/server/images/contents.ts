@@ -4,7 +4,7 @@ import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
 import { readBootPath } from '../../images/boot-path.ts'
 import type { ContentStore } from '../../images/content/content.ts'
-import { temporaryName } from '../../images/content/temporary-files.ts'
+import { roomOn, temporaryName } from '../../images/content/temporary-files.ts'
 import { checkDisc } from '../../images/disc.ts'
 import { resolveLayers } from '../../images/format/extents.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../../images/format/format.ts'
@@ -109,8 +109,7 @@ export function openImageContents(store: ContentStore): ImageContents {
       const folder = path.dirname(file)
       const disk = await temporaryName(folder)
       try {
-        const { bavail, bsize } = await fs.statfs(folder)
-        const allowed = { mostDataBytes: bavail * bsize, signal, onProgress: part(progress, 0, 50) }
+        const allowed = { mostDataBytes: await roomOn(folder), signal, onProgress: part(progress, 0, 50) }
         const { format } = await normaliseDisk(file, disk, allowed).catch(withoutProgram)
         const warning = bootWarning(options, await readBootPath(disk))
         const packed = await pack(disk, options, format === 'raw' ? 0 : 50)

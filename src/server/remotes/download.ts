@@ -5,7 +5,7 @@ import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { writeSparse } from '../../images/content/sparse-write.ts'
-import { DiskFullError, explainFull } from '../../images/content/temporary-files.ts'
+import { DiskFullError, explainFull, roomOn } from '../../images/content/temporary-files.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { backOff, wait, waitingText } from '../../rules/retry.ts'
@@ -99,8 +99,7 @@ async function append(
 }
 
 async function checkRoom(folder: string, bytes: number): Promise<void> {
-  const { bavail, bsize } = await fs.statfs(folder)
-  if (bytes > bavail * bsize) throw new DiskFullError('the server', undefined)
+  if (bytes > (await roomOn(folder))) throw new DiskFullError('the server', undefined)
 }
 
 async function digestOf(file: string, signal: AbortSignal): Promise<string> {

@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { UploadInput } from '../../api/images/uploads.ts'
 import { writeSparse } from '../../images/content/sparse-write.ts'
-import { DiskFullError, explainFull, ifAbsent } from '../../images/content/temporary-files.ts'
+import { DiskFullError, explainFull, ifAbsent, roomOn } from '../../images/content/temporary-files.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
@@ -165,9 +165,8 @@ export class PartialUploads {
 
   /** All uploads that were begun must fit on the disk together. */
   async #checkRoom(bytes: number, others: readonly PartialUpload[]): Promise<void> {
-    const { bavail, bsize } = await fs.statfs(this.#folder)
     let promised = 0
     for (const { id, size, isDone } of others) if (!isDone) promised += size - (await this.offset(id))
-    if (bytes + promised > bavail * bsize) throw new DiskFullError('the server', undefined)
+    if (bytes + promised > (await roomOn(this.#folder))) throw new DiskFullError('the server', undefined)
   }
 }

@@ -5,7 +5,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { writeSparse } from '../../images/content/sparse-write.ts'
-import { DiskFullError, explainFull, removeUnfinished, temporaryName } from '../../images/content/temporary-files.ts'
+import {
+  DiskFullError,
+  explainFull,
+  removeUnfinished,
+  roomOn,
+  temporaryName,
+} from '../../images/content/temporary-files.ts'
 import { largestDiskBytes, sizeText } from '../../rules/sizes.ts'
 import { refusalOfForm, tooLong, twice } from './multipart.ts'
 import type { Incoming } from './partial-uploads.ts'
@@ -206,11 +212,11 @@ async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<num
 async function checkLength({ headers }: FastifyRequest, folder: string): Promise<void> {
   const bytes = Number(headers['content-length'] ?? 0)
   if (bytes > largestDiskBytes) throw tooLong('The upload', largestDiskBytes)
-  const { bavail, bsize } = await fs.statfs(folder)
-  if (bytes <= bavail * bsize) return
+  const room = await roomOn(folder)
+  if (bytes <= room) return
   throw new ApiError(
     'RequestEntityTooLarge',
-    `The upload needs ${sizeText(bytes)}, and the disk of the server has ${sizeText(bavail * bsize)} free`,
+    `The upload needs ${sizeText(bytes)}, and the disk of the server has ${sizeText(room)} free`,
     { hint: 'Delete unused images, or ask the operator of the server for space' },
   )
 }

@@ -394,6 +394,17 @@ describe('hostile disks', () => {
       assert.deepEqual(await leftovers(), [])
     })
 
+  it('hostile disks: what expands to nearly all of the disk is refused: there is room for others', async (t) => {
+    const [bsize, mib] = [4_096, 2 ** 20]
+    const disk = { ...(await fs.statfs('.')), bsize, blocks: (1_024 * mib) / bsize, bavail: (64 * mib) / bsize }
+    t.mock.method(fs, 'statfs', async () => disk)
+    const refused = await upload('name=most', gzipSync(Buffer.alloc(32 * mib, 1)))
+    assert.deepEqual([refused.status, refused.body.reason], [422, 'Invalid'], refused.text)
+    assert.match(refused.body.message, /expands to more/)
+    assert.equal((await upload('name=some', gzipSync(Buffer.alloc(8 * mib, 1)))).status, 201)
+    assert.deepEqual(await leftovers(), [])
+  })
+
   it('hostile disks: a plain one of the same make is taken', async () => {
     const answer = await upload(
       'name=plain',
