@@ -31,6 +31,8 @@ export interface Incoming {
 
 /** More of one caller than this, and the oldest goes. */
 const mostOfOne = 20
+/** What was begun or received bytes this long ago has no claim to the rest of its size. */
+const promisedMs = 5 * 60_000
 const form = /^[0-9a-f]{32}$/
 
 export class PartialUploads {
@@ -163,10 +165,14 @@ export class PartialUploads {
     return writeFileAtomically(this.#note(upload.id), JSON.stringify(note))
   }
 
-  /** All uploads that were begun must fit on the disk together. */
+  /** All uploads that move must fit on the disk together. Others keep nobody out: if they go on, it may be full by then. */
   async #checkRoom(bytes: number, others: readonly PartialUpload[]): Promise<void> {
+    const sinceMs = this.#clock.now().getTime() - promisedMs
     let promised = 0
-    for (const { id, size, isDone } of others) if (!isDone) promised += size - (await this.offset(id))
+    for (const { id, size, isDone, updatedAt } of others) {
+      const isMoving = this.#writers.has(id) || Date.parse(updatedAt) >= sinceMs
+      if (!isDone && isMoving) promised += size - (await this.offset(id))
+    }
     if (bytes + promised > (await roomOn(this.#folder))) throw new DiskFullError('the server', undefined)
   }
 }

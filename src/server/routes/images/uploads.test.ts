@@ -137,6 +137,23 @@ describe('an upload', () => {
     assert.equal((await service.call('DELETE', `${base}/uploads/${id}`)).status, 200)
   })
 
+  it('an upload that nobody goes on with leaves its room to others after five minutes', async (t) => {
+    const [bsize, gib] = [4_096, 2 ** 30]
+    const disk = { ...(await fs.statfs('.')), bsize, blocks: (100 * gib) / bsize, bavail: (50 * gib) / bsize }
+    t.mock.method(fs, 'statfs', async () => disk)
+    const { body: { id } } = await begin('hoard', 48 * gib) // biome-ignore format: one look
+    assert.equal((await begin('late', 2 * gib)).status, 413)
+    service.clock.nowMs += 4 * 60_000
+    assert.equal((await put(id, 0, Buffer.alloc(10, 1))).status, 200)
+    service.clock.nowMs += 4 * 60_000
+    assert.equal((await begin('late', 2 * gib)).status, 413)
+    service.clock.nowMs += 2 * 60_000
+    const late = await begin('late', 2 * gib)
+    assert.equal(late.status, 201, late.text)
+    assert.equal((await put(id, 10, Buffer.alloc(10, 1))).body.offset, 20)
+    for (const each of [id, late.body.id]) await service.call('DELETE', `${base}/uploads/${each}`)
+  })
+
   it('an upload of other bytes than were sent, or of a broken disk, is forgotten', async () => {
     for (const [name, bytes, body] of [
       ['wrong', Buffer.from('a disk'), { sha256: '0'.repeat(64) }],
