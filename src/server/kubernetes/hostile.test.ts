@@ -113,6 +113,20 @@ describe('hostile requests to the Kubernetes wire', () => {
     assert.equal(await patch(fields, types.merge), 400)
   })
 
+  it('patches that nest an object thousands of times are refused', async () => {
+    const levels = 60
+    const value = JSON.parse(`${'{"a":'.repeat(levels)}{}${'}'.repeat(levels)}`)
+    const bottom = '/a'.repeat(levels + 1)
+    const nesting = Array.from({ length: 300 }, (_, index) => [
+      { op: 'add', path: `/spec/x${index + 1}`, value },
+      { op: 'move', from: `/spec/x${index}`, path: `/spec/x${index + 1}${bottom}` },
+    ]).flat()
+    const steps = [{ op: 'add', path: '/spec/x0', value: {} }, ...nesting]
+    assert.equal(await patch(steps, types.json), 400)
+    const copied = { op: 'copy', from: '/spec/x300', path: '/spec/y' }
+    assert.equal(await patch([...steps, copied], types.json), 400)
+  })
+
   it('patches that copy or move much end soon', async () => {
     const annotations = { 'example.com/a': 'x'.repeat(60_000) }
     assert.equal(await patch({ metadata: { annotations } }, types.merge), 200)

@@ -9,6 +9,8 @@ import { strategicMerge } from './strategic-merge.ts'
 const maxOperations = 1_000
 /** Of all that is copied by one patch. */
 const maxCopiedChars = 1_048_576
+/** As deep as a body may nest. */
+const maxDepth = 64
 
 /** Content type → how it is applied. */
 export const patches: Readonly<Record<string, (object: Fields, patch: unknown, shape: Shape) => Fields>> = {
@@ -51,7 +53,17 @@ function jsonPatch(object: Fields, patch: unknown): Fields {
     if (typeof op !== 'string' || typeof path !== 'string') throw bad('an operation has no op or no path')
     result = applied(result, { op, path, from: typeof from === 'string' ? from : undefined, value }, budget)
   }
+  refuseDeep(result)
   return fieldsOf(result)
+}
+
+/** Level by level: what recurses fails on an object that steps have nested thousands of times. */
+function refuseDeep(value: unknown): void {
+  let level = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > maxDepth) throw bad(`the object nests deeper than ${maxDepth} levels`)
+    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+  }
 }
 
 interface Budget {
@@ -80,6 +92,7 @@ function applied(document: unknown, { op, path, from, value }: Step, budget: Bud
         if (isWithin(steps, source)) throw bad('an object cannot be moved into itself')
         return put(remove(document, source), steps, found, true)
       }
+      refuseDeep(found)
       budget.copiedChars += JSON.stringify(found).length
       if (budget.copiedChars > maxCopiedChars) throw bad('the object becomes too large')
       return put(document, steps, structuredClone(found), true)
