@@ -1,4 +1,5 @@
-// Pages are short, can be found, and lead where they say: links lead to files and headings, cited requirements are in docs/spec.md.
+// Pages are short, can be found, and lead where they say: links lead to files and headings, cited requirements are in docs/spec.md, and the
+// newest change is that of this version.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -90,4 +91,9 @@ it('every requirement that is cited is in docs/spec.md, each number once', () =>
   assert.ok(cited.length > 20)
   const unknown = cited.flatMap((text) => text.match(/R\d+/g) ?? []).filter((number) => !numbers.includes(number))
   assert.deepEqual(unknown, [])
+})
+
+it('the version of the program is the newest in CHANGELOG.md', () => {
+  const [, newest] = /^## (\S+) - /m.exec(read('CHANGELOG.md')) ?? []
+  assert.equal(JSON.parse(read('package.json')).version, newest)
 })
