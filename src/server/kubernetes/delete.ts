@@ -27,12 +27,15 @@ const policies = ['Background', 'Foreground', 'Orphan']
 export function readDeleteOptions(body: unknown, query: Query): DeleteOptions {
   const options: Fields = fieldsOf(body)
   if (options.kind !== undefined && options.kind !== 'DeleteOptions')
-    throw new ApiError('BadRequest', `The request body is no DeleteOptions but ${String(options.kind).slice(0, 100)}`)
+    throw new ApiError(
+      'BadRequest',
+      `The request body is no DeleteOptions but ${JSON.stringify(options.kind).slice(0, 100)}`,
+    )
   const { uid, resourceVersion } = fieldsOf(options.preconditions)
   const dryRun = Array.isArray(options.dryRun) ? options.dryRun : []
   if (dryRun.some((each) => each !== 'All')) throw unsupported('dryRun', 'All')
   const policy = options.propagationPolicy ?? query.propagationPolicy
-  if (policy !== undefined && policy !== null && !policies.includes(String(policy)))
+  if (policy !== undefined && policy !== null && !policies.includes(policy as string))
     throw unsupported('propagationPolicy', policies.join(', '))
   return {
     preconditions: {

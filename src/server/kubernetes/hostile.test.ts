@@ -104,6 +104,13 @@ describe('hostile requests to the Kubernetes wire', () => {
     assert.equal(await ask('POST', '/api/v1/namespaces', long, types.protobuf), 400)
   })
 
+  it('a kind, a version or a policy that is an object with a toString of its own is refused', async () => {
+    const odd = { toString: 0 }
+    for (const body of [{ apiVersion: odd }, { kind: odd }]) assert.equal(await ask('POST', configs, body), 400)
+    for (const body of [{ kind: odd }, { propagationPolicy: odd }])
+      assert.equal(await ask('DELETE', `${configs}/prey`, body), 400)
+  })
+
   it('objects that nest too deep are refused by every verb', async () => {
     const deep = `${'{"spec":'.repeat(200)}1${'}'.repeat(200)}`
     for (const type of ['application/json', types.merge, types.strategic, types.apply])

@@ -91,7 +91,9 @@ export function readObject(
 function checkKind(kind: Kind, { apiVersion, kind: name }: Fields): void {
   const isRight =
     (apiVersion === undefined || apiVersion === apiVersionOf(kind)) && (name === undefined || name === kind.kind)
-  if (!isRight) throw wrongKind(kind, `${String(apiVersion ?? '')} ${String(name ?? '')}`.trim().slice(0, 200))
+  // Not String(…): of an object, that calls what the client calls toString.
+  const said = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+  if (!isRight) throw wrongKind(kind, `${said(apiVersion)} ${said(name)}`.trim().slice(0, 200))
 }
 
 /** A field that is null is a field left out. */
