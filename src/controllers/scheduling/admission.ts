@@ -11,6 +11,7 @@ import {
   type Totals,
   taken,
   totalOf,
+  without,
 } from '../../rules/queue/quota.ts'
 import { amountsOf, amountsOn } from '../../rules/queue/shares.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -51,10 +52,12 @@ export class Admission {
     const plan = this.#planOf(namespace)
     if (!plan) return undefined
     const amounts = amountsOn(node, allocation)
-    const reason = plan.quota.used[uid] ? undefined : reasonIn(namespace, plan, amounts)
+    const had = plan.quota.used[uid]
+    const others = had ? without(plan.total, had) : plan.total
+    const reason = reasonIn(namespace, { ...plan, total: others }, amounts)
     if (reason !== undefined) return reason
     plan.wanted.set(uid, amounts)
-    if (!plan.quota.used[uid]) plan.total = plus(plan.total, amounts)
+    plan.total = plus(others, amounts)
     return undefined
   }
 

@@ -1,4 +1,5 @@
-// The scheduler when the store refuses or delays one of its writes; what it decides is tested where it is asked for.
+// The scheduler when the store refuses or delays one of its writes, and what it leaves as it is; what it decides is tested
+// where it is asked for.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { nodeRecord, placedVm, vmRecord } from '../../../bench/records.ts'
@@ -104,5 +105,27 @@ describe('the scheduler under a store that fails', () => {
       [...collections.nodeVms.on('node-2')].map(({ value }) => value.name),
       ['vm-2'],
     )
+  })
+})
+
+describe('the scheduler', () => {
+  it('a VM that would take more of its quota on the node that is free than it holds waits, and says why', async () => {
+    const used = { 'uid-1': [1, 512, 0] } as const
+    const quota = { limits: { memoryMiB: 1_024 }, used, weights: {}, updatedAt: '', updatedBy: '' }
+    await collections.quotas.change(quotaKey(collections, 'svc-default'), () => quota)
+    let runs = 0
+    const exclusively = placements.exclusively.bind(placements)
+    placements.exclusively = async (work) => {
+      runs += 1
+      // One that does nothing else would not let this test fail.
+      if (runs > 50) await new Promise((resolve) => setTimeout(resolve, 10))
+      return exclusively(work)
+    }
+    // Its memory goes by that of the node, of which each core has 8 GiB.
+    const vm = vmRecord(1)
+    await add({ ...vm, shape: { ...vm.shape, memoryMiB: 0 }, observed: pending })
+    await eventually(() => assert.match(named('vm-1')?.conditions[0]?.message ?? '', /quota/i), 5_000)
+    assert.ok(runs < 20, `${runs} runs of the scheduler for one VM that waits`)
+    assert.equal(named('vm-1')?.place, undefined)
   })
 })

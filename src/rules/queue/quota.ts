@@ -97,7 +97,7 @@ export function admit(
   return { used: Object.keys(added).length > 0 ? { ...used, ...added } : undefined, refused }
 }
 
-const without = (sum: Totals, [cpu, memoryMiB, macos]: Taken[string]): Totals => ({
+export const without = (sum: Totals, [cpu, memoryMiB, macos]: Taken[string]): Totals => ({
   vms: sum.vms - 1,
   cpu: sum.cpu - cpu,
   memoryMiB: sum.memoryMiB - memoryMiB,
