@@ -128,4 +128,15 @@ describe('the scheduler', () => {
     assert.ok(runs < 20, `${runs} runs of the scheduler for one VM that waits`)
     assert.equal(named('vm-1')?.place, undefined)
   })
+
+  it('a deployment that failed stays failed when its node is removed, and is not deployed once more', async () => {
+    const vm = placedVm(1, nodeRecord(9, 8, 'key'), 1)
+    await loop.stop()
+    await add({ ...vm, observed: { generation: 1, power: 'failed', hasRun: false } })
+    await add({ ...placedVm(2, nodeRecord(9, 8, 'key'), 2), observed: pending })
+    // It sweeps when it begins, and every 30 s.
+    loop = scheduleVms({ collections, clock: systemClock, log: silentLog }, placements)
+    await eventually(() => assert.equal(named('vm-2')?.place?.node, 'node-1'))
+    assert.deepEqual([named('vm-1')?.place?.node, named('vm-1')?.observed.power], ['node-9', 'failed'])
+  })
 })

@@ -13,7 +13,7 @@ import { leastAmounts } from '../../rules/queue/quota.ts'
 import { amountsOn } from '../../rules/queue/shares.ts'
 import { Starvation, type Turn, Turns } from '../../rules/queue/turns.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
-import { isOnNode } from '../../store/records/node-vms.ts'
+import { isFailedDeployment, isOnNode } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
 import { changeVm, dropSlot, dropSlots, forgetVm, isDeleted, unplaced } from '../../store/records/vms.ts'
@@ -362,7 +362,9 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
       else if (isDeleted(value)) await forgetVm(collections, key, value.uid)
       else if (value.place)
         await changeVm(collections, key, value.uid, (record) =>
-          record.observed.hasRun || !record.place || nodes.get('', record.place.node) ? undefined : unplaced(record),
+          record.observed.hasRun || isFailedDeployment(record) || !record.place || nodes.get('', record.place.node)
+            ? undefined
+            : unplaced(record),
         )
     }
   }
