@@ -186,6 +186,15 @@ describe('slots that go', () => {
       ['b', 'b'],
     )
   })
+
+  it('slots that are rotated do not wait for one on a node that is away, nor do all of those go while it is', () => {
+    const nodes = [node('a', 8), node('b', 8, { unfit: { cause: 'disconnected' } })]
+    const stuck = [slot('going', { node: 'b', isLeaving: true }), slot('boots', { node: 'b', isReady: false })]
+    const slots = ['1', '2'].map((uid) => slot(uid, { key: 'other' }))
+    assert.deepEqual(left({ slots: [...stuck, ...slots], nodes }), ['1'])
+    const away = ['3', '4'].map((uid) => slot(uid, { node: 'b', rotation: -1, createdMs: nowMs - 9_000 }))
+    assert.deepEqual(left({ slots: [...away, ...slots], nodes }), ['1'])
+  })
 })
 
 describe('VMs that wait for the place of slots', () => {

@@ -124,15 +124,18 @@ export function planPools(situation: Situation): Plan {
   /** What is of no use goes, a quarter of the pool at a time, so that there are always some; what is too much, at once. */
   function rotate(pool: Pool): void {
     if (pool.isDrained) for (const { uid } of staying(pool.uid)) leaving.set(uid, end('Drained', 'The pool is drained'))
+    // What is on a node that is away takes as long as that is: it holds up nobody else, and goes when it is back.
     const inWork = slots.filter(
-      ({ uid, poolUid, isLeaving, isReady }) => poolUid === pool.uid && !leaving.has(uid) && (isLeaving || !isReady),
+      (slot) =>
+        slot.poolUid === pool.uid && !leaving.has(slot.uid) && (slot.isLeaving || !slot.isReady) && isThere(slot),
     )
     let budget = Math.max(1, Math.floor(pool.minIdle / 4)) - inWork.length
     for (const slot of staying(pool.uid).toSorted((a, b) => a.createdMs - b.createdMs)) {
       const isLate = !slot.isReady && nowMs - slot.createdMs > bootMs
       const useless = isLate ? late(slot) : uselessness(pool, slot)
-      if (useless === undefined || (!isLate && budget <= 0)) continue
-      budget -= 1
+      const isAway = !isThere(slot)
+      if (useless === undefined || (!isLate && (isAway || budget <= 0))) continue
+      if (!isAway) budget -= 1
       leaving.set(slot.uid, useless)
     }
     const left = staying(pool.uid).filter(isThere)
