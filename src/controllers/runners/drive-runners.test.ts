@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { RunnerRig } from '../../../test/support/rigs/runner-rig.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
+import { StoreError } from '../../store/store.ts'
 
 it('ten jobs of GitHub Actions get ten VMs, four at a time, and each leaves two events', async () => {
   await using rig = await RunnerRig.start()
@@ -16,4 +17,26 @@ it('ten jobs of GitHub Actions get ten VMs, four at a time, and each leaves two 
     const count = (reason: string) => items.filter((event: { reason: string }) => event.reason === reason).length
     assert.deepEqual([count('JobStarted'), count('JobCompleted')], [10, 10])
   })
+})
+
+it('a store that is away while a runner is made is told in the log, and ends no server', async (t) => {
+  await using rig = await RunnerRig.start()
+  const { store, collections } = rig.service.services
+  const update = store.update.bind(store)
+  let refusals = 0
+  t.mock.method(store, 'update', async (...asked: Parameters<typeof update>) => {
+    // The write of the runner that was registered, and the one that says that this went wrong.
+    if (asked[0].startsWith(collections.runners.prefix) && refusals < 2) {
+      refusals += 1
+      throw new StoreError('Unavailable', 'etcd elects a leader')
+    }
+    return update(...asked)
+  })
+  await rig.create({ idleFor: '10s' })
+  rig.github.queueJob()
+  await eventually(
+    () => assert.ok(rig.service.logLines.some((line) => /driving a runner pool failed/.test(line))),
+    5_000,
+  )
+  assert.equal(refusals, 2)
 })

@@ -45,6 +45,7 @@ export interface RunnerWorld {
 export const runnerLabel = 'svc3/runner-pool'
 
 const tendMs = 15_000
+const failedMs = 1_000
 const lookMs = 10_000
 /** Between tries to open a session that another holds. */
 const activeMs = 3_000
@@ -322,7 +323,17 @@ export class PoolDriver {
   #takeInHand(names: readonly string[], work: (name: string) => Promise<void>): void {
     if (names.length === 0) return
     for (const name of names) this.#inHand.add(name)
-    const begun = inTurns(names, (name) => work(name).finally(() => this.#inHand.delete(name))).then(() => {
+    const one = async (name: string): Promise<void> => {
+      try {
+        await work(name)
+      } catch (error) {
+        this.#failed(error)
+        // What it asked is not there for a while: it is not asked again at once.
+        await sleep(failedMs, undefined, { signal: this.#stop.signal }).catch(() => undefined)
+      }
+      this.#inHand.delete(name)
+    }
+    const begun = inTurns(names, one).then(() => {
       this.#begun.delete(begun)
       this.nudge()
     })
