@@ -205,7 +205,8 @@ async function write(
   try {
     return await newVms.written(record, create, isRefusal)
   } catch (error) {
-    const kept = secret && collections.vmSecrets.get('', uid)
+    // What the store did not answer for may be there, and needs it; a secret without its VM is swept.
+    const kept = secret && isRefusal(error) ? collections.vmSecrets.get('', uid) : undefined
     if (kept) await collections.vmSecrets.delete(kept).catch(ignoreLost)
     throw image && isFault(error, 'Conflict') ? new ImageMoved(image, error) : error
   }

@@ -171,16 +171,10 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
           namespace,
           hint: 'Choose another name, or change the runner pool: svc3 runner-pool update',
         })
-      try {
-        // The secret first: a pool that is there has what it needs.
-        await seal(planned, credential.secret, now)
-        await sealGuest(planned, body, now)
-        return shown(await createOnce(services, namespace, pools, planned, taken))
-      } finally {
-        const isThere = pools.get(namespace, name)?.value.uid === planned.uid
-        for (const { key, value } of isThere ? [] : runnerCredentials.list())
-          if (value.uid === planned.uid) await runnerCredentials.change(key, () => null)
-      }
+      // The secret first: a pool that is there has what it needs. Of one that is not, drive-runners sweeps it.
+      await seal(planned, credential.secret, now)
+      await sealGuest(planned, body, now)
+      return shown(await createOnce(services, namespace, pools, planned, taken))
     },
 
     async updateRunnerPool({ params, body, now }) {

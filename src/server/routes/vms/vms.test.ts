@@ -14,6 +14,7 @@ import type { DesiredVm } from '../../../api/nodes/agent.ts'
 import { expireVms } from '../../../controllers/expire-vms.ts'
 import { markNodes } from '../../../controllers/mark-nodes.ts'
 import { nodeUseOf } from '../../../store/records/node-vms.ts'
+import { StoreError } from '../../../store/store.ts'
 
 const inDefault = '/api/v1/namespaces/svc-default'
 let service: TestService
@@ -334,6 +335,20 @@ describe('deploying a VM', () => {
     await refused.promise
     await loop.stop()
     assert.deepEqual([record('demo')?.expiresAt, record('demo')?.desired.power], [expiresAt, 'running'])
+  })
+
+  it('deploying a VM whose write was not answered for leaves it its metadata, in case it is there', async (t) => {
+    const { store, collections } = service.services
+    const create = store.create.bind(store)
+    t.mock.method(store, 'create', async (...args: Parameters<typeof create>) => {
+      const entry = await create(...args)
+      if (args[0].startsWith(collections.vms.prefix)) throw new StoreError('Unknown', 'the answer was lost')
+      return entry
+    })
+    const answer = await deploy({ name: 'demo', customMetadata: { build: '4711' } }, {}, '?wait=false')
+    assert.ok(answer.status >= 500, answer.text)
+    await seen('demo', (vm) => vm !== undefined)
+    assert.ok(collections.vmSecrets.get('', record('demo')?.uid ?? ''))
   })
 
   it('deploying a VM whose image changes between the look and the write makes it from what the image is then, or not at all', async (t) => {
