@@ -41,3 +41,16 @@ it('a runner pool whose write was not answered for has its credentials when it c
   await eventually(() => assert.ok(pool()))
   assert.ok(credential())
 })
+
+it('a change of a runner pool that is refused leaves it its credentials', async () => {
+  assert.equal((await create()).status, 201)
+  const before = credential()
+  assert.ok(before)
+  const change = (body: object) =>
+    service.call('PUT', `${base}/runnerpools/ci`, { body: { credential: { token: 'ghp_new' }, ...body } })
+  assert.equal((await change({ minIdle: 50 })).status, 422)
+  assert.deepEqual(credential(), before)
+  assert.equal((await service.call('DELETE', `${base}/runnerpools/ci`)).status, 200)
+  assert.equal((await change({})).status, 409)
+  assert.deepEqual(credential(), before)
+})

@@ -58,12 +58,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     const { key, value } = existing(namespace, name)
     const changed = await pools.change(key, (record) => {
       if (record?.uid !== value.uid) return undefined
-      if (record.deleting)
-        throw new ApiError('Conflict', `Runner pool ${name} is being deleted`, {
-          kind,
-          name,
-          hint: 'Wait until it is deleted, then create it again',
-        })
+      if (record.deleting) throw beingDeleted(name)
       return next(record)
     })
     if (changed?.value.uid !== value.uid) throw notFound(kind, name, { namespace })
@@ -192,6 +187,10 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       const causes = [...settingProblems(body), ...(credential && 'causes' in credential ? credential.causes : [])]
       if (causes.length > 0) throw invalid(kind, causes, hint)
       if (body.config !== undefined) checkConfig(namespace, body.config)
+      // Before the secrets are replaced: a change that is refused changes nothing.
+      const tooMany = idleProblems(changedPool(value, body))
+      if (tooMany.length > 0) throw invalid(kind, tooMany, hint)
+      if (value.deleting) throw beingDeleted(name)
       if (credential && 'secret' in credential) await seal(value, credential.secret, now)
       await sealGuest(value, body, now)
       return change(params, (record) => {
@@ -321,6 +320,13 @@ const textProblems = (texts: { readonly scaleSet: string; readonly group?: strin
     ? []
     : [cause('group', 'group is not the name of a runner group')]),
 ]
+
+const beingDeleted = (name: string): ApiError =>
+  new ApiError('Conflict', `Runner pool ${name} is being deleted`, {
+    kind,
+    name,
+    hint: 'Wait until it is deleted, then create it again',
+  })
 
 const idleProblems = ({ minIdle, max }: RunnerPoolRecord): Cause[] =>
   minIdle > max ? [cause('minIdle', `minIdle is ${minIdle}, but max is ${max}`)] : []
