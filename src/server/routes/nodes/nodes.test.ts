@@ -91,6 +91,20 @@ describe('a node that VMs are placed on', () => {
     assert.deepEqual([cordoned, vms], [false, ['svc-default/vm-1']])
   })
 
+  it('a node with warm VMs is removed only when its host is gone, and they with it', async () => {
+    const { collections } = service.services
+    const { shape } = placedVm(1, { name: 'node-1' }, 1)
+    const slot = { pool: 'ci', poolUid: 'p', createdAt: '', shape, ssh: 8_822, screenshare: 5_900 }
+    const used = { namespace: 'svc-default', name: 'ci-1', cpu: 1, memoryMiB: 512, gpus: 0, ports: [8_822], slot }
+    const remove = () => service.call('DELETE', `${inDefault}/nodes/node-1`)
+    await changeNode(collections, 'node-1', (record) => ({ ...record, isReady: true, slots: { s: used } }))
+    assert.match((await remove()).body.message, /warm VMs of pools \(1\)/)
+    await changeNode(collections, 'node-1', (record) => ({ ...record, isReady: false }))
+    const removed = await remove()
+    assert.equal(removed.status, 200, removed.text)
+    assert.equal(collections.nodes.get('', 'node-1'), undefined)
+  })
+
   it('a VM that is about to be placed on a node that is removed is refused', async () => {
     const { nodes, vms } = service.services.collections
     const looked = nodes.get('', 'node-1') ?? assert.fail()

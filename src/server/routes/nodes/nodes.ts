@@ -271,7 +271,8 @@ function mustBeEmpty(collections: Collections, node: NodeRecord, what: string): 
   const { name, namespace } = node
   const vms = vmsOn(collections, name)
   if (vms.length > 0) throw occupied(node, vms, what)
-  const count = freeSlots(collections, node).length
+  // Of a host that is gone, nobody would ever say that they are: they go with its record.
+  const count = what === 'removed' && !node.isReady ? 0 : freeSlots(collections, node).length
   if (count === 0) return
   throw new ApiError('Conflict', `Node ${name} cannot be ${what} while it has warm VMs of pools (${count})`, {
     kind,
