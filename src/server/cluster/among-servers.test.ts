@@ -13,7 +13,7 @@ import { openMemory } from '../../store/memory.ts'
 import { openCollections } from '../../store/records/collections.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
 import type { Store } from '../../store/store.ts'
-import type { Fleet } from '../nodes/fleet.ts'
+import { Fleet } from '../nodes/fleet.ts'
 import { createNodeRelay } from '../nodes/node-relay.ts'
 import { type Presence, SharedPresence } from '../nodes/presence.ts'
 import { ServerCalls, ServerUnreachable } from './server-calls.ts'
@@ -57,6 +57,36 @@ describe('servers on one store', () => {
     presence.stop()
     await collections[Symbol.asyncDispose]()
     await store.close()
+  })
+
+  it('servers on one store know a node that came twice before it was let in by the stream that it has', async () => {
+    const memory = openMemory()
+    const writing = Promise.withResolvers<void>()
+    const store: Store = Object.assign(Object.create(memory) as Store, {
+      update: async (...asked: Parameters<Store['update']>) => {
+        await writing.promise
+        return memory.update(...asked)
+      },
+    })
+    await using collections = await openCollections(store)
+    const fleet = new Fleet()
+    const servers = { id: 'id-a', run: 'a', subscribe: () => () => undefined } as Partial<Servers> as Servers
+    const clock = { now: () => new Date('2026-11-15T09:00:00Z') }
+    const presence = new SharedPresence({ store, collections, fleet, servers, clock, log: silentLog })
+    const first = await presence.claim('n')
+    const claiming = presence.claim('n')
+    // The agent has given up the first, of which the server does not know.
+    assert.equal(first.isCurrent(), false)
+    writing.resolve()
+    const second = await claiming
+    assert.equal(second.isCurrent(), true)
+    fleet.open('n', () => ({ type: 'PING' }), { write: () => true, end: () => undefined })
+    await presence.settle()
+    assert.equal(collections.presence.get('', 'n')?.rev, second.rev)
+    fleet.close()
+    presence.stop()
+    await collections[Symbol.asyncDispose]()
+    await memory.close()
   })
 
   it('servers on one store say nothing, not even who they are, to whoever has another key', async (t) => {

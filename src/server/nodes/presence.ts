@@ -120,7 +120,9 @@ export class SharedPresence implements Presence {
     const { rev } = await this.#put(record)
     // A node removes what it is not sent: what it is sent has to be as new as anything that any server ever sent it.
     await this.#seen(rev)
-    return { rev, isCurrent: () => presence.get('', node)?.value.session === session }
+    // Nor when it has come again meanwhile, to this server.
+    const isLast = (): boolean => this.#claims.get(node)?.session === session
+    return { rev, isCurrent: () => isLast() && presence.get('', node)?.value.session === session }
   }
 
   /** Resolves when the views have everything up to there. One look at a time: who comes meanwhile shares the next. */
