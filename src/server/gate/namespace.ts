@@ -4,8 +4,8 @@ import { ApiError, notFound } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import type { Collection, Current } from '../../store/collection.ts'
-import type { Collections } from '../../store/records/collections.ts'
-import { type Entry, type Given, ignoreLost, isFault } from '../../store/store.ts'
+import type { Collections, NamespaceRecord } from '../../store/records/collections.ts'
+import { type Entry, type Given, ignoreLost, isFault, MovedOn } from '../../store/store.ts'
 
 interface Stored {
   readonly collections: Pick<Collections, 'namespaces'>
@@ -18,10 +18,10 @@ interface Starting {
 export const missingNamespace = (name: string): ApiError => notFound('namespaces', name)
 
 /** Refuses what does not exist or is being deleted. */
-export function checkNamespace({ collections }: Stored, name: string): void {
+export function checkNamespace({ collections }: Stored, name: string): Entry<NamespaceRecord> {
   const entry = collections.namespaces.get('', name)
   if (!entry) throw missingNamespace(name)
-  if (!entry.value.isTerminating) return
+  if (!entry.value.isTerminating) return entry
   throw new ApiError('Conflict', `Namespace ${name} is being deleted`, {
     kind: 'namespaces',
     name,
@@ -30,8 +30,8 @@ export function checkNamespace({ collections }: Stored, name: string): void {
 }
 
 /**
- * Creates a record in a namespace, and takes it back when the namespace ended meanwhile: the mark comes before the
- * sweep, so whoever does not see the mark afterwards was swept or was in time.
+ * Creates a record in a namespace, given the namespace as it was looked at: after the mark of one that ends nothing comes
+ * in, not even for a moment in which a node could hear of it.
  */
 export async function createInside<T>(
   services: Stored,
@@ -39,10 +39,17 @@ export async function createInside<T>(
   collection: Collection<T>,
   name: string,
   record: T,
-  given?: readonly Given[],
+  given: readonly Given[] = [],
 ): Promise<Entry<T>> {
-  checkNamespace(services, namespace)
-  return keepInside(services, namespace, collection, await collection.create(namespace, name, record, given))
+  for (;;) {
+    const space = checkNamespace(services, namespace)
+    try {
+      return await collection.create(namespace, name, record, [space, ...given])
+    } catch (error) {
+      if (!(error instanceof MovedOn) || error.given.key !== space.key) throw error
+      await services.collections.namespaces.moved(space)
+    }
+  }
 }
 
 interface Requested {
@@ -69,7 +76,10 @@ export async function createOnce<T extends Requested>(
   }
 }
 
-/** As `createInside`, for a record that may be there already: see `Collection.change`. */
+/**
+ * As `createInside`, for a record that may be there already (see `Collection.change`), and taken back when the namespace
+ * ended meanwhile: the mark comes before the sweep, so whoever does not see the mark afterwards was swept or was in time.
+ */
 export async function changeInside<T, N extends T | undefined>(
   services: Stored,
   namespace: string,
@@ -84,23 +94,13 @@ export async function changeInside<T, N extends T | undefined>(
     if (isNew) checkNamespace(services, namespace)
     return changed
   })
-  if (entry && isNew) await keepInside(services, namespace, collection, entry)
-  return entry as Entry<T> | Extract<N, undefined>
-}
-
-async function keepInside<T>(
-  services: Stored,
-  namespace: string,
-  collection: Collection<T>,
-  entry: Entry<T>,
-): Promise<Entry<T>> {
   try {
-    checkNamespace(services, namespace)
-    return entry
+    if (isNew) checkNamespace(services, namespace)
   } catch (error) {
-    await collection.delete(entry).catch(ignoreLost)
+    if (entry) await collection.delete(entry).catch(ignoreLost)
     throw error
   }
+  return entry as Entry<T> | Extract<N, undefined>
 }
 
 const keptEras = 100

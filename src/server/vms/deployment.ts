@@ -159,7 +159,7 @@ async function createAsSeen(
   }
 }
 
-/** Surely not written, or taken back. */
+/** Surely not written. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ApiError || isFault(error, 'AlreadyExists') || isFault(error, 'Conflict')
 

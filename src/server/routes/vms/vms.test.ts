@@ -351,6 +351,32 @@ describe('deploying a VM', () => {
     assert.ok(collections.vmSecrets.get('', record('demo')?.uid ?? ''))
   })
 
+  it('deploying a VM into a namespace that ends between the look and the write makes none, not for a moment', async (t) => {
+    const { store, collections } = service.services
+    const create = store.create.bind(store)
+    const namespaceBecomes = (change: object) => async (): Promise<unknown> => {
+      const space = collections.namespaces.get('', 'svc-default')
+      assert.ok(space)
+      return store.update(space.key, { ...(space.value as object), ...change }, space.rev)
+    }
+    const meanwhile: (() => Promise<unknown>)[] = []
+    const made: string[] = []
+    t.mock.method(store, 'create', async (...args: Parameters<typeof create>) => {
+      const isVm = args[0].startsWith(collections.vms.prefix)
+      if (isVm) await meanwhile.shift()?.()
+      const entry = await create(...args)
+      if (isVm) made.push(args[0])
+      return entry
+    })
+    meanwhile.push(namespaceBecomes({ requestKey: 'other' }))
+    const changed = await deploy({ name: 'changed' }, {}, '?wait=false')
+    assert.equal(changed.status, 202, changed.text)
+    meanwhile.push(namespaceBecomes({ isTerminating: true }))
+    const ended = await deploy({ name: 'ended' }, {}, '?wait=false')
+    assert.deepEqual([ended.status, ended.body.message], [409, 'Namespace svc-default is being deleted'])
+    assert.deepEqual(made, [collections.vms.key('svc-default', 'changed')])
+  })
+
   it('deploying a VM whose image changes between the look and the write makes it from what the image is then, or not at all', async (t) => {
     const { store, collections } = service.services
     const create = store.create.bind(store)
