@@ -19,6 +19,8 @@ export interface JoinGrant {
   readonly id?: string
   /** The id of a token that is good for one host. */
   readonly onceId?: string
+  /** At the latest: clocks of servers differ. */
+  readonly issuedAt: Date
   readonly expiresAt: Date
 }
 
@@ -68,10 +70,11 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
           clockTolerance: skewSeconds,
           currentDate: clock.now(),
         })
-        const { namespace, once, jti, exp = 0 } = payload
+        const { namespace, once, jti, iat = 0, exp = 0 } = payload
         if (typeof namespace !== 'string' || (once === true && typeof jti !== 'string')) return undefined
         return {
           namespace,
+          issuedAt: new Date((iat + skewSeconds) * 1_000),
           expiresAt: new Date(exp * 1_000),
           ...(jti && { id: idOf(jti), ...(once === true && { onceId: jti }) }),
         }

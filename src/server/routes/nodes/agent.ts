@@ -93,7 +93,9 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const grant = await nodeKeys.openJoinToken(token)
       if (!grant) throw badJoinToken('is not valid')
       const { namespace } = grant
-      checkNamespace(services, namespace)
+      const space = checkNamespace(services, namespace)
+      // It was issued for another one of the same name.
+      if (grant.issuedAt.getTime() < Date.parse(space.value.createdAt)) throw badJoinToken('is not valid')
       const causes = [
         ...(isNodeName(name) ? [] : [wrong('name', `Invalid node name "${name.slice(0, 100)}"`)]),
         ...(parseNodeKey(publicKey) ? [] : [wrong('publicKey', 'publicKey is not an Ed25519 key')]),

@@ -1,5 +1,6 @@
 // What an administrator does to nodes while VMs come and go.
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { placedVm } from '../../../../bench/records.ts'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -197,5 +198,36 @@ describe('a node that VMs are placed on', () => {
     await assert.rejects(after(before, 300), { name: 'AbortError' })
     await addVm()
     assert.match((await after(before, 60_000))[0] ?? '', /"availableCpu":7/)
+  })
+})
+
+describe('a join token', () => {
+  const join = async (issuedMs: number, joinedMs: number, isMadeAgain: boolean): Promise<number> => {
+    const { clock } = service
+    const [base, startMs] = ['/api/v1/namespaces/svc-ios', clock.nowMs]
+    const make = () => service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    await make()
+    clock.nowMs = startMs + issuedMs
+    const { token } = (await service.call('POST', `${base}/jointokens`, { body: {} })).body
+    clock.nowMs = startMs + joinedMs
+    if (isMadeAgain) {
+      assert.equal((await service.call('DELETE', base)).status, 200)
+      await make()
+    }
+    const { publicKey } = generateKeyPairSync('ed25519')
+    const body = {
+      token,
+      name: 'host',
+      publicKey: publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),
+    }
+    return (await service.call('POST', '/api/v1/agent/join', { token: null, body })).status
+  }
+
+  it('a join token of a namespace that is gone lets no host into another one of its name', async () => {
+    assert.equal(await join(0, 61_000, true), 401)
+  })
+
+  it('a join token of a server whose clock is behind lets a host into a namespace that was just made', async () => {
+    assert.equal(await join(-30_000, 0, false), 201)
   })
 })
