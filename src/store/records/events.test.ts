@@ -5,7 +5,7 @@ import { openMemory } from '../memory.ts'
 import { changeRev, type Rev, type Store } from '../store.ts'
 import { type Collections, openCollections } from './collections.ts'
 import type { EventRecord } from './events.ts'
-import { removeNamespace } from './namespaces.ts'
+import { removeNamespace, removeStrays } from './namespaces.ts'
 
 const event = (name: string): EventRecord => ({
   name,
@@ -133,4 +133,29 @@ test('the events of a namespace outlive it, each once', async (t) => {
   assert.deepEqual(shown(collections), [])
   assert.deepEqual(shown(collections, 'svc-default'), names)
   assert.ok(collections.events.list('svc-default').every(({ value }) => value.requestId === value.name))
+})
+
+test('strays are not looked for among what is newer than the namespaces that are seen', async (t) => {
+  const memory = openMemory()
+  const seen = Promise.withResolvers<void>()
+  const store: Store = {
+    ...memory,
+    async *watch(prefix, ...others) {
+      for await (const batch of memory.watch(prefix, ...others)) {
+        if (prefix === '/namespaces/') await seen.promise
+        yield batch
+      }
+    },
+  }
+  const { collections } = await opened(t, store as ReturnType<typeof openMemory>)
+  // Another server makes a namespace, and an account in it.
+  const at = '2026-01-01T00:00:00Z'
+  const { serviceAccounts } = collections
+  await memory.create('/namespaces/svc-new', { name: 'svc-new', customPods: false, createdAt: at })
+  const account = { name: 'ci', namespace: 'svc-new', uid: 'u', createdAt: at }
+  await serviceAccounts.create('svc-new', 'ci', account as never)
+  await removeStrays(collections)
+  const left = serviceAccounts.get('svc-new', 'ci')
+  seen.resolve()
+  assert.ok(left)
 })

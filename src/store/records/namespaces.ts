@@ -1,7 +1,7 @@
 // What belongs to a namespace, and the end of one: everything in it goes first, and a crash on the way is no harm.
 import { isDeepStrictEqual } from 'node:util'
 import type { Collection } from '../collection.ts'
-import { type Entry, ignoreLost, isFault } from '../store.ts'
+import { compareRevs, type Entry, ignoreLost, isFault, type Rev } from '../store.ts'
 import type { Collections, NamespaceRecord } from './collections.ts'
 import type { EventRecord } from './events.ts'
 import { withoutNamesOf } from './image-versions.ts'
@@ -84,15 +84,17 @@ async function forgetNames({ images, isos }: Collections, isGone: (namespace: st
 
 /** What a crash left behind in namespaces that are gone. */
 export async function removeStrays(collections: Collections): Promise<void> {
+  const { namespaces } = collections
+  /** What is newer may be of another server, in a namespace that is not seen here yet. */
+  const isSeen = (rev: Rev): boolean => compareRevs(namespaces.view.rev, rev) >= 0
   for (const collection of inside(collections)) {
-    const isStray = ({ key }: Entry<unknown>): boolean => {
+    const isStray = ({ key, rev }: Entry<unknown>): boolean => {
       const scope = decodeURIComponent(key.slice(collection.prefix.length).split('/')[0] ?? '')
-      return collections.namespaces.get('', scope) === undefined
+      return isSeen(rev) && namespaces.get('', scope) === undefined
     }
     await sweep(collection, () => collection.list().filter(isStray))
   }
-  const isGone = (namespace: string): boolean =>
-    namespace !== '' && collections.namespaces.get('', namespace) === undefined
+  const isGone = (namespace: string): boolean => namespace !== '' && namespaces.get('', namespace) === undefined
   await forgetNames(collections, isGone)
 }
 
