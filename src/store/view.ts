@@ -68,6 +68,11 @@ export class View<T> {
     return this.#entries.size
   }
 
+  /** Those in which something is or was, as they stand in keys. */
+  get scopes(): Iterable<string> {
+    return this.#scopeRevs.keys()
+  }
+
   /** The same object until the entry changes. */
   get(key: string): Entry<T> | undefined {
     return this.#entries.get(key)

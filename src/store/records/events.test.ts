@@ -135,6 +135,20 @@ test('the events of a namespace outlive it, each once', async (t) => {
   assert.ok(collections.events.list('svc-default').every(({ value }) => value.requestId === value.name))
 })
 
+test('events that are written when their namespace is gone are archived with the others, and not left to a namesake', async (t) => {
+  const { collections } = await opened(t)
+  await record(collections, names)
+  const make = (name: string) =>
+    collections.namespaces.create('', name, { name, customPods: false, createdAt: '2026-01-01T00:00:00Z' })
+  await removeStrays(collections)
+  assert.deepEqual(shown(collections), names, 'its namespace may be one that is not seen yet')
+  // Namespaces are seen up to there.
+  await make('svc-default')
+  await removeStrays(collections)
+  assert.deepEqual(shown(collections), [])
+  assert.deepEqual(shown(collections, 'svc-default'), names)
+})
+
 test('strays are not looked for among what is newer than the namespaces that are seen', async (t) => {
   const memory = openMemory()
   const seen = Promise.withResolvers<void>()

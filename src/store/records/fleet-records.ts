@@ -221,6 +221,8 @@ export interface PoolRecord {
   readonly isDrained?: true
   /** Counts requests to replace all slots: those of an earlier rotation go. */
   readonly rotation?: number
+  /** The last of these requests. */
+  readonly rotationKey?: string
   readonly schedule?: Pool['schedule']
   /** How slots wait; running where it is left out. */
   readonly state?: 'memory'

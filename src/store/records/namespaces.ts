@@ -84,7 +84,7 @@ async function forgetNames({ images, isos }: Collections, isGone: (namespace: st
 
 /** What a crash left behind in namespaces that are gone. */
 export async function removeStrays(collections: Collections): Promise<void> {
-  const { namespaces } = collections
+  const { namespaces, events } = collections
   /** What is newer may be of another server, in a namespace that is not seen here yet. */
   const isSeen = (rev: Rev): boolean => compareRevs(namespaces.view.rev, rev) >= 0
   for (const collection of inside(collections)) {
@@ -95,6 +95,11 @@ export async function removeStrays(collections: Collections): Promise<void> {
     await sweep(collection, () => collection.list().filter(isStray))
   }
   const isGone = (namespace: string): boolean => namespace !== '' && namespaces.get('', namespace) === undefined
+  // Written a moment after their namespace was gone.
+  for (const scope of events.view.scopes) {
+    const namespace = decodeURIComponent(scope)
+    if (isGone(namespace) && isSeen(events.view.revOf(scope))) await archiveEvents(collections, namespace)
+  }
   await forgetNames(collections, isGone)
 }
 
