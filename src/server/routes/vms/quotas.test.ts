@@ -162,4 +162,18 @@ describe('the quota of a namespace', () => {
     await service.call('DELETE', '/api/v1/namespaces/svc-short')
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
+
+  it('the quota of a namespace that goes while it is set is not left to the next one of its name', async (t) => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-short' } })
+    const { store, collections } = service.services
+    const create = store.create.bind(store)
+    t.mock.method(store, 'create', async (...asked: Parameters<typeof create>) => {
+      if (asked[0].startsWith(collections.quotas.prefix))
+        assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-short')).status, 200)
+      return create(...asked)
+    })
+    const answer = await service.call('PUT', '/api/v1/namespaces/svc-short/quota', { body: { vms: 1 } })
+    assert.equal(answer.status, 404, answer.text)
+    assert.deepEqual(collections.quotas.list(), [])
+  })
 })
