@@ -39,3 +39,17 @@ for (const [what, [status, name, body]] of Object.entries(refused))
     assert.equal(answer.status, status, answer.text)
     assert.deepEqual((await service.call('GET', `${configs}/kept`)).body, before)
   })
+
+it('a VM configuration that somebody changes while it is deleted is gone all the same', async (t) => {
+  await service.call('POST', configs, { body: { name: 'short', image: 'intel', cpu: 6 } })
+  const { store, collections } = service.services
+  const remove = store.delete.bind(store)
+  const method = t.mock.method(store, 'delete', async (...asked: Parameters<typeof remove>) => {
+    method.mock.restore()
+    assert.equal((await service.call('PUT', `${configs}/short`, { body: { image: 'intel', cpu: 4 } })).status, 200)
+    return remove(...asked)
+  })
+  const deleted = await service.call('DELETE', `${configs}/short`)
+  assert.equal(deleted.status, 200, deleted.text)
+  assert.equal(collections.vmConfigs.get('svc-default', 'short'), undefined)
+})

@@ -8,7 +8,7 @@ import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
-import { type Entry, ignoreLost } from '../../../store/store.ts'
+import type { Entry } from '../../../store/store.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
@@ -76,7 +76,9 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
     async deleteVmConfig({ params: { namespace, vmconfig: name }, principal }) {
       const entry = existing(namespace, name)
       mustOwn(principal, roles.roleOf(principal, namespace), { ...entry.value, kind, noun })
-      await collections.vmConfigs.delete(entry).catch(ignoreLost)
+      await collections.vmConfigs.change(entry.key, (record) =>
+        record?.createdAt === entry.value.createdAt && record.owner === entry.value.owner ? null : undefined,
+      )
       return success(`VM configuration ${name} deleted from ${namespace}`, { kind, name })
     },
   }
