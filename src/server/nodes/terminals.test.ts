@@ -1,6 +1,7 @@
 // Terminals and screens in a browser, over real connections: a real SSH server plays the guest.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import ssh2, { type ServerChannel } from 'ssh2'
 import WebSocket from 'ws'
@@ -42,6 +43,7 @@ const { privateKey } = generateKeyPairSync('rsa', {
 /** The agent comes for the next tunnel, and the guest's SSH server answers at its other end. */
 async function answerDial(
   shell: (channel: ServerChannel, size: { cols: number; rows: number }) => void,
+  asked: (agentSide: Duplex, accept: () => void) => void = (_, accept) => accept(),
 ): Promise<void> {
   const tunnel = await dialled()
   const agentSide = await dialTunnel({
@@ -64,7 +66,7 @@ async function answerDial(
         accepted?.()
       })
       session.on('window-change', (_accept, _reject, info) => sizes.push({ cols: info.cols, rows: info.rows }))
-      session.on('shell', (accepted) => shell(accepted(), size))
+      session.on('shell', (accepted) => asked(agentSide, () => shell(accepted(), size)))
     })
   })
   guest.injectSocket(agentSide as never)
@@ -169,6 +171,16 @@ describe('a terminal', () => {
     node.disconnect()
     terminal.socket.send(login())
     await eventually(() => assert.match(terminal.told[1]?.message ?? '', /Node node-1 .* is not responding/))
+  })
+
+  it('a terminal that is closed while its shell opens leaves no connection to the guest', async () => {
+    const terminal = await connect(bearer())
+    terminal.socket.send(login())
+    const asked = Promise.withResolvers<Duplex>()
+    await answerDial(() => assert.fail('a shell that nobody gave'), asked.resolve)
+    const agentSide = await asked.promise
+    terminal.socket.terminate()
+    await eventually(() => assert.ok(agentSide.destroyed), 5_000)
   })
 
   it('a terminal does not grow the server when the browser does not read', async () => {

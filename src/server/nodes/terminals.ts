@@ -107,6 +107,9 @@ async function openShell(
   const guest = await logIn(await dial(), { user, password }, signal)
   const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>()
   const size = { cols: columns, rows, width: 0, height: 0 }
+  const abort = (): void => reject(new Error('The terminal was closed'))
+  signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) abort()
   guest.ssh.once('close', () => reject(new Error('The guest closed the connection')))
   guest.ssh.shell({ term: 'xterm-256color', ...size }, (error, shell) => (error ? reject(error) : resolve(shell)))
   try {
@@ -114,6 +117,8 @@ async function openShell(
   } catch (error) {
     cut(guest)
     throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
   }
 }
 
