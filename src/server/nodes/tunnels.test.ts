@@ -1,12 +1,15 @@
 // What goes on after the answer, over real connections: the agent's stream, tunnels by WebSocket, logs.
 import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import WebSocket, { createWebSocketStream } from 'ws'
+import { placedVm } from '../../../bench/records.ts'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
 import { ApiError } from '../../api/errors.ts'
 import { dialTunnel } from '../../client/tunnel.ts'
 import { heartbeatSeconds } from './fleet.ts'
+import { Tunnels } from './tunnels.ts'
 
 let service: TestService
 let scheduler: AsyncDisposable
@@ -142,6 +145,24 @@ describe('a tunnel', () => {
     await new Promise((resolve) => setTimeout(resolve, 50))
     const agentSide = await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
     assert.equal(await readAll(agentSide as AsyncIterable<Buffer>), '')
+  })
+
+  it('a tunnel whose agent comes when its caller was told that it does not come is closed', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    let asked = ''
+    const tell = async (_node: string, message: object): Promise<boolean> => {
+      asked = (message as { tunnel: string }).tunnel
+      return true
+    }
+    const tunnels = new Tunnels({ prefix: '', tell })
+    const dialling = tunnels.dial(placedVm(1, { name: 'node-1' }, 1), 'ssh')
+    const accept = tunnels.answer('node-1', asked)
+    // Its upgrade takes longer than what was left.
+    t.mock.timers.tick(60_000)
+    await assert.rejects(dialling, /not responding/)
+    const socket = new PassThrough()
+    accept.take(socket)
+    assert.ok(socket.destroyed)
   })
 
   it('a tunnel ends with the token that opened it', async () => {

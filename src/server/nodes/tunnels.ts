@@ -166,7 +166,9 @@ export class Tunnels {
       throw new ApiError('TooManyRequests', 'Too many connections are being opened', { retryAfterSeconds: 2 })
     const tunnel = this.#nodes.prefix + randomBytes(16).toString('hex')
     return new Promise((resolve, reject) => {
+      let isGivenUp = false
       const give = (error: ApiError): void => {
+        isGivenUp = true
         clearTimeout(timer)
         this.#waiting.delete(tunnel)
         reject(error)
@@ -184,7 +186,8 @@ export class Tunnels {
       const timer = setTimeout(() => give(unavailable()), answerMs)
       const take: Accept['take'] = (stream) => {
         clearTimeout(timer)
-        resolve(stream)
+        if (isGivenUp) stream.destroy()
+        else resolve(stream)
       }
       this.#waiting.set(tunnel, { node, take })
       this.#nodes.tell(node, { type: 'DIAL', tunnel, uid, ...how }).then(
