@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../../test/support/rigs/service.ts'
-import { startNode } from '../../../test/support/stand-ins/node.ts'
+import { addImage, startNode } from '../../../test/support/stand-ins/node.ts'
 import { expireAnswers } from '../../controllers/expire-answers.ts'
 import { Idempotency } from './idempotency.ts'
 
@@ -118,6 +118,22 @@ describe('Idempotency-Key', () => {
     const token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
     const later = { body: { tag: 'ios' }, headers: { 'idempotency-key': 'k12' }, token }
     assert.equal((await service.call('POST', `${nodes}/untag`, later)).status, 404)
+  })
+
+  it('Idempotency-Key rotates a pool once when the answer was lost in a crash', async () => {
+    const space = '/api/v1/namespaces/svc-default'
+    await addImage(service, 'tiny', 'amd64')
+    await service.call('POST', `${space}/vmconfigs`, { body: { name: 'small', image: 'tiny', cpu: 1 } })
+    await service.call('POST', `${space}/pools`, { body: { name: 'ci', config: 'small' } })
+    const { answers, pools } = service.services.collections
+    const rotations: unknown[] = []
+    for (const key of ['k15', 'k15', 'k16', undefined, undefined]) {
+      const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key }
+      assert.equal((await service.call('POST', `${space}/pools/ci/rotate`, { headers })).status, 200)
+      for (const entry of answers.list()) await answers.delete(entry)
+      rotations.push(pools.get('svc-default', 'ci')?.value.rotation)
+    }
+    assert.deepEqual(rotations, [1, 1, 2, 3, 4])
   })
 
   it('Idempotency-Key means a new request after a day, whatever the record remembers', async () => {

@@ -135,8 +135,13 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
       })
     },
 
-    rotatePool: ({ params, principal }) =>
-      changeOwn(principal, params, (record) => ({ ...record, rotation: (record.rotation ?? 0) + 1 })),
+    rotatePool: ({ params, principal, requestKey }) =>
+      changeOwn(principal, params, (record) => {
+        // The same request, whose answer was lost in a crash.
+        if (requestKey !== undefined && record.rotationKey === requestKey) return record
+        const { rotationKey: _, rotation = 0, ...rest } = record
+        return { ...rest, rotation: rotation + 1, ...(requestKey !== undefined && { rotationKey: requestKey }) }
+      }),
 
     drainPool: ({ params, principal }) =>
       changeOwn(principal, params, (record) => ({ ...record, isPaused: true, isDrained: true })),
