@@ -120,6 +120,22 @@ describe('Idempotency-Key', () => {
     assert.equal((await service.call('POST', `${nodes}/untag`, later)).status, 404)
   })
 
+  it('Idempotency-Key recognises the move of a node when the answer was lost in a crash', async () => {
+    await startNode(service, {})
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
+    const move = (key: string) =>
+      service.call('POST', '/api/v1/namespaces/svc-default/nodes/node-1/namespace', {
+        body: { namespace: 'svc-other' },
+        headers: { 'idempotency-key': key },
+      })
+    assert.equal((await move('k13')).status, 200)
+    const { answers } = service.services.collections
+    for (const entry of answers.list()) await answers.delete(entry)
+    const again = await move('k13')
+    assert.deepEqual([again.status, again.body.namespace], [200, 'svc-other'], again.text)
+    assert.equal((await move('k14')).status, 404)
+  })
+
   it('Idempotency-Key rotates a pool once when the answer was lost in a crash', async () => {
     const space = '/api/v1/namespaces/svc-default'
     await addImage(service, 'tiny', 'amd64')

@@ -135,6 +135,10 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       const move = (mark: string | undefined) =>
         change(params, asked, (record) => ({ ...withoutMark(marked(record, mark)), namespace }))
       const isSame = namespace === params.namespace
+      const found = collections.nodes.get('', params.name)
+      const isKnown = asked.requestKey !== undefined && found?.value.request?.key === asked.requestKey
+      // The same request, whose answer was lost in a crash.
+      if (found && isKnown && !isSame && found.value.namespace === namespace) return shown(found)
       const moved = await (isSame ? change(params, asked, (record) => record) : whileEmpty(params, 'moved', move))
       try {
         checkNamespace(services, namespace)
