@@ -660,6 +660,18 @@ describe('the end of a VM', () => {
     assert.equal((await service.call('DELETE', `${inDefault}/vms/mine`, { token })).status, 200)
   })
 
+  it('the end of a VM is not put off by extending it while it is deleted', async () => {
+    await node({ react: ({ generation, power }) => (power === 'deleted' ? undefined : { generation, power }) })
+    await deploy({ name: 'demo', ttl: '20m' })
+    const { vms } = service.services.collections
+    await vms.change(vms.key('svc-default', 'demo'), (vm) => {
+      assert.ok(vm)
+      return { ...vm, desired: { ...vm.desired, power: 'deleted', generation: 2, action: 'delete' } }
+    })
+    const answer = await service.call('POST', `${inDefault}/vms/demo/extend`, { body: { ttl: '40m' } })
+    assert.deepEqual([answer.status, record('demo')?.expiresAt], [404, '2026-11-15T09:20:00Z'], answer.text)
+  })
+
   it('the end of a VM can be forced when the node is gone, which removes it when it is back', async () => {
     const there = await node()
     const { body } = await deploy({ name: 'demo' })

@@ -254,6 +254,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       // An earlier end is an end.
       mustOwn(principal, roles.roleOf(principal, namespace), { ...value, kind, noun: 'VM' })
       const changed = await changeVm(collections, key, value.uid, (record) => {
+        if (isDeleted(record)) throw notFound(kind, vm, { namespace, hint: 'The VM is being deleted' })
         const { expiresAt: _, ...rest } = record
         return seconds === 0 ? rest : { ...rest, expiresAt: timestamp(new Date(now.getTime() + seconds * 1_000)) }
       })
