@@ -38,3 +38,32 @@ it('usage counts living and deleted VMs by owner, the same before and after the 
   assert.deepEqual([csv.status, csv.text], [200, usageCsv(ended)])
   assert.match(csv.text, /^day,namespace,owner,vms,.*\r\n\d{4}-\d\d-\d\d,svc-default,admin@example\.com,2,/)
 })
+
+it('usage of an earlier namespace of the same name is shown to administrators alone', async () => {
+  await using service = await startService()
+  const { usage } = service.services.collections
+  const here = '/api/v1/namespaces/svc-ios'
+  await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+  await service.call('POST', `${here}/rolebindings/svc-dev/subjects/add`, { body: { users: ['dev@example.com'] } })
+  const [made, before] = ['2026-11-15', '2026-11-14']
+  for (const [day, owner] of [
+    [made, 'dev@example.com'],
+    [before, 'ana@example.com'],
+  ] as const)
+    await usage.create('', `${day}/svc-ios`, {
+      day,
+      namespace: 'svc-ios',
+      owners: { [owner]: { vms: 1, vmMs: 1, coreMs: 1, queueMs: 1 } },
+      counted: {},
+    })
+  const days = async (token: string, query = ''): Promise<string[]> => {
+    const { status, body, text } = await service.call('GET', `${here}/usage${query}`, { token })
+    assert.equal(status, 200, text)
+    const csv = await service.call('GET', `${here}/usage/csv${query}`, { token })
+    assert.equal(csv.text.includes('ana@example.com'), text.includes('ana@example.com'))
+    return body.items.map(({ day }: Usage) => day)
+  }
+  assert.deepEqual(await days(service.devToken), [made])
+  assert.deepEqual(await days(service.devToken, '?from=2026-01-01'), [made])
+  assert.deepEqual(await days(service.adminToken), [made, before])
+})

@@ -3,14 +3,23 @@ import { badRequest } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/usage.ts'
 import type { Usage } from '../../../api/service/usage.ts'
 import { usageCsv } from '../../../api/service/usage-csv.ts'
+import type { Principal } from '../../../auth/principal.ts'
+import type { Roles } from '../../../auth/roles.ts'
 import type { Clock } from '../../../platform/clock.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import { dayOf, noUsage, spanOf, sumOf, type UsageTotals, usageByDay } from '../../../store/records/usage.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 interface UsageServices {
-  readonly collections: Pick<Collections, 'vms' | 'vmEnds' | 'usage'>
+  readonly collections: Pick<Collections, 'namespaces' | 'vms' | 'vmEnds' | 'usage'>
+  readonly roles: Roles
   readonly clock: Clock
+}
+
+interface Asked {
+  readonly params: { readonly namespace: string }
+  readonly query: Days | undefined
+  readonly principal: Principal
 }
 
 interface Days {
@@ -21,17 +30,25 @@ interface Days {
 const defaultDays = 30
 const dayMs = 86_400_000
 
-export function usage({ collections, clock }: UsageServices): HandlersOf<typeof api> {
+export function usage({ collections, roles, clock }: UsageServices): HandlersOf<typeof api> {
   const { vms, vmEnds } = collections
 
+  /** Days outlive their namespace: those of an earlier one of its name are for administrators. */
+  function firstDay(principal: Principal, namespace: string): string {
+    const createdAt = collections.namespaces.get('', namespace)?.value.createdAt
+    const isAdmin = roles.roleOf(principal, namespace) === 'admin'
+    return isAdmin || createdAt === undefined ? '' : dayOf(Date.parse(createdAt))
+  }
+
   /** The newest day first. */
-  function usageIn(namespace: string, query: Days = {}): readonly Usage[] {
+  function usageFor({ params: { namespace }, query = {}, principal }: Asked): readonly Usage[] {
+    const first = firstDay(principal, namespace)
     const nowMs = clock.now().getTime()
     const to = dayIn('to', query.to) ?? dayOf(nowMs)
     const from = dayIn('from', query.from) ?? dayOf(Date.parse(to) - (defaultDays - 1) * dayMs)
     const totals = new Map<string, Usage & { sum: UsageTotals }>()
     const add = (day: string, owner: string, more: UsageTotals): void => {
-      if (day < from || day > to) return
+      if (day < from || day < first || day > to) return
       const key = `${day} ${owner}`
       const sum = sumOf(totals.get(key)?.sum ?? noUsage, more)
       totals.set(key, { ...shown(sum), day, namespace, owner, sum })
@@ -59,9 +76,9 @@ export function usage({ collections, clock }: UsageServices): HandlersOf<typeof 
   }
 
   return {
-    listUsage: ({ params: { namespace }, query }) => ({ items: [...usageIn(namespace, query)] }),
+    listUsage: (asked) => ({ items: [...usageFor(asked)] }),
 
-    getUsageCsv: ({ params: { namespace }, query }) => usageCsv(usageIn(namespace, query)),
+    getUsageCsv: (asked) => usageCsv(usageFor(asked)),
   }
 }
 
