@@ -50,7 +50,8 @@ export function runnerWorld(server: Server, retry?: RetryPolicy): RunnerServices
       const first = userdata === undefined ? {} : { userdata, noWarm: true, cold: true }
       const request = {
         namespace,
-        body: { name, vmConfig: config, labels: { [runnerLabel]: pool.name }, ...first },
+        body: { name, vmConfig: config, ...first },
+        ownLabels: { [runnerLabel]: pool.name },
         owner,
         now: clock.now(),
         requestKey: undefined,

@@ -9,6 +9,7 @@ it('ten jobs of GitHub Actions get ten VMs, four at a time, and each leaves two 
   await using rig = await RunnerRig.start()
   await rig.create({ idleFor: '10s' })
   const jobs = Array.from({ length: 10 }, () => rig.github.queueJob())
+  await eventually(() => assert.equal(rig.vms[0]?.labels['svc3/runner-pool'], 'ios'))
   await rig.quiet()
   assert.equal(new Set(jobs.flatMap(({ ranOn }) => ranOn)).size, 10)
   assert.ok(rig.github.mostOnline <= 4, `${rig.github.mostOnline} runners at once`)

@@ -63,9 +63,18 @@ const maxCauses = 20
 
 const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_./-]{0,316}$/.test(name)
 
+const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+
+/** By these svc3 knows VMs that it deployed itself, and may delete: nobody else gives them to one. */
+export const ownLabelProblems = (labels: Texts, had: Texts = {}): Cause[] =>
+  Object.keys(labels).flatMap((name) =>
+    name.startsWith('svc3/') && labels[name] !== had[name]
+      ? [cause('labels', `label "${name.slice(0, 50)}": labels beginning with svc3/ are set by svc3`)]
+      : [],
+  )
+
 /** All that is wrong with it; none: it may be kept. */
 export function metadataProblems({ labels, annotations, finalizers = [], ownerReferences = [] }: Kept): Cause[] {
-  const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
   const names = (field: string, all: readonly string[]): Cause[] =>
     all.filter((name) => !isName(name)).map((name) => cause(field, `${field}: invalid name "${name.slice(0, 50)}"`))
   const most = (field: string, count: number, limit: number): Cause[] =>

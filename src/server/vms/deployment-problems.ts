@@ -5,6 +5,7 @@ import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { parseTtl } from '../../rules/durations.ts'
 import { isVmConfigName, vmNameProblem } from '../../rules/names.ts'
 import { parseReservedPorts } from '../../rules/ports.ts'
+import { ownLabelProblems } from '../gate/record-metadata.ts'
 import { metadataOf } from './metadata.ts'
 import { shapeOf, shapeProblems } from './shape.ts'
 
@@ -25,6 +26,7 @@ export function deploymentProblems(body: VmDeployment): Cause[] {
       ? [cause('userdata', 'userdata is not base64')]
       : []),
     ...labelProblems(body.labels ?? {}),
+    ...ownLabelProblems(body.labels ?? {}),
   ]
 }
 

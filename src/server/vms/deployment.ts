@@ -72,6 +72,8 @@ interface Request {
   readonly imageStart?: ImageStart
   /** Does not wait for the quota. */
   readonly isRefusedOverQuota?: boolean
+  /** That nobody can ask for. */
+  readonly ownLabels?: VmRecord['labels']
 }
 
 export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
@@ -288,7 +290,7 @@ export function findImage(images: Collections['images'], name: string): NamedIma
 }
 
 function recordOf(
-  { namespace, body, owner, now, requestKey, isAwaited, imageStart }: Request,
+  { namespace, body, owner, now, requestKey, isAwaited, imageStart, ownLabels }: Request,
   shape: VmShape,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
   const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
@@ -308,7 +310,7 @@ function recordOf(
     ...(requestKey !== undefined && { requestKey }),
     shape,
     reservedPorts: parseReservedPorts(body.reservedPorts ?? '').ports,
-    labels: body.labels ?? {},
+    labels: { ...body.labels, ...ownLabels },
     metadataKeys: keys,
     ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
     ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),

@@ -28,6 +28,24 @@ describe('metadata of a record', () => {
     assert.equal((await service.call('PUT', `${ns}/metadata/vms/demo`, { body: {} })).status, 400)
   })
 
+  it('metadata of a VM keeps the labels of svc3, and gets none of them from a person', async () => {
+    await using service = await startService()
+    const [own, other] = [{ 'svc3/runner-pool': 'ci' }, { 'svc3/runner-pool': 'web' }]
+    for (const [name, labels] of [
+      ['runner', own],
+      ['mine', {}],
+    ] as const)
+      await service.services.collections.vms.create('svc-default', name, { ...vmRecord(0), name, labels })
+    const put = async (name: string, labels: object) => {
+      const { status, body } = await service.call('PUT', `${ns}/metadata/vms/${name}`, { body: { labels } })
+      return [status, body.labels ?? body.details.causes[0].message]
+    }
+    const refusal = [422, 'label "svc3/runner-pool": labels beginning with svc3/ are set by svc3']
+    assert.deepEqual(await put('runner', { ...own, team: 'ios' }), [200, { ...own, team: 'ios' }])
+    assert.deepEqual(await put('runner', other), refusal)
+    assert.deepEqual(await put('mine', own), refusal)
+  })
+
   it('metadata of a record is changed only while it has the version that the request expects', async () => {
     await using service = await startService()
     await service.services.collections.vms.create('svc-default', 'demo', { ...vmRecord(0), name: 'demo' })

@@ -11,6 +11,7 @@ import {
   metadataCollection,
   metadataPlaces,
   metadataProblems,
+  ownLabelProblems,
   type RecordWithMetadata,
 } from '../../gate/record-metadata.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -51,6 +52,8 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
         if (!isHere) throw notFound(kind, name, { namespace })
         const annotations = body.annotations ?? record.meta?.annotations ?? {}
         const labels = body.labels ?? labelsOf(known, record)
+        const own = known === 'vms' ? ownLabelProblems(labels, record.labels) : []
+        if (own.length > 0) throw invalid(kind, own, 'Leave out these labels')
         return known === 'vms'
           ? { ...record, labels, meta: { ...record.meta, annotations } }
           : { ...record, meta: { ...record.meta, labels, annotations } }

@@ -124,6 +124,17 @@ describe('deploying a VM', () => {
     assert.deepEqual([mixed.status, named.toSorted()], [400, all])
   })
 
+  it('deploying a VM refuses labels by which svc3 knows its own, such as those of a runner pool', async () => {
+    const { status, body } = await deploy(
+      { name: 'demo', labels: { 'svc3/runner-pool': 'ci', team: 'ios' } },
+      {},
+      '?wait=false',
+    )
+    assert.equal(status, 422)
+    const message = 'label "svc3/runner-pool": labels beginning with svc3/ are set by svc3'
+    assert.deepEqual(body.details.causes, [{ field: 'labels', reason: 'FieldValueInvalid', message }])
+  })
+
   it('deploying a VM refuses an image, a configuration, a node or an ISO that is not there, and a deployment of nothing', async () => {
     assert.equal((await deploy({ node: 'nothing' })).status, 404)
     assert.equal((await deploy({ image: 'nothing' })).status, 404)
