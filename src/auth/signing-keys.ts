@@ -108,8 +108,9 @@ export async function loadSigningKeys(
     const createdAt = timestamp(clock.now())
     const signsFrom = isRevoking ? createdAt : timestamp(new Date(nowMs() + publishedMs))
     await add(collection, secrets, kid, newPem(), { kid, createdAt, signsFrom })
-    if (isRevoking) await replaceRoot()
     if (isRevoking) for (const entry of before) await collection.delete(entry).catch(ignoreLost)
+    // Last: a server that has the new one takes no old token any more, and so opens no session for one.
+    if (isRevoking) await replaceRoot()
     return { kid, signsFrom, older: isRevoking ? 0 : before.length, revoked: isRevoking ? before.length : 0 }
   }
 

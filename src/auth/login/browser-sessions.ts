@@ -1,7 +1,8 @@
-// Logins of browsers. A session is a principal that stands in the store under the hash of what the browser's cookie
-// holds: no token is kept, and deleting the record logs out every tab on every server. What an identity provider gave to
-// renew it is sealed, and sealing binds the rest: a record that somebody altered is none.
-import { createHash, randomBytes } from 'node:crypto'
+// Logins of browsers. A session is a principal that stands in the store under a keyed hash of what the browser's cookie
+// holds: no token is kept, and deleting the record logs out every tab on every server. Revoking the signing keys changes
+// the key of the hash: no cookie and no ticket of before finds its record again. What an identity provider gave to renew
+// it is sealed, and sealing binds the rest: a record that somebody altered is none.
+import { createHmac, randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import { ApiError } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
@@ -74,6 +75,8 @@ interface BrowserSessionsInput {
   readonly secrets: Secrets
   readonly tokens: Tokens
   readonly isCurrent: Accounts['isCurrent']
+  /** What names follow from: another one when all logins were revoked. */
+  readonly nameSecret: () => Buffer
   readonly clock: Clock
 }
 
@@ -83,14 +86,14 @@ const unauthorized = (message: string, hint: string): ApiError =>
 const spent = (): ApiError =>
   unauthorized('this link was used before or has expired', 'Run svc3 console for a new link')
 
-const nameOf = (id: string): string => createHash('sha256').update(id).digest('base64url')
+const nameOf = (id: string, secret: Buffer): string => createHmac('sha256', secret).update(id).digest('base64url')
 /** Never that of a session: ids have no spaces. */
-const ticketName = (ticket: string): string => nameOf(`ticket ${ticket}`)
+const ticketName = (ticket: string, secret: Buffer): string => nameOf(`ticket ${ticket}`, secret)
 
 type Fields = Omit<BrowserSessionRecord, 'sealed'>
 
 export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessions {
-  const { secrets, tokens, isCurrent, clock } = input
+  const { secrets, tokens, isCurrent, nameSecret, clock } = input
   const sessions = input.collections.browserSessions
   /** A record is opened once, not with every request. */
   const opened = new WeakMap<Entry<BrowserSessionRecord>, string | null>()
@@ -116,7 +119,7 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
   }
   /** Also one that has run out and may be renewed. */
   const lasting = (id: string): Entry<BrowserSessionRecord> | undefined => {
-    const entry = sessions.get('', nameOf(id))
+    const entry = sessions.get('', nameOf(id, nameSecret()))
     if (!entry || Date.parse(entry.value.endsAt) <= nowMs() || secretOf(entry) === null) return undefined
     return isCurrent(entry.value.principal) ? entry : undefined
   }
@@ -130,10 +133,11 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
     return entry && Date.parse(entry.value.expiresAt) > nowMs() ? shown(entry) : undefined
   }
 
-  const open = async (principal: Person, seconds: number, refreshToken = ''): Promise<string> => {
+  /** `secret` is of before the login was looked at: one that is revoked meanwhile opens nothing. */
+  const open = async (secret: Buffer, principal: Person, seconds: number, refreshToken = ''): Promise<string> => {
     await makeRoom(principal)
     const id = randomBytes(32).toString('base64url')
-    const name = nameOf(id)
+    const name = nameOf(id, secret)
     const lastSeconds = refreshToken === '' ? Math.min(seconds, longestSeconds) : longestSeconds
     const fields: Fields = {
       principal,
@@ -148,13 +152,18 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
     secrets.sealing((protect) =>
       sessions.create('', name, protect(sessions.key('', name), fields, secret) as BrowserSessionRecord),
     )
-  const issue = async (principal: Person, seconds: number, sessionSeconds?: number): Promise<Ticket> => {
+  const issue = async (
+    secret: Buffer,
+    principal: Person,
+    seconds: number,
+    sessionSeconds?: number,
+  ): Promise<Ticket> => {
     await makeRoom(principal)
     const ticket = randomBytes(24).toString('base64url')
     const expiresAt = after(seconds)
     const fields = { principal, createdAt: timestamp(clock.now()), expiresAt, endsAt: expiresAt }
     const limit = sessionSeconds === undefined ? {} : { sessionEndsAt: after(sessionSeconds) }
-    await write(ticketName(ticket), { ...fields, ...limit }, '')
+    await write(ticketName(ticket, secret), { ...fields, ...limit }, '')
     return { ticket, expiresAt }
   }
   /** Whom a token names, and how many seconds it lasts. */
@@ -198,12 +207,14 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
   return {
     find,
     async openByToken(token) {
+      const secret = nameSecret()
       const { principal, seconds } = await bearerOf(token)
-      return open(principal, seconds)
+      return open(secret, principal, seconds)
     },
-    openByProvider: ({ user, refreshToken }) => open(user, userTokenSeconds, refreshToken),
+    openByProvider: ({ user, refreshToken }) => open(nameSecret(), user, userTokenSeconds, refreshToken),
     async openByTicket(ticket) {
-      const entry = sessions.get('', ticketName(ticket))
+      const secret = nameSecret()
+      const entry = sessions.get('', ticketName(ticket, secret))
       const isGood = entry && Date.parse(entry.value.expiresAt) > nowMs() && secretOf(entry) !== null
       if (!isGood || !isCurrent(entry.value.principal)) throw spent()
       // Whoever deletes it has it.
@@ -211,15 +222,16 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
         throw isFault(error, 'Conflict') || isFault(error, 'NotFound') ? spent() : error
       })
       const { principal, sessionEndsAt } = entry.value
-      if (sessionEndsAt === undefined) return open(principal, ticketSessionSeconds)
+      if (sessionEndsAt === undefined) return open(secret, principal, ticketSessionSeconds)
       const leftSeconds = Math.floor((Date.parse(sessionEndsAt) - nowMs()) / 1_000)
       if (leftSeconds <= 0) throw spent()
-      return open(principal, leftSeconds)
+      return open(secret, principal, leftSeconds)
     },
-    issueTicket: (principal) => issue(principal, ticketSeconds),
+    issueTicket: (principal) => issue(nameSecret(), principal, ticketSeconds),
     async issueTicketFor(token) {
+      const secret = nameSecret()
       const { principal, seconds } = await bearerOf(token)
-      return issue(principal, Math.min(shortTicketSeconds, seconds), seconds)
+      return issue(secret, principal, Math.min(shortTicketSeconds, seconds), seconds)
     },
     async renewed(id, refresh) {
       for (;;) {
@@ -250,7 +262,7 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
       }
     },
     async close(id, isEverywhere) {
-      const entry = sessions.get('', nameOf(id))
+      const entry = sessions.get('', nameOf(id, nameSecret()))
       if (!entry) return []
       const all = isEverywhere ? ofCaller(entry.value.principal) : [entry]
       const given = all.map((each) => secretOf(each) ?? '').filter((secret) => secret !== '')

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Browser, logIn, openBrowser, ownOrigin } from '../../../test/support/processes/browser.ts'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { allOperations } from '../../api/index.ts'
+import { loadSigningKeys } from '../../auth/signing-keys.ts'
 
 let service: TestService
 let browser: Browser
@@ -165,6 +166,22 @@ describe('a session', () => {
     assert.equal(tooLate.status, 401, 'less than a second is left of the token')
     const viaCookie = await browser.call('POST', '/console/ticket')
     assert.equal(viaCookie.status, 401, 'a session must not renew itself')
+  })
+
+  it('a session and a ticket end when any server revokes the signing keys, and logging in anew works', async () => {
+    const { collections, secrets, browserSessions } = service.services
+    using otherServer = await loadSigningKeys(collections.signingKeys, secrets, service.clock)
+    const ada = { kind: 'user', name: 'ada@example.com', admin: true } as const
+    const { ticket } = await browserSessions.issueTicket(ada)
+    await logIn(browser, service.adminToken)
+    await otherServer.rotate()
+    assert.equal((await browser.call('GET', namespaces)).status, 200, 'rotating alone ends nothing')
+    await otherServer.rotate({ isRevoking: true })
+    assert.equal((await browser.call('GET', namespaces)).status, 401)
+    assert.equal((await browser.call('GET', session)).body.user, null)
+    assert.equal((await openBrowser(service).call('POST', session, { body: { ticket } })).status, 401)
+    await logIn(browser, await service.tokenFor(ada))
+    assert.equal((await browser.call('GET', namespaces)).status, 200)
   })
 
   it('a ticket is no session, and its record is no secret', async () => {
