@@ -2,19 +2,22 @@
 // still has that version. For every operation with that field and one of the path parameters below.
 import { ApiError, recordName } from '../../api/errors.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
+import type { Principal } from '../../auth/principal.ts'
+import type { Roles } from '../../auth/roles.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
-import { type KindWithMetadata, metadataCollection, metadataPlaces } from './record-metadata.ts'
+import { type KindWithMetadata, mayChangeMetadata, metadataCollection, metadataPlaces } from './record-metadata.ts'
 
 type Params = Readonly<Record<string, string>>
 export interface VersionServices {
   readonly collections: Collections
+  readonly roles: Roles
   readonly settings: Pick<Settings, 'compat'>
 }
-type Find = (services: VersionServices, params: Params) => Entry<unknown> | undefined
+type Find = (services: VersionServices, params: Params, principal: Principal) => Entry<unknown> | undefined
 
 /** Last name in a path → its kind (empty: the path names it), and where its records are. */
 const records: Readonly<Record<string, readonly [string, Find]>> = {
@@ -44,8 +47,10 @@ const records: Readonly<Record<string, readonly [string, Find]>> = {
   ],
   record: [
     '',
-    ({ collections, settings }, { namespace = '', kind = '', record = '' }) => {
+    ({ collections, roles, settings }, { namespace = '', kind = '', record = '' }, principal) => {
       if (!Object.hasOwn(metadataPlaces, kind)) return undefined
+      // The handler refuses it, whether it exists or not.
+      if (!mayChangeMetadata(kind as KindWithMetadata, roles, principal, namespace)) return undefined
       const { scope, isAliased } = metadataPlaces[kind as KindWithMetadata]
       const name = isAliased ? realNamespace(record, settings.compat.namespaceAliases) : record
       return metadataCollection(collections, kind as KindWithMetadata).get(scope ? namespace : '', name)
@@ -53,9 +58,14 @@ const records: Readonly<Record<string, readonly [string, Find]>> = {
   ],
 }
 
-type Guard = <T>(params: Params, body: unknown, work: () => Promise<T>) => Promise<T>
+interface Change {
+  readonly params: Params
+  readonly body: unknown
+  readonly principal: Principal
+}
+type Guard = <T>(change: Change, work: () => Promise<T>) => Promise<T>
 
-const unguarded: Guard = (_params, _body, work) => work()
+const unguarded: Guard = (_change, work) => work()
 
 export function versionGuard(operation: Operation, services: VersionServices): Guard {
   const param = paramNames(operation.path).at(-1) ?? ''
@@ -65,11 +75,11 @@ export function versionGuard(operation: Operation, services: VersionServices): G
   if (!('resourceVersion' in properties) || param === 'namespace') return unguarded
   if (!record) throw new Error(`${operation.id} takes a resourceVersion, but there is no record for {${param}}`)
   const [kind, find] = record
-  return (params, body, work) => {
+  return ({ params, body, principal }, work) => {
     const { resourceVersion: rev } = (body ?? {}) as { resourceVersion?: string }
     if (rev === undefined) return work()
     const refusal = (): ApiError => {
-      const now = find(services, params)?.rev
+      const now = find(services, params, principal)?.rev
       const what = now === undefined ? 'was deleted' : `changed: its resourceVersion is ${now}`
       const name = params[param] ?? ''
       return new ApiError('Conflict', `${recordName(kind || (params.kind ?? ''), name)} ${what}`, {
@@ -78,7 +88,7 @@ export function versionGuard(operation: Operation, services: VersionServices): G
         hint: 'Read the latest version, then try again',
       })
     }
-    const entry = find(services, params)
+    const entry = find(services, params, principal)
     // What is not there is the handler's to say; a role that nobody was given has no record, and is no mistake.
     if (!entry && kind !== 'rolebindings') return work()
     if (entry?.rev !== rev) return Promise.reject(refusal())

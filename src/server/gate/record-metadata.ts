@@ -2,6 +2,8 @@
 // small.
 import type { Cause } from '../../api/errors.ts'
 import type { kindsWithMetadata } from '../../api/service/metadata.ts'
+import type { Principal } from '../../auth/principal.ts'
+import type { Roles } from '../../auth/roles.ts'
 import type { Collection } from '../../store/collection.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { RecordMeta } from '../../store/records/record-meta.ts'
@@ -45,6 +47,10 @@ export const metadataPlaces: Readonly<Record<KindWithMetadata, Place>> = {
 /** Where records of a kind are. They differ, and have these fields alike. */
 export const metadataCollection = (collections: Collections, kind: KindWithMetadata): Collection<RecordWithMetadata> =>
   metadataPlaces[kind].collection(collections) as Collection<RecordWithMetadata>
+
+/** Of somebody who may call operations in the namespace. */
+export const mayChangeMetadata = (kind: KindWithMetadata, roles: Roles, principal: Principal, namespace: string) =>
+  !metadataPlaces[kind].isForAdmins || roles.roleOf(principal, namespace) === 'admin'
 
 type Texts = Readonly<Record<string, string>>
 

@@ -96,7 +96,7 @@ export class Operations {
       // At the time of the request: what the controllers do about it is later.
       await this.#record(operation, call, { requestId, answer, at: call.now, uid })
     }
-    const result = await guarded(call.params, call.body, async () => handler({ ...call, accepted }))
+    const result = await guarded(call, async () => handler({ ...call, accepted }))
     const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
     const isUnchanged = result instanceof Answer && result.isUnchanged
     if (!isRecorded && !isUnchanged)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { vmRecord } from '../../../../bench/records.ts'
 import { startService } from '../../../../test/support/rigs/service.ts'
-import { addImage } from '../../../../test/support/stand-ins/node.ts'
+import { addImage, startNode } from '../../../../test/support/stand-ins/node.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
 
@@ -64,5 +64,20 @@ describe('metadata of a record', () => {
       assert.ok(late.body.message.startsWith(`${name} changed`), late.body.message)
       assert.deepEqual((await put({ annotations: {} })).body.labels, { team: 'web' })
     }
+  })
+
+  it('metadata that is for administrators: others get the same refusal whether the record exists or not', async () => {
+    await using service = await startService()
+    assert.equal((await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-blue' } })).status, 201)
+    await startNode(service, {})
+    const put = (record: string, token: string) =>
+      service.call('PUT', `${ns}/metadata/${record}`, { token, body: { labels: {}, resourceVersion: '1' } })
+    for (const record of ['namespaces/svc-blue', 'namespaces/svc-none', 'nodes/node-1', 'nodes/node-2']) {
+      const { status, body } = await put(record, service.devToken)
+      const [kind] = record.split('/')
+      const message = `Forbidden: only administrators change labels and annotations of ${kind}`
+      assert.deepEqual([status, body.message], [403, message], record)
+    }
+    assert.equal((await put('namespaces/svc-blue', service.adminToken)).status, 409)
   })
 })

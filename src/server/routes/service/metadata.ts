@@ -8,6 +8,7 @@ import type { RecordMeta } from '../../../store/records/record-meta.ts'
 import type { Settings } from '../../config/settings.ts'
 import {
   type KindWithMetadata,
+  mayChangeMetadata,
   metadataCollection,
   metadataPlaces,
   metadataProblems,
@@ -35,9 +36,9 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
     async setMetadata({ params: { namespace, kind, record: asked }, body, principal }) {
       if (!Object.hasOwn(metadataPlaces, kind)) throw notFound(kind, asked, { namespace })
       const known = kind as KindWithMetadata
-      const { scope, isForAdmins, isAliased } = metadataPlaces[known]
+      const { scope, isAliased } = metadataPlaces[known]
       const name = isAliased ? realNamespace(asked, settings.compat.namespaceAliases) : asked
-      if (isForAdmins && roles.roleOf(principal, namespace) !== 'admin') throw forAdmins(known, name)
+      if (!mayChangeMetadata(known, roles, principal, namespace)) throw forAdmins(known, name)
       if (body.labels === undefined && body.annotations === undefined)
         throw new ApiError('BadRequest', 'Specify at least one field to change', {
           kind,
