@@ -1,8 +1,10 @@
 // What holds for every request: sloppy clients, limits, request ids, slow and hostile connections, probes, logs.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import net from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../test/support/rigs/service.ts'
+import { eventually } from '../../test/support/tools/eventually.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -179,6 +181,20 @@ describe('limits', () => {
   it('limits: bytes that are not HTTP: 400 with a Status', async () => {
     const { port } = new URL(await service.listen())
     assert.match(await raw(Number(port), 'hello\r\n\r\n'), /^HTTP\/1\.1 400 .*"kind":"Status"/s)
+  })
+
+  it('limits: an answer in place of an upgrade arrives whole, and its connection ends though the client keeps it', async () => {
+    const { port } = new URL(await service.listen())
+    const accepted = once(service.app.server, 'connection')
+    const client = net.connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
+    const [connection] = (await accepted) as [net.Socket]
+    client.write('GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    const pieces: Buffer[] = []
+    for await (const piece of client.iterator({ destroyOnReturn: false })) pieces.push(piece)
+    const [, head = '', text = ''] = /^(HTTP\/1\.1 200 .*?)\r\n\r\n(.*)$/s.exec(Buffer.concat(pieces).toString()) ?? []
+    assert.ok(text.length > 100_000, head)
+    assert.equal(Buffer.byteLength(text), Number(/content-length: (\d+)/i.exec(head)?.[1]))
+    await eventually(() => assert.ok(connection.destroyed), 10_000).finally(() => client.destroy())
   })
 
   it('limits: clients that send slowly are let go with a 408, while others are served', async () => {

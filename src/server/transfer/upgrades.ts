@@ -1,6 +1,7 @@
 // WebSockets: an upgrade passes the same hooks as every request (limits, token, permission, validation), so that a
 // refusal is an ordinary answer. Bytes travel in binary messages.
 import http from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createWebSocketStream, WebSocket, WebSocketServer } from 'ws'
@@ -70,7 +71,8 @@ export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.Inc
     response.assignSocket(socket as never)
     // Whatever is answered in place of the upgrade is the last thing on this connection.
     response.shouldKeepAlive = false
-    response.on('finish', () => socket.end())
+    // A client that keeps its side open does not keep the connection.
+    response.on('finish', () => (socket as Socket).destroySoon())
     app.routing(request, response)
   })
 }
