@@ -45,5 +45,11 @@ const names: { readonly [Kind in Principal['kind']]: (principal: Extract<Princip
   server: ({ name }) => `server:${name}`,
 }
 
-/** Tells callers apart where it matters (budgets, idempotency keys): names of different kinds never meet. */
-export const callerKey = (principal: Principal): string => `${principal.kind} ${displayName(principal)}`
+/**
+ * Tells callers apart where it matters (budgets, idempotency keys, uploads): names of different kinds never meet, and a
+ * service account made again under the same name has nothing of the one before.
+ */
+export const callerKey = (principal: Principal): string => {
+  const key = `${principal.kind} ${displayName(principal)}`
+  return principal.kind === 'serviceaccount' ? `${key} ${principal.uid}` : key
+}

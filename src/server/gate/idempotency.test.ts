@@ -82,6 +82,34 @@ describe('Idempotency-Key', () => {
     assert.equal((await add('k6', ghcr, token)).status, 409)
   })
 
+  it('Idempotency-Key and unfinished uploads of a service account are not those of one made again by its name', async () => {
+    const space = '/api/v1/namespaces/svc-default'
+    const account = `${space}/serviceaccounts/robot`
+    const made = async (): Promise<string> => {
+      assert.equal((await service.call('POST', account)).status, 201)
+      return (await service.call('POST', `${account}/token`)).body.token
+    }
+    const begin = { kind: 'image', name: 'big', size: 1_000, key: 'file-1' }
+    const upload = (token: string) => service.call('POST', `${space}/uploads`, { token, body: begin })
+    const config = (token: string, cpu: number) =>
+      service.call('POST', `${space}/vmconfigs`, {
+        token,
+        body: { name: 'ios', image: 'none', cpu },
+        headers: { 'idempotency-key': 'k13' },
+      })
+    const first = await made()
+    const begun = await upload(first)
+    assert.equal(begun.status, 201, begun.text)
+    assert.equal((await upload(first)).status, 200)
+    await config(first, 2)
+    assert.match((await config(first, 4)).text, /used for another request/)
+    assert.equal((await service.call('DELETE', account)).status, 200)
+    const second = await made()
+    assert.equal((await service.call('GET', `${space}/uploads/${begun.body.id}`, { token: second })).status, 404)
+    assert.equal((await upload(second)).status, 201)
+    assert.doesNotMatch((await config(second, 4)).text, /used for another request/)
+  })
+
   it('Idempotency-Key recognises its own work when the answer was lost in a crash', async () => {
     const first = await add('k7')
     const { answers } = service.services.collections
