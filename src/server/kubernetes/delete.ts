@@ -7,6 +7,7 @@ import { timestamp } from '../../platform/clock.ts'
 import { expecting } from '../../store/expectation.ts'
 import type { CallerRecord, RecordMeta } from '../../store/records/record-meta.ts'
 import type { Entry } from '../../store/store.ts'
+import { refusalOf } from '../http/refusals.ts'
 import type { Listing } from '../lists/listing.ts'
 import { keeping, keptOf, type Meta } from './changes/kept-metadata.ts'
 import { type Fields, fieldsOf, type Kind, type KubeObject } from './kinds/kind.ts'
@@ -102,10 +103,21 @@ async function removeNow(writer: Writer, { entry, object, refusal, isGuarded }: 
   return withDeletion(writer, object)
 }
 
+const rehearseRemoval = (writer: Writer, object: KubeObject) =>
+  run({ ...writer, query: { ...writer.query, isDryRun: true } }, removalOf(writer, object))
+
+/** Whoever may not delete an object may not keep others from it either. What else is in the way of a deletion is not. */
+export async function mustBeDeletable(writer: Writer, object: KubeObject): Promise<void> {
+  if (!writer.kind.remove) return
+  await rehearseRemoval(writer, object).catch((error: unknown) => {
+    if (refusalOf(error).reason === 'Forbidden') throw error
+  })
+}
+
 /** Whoever may not delete it is refused now, by the operation itself. */
 async function markDeleted(writer: Writer, { entry, object, refusal }: Deleting): Promise<KubeObject> {
   const { kind, lists, listing, request, now, query } = writer
-  await run({ ...writer, query: { ...query, isDryRun: true } }, removalOf(writer, object))
+  await rehearseRemoval(writer, object)
   if (query.isDryRun) return withDeletion(writer, object)
   const known = deletionOf(entry)
   const deletion = { at: known?.at ?? timestamp(now), by: callerOf(request.principal) }

@@ -270,6 +270,29 @@ describe('finalizers', () => {
     )
   })
 
+  it('finalizers and owners of an object are set only by who may delete it', async () => {
+    const { images } = service.services.collections
+    for (const [name, fields] of [
+      ['built-in', { protected: true }],
+      ['foreign', { sourceNamespace: 'svc-blue' }],
+    ] as const) {
+      await addImage(service, name, 'amd64')
+      await images.change(images.key('', name), (record) => record && { ...record, ...fields })
+    }
+    await create(config('of-others'))
+    for (const url of [`${inDefault}/images/built-in`, `${inDefault}/images/foreign`, `${configs}/of-others`]) {
+      for (const metadata of [{ finalizers }, { ownerReferences: [owner] }]) {
+        const refused = await patch(url, { metadata }, merge, service.devToken)
+        assert.equal(refused.status, 403, refused.text)
+        assert.equal((await patch(url, { metadata })).status, 200)
+      }
+      const labelled = await patch(url, { metadata: { annotations: { a: 'b' } } }, merge, service.devToken)
+      assert.deepEqual([labelled.status, labelled.body.metadata.finalizers], [200, finalizers])
+    }
+    const own = await patch(`${inDefault}/images/intel`, { metadata: { finalizers } }, merge, service.devToken)
+    assert.equal(own.status, 200, 'made in a namespace of theirs')
+  })
+
   it('REST does not wait for finalizers', async () => {
     await create(config('rested', {}, { finalizers }))
     assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-default/vmconfigs/rested')).status, 200)

@@ -7,7 +7,7 @@ import { refuseDeepJson } from '../http/json-depth.ts'
 import { applied, readManagedFields, updated } from './changes/field-owners.ts'
 import { keeping, keptOf, type Meta, ownable, ownableShape } from './changes/kept-metadata.ts'
 import { patches } from './changes/patch.ts'
-import { deletionOf, finalize } from './delete.ts'
+import { deletionOf, finalize, mustBeDeletable } from './delete.ts'
 import {
   apiVersionOf,
   type Fields,
@@ -68,8 +68,10 @@ async function changed(writer: Writer, { entry, before, revision, refusal }: Cha
   const deletion = deletionOf(entry)
   const meta: Meta = { ...kept, managedFields, deletion }
   const carried = { key: entry.key, rev: entry.rev, refusal, meta }
+  const isHeld = kept.finalizers.some((each) => !was.finalizers.includes(each))
+  if (isHeld || !isDeepStrictEqual(was.ownerReferences, kept.ownerReferences)) await mustBeDeletable(writer, before)
   if (deletion) {
-    if (kept.finalizers.some((each) => !was.finalizers.includes(each))) throw noMoreFinalizers(kind)
+    if (isHeld) throw noMoreFinalizers(kind)
     if (kept.finalizers.length === 0) return finalize(writer, before, carried)
   }
   const isKept = isDeepStrictEqual(was, kept) && isDeepStrictEqual(before.metadata.managedFields ?? [], managedFields)
