@@ -160,8 +160,11 @@ const typed = (name: string): string => {
   return /^[\p{L}\p{N}@._:/+-]+(, [\p{L}\p{N}@._:/+-]+)*$/u.test(short) ? short : JSON.stringify(short)
 }
 
+/** Of a kind as somebody sent it. */
+const known = (kind: string) => (Object.hasOwn(kinds, kind) ? kinds[kind] : undefined)
+
 /** `VM demo`, `Image tools`: how a message names a record. */
-export const recordName = (kind: string, name: string): string => `${kinds[kind]?.[0] ?? kind} ${typed(name)}`
+export const recordName = (kind: string, name: string): string => `${known(kind)?.[0] ?? kind} ${typed(name)}`
 
 interface Where {
   /** Where the record was looked for; none for what the whole cluster shares. */
@@ -173,7 +176,7 @@ interface Where {
 const inside = (namespace: string | undefined): string => (namespace ? ` in ${namespace}` : '')
 
 function listHint(kind: string, namespace: string | undefined): string | undefined {
-  const [name = '', list] = kinds[kind] ?? []
+  const [name = '', list] = known(kind) ?? []
   const option = namespace ? ` -n ${namespace}` : ''
   const plural = `${/^[A-Z]{2}/.test(name) ? name : name.toLowerCase()}s`
   return list && `Run svc3 ${list}${option} to see all ${plural}`

@@ -123,6 +123,13 @@ describe('selectors', () => {
     assert.equal(parsed.test({ labels: {} }), false)
   })
 
+  it('a selector on a field that only every object has is refused as unknown', () => {
+    for (const name of ['constructor', 'toString', 'hasOwnProperty', 'valueOf.x']) {
+      const parsed = parseFieldSelector(`${name}=x`, { properties: { name: {} } })
+      assert.deepEqual(parsed, { ok: false, problem: `Unknown field "${name}": use one of name` })
+    }
+  })
+
   it('a selector of any text is parsed or refused, and never throws', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('a', '=', '!', ',', '(', ')', ' ', 'in', 'notin') }), (text) => {

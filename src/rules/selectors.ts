@@ -41,7 +41,7 @@ export function parseLabelSelector(text: string): Parsed {
 }
 
 /** As clients of Kubernetes-like services write it. */
-const otherNames: Readonly<Record<string, string>> = { 'status.node': 'node' }
+const otherNames: ReadonlyMap<string, string> = new Map([['status.node', 'node']])
 
 /** As much of a schema as tells which fields there are. */
 export interface Fields {
@@ -60,7 +60,7 @@ function hasField({ type, properties, enum: values }: Fields, [name, ...rest]: r
 /** `item` is what items are: a selector on a field that they do not have is a mistake, not an empty list. */
 export function parseFieldSelector(text: string, item: Fields): Parsed {
   return parse(text, equality, (asked) => {
-    const name = otherNames[asked] ?? asked
+    const name = otherNames.get(asked) ?? asked
     const path = name.split('.')
     if (!hasField(item, path))
       return `Unknown field "${name}": use one of ${Object.keys(item.properties ?? {}).join(', ')}`

@@ -105,7 +105,7 @@ export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
 /** The state of an image on a node; undefined where it is neither present nor desired. */
 export function copyOn(node: NodeRecord, image: Cacheable): CachedCopy | undefined {
   const key = cacheKeyOf(image)
-  const pinned = node.cache?.pins[image.name] !== undefined
+  const pinned = Object.hasOwn(node.cache?.pins ?? {}, image.name)
   const copy = node.report?.cache?.find((each) => each.key === key)
   if (!copy) return pinned ? { node: node.name, state: 'Pending', pinned } : undefined
   const { state, percent, bytes, usedAt, problem } = copy

@@ -69,6 +69,16 @@ describe('adding', () => {
     assert.equal((await ask('sonoma', 'add', { nodes: ['one'] }))[0]?.result, 'Unchanged')
   })
 
+  it('adding takes an image by a name that every object has, and shows what is not kept as such', async () => {
+    await addImage(service, 'constructor', 'amd64')
+    const kept = async () => (await ask('constructor', 'add', { nodes: ['one'] })).map(({ result }) => result)
+    assert.deepEqual(await kept(), ['Accepted'])
+    assert.deepEqual(await kept(), ['Unchanged'])
+    assert.deepEqual(await copies('constructor'), [{ node: 'one', state: 'Pending', pinned: true }])
+    await ask('constructor', 'remove', { nodes: ['one'] })
+    assert.deepEqual(await copies('constructor'), [])
+  })
+
   it('adding by tag or everywhere means the nodes that it can concern', async () => {
     assert.deepEqual(
       (await ask('sonoma', 'add', { all: true })).map(({ node }) => node),

@@ -114,7 +114,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
         if (refusal) return refusal
         const { pins, drops } = node.cache ?? noCache
         const state = copyOn(node, image)?.state
-        if (pins[name]) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
+        if (Object.hasOwn(pins, name)) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
         const pinned = [...Object.keys(pins), name]
         if (pinned.length > mostPins)
           return {

@@ -66,6 +66,14 @@ describe('metadata of a record', () => {
     }
   })
 
+  it('metadata of a kind that is none, also by a name that every object has, is not found', async () => {
+    await using service = await startService()
+    for (const kind of ['constructor', '__proto__', 'toString', 'nothing']) {
+      const { status, body } = await service.call('PUT', `${ns}/metadata/${kind}/x`, { body: { labels: {} } })
+      assert.deepEqual([status, body.message], [404, `${kind} x not found in svc-default`])
+    }
+  })
+
   it('metadata that is for administrators: others get the same refusal whether the record exists or not', async () => {
     await using service = await startService()
     assert.equal((await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-blue' } })).status, 201)
