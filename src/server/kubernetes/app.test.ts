@@ -355,6 +355,16 @@ describe('watches of the Kubernetes wire', () => {
     assert.deepEqual(watching.events, [])
   })
 
+  it('timeoutSeconds beyond what a timer can wait for leaves the watch open', async () => {
+    for (const [index, seconds] of [3_000_000, 5_000_000].entries()) {
+      const watching = await kube.watch(`${configs}?watch=true&timeoutSeconds=${seconds}`)
+      assert.equal(watching.status, 200)
+      await post(configs, config(`late-${index}`))
+      await watching.until(index + 1)
+      assert.equal(watching.events.length, index + 1)
+    }
+  })
+
   it('leaving a selector is DELETED, and a Table tells its columns once', async () => {
     await post(configs, config('a'))
     const watching = await kube.watch(`${configs}?watch=true&fieldSelector=metadata.name=a`, { accept: table })

@@ -11,6 +11,9 @@ import type { Query } from './query.ts'
 import { metaVersion, type Renderer } from './render.ts'
 import type { WireLists } from './wire-lists.ts'
 
+/** A timer of longer fires at once. */
+const longestTimerMs = 2 ** 31 - 1
+
 interface Watched {
   readonly lists: WireLists
   readonly listing: Listing<unknown>
@@ -30,7 +33,8 @@ export async function watchEvents(
   checkInitial(query)
   const { timeoutSeconds, sendInitialEvents } = query
   if (sendInitialEvents === true) await reachVersions(services, listing.collection, query)
-  const late = timeoutSeconds === undefined ? [] : [AbortSignal.timeout(timeoutSeconds * 1_000)]
+  const late =
+    timeoutSeconds === undefined ? [] : [AbortSignal.timeout(Math.min(timeoutSeconds * 1_000, longestTimerMs))]
   const until = AbortSignal.any([signal, ...late])
   // With the state first, which is not older than the version that was given; without it, from now on.
   const version =
