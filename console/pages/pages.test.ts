@@ -310,7 +310,7 @@ describe('VMs', () => {
 
   it('actions of a VM that are not possible say why, in the words of the service', () => {
     assert.equal(reasonAgainst('stop', vm), undefined)
-    assert.match(reasonAgainst('start', vm) ?? '', /stopped/)
+    assert.match(reasonAgainst('start', vm) ?? '', /already running/)
     assert.match(reasonAgainst('push', vm) ?? '', /Apple silicon/)
     assert.match(reasonAgainst('stop', { ...vm, operation: { kind: 'revert', phase: 'x' } }) ?? '', /revert/)
     assert.equal(reasonAgainst('stop', { ...vm, operation: { kind: 'save', phase: 'x' } }), undefined)

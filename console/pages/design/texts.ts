@@ -12,7 +12,7 @@ export const designTexts = {
   kinds: [undefined, 'primary', 'danger', 'quiet'],
   kindNames: { plain: 'Plain', primary: 'Primary', danger: 'Danger', quiet: 'Quiet' },
   disabled: 'Not possible now',
-  reason: 'VM demo is running; only a stopped VM can be started',
+  reason: 'VM demo is suspended; only a stopped VM can be started',
   states: 'States',
   tones: { good: 'Running', busy: 'Starting', warn: 'Pending', bad: 'Failed', idle: 'Stopped' },
   tags: ['team=ios', 'arm64'],
