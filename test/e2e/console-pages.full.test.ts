@@ -207,7 +207,7 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Actions', exact: true }).click()
     const start = page.getByRole('menuitem', { name: 'Start', exact: true })
     assert.equal(await start.getAttribute('aria-disabled'), 'true')
-    assert.match(await reasonOf(start), /web.*stopped/)
+    assert.match(await reasonOf(start), /web is already running/)
     await page.getByRole('menuitem', { name: 'Stop', exact: true }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'Show as command' }).click()
