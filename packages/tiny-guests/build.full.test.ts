@@ -64,7 +64,7 @@ async function killBuild(folder: string, name: GuestName, when: string): Promise
   child.kill('SIGKILL')
   await once(child, 'close')
   assert.equal(await guestImage(folder, name), undefined)
-  assert.match(fs.readdirSync(folder).filter(isOurs).join(), /^\.tiny-\w+\.\d+-\d+\.\w{6}$/)
+  assert.match(fs.readdirSync(folder).filter(isOurs).join(), /^\.tiny-\w+\.\d+-\w+\.\w{6}$/)
 }
 
 it('a build that is called off leaves nothing', async () => {

@@ -61,7 +61,7 @@ const mount = (folder: string, ...options: string[]): void =>
   const filler = path.join(folder, 'filler')
   await fs.writeFile(filler, Buffer.alloc(3 * mebi, 1))
   const { statfs } = fs
-  Object.assign(fs, { statfs: async () => ({ bavail: 1e9, bsize: 4_096 }) })
+  Object.assign(fs, { statfs: async () => ({ bavail: 1e9, blocks: 1e9, bsize: 4_096 }) })
   const refused = await send(randomBytes(8 * mebi))
   Object.assign(fs, { statfs })
   assert.equal(refused.status, 413, refused.text)
