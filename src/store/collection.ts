@@ -20,7 +20,7 @@ const lostMs = 1_000
 const isLost = (error: unknown): boolean =>
   isFault(error, 'AlreadyExists') || isFault(error, 'Conflict') || isFault(error, 'NotFound')
 
-export type Current<T> = [value: T | undefined, entry: Entry<T> | undefined]
+type Current<T> = [value: T | undefined, entry: Entry<T> | undefined]
 type Next<T> = (...current: Current<T>) => T | null | undefined | Promise<T | null | undefined>
 
 /** What is written in place of a record, seen what was there: such as a count of its changes. */
@@ -125,21 +125,22 @@ export class Collection<T> {
   /**
    * Read, apply, compare-and-set; reloaded and retried when somebody else wrote first. `next` gets what is there (nothing:
    * undefined) and returns what shall be there. Null deletes it; undefined, or the very value, leaves it as it is. It may
-   * be called several times; what it throws ends the change. Returns what is there in the end.
+   * be called several times; what it throws ends the change. Returns what is there in the end. `given`: as create; not for
+   * a deletion.
    */
-  change(key: string, next: (...current: Current<T>) => T): Promise<Entry<T>>
-  change(key: string, next: Next<T>): Promise<Entry<T> | undefined>
-  async change(key: string, next: Next<T>): Promise<Entry<T> | undefined> {
+  change(key: string, next: (...current: Current<T>) => T, given?: readonly Given[]): Promise<Entry<T>>
+  change(key: string, next: Next<T>, given?: readonly Given[]): Promise<Entry<T> | undefined>
+  async change(key: string, next: Next<T>, given?: readonly Given[]): Promise<Entry<T> | undefined> {
     for (;;) {
       const entry = this.at(key)
       const value = await next(entry?.value, entry)
       if (value === undefined || value === entry?.value || (value === null && !entry)) return entry
       try {
-        if (value !== null) return await (entry ? this.update(entry, value) : this.#create(key, value))
+        if (value !== null) return await (entry ? this.update(entry, value, given) : this.#create(key, value, given))
         if (entry) await this.delete(entry)
         return undefined
       } catch (error) {
-        if (!isLost(error)) throw error
+        if (!isLost(error) || error instanceof MovedOn) throw error
       }
     }
   }

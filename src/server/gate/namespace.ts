@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { ApiError, notFound } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
-import type { Collection, Current } from '../../store/collection.ts'
+import type { Collection } from '../../store/collection.ts'
 import type { Collections, NamespaceRecord } from '../../store/records/collections.ts'
-import { type Entry, type Given, ignoreLost, isFault, MovedOn } from '../../store/store.ts'
+import { type Entry, type Given, isFault, MovedOn } from '../../store/store.ts'
 
 interface Stored {
   readonly collections: Pick<Collections, 'namespaces'>
@@ -30,10 +30,27 @@ export function checkNamespace({ collections }: Stored, name: string): Entry<Nam
 }
 
 /**
- * Creates a record in a namespace, given the namespace as it was looked at: after the mark of one that ends nothing comes
- * in, not even for a moment in which a node could hear of it.
+ * Writes what is in a namespace, given the namespace as it was looked at: after the mark of one that ends nothing comes in,
+ * not even for a moment in which a node could hear of it.
  */
-export async function createInside<T>(
+export async function writeInside<T>(
+  services: Stored,
+  namespace: string,
+  write: (space: Entry<NamespaceRecord>) => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const space = checkNamespace(services, namespace)
+    try {
+      return await write(space)
+    } catch (error) {
+      if (!(error instanceof MovedOn) || error.given.key !== space.key) throw error
+      await services.collections.namespaces.moved(space)
+    }
+  }
+}
+
+/** Creates a record in a namespace, as `writeInside`. */
+export function createInside<T>(
   services: Stored,
   namespace: string,
   collection: Collection<T>,
@@ -41,15 +58,7 @@ export async function createInside<T>(
   record: T,
   given: readonly Given[] = [],
 ): Promise<Entry<T>> {
-  for (;;) {
-    const space = checkNamespace(services, namespace)
-    try {
-      return await collection.create(namespace, name, record, [space, ...given])
-    } catch (error) {
-      if (!(error instanceof MovedOn) || error.given.key !== space.key) throw error
-      await services.collections.namespaces.moved(space)
-    }
-  }
+  return writeInside(services, namespace, (space) => collection.create(namespace, name, record, [space, ...given]))
 }
 
 interface Requested {
@@ -74,33 +83,6 @@ export async function createOnce<T extends Requested>(
     if (requestKey !== undefined && found.value.requestKey === requestKey) return found
     throw taken()
   }
-}
-
-/**
- * As `createInside`, for a record that may be there already (see `Collection.change`), and taken back when the namespace
- * ended meanwhile: the mark comes before the sweep, so whoever does not see the mark afterwards was swept or was in time.
- */
-export async function changeInside<T, N extends T | undefined>(
-  services: Stored,
-  namespace: string,
-  collection: Collection<T>,
-  name: string,
-  next: (...current: Current<T>) => N,
-): Promise<Entry<T> | Extract<N, undefined>> {
-  let isNew = false
-  const entry = await collection.change(collection.key(namespace, name), (value, current) => {
-    const changed = next(value, current)
-    isNew = current === undefined && changed !== undefined
-    if (isNew) checkNamespace(services, namespace)
-    return changed
-  })
-  try {
-    if (isNew) checkNamespace(services, namespace)
-  } catch (error) {
-    if (entry) await collection.delete(entry).catch(ignoreLost)
-    throw error
-  }
-  return entry as Entry<T> | Extract<N, undefined>
 }
 
 const keptEras = 100

@@ -3,7 +3,7 @@
 
 import { systemClock, timestamp } from '../../platform/clock.ts'
 import { allEnded } from '../../platform/parallel.ts'
-import { type Entry, ignoreLost } from '../store.ts'
+import { type Entry, type Given, ignoreLost } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
 import { isFailedDeployment } from './node-vms.ts'
@@ -75,16 +75,13 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
   }
   const left = [
     fleet.vms.change(key, (record) => (record?.uid === uid ? null : undefined)),
-    releaseQuota(fleet, namespaceIn(fleet, key), uid),
+    // By the key: its record may be gone.
+    releaseQuota(fleet, fleet.vms.scopeOf(key), uid),
     ...(secret ? [fleet.vmSecrets.delete(secret).catch(ignoreLost)] : []),
   ]
   // Nobody is told before all of it has come to its end.
   await allEnded(left)
 }
-
-/** By the key: its record is gone. */
-const namespaceIn = ({ vms }: Pick<Fleet, 'vms'>, key: string): string =>
-  decodeURIComponent(key.slice(vms.prefix.length).split('/')[0] ?? '')
 
 /** Waits for a node anew: it has not run on the one that it had. */
 export function unplaced(record: VmRecord): VmRecord | undefined {
@@ -112,8 +109,9 @@ export function changeNode(
   { nodes }: Pick<Fleet, 'nodes'>,
   name: string,
   change: (record: NodeRecord) => NodeRecord | undefined,
+  given?: readonly Given[],
 ): Promise<Entry<NodeRecord> | undefined> {
-  return nodes.change(nodes.key('', name), (record) => record && change(record))
+  return nodes.change(nodes.key('', name), (record) => record && change(record), given)
 }
 
 /** Takes VMs again, unless another request is about to remove or move it. */

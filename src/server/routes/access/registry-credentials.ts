@@ -11,7 +11,7 @@ import { parseRegistryServer } from '../../../rules/registry-server.ts'
 import { hasExpired } from '../../../rules/retention.ts'
 import type { Collections, RegistryCredentialRecord } from '../../../store/records/collections.ts'
 import type { Entry } from '../../../store/store.ts'
-import { changeInside } from '../../gate/namespace.ts'
+import { writeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -54,24 +54,30 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
       let isRepeated = false
       let isReplacement = false
       const entry = await secrets.sealing((protect) =>
-        changeInside(services, namespace, credentials, server, (existing, current): RegistryCredentialRecord => {
-          isRepeated = existing !== undefined && isOwnWork(existing, requestKey, now)
-          isReplacement = isRepeated ? existing?.isReplacement === true : existing !== undefined
-          if (existing && isRepeated) return existing
-          if (existing && !body.replace) throw exists(server, namespace)
-          if (body.resourceVersion !== undefined && current?.rev !== body.resourceVersion) throw changed(server)
-          const updatedAt = timestamp(now)
-          const fields = {
-            server,
-            username: body.username,
-            allowInsecure: body.allowInsecure ?? false,
-            createdAt: existing?.createdAt ?? updatedAt,
-            updatedAt,
-            updatedBy: displayName(principal),
-            ...(requestKey !== undefined && { requestKey, isReplacement }),
-          }
-          return protect(key, fields, body.password)
-        }),
+        writeInside(services, namespace, (space) =>
+          credentials.change(
+            key,
+            (existing, current): RegistryCredentialRecord => {
+              isRepeated = existing !== undefined && isOwnWork(existing, requestKey, now)
+              isReplacement = isRepeated ? existing?.isReplacement === true : existing !== undefined
+              if (existing && isRepeated) return existing
+              if (existing && !body.replace) throw exists(server, namespace)
+              if (body.resourceVersion !== undefined && current?.rev !== body.resourceVersion) throw changed(server)
+              const updatedAt = timestamp(now)
+              const fields = {
+                server,
+                username: body.username,
+                allowInsecure: body.allowInsecure ?? false,
+                createdAt: existing?.createdAt ?? updatedAt,
+                updatedAt,
+                updatedBy: displayName(principal),
+                ...(requestKey !== undefined && { requestKey, isReplacement }),
+              }
+              return protect(key, fields, body.password)
+            },
+            [space],
+          ),
+        ),
       )
       const answer = isRepeated ? shown(entry) : written(entry)
       return isReplacement ? new Answer(200, answer) : answer

@@ -6,7 +6,7 @@ import { type ApiError, type Cause, invalid, notFound } from '../../../api/error
 import { defaultNamespace, devRole, isServiceAccountName, isUserName, realNamespace } from '../../../rules/names.ts'
 import type { Collections, RoleBindingRecord } from '../../../store/records/collections.ts'
 import type { Settings } from '../../config/settings.ts'
-import { changeInside } from '../../gate/namespace.ts'
+import { writeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -38,11 +38,14 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     decide: (now: RoleBindingRecord) => RoleBindingRecord,
   ): Promise<Answer<{ items: Subject[] }>> => {
     let isSame = false
-    const entry = await changeInside(services, namespace, bindings, role, (before = empty) => {
+    const next = (before = empty): RoleBindingRecord | undefined => {
       const after = decide(before)
       isSame = JSON.stringify(after) === JSON.stringify(before)
       return isSame ? undefined : after
-    })
+    }
+    const entry = await writeInside(services, namespace, (space) =>
+      bindings.change(bindings.key(namespace, role), next, [space]),
+    )
     return new Answer(200, shown(entry?.value ?? empty), isSame)
   }
 

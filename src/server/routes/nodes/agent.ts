@@ -11,13 +11,14 @@ import type { ContentStore } from '../../../images/content/content.ts'
 import { digestPattern } from '../../../images/format/format.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { isNodeName } from '../../../rules/names.ts'
+import type { NamespaceRecord } from '../../../store/records/collections.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { isFailedDeployment } from '../../../store/records/node-vms.ts'
 import { takeSlotReport } from '../../../store/records/pools.ts'
 import { releaseQuota } from '../../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm } from '../../../store/records/vms.ts'
-import { ignoreLost, isFault } from '../../../store/store.ts'
-import { checkNamespace } from '../../gate/namespace.ts'
+import { type Entry, isFault } from '../../../store/store.ts'
+import { checkNamespace, writeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import type { Metrics } from '../../http/metrics.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
@@ -93,9 +94,12 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const grant = await nodeKeys.openJoinToken(token)
       if (!grant) throw badJoinToken('is not valid')
       const { namespace } = grant
-      const space = checkNamespace(services, namespace)
-      // It was issued for another one of the same name.
-      if (grant.issuedAt.getTime() < Date.parse(space.value.createdAt)) throw badJoinToken('is not valid')
+      const issuedFor = (space: Entry<NamespaceRecord>): Entry<NamespaceRecord> => {
+        // It was issued for another one of the same name.
+        if (grant.issuedAt.getTime() < Date.parse(space.value.createdAt)) throw badJoinToken('is not valid')
+        return space
+      }
+      issuedFor(checkNamespace(services, namespace))
       const causes = [
         ...(isNodeName(name) ? [] : [wrong('name', `Invalid node name "${name.slice(0, 100)}"`)]),
         ...(parseNodeKey(publicKey) ? [] : [wrong('publicKey', 'publicKey is not an Ed25519 key')]),
@@ -119,14 +123,10 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       }
       const joined = await joinOnce(services, grant, { name, publicKey })
       try {
-        const entry = await collections.nodes.create('', name, record)
+        const entry = await writeInside(services, namespace, (space) =>
+          collections.nodes.create('', name, record, [issuedFor(space)]),
+        )
         await joined()
-        try {
-          checkNamespace(services, namespace)
-        } catch (error) {
-          await collections.nodes.delete(entry).catch(ignoreLost)
-          throw error
-        }
         return known(entry.value)
       } catch (error) {
         const found = collections.nodes.get('', name)?.value

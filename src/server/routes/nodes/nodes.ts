@@ -17,10 +17,10 @@ import { isOnNode, nodeUseOf } from '../../../store/records/node-vms.ts'
 import { freeSlots } from '../../../store/records/pools.ts'
 import { changeNode, removeVm, unmarkNode, withoutMark } from '../../../store/records/vms.ts'
 import { isRehearsal } from '../../../store/rehearsal.ts'
-import { type Entry, type Store, StoreError } from '../../../store/store.ts'
+import { type Entry, type Given, type Store, StoreError } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
 import type { Settings } from '../../config/settings.ts'
-import { checkNamespace } from '../../gate/namespace.ts'
+import { checkNamespace, writeInside } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -55,15 +55,24 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     { namespace, name }: { namespace: string; name: string },
     { requestKey, now }: { readonly requestKey: string | undefined; readonly now: Date },
     next: (record: NodeRecord) => NodeRecord,
+    given?: readonly Given[],
   ): Promise<Node> {
     existing(namespace, name)
-    const changed = await changeNode(collections, name, (record) => {
-      if (record.namespace !== namespace) throw missing(namespace, name)
-      // The same request, whose answer was lost in a crash.
-      const { request } = record
-      if (request && request.key === requestKey && !hasExpired('answer', request.at, timestamp(now))) return undefined
-      return { ...next(record), ...(requestKey !== undefined && { request: { key: requestKey, at: timestamp(now) } }) }
-    })
+    const changed = await changeNode(
+      collections,
+      name,
+      (record) => {
+        if (record.namespace !== namespace) throw missing(namespace, name)
+        // The same request, whose answer was lost in a crash.
+        const { request } = record
+        if (request && request.key === requestKey && !hasExpired('answer', request.at, timestamp(now))) return undefined
+        return {
+          ...next(record),
+          ...(requestKey !== undefined && { request: { key: requestKey, at: timestamp(now) } }),
+        }
+      },
+      given,
+    )
     if (!changed) throw missing(namespace, name)
     return shown(changed)
   }
@@ -131,23 +140,20 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
 
     async moveNode({ params, body, ...asked }) {
       const namespace = realNamespace(body.namespace, settings.compat.namespaceAliases)
-      checkNamespace(services, namespace)
-      const move = (mark: string | undefined) =>
-        change(params, asked, (record) => ({ ...withoutMark(marked(record, mark)), namespace }))
+      const moved = (record: NodeRecord, mark: string | undefined) => ({
+        ...withoutMark(marked(record, mark)),
+        namespace,
+      })
       const isSame = namespace === params.namespace
       const found = collections.nodes.get('', params.name)
       const isKnown = asked.requestKey !== undefined && found?.value.request?.key === asked.requestKey
       // The same request, whose answer was lost in a crash.
       if (found && isKnown && !isSame && found.value.namespace === namespace) return shown(found)
-      const moved = await (isSame ? change(params, asked, (record) => record) : whileEmpty(params, 'moved', move))
-      try {
-        checkNamespace(services, namespace)
-        return moved
-      } catch (error) {
-        // It ended meanwhile: back to where the node was.
-        await changeNode(collections, params.name, (record) => ({ ...record, namespace: params.namespace }))
-        throw error
-      }
+      return writeInside(services, namespace, (space) =>
+        isSame
+          ? change(params, asked, (record) => record)
+          : whileEmpty(params, 'moved', (mark) => change(params, asked, (record) => moved(record, mark), [space])),
+      )
     },
 
     cordonNode: ({ params, ...asked }) => change(params, asked, (record) => ({ ...record, isCordoned: true })),

@@ -20,8 +20,7 @@ import type { Collections } from '../../../store/records/collections.ts'
 import type { NodeRecord, QuotaRecord, VmRecord } from '../../../store/records/fleet-records.ts'
 import { quotaKey, quotaOf } from '../../../store/records/quotas.ts'
 import { holdsQuota, isDeleted } from '../../../store/records/vms.ts'
-import { ignoreLost } from '../../../store/store.ts'
-import { checkNamespace } from '../../gate/namespace.ts'
+import { checkNamespace, writeInside } from '../../gate/namespace.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'quotas'
@@ -71,8 +70,7 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
 
     async setQuota({ params: { namespace }, body, principal, now }) {
       if (Object.keys(body).length === 0) throw nothingToSet()
-      checkNamespace(services, namespace)
-      const entry = await collections.quotas.change(quotaKey(collections, namespace), (record): QuotaRecord | null => {
+      const next = (record: QuotaRecord | undefined): QuotaRecord | null => {
         const limits = limitsWith(record?.limits ?? {}, body)
         const weights = weightsWith(record?.weights ?? {}, body.weights ?? {})
         if (!isLimited(limits) && Object.keys(weights).length === 0) return null
@@ -81,14 +79,10 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
         const problems = tooLow(limits, totalOf(used))
         if (problems.length > 0) throw belowUse(namespace, problems)
         return { limits, weights, used, updatedAt: timestamp(now), updatedBy: displayName(principal) }
-      })
-      try {
-        checkNamespace(services, namespace)
-      } catch (error) {
-        // One that was deleted meanwhile keeps no quota.
-        if (entry) await collections.quotas.delete(entry).catch(ignoreLost)
-        throw error
       }
+      await writeInside(services, namespace, (space) =>
+        collections.quotas.change(quotaKey(collections, namespace), next, [space]),
+      )
       return shown(namespace)
     },
   }
