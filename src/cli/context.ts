@@ -1,5 +1,5 @@
 // What a command's `run` gets: output and prompts in the requested format, and the service.
-import { isLoopback } from '../client/transport.ts'
+import { isLoopback } from '../rules/addresses.ts'
 import { asCalled } from './called-as.ts'
 import type { CommandTable, Context } from './command.ts'
 import { type Connection, chooseNamespace, findConnection } from './connect/connection.ts'

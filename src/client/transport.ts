@@ -61,7 +61,3 @@ export const tooLong = (url: string, maxBytes: number): ConnectionError => {
   const what = `The answer of ${url} is longer than ${maxBytes} bytes`
   return new ConnectionError('unusable', url, what, 'Request fewer records, for example with a limit')
 }
-
-/** Whether what is sent there stays on this machine. */
-export const isLoopback = (host: string): boolean =>
-  host === 'localhost' || host === '::1' || host === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)

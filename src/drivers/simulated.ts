@@ -17,6 +17,7 @@ import {
   type VmSpec,
   type Waiting,
 } from './driver.ts'
+import { exclusively } from './exclusive.ts'
 
 type SimulatedStep =
   | 'create'
@@ -67,7 +68,6 @@ export class SimulatedDriver implements Driver {
   /** By the parent of their folders, and by name. */
   readonly #vms = new Map<string, Map<string, SimulatedVm>>()
   readonly #listeners = new Map<string, Set<() => void>>()
-  readonly #busy = new Map<string, Promise<unknown>>()
 
   constructor(knobs: SimulatedKnobs = {}) {
     this.#knobs = knobs
@@ -79,7 +79,7 @@ export class SimulatedDriver implements Driver {
   }
 
   create(vm: VmSpec, folder: string): Promise<Handle> {
-    return this.#alone(folder, async () => {
+    return exclusively(folder, async () => {
       this.#maybeFail('create')
       if (!(await this.#read(folder))) await this.#write(folder, await this.#fresh(vm))
       return { version: 1, driver: this.name, uid: vm.uid, folder }
@@ -87,7 +87,7 @@ export class SimulatedDriver implements Driver {
   }
 
   start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
-    return this.#alone(folder, async () => {
+    return exclusively(folder, async () => {
       signal.throwIfAborted()
       const now = await this.#required(folder)
       const bootId = await hostBootId()
@@ -110,7 +110,7 @@ export class SimulatedDriver implements Driver {
   }
 
   stop({ folder }: Handle, { signal }: StopOptions): Promise<void> {
-    return this.#alone(folder, async () => {
+    return exclusively(folder, async () => {
       const now = await this.#read(folder)
       if (!now || now.power === 'stopped') return
       // Called off, the grace is over; the VM is stopped all the same.
@@ -123,7 +123,7 @@ export class SimulatedDriver implements Driver {
   }
 
   destroy({ folder }: Handle): Promise<void> {
-    return this.#alone(folder, async () => {
+    return exclusively(folder, async () => {
       this.#maybeFail('destroy')
       const now = await this.#read(folder)
       if (now) release(now)
@@ -164,7 +164,7 @@ export class SimulatedDriver implements Driver {
 
   /** What a test does instead of killing a process. */
   crash({ folder }: Handle, problem: string): Promise<void> {
-    return this.#alone(folder, async () => {
+    return exclusively(folder, async () => {
       const now = await this.#required(folder)
       release(now)
       await this.#write(folder, { ...now, power: 'failed', problem, ports: [] })
@@ -178,7 +178,7 @@ export class SimulatedDriver implements Driver {
 
   readonly resizing = {
     grow: ({ folder }: Handle, diskBytes: number) =>
-      this.#alone(folder, async () => {
+      exclusively(folder, async () => {
         const now = await this.#stopped(folder)
         this.#maybeFail('grow')
         if (diskBytes < now.diskBytes)
@@ -190,7 +190,7 @@ export class SimulatedDriver implements Driver {
 
   readonly reverting = {
     revert: ({ folder }: Handle, vm: VmSpec) =>
-      this.#alone(folder, async () => {
+      exclusively(folder, async () => {
         await this.#stopped(folder)
         this.#maybeFail('revert')
         const { captures = [], captured = 0 } = await this.#required(folder)
@@ -207,7 +207,7 @@ export class SimulatedDriver implements Driver {
       { id, withMemory }: { readonly id: string; readonly withMemory: boolean },
       signal: AbortSignal,
     ): Promise<Capture> =>
-      this.#alone(folder, async () => {
+      exclusively(folder, async () => {
         signal.throwIfAborted()
         const { captures = [], captured = 0, ...now } = await this.#required(folder)
         const known = captures.find((one) => one.id === id)
@@ -224,7 +224,7 @@ export class SimulatedDriver implements Driver {
         return capture
       }),
     release: ({ folder }: Handle, id: string): Promise<void> =>
-      this.#alone(folder, async () => {
+      exclusively(folder, async () => {
         const now = await this.#read(folder)
         const { captures = [] } = now ?? {}
         if (now && captures.some((one) => one.id === id))
@@ -245,7 +245,7 @@ export class SimulatedDriver implements Driver {
       await this.#turn('suspend', folder, 'running', 'suspended')
     },
     claim: ({ folder }: Handle, vm: VmSpec): Promise<Started> =>
-      this.#alone(folder, async () => {
+      exclusively(folder, async () => {
         const now = await this.#required(folder)
         if (now.power !== 'running' && now.power !== 'suspended') throw new Error('the VM is not running')
         const ports = portsOf(vm)
@@ -273,7 +273,7 @@ export class SimulatedDriver implements Driver {
   }
 
   async #turn(step: 'suspend' | 'resume', folder: string, from: SimulatedVm['power'], to: SimulatedVm['power']) {
-    await this.#alone(folder, async () => {
+    await exclusively(folder, async () => {
       const now = await this.#required(folder)
       if (now.power === to) return
       if (now.power !== from) throw new Error(`the VM is not running and cannot be ${done[step]}`)
@@ -334,19 +334,6 @@ export class SimulatedDriver implements Driver {
     if (chance === 'once') this.#failedOnce.add(step)
     else if (Math.random() >= chance) return
     throw new Error(`simulated failure at ${step}`)
-  }
-
-  /** One at a time per VM. */
-  #alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#busy.get(folder)
-    const result = before ? before.then(work) : work()
-    const settled: Promise<void> = result.then(
-      () => undefined,
-      () => undefined,
-    )
-    this.#busy.set(folder, settled)
-    void settled.then(() => this.#busy.get(folder) === settled && this.#busy.delete(folder))
-    return result
   }
 
   #notify(folder: string): void {

@@ -1,6 +1,13 @@
-// Network addresses as budgets see them: whoever has an IPv6 network has 2^64 addresses in it, and gets one budget.
+// Network addresses as texts: whose budget one counts for, and whether it is this machine.
 
-/** IPv4 as it is, also when written as IPv6; other IPv6 by its /64; anything else as it is. */
+/** Whether what is sent there stays on this machine. Takes what `URL.hostname` gives, too. */
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
+
+/**
+ * As budgets see it: whoever has an IPv6 network has 2^64 addresses in it, and gets one. IPv4 as it is, also when written as
+ * IPv6; other IPv6 by its /64; anything else as it is.
+ */
 export function networkOf(address: string): string {
   const text = (address.split('%')[0] ?? '').toLowerCase()
   const groups = groupsOf(text)

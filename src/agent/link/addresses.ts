@@ -1,6 +1,7 @@
 // Where servers of the cluster are: what this host was given at its start, and what a server has sent since. When one
 // does not answer, nodes go on in an order that is each node's own, so that not all of them come to the same server.
 import { createHash } from 'node:crypto'
+import { isLoopback } from '../../rules/addresses.ts'
 
 export interface Addresses {
   readonly all: readonly string[]
@@ -45,5 +46,3 @@ function isUsable(url: string, current: string): boolean {
   const isSafe = next.protocol === 'https:' || (next.protocol === 'http:' && now.protocol === 'http:')
   return isSafe && (!isLoopback(next.hostname) || isLoopback(now.hostname))
 }
-
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '[::1]' || host.startsWith('127.')

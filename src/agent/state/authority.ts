@@ -30,19 +30,14 @@ export const compareRevisions = (a: string, b: string): number => a.length - b.l
 
 export const laterOf = (a: string, b: string): string => (compareRevisions(a, b) >= 0 ? a : b)
 
-/** Of the desired state that a server sends; those of before there were revisions send none. */
-export const revisionOf = ({ revision }: Partial<Pick<DesiredVm, 'revision'>>): string | undefined => revision
-
 /** Older than another one of the same data. */
-export function isBehind(desired: DesiredVm, known: Pick<DesiredVm, 'revision'> | undefined): boolean {
-  const sent = revisionOf(desired)
-  return sent !== undefined && compareRevisions(revisionOf(known ?? {}) ?? firstRevision, sent) > 0
-}
+export const isBehind = (desired: DesiredVm, known: Pick<DesiredVm, 'revision'> | undefined): boolean =>
+  compareRevisions(known?.revision ?? firstRevision, desired.revision) > 0
 
-export function originAfter(before: Origin | undefined, { store, node }: Claim, revision: string | undefined) {
+export function originAfter(before: Origin | undefined, { store, node }: Claim, revision: string) {
   if (store === undefined) return before
   const known = before?.store === store ? before.revision : firstRevision
-  return { store, node, revision: laterOf(known, revision ?? firstRevision) } satisfies Origin
+  return { store, node, revision: laterOf(known, revision) } satisfies Origin
 }
 
 export interface Unlisted {

@@ -1,7 +1,7 @@
 // What is known of one VM and belongs on disk: as it is, as it may be reported, and whether it was written.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
-import { type Claim, originAfter, revisionOf } from '../state/authority.ts'
+import { type Claim, originAfter } from '../state/authority.ts'
 import { type Found, type Handles, rebased, storedOf, type VmRecord } from '../state/handles.ts'
 
 export interface Texts {
@@ -54,7 +54,7 @@ export class RecordKeeper {
   /** A desired state came from its server. */
   setDesired(desired: DesiredVm, claim: Claim): void {
     const before = this.#origin
-    this.#origin = originAfter(before, claim, revisionOf(desired))
+    this.#origin = originAfter(before, claim, desired.revision)
     // A higher revision alone is written with whatever comes of the desired state.
     const isOther = before?.store !== this.#origin?.store || before?.node !== this.#origin?.node
     if (this.#isKept || isOther) this.#isUnwritten = true

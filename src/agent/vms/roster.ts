@@ -2,7 +2,7 @@
 // list it, unless that server speaks for the data that the VM came from, and is as far as this node has seen.
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
-import { type Claim, firstRevision, revisionOf, whyKept } from '../state/authority.ts'
+import { type Claim, whyKept } from '../state/authority.ts'
 import type { LastSeenStore } from '../state/last-seen-store.ts'
 import { portsOf } from './spec.ts'
 import { type VmContext, VmWorker } from './vm.ts'
@@ -49,7 +49,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
       workers.set(vm.uid, worker)
       worker.setDesired(vm, claim)
       const { store, node } = claim
-      if (store !== undefined) lastSeen.heard({ store, node, revision: revisionOf(vm) ?? firstRevision })
+      if (store !== undefined) lastSeen.heard({ store, node, revision: vm.revision })
     } catch (error) {
       log.error('the server requested a VM with an invalid id', { name: vm.name, namespace: vm.namespace }, error)
     }

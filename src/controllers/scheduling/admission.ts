@@ -121,7 +121,7 @@ export class QuotaSweep {
     const strays = new Set<string>()
     for (const { key, value } of records.quotas.list()) {
       if (!isLimited(value.limits)) continue
-      const namespace = decodeURIComponent(key.slice(records.quotas.prefix.length).split('/')[0] ?? '')
+      const namespace = records.quotas.scopeOf(key)
       await records.quotas.change(key, (record) => {
         const holders = new Map(holdersIn(records, namespace))
         const entries = Object.entries(record?.used ?? {})

@@ -43,9 +43,8 @@ export class WarmSlots {
   /** The slot for a VM, which no other gets in this run. */
   take(vm: WarmRequest & Pick<VmRecord, 'namespace'>): Free | undefined {
     const { namespace, shape } = vm
-    const pools = this.#poolsOf(namespace)
     const free = this.#freeIn(namespace)
-    if (pools.size === 0 && free.size === 0) return undefined
+    if (free.size === 0) return undefined
     const key = warmKeyOf(vm)
     const slots = key === undefined ? undefined : free.get(key)
     const found = slots && chooseSlot(shape, slots.filter(hasRoom))

@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platform/files.ts'
+import { explainFullDisk } from '../disk-full.ts'
 import type { Capture } from '../driver.ts'
 import { cloneFile, placeOf, requireMachine } from './machine.ts'
 import { tartFiles } from './tart.ts'
@@ -80,7 +81,7 @@ export async function cloneMachine(folder: string, signal: AbortSignal): Promise
     await syncFolder(place)
   } catch (error) {
     await fs.rm(place, { recursive: true, force: true })
-    throw explained(error)
+    throw explainFullDisk(error)
   }
   failpoint('apple-cloned')
   return clone
@@ -120,10 +121,4 @@ async function removeStrays(folder: string): Promise<void> {
   const named = new Set((await records(folder)).flatMap(({ id, clones }) => [`${id}.json`, ...clones]))
   for (const name of await fs.readdir(path.join(folder, folderName)).catch(() => []))
     if (!named.has(name)) await fs.rm(cloneOf(folder, name), { recursive: true, force: true })
-}
-
-function explained(error: unknown): unknown {
-  const isFull = error instanceof Error && /ENOSPC|EDQUOT|No space left|Disk quota/i.test(error.message)
-  if (!isFull) return error
-  return new Error("the host's disk is full; the VM was not captured and keeps running. Free space and try again")
 }

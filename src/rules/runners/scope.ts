@@ -1,5 +1,6 @@
 // Where on GitHub a runner pool takes jobs from, as people copy it from the address bar: an organization, a repository or an
 // enterprise of github.com, ghe.com or a GitHub Enterprise Server.
+import { isLoopback } from '../addresses.ts'
 
 export interface RunnerScope {
   /** Normalised. */
@@ -39,6 +40,3 @@ export function parseRunnerScope(text: string): Parsed {
   const api = isHosted ? `${url.protocol}//api.${url.host}` : `${url.protocol}//${url.host}/api/v3`
   return { ok: true, scope: { url: `${url.origin}/${parts.join('/')}`, api, kind, path } }
 }
-
-export const isLoopback = (hostname: string): boolean =>
-  /^127(\.\d{1,3}){3}$/.test(hostname) || hostname === 'localhost' || hostname === '[::1]'

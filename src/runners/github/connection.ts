@@ -3,8 +3,9 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { decodeJwt, SignJWT } from 'jose'
 import type { Clock } from '../../platform/clock.ts'
+import { isLoopback } from '../../rules/addresses.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
-import { isLoopback, type RunnerScope } from '../../rules/runners/scope.ts'
+import type { RunnerScope } from '../../rules/runners/scope.ts'
 import { SourceError } from '../source.ts'
 import { type Answer, type Call, call, GitHubRefusal } from './http.ts'
 

@@ -65,7 +65,6 @@ const maxLabels = 64
 const maxAnnotationChars = 131_072
 const maxFinalizers = 32
 const maxOwners = 32
-const maxCauses = 20
 
 const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_./-]{0,316}$/.test(name)
 
@@ -99,5 +98,5 @@ export function metadataProblems({ labels, annotations, finalizers = [], ownerRe
     ...names('labels', Object.keys(labels)),
     ...names('annotations', Object.keys(annotations)),
     ...names('finalizers', finalizers),
-  ].slice(0, maxCauses)
+  ]
 }

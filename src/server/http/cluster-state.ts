@@ -56,7 +56,7 @@ export function clusterState({ store, collections, clock, isLeading, staleness, 
     },
     quotas: (kind) =>
       quotas.list().flatMap(({ key, value }) => {
-        const namespace = decodeURIComponent(key.slice(quotas.prefix.length).split('/')[0] ?? '')
+        const namespace = quotas.scopeOf(key)
         const used = kind === 'used' ? totalOf(value.used) : value.limits
         return resources.flatMap((resource) => {
           if (value.limits[resource] === undefined) return []

@@ -2,7 +2,7 @@
 import { ApiError } from '../../api/errors.ts'
 
 /** No shape of the API has a tenth of it. */
-const maxDepth = 64
+export const maxDepth = 64
 
 /** Refuses a text whose arrays and objects nest too deep. Text that is not JSON is for its parser to refuse. */
 export function refuseDeepJson(text: string): void {

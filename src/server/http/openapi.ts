@@ -9,7 +9,7 @@ type Json = Record<string, unknown>
 /** Refusals that every operation has; those that take a token have 401 and 403 too. */
 const everyRefusal: readonly Reason[] = ['BadRequest', 'TooManyRequests', 'InternalError', 'ServiceUnavailable']
 const refusalTexts: Readonly<Partial<Record<Reason, string>>> = {
-  BadRequest: 'The request cannot be read; `details.causes` names every faulty field',
+  BadRequest: 'The request cannot be read; `details.causes` names the faulty fields',
   Unauthorized: 'No valid token',
   Forbidden: 'Not allowed in this namespace or for this operation',
   NotFound: 'The record or the namespace does not exist',

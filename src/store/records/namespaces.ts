@@ -88,10 +88,8 @@ export async function removeStrays(collections: Collections): Promise<void> {
   /** What is newer may be of another server, in a namespace that is not seen here yet. */
   const isSeen = (rev: Rev): boolean => compareRevs(namespaces.view.rev, rev) >= 0
   for (const collection of inside(collections)) {
-    const isStray = ({ key, rev }: Entry<unknown>): boolean => {
-      const scope = decodeURIComponent(key.slice(collection.prefix.length).split('/')[0] ?? '')
-      return isSeen(rev) && namespaces.get('', scope) === undefined
-    }
+    const isStray = ({ key, rev }: Entry<unknown>): boolean =>
+      isSeen(rev) && namespaces.get('', collection.scopeOf(key)) === undefined
     await sweep(collection, () => collection.list().filter(isStray))
   }
   const isGone = (namespace: string): boolean => namespace !== '' && namespaces.get('', namespace) === undefined

@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
+import { explainFullDisk } from '../../disk-full.ts'
 import type { MemoryState, VmSpec } from '../../driver.ts'
 import { statusOf } from '../control/control.ts'
 import { flushGuest } from '../control/flush-guest.ts'
@@ -105,7 +106,7 @@ export async function takeCapture(
     return record
   } catch (error) {
     await fs.rm(memoryFile(folder, request.id), { force: true })
-    throw explained(error)
+    throw explainFullDisk(error)
   }
 }
 
@@ -120,12 +121,6 @@ async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureR
   if ((await flushGuest(agent, runtime)) !== 'stuck' || !request.shape) return request
   const { shape: _, ...rest } = request
   return { ...rest, note: 'its memory was not saved: the guest did not confirm that its file systems are thawed' }
-}
-
-function explained(error: unknown): unknown {
-  const isFull = error instanceof Error && /ENOSPC|EDQUOT|No space left|Disk quota/i.test(error.message)
-  if (!isFull) return error
-  return new Error("the host's disk is full; the VM was not captured and keeps running. Free space and try again")
 }
 
 /** The layer that will be the active one, empty, and the record of it. */

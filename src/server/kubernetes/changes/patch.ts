@@ -2,6 +2,7 @@
 // patch. Bounded: a patch cannot make more of an object than a body may have, nor take more time than a body of that size.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/errors.ts'
+import { maxDepth } from '../../http/json-depth.ts'
 import { type Fields, fieldsOf } from '../kinds/kind.ts'
 import type { Shape } from './field-paths.ts'
 import { strategicMerge } from './strategic-merge.ts'
@@ -9,8 +10,6 @@ import { strategicMerge } from './strategic-merge.ts'
 const maxOperations = 1_000
 /** Of all that is copied by one patch. */
 const maxCopiedChars = 1_048_576
-/** As deep as a body may nest. */
-const maxDepth = 64
 
 /** Content type → how it is applied. */
 export const patches: Readonly<Record<string, (object: Fields, patch: unknown, shape: Shape) => Fields>> = {
