@@ -1,7 +1,7 @@
 // Durations: what is one, and how long it is.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { parseDuration, timeLeft } from './durations.ts'
+import { formatDuration, parseDuration, timeLeft } from './durations.ts'
 
 describe('parseDuration', () => {
   const good: readonly (readonly [string, number])[] = [
@@ -16,6 +16,15 @@ describe('parseDuration', () => {
   for (const text of ['', '10', 'h', '-1h', '1 h', '1h-30m', '1y', '1e3s', 'forever']) {
     it(`parseDuration: ${JSON.stringify(text)} is none`, () => assert.equal(parseDuration(text), undefined))
   }
+})
+
+it('formatDuration says it exactly, in the largest unit, as parseDuration reads it', () => {
+  const all = [1, 90, 5_400, 7_200, 604_800]
+  assert.deepEqual(all.map(formatDuration), ['1s', '90s', '90m', '2h', '7d'])
+  assert.deepEqual(
+    all.map((seconds) => parseDuration(formatDuration(seconds))),
+    all,
+  )
 })
 
 it('timeLeft counts in the unit that says most', () => {

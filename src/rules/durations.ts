@@ -11,6 +11,12 @@ export function parseDuration(text: string): number | undefined {
   return Math.round(seconds)
 }
 
+/** Whole seconds as `parseDuration` reads them, in the largest unit that says it exactly: `90m`, `2h`, `7d`. */
+export function formatDuration(seconds: number): string {
+  const [unit, size] = Object.entries(unitSeconds).find(([, each]) => seconds % each === 0) ?? ['s', 1]
+  return `${seconds / size}${unit}`
+}
+
 const longestTtlSeconds = 10 * 365 * 86_400
 
 /** How long something may live: from a second to ten years. */

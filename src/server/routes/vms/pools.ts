@@ -6,7 +6,7 @@ import type { Pool, PoolChange, PoolInput } from '../../../api/vms/pools.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
-import { parseTtl } from '../../../rules/durations.ts'
+import { formatDuration, parseTtl } from '../../../rules/durations.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { isVmConfigName } from '../../../rules/names.ts'
 import { scheduleProblems } from '../../../rules/pools/schedule.ts'
@@ -207,7 +207,7 @@ function shown({ value, rev }: Entry<PoolRecord>): Pool {
     config,
     minIdle,
     maxIdle,
-    maxAge: ageText(maxAgeSeconds),
+    maxAge: formatDuration(maxAgeSeconds),
     schedule: [...schedule],
     state,
     ...(readyCommand !== undefined && { readyCommand }),
@@ -224,14 +224,3 @@ function shown({ value, rev }: Entry<PoolRecord>): Pool {
     resourceVersion: rev,
   }
 }
-
-/** In the largest unit that says it exactly. */
-function ageText(seconds: number): string {
-  const [size, unit] = units.find(([each]) => seconds % each === 0) ?? [1, 's']
-  return `${seconds / size}${unit}`
-}
-const units = [
-  [86_400, 'd'],
-  [3_600, 'h'],
-  [60, 'm'],
-] as const

@@ -12,7 +12,7 @@ import type {
 import { displayName } from '../../../auth/principal.ts'
 import type { Secrets } from '../../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
-import { parseTtl } from '../../../rules/durations.ts'
+import { formatDuration, parseTtl } from '../../../rules/durations.ts'
 import { isVmConfigName } from '../../../rules/names.ts'
 import { noDemand, queueSeconds } from '../../../rules/runners/jobs.ts'
 import { parseRunnerScope } from '../../../rules/runners/scope.ts'
@@ -349,8 +349,8 @@ function shownPool({ value, rev }: Entry<RunnerPoolRecord>, jobs: readonly Runne
     config: value.config,
     minIdle: value.minIdle,
     max: value.max,
-    connectWithin: durationText(value.connectSeconds),
-    idleFor: durationText(value.idleSeconds),
+    connectWithin: formatDuration(value.connectSeconds),
+    idleFor: formatDuration(value.idleSeconds),
     runnerFolder: value.runnerFolder,
     ...(user !== undefined && { user }),
     ...(sshUser !== undefined && { sshUser }),
@@ -379,14 +379,3 @@ function shownJob(
   const runs = `${origin}/${job.repository}/actions`
   return { ...job, link: runId > 0 ? `${runs}/runs/${runId}` : runs }
 }
-
-/** In the largest unit that says it exactly. */
-function durationText(seconds: number): string {
-  const [size, unit] = units.find(([each]) => seconds % each === 0) ?? [1, 's']
-  return `${seconds / size}${unit}`
-}
-const units = [
-  [86_400, 'd'],
-  [3_600, 'h'],
-  [60, 'm'],
-] as const
