@@ -6,6 +6,7 @@ import { vmRecord } from '../../../bench/records.ts'
 import { type Demand, place } from '../../rules/placement.ts'
 import { capacityIn } from '../../rules/queue/shares.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import { type NodeUseChange, nodeUseOf } from '../../store/records/node-vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { type RoomRecords, Rooms } from './rooms.ts'
 
@@ -78,6 +79,14 @@ class Fleet implements RoomRecords {
       some.ports.map((port) => vmOn(some, port)),
     )
   }
+  /** A VM of a node comes or, if it is there, goes. */
+  change(some: Some, ssh: number): NodeUseChange {
+    const vms = this.vms.get(some.name) ?? []
+    const found = vms.find(({ value }) => value.place?.ssh === ssh)
+    const vm = found ?? vmOn(some, ssh)
+    this.vms.set(some.name, found ? vms.filter((each) => each !== found) : [...vms, vm])
+    return { node: some.name, by: found ? -1 : 1, use: nodeUseOf(vm.value), slot: undefined }
+  }
 }
 
 const demand: Demand = {
@@ -122,6 +131,7 @@ const act = fc.oneof(
   fc.record({ kind: fc.constant('put' as const), node: some }),
   fc.record({ kind: fc.constantFrom('delete' as const, 'away' as const, 'back' as const), node: some }),
   fc.record({ kind: fc.constantFrom('take' as const, 'keep' as const, 'ports' as const), node: some }),
+  fc.record({ kind: fc.constant('vm' as const), node: some }),
 )
 
 describe('rooms', () => {
@@ -139,6 +149,7 @@ describe('rooms', () => {
           // What is taken is forgotten with the next look.
           else if (kind === 'keep') rooms.keepFor(name, 'x')
           else if (kind === 'ports') rooms.takePorts(name, [9_002])
+          else if (kind === 'vm') rooms.used(node.ports.map((port) => fleet.change(node, port)))
           else rooms.named(name)?.take({ cpu: 1, memoryMiB: 1, gpus: 0, ssh: 9_001, screenshare: 9_002 }, [])
           if (kind === 'put' || kind === 'delete') rooms.changed(name)
           if (kind === 'away') rooms.presenceChanged(name)
@@ -197,6 +208,20 @@ describe('rooms', () => {
       rooms.presenceChanged('a')
       rooms.look()
       assert.equal(rooms.named('a')?.unfit?.cause, cause)
+    }
+  })
+
+  it('a VM that comes or goes costs no look at the others of its node', () => {
+    const fleet = new Fleet()
+    const node = { name: 'a', namespace: 'one', ip: '10.0.0.1', ports: [9_001], isCordoned: false }
+    fleet.put(node)
+    const rooms = new Rooms(fleet, fleet)
+    fleet.nodeVms.on = () => assert.fail('a look at its VMs')
+    for (const vms of [2, 1]) {
+      rooms.named('a')?.take({ cpu: 1, memoryMiB: 512, gpus: 0, ssh: 9_002, screenshare: 9_003 }, [])
+      rooms.used([fleet.change(node, 9_002)])
+      rooms.look()
+      assert.equal(rooms.named('a')?.vms, vms)
     }
   })
 

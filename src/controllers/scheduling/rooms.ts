@@ -16,7 +16,7 @@ import type { Amounts } from '../../rules/queue/quota.ts'
 import { Ranking } from '../../rules/ranking.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { NodeRecord, SlotAllocation } from '../../store/records/fleet-records.ts'
-import { type NodeUse, nodeUseOf, portsIn } from '../../store/records/node-vms.ts'
+import { type NodeUse, type NodeUseChange, nodeUseOf, portsIn } from '../../store/records/node-vms.ts'
 import { freeSlots } from '../../store/records/pools.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Presence } from '../controller.ts'
@@ -57,12 +57,14 @@ class AddressPorts {
 }
 
 interface Held {
-  readonly room: Room & { unfit: Unfit | undefined }
+  readonly room: Omit<Room, Changing> & { -readonly [Name in Changing]: Room[Name] }
   readonly address: AddressPorts
   readonly ports: number[]
   /** Its place in the list of its namespace. */
   at: number
 }
+
+type Changing = 'unfit' | 'freeCpu' | 'freeMemoryMiB' | 'freeGpus' | 'vms' | 'macosVms'
 
 /** The nodes of one namespace. */
 interface Space {
@@ -81,10 +83,12 @@ export class Rooms {
   readonly #held = new Map<string, Held>()
   readonly #addresses = new Map<string, AddressPorts>()
   readonly #spaces = new Map<string, Space>()
-  /** Names of nodes that are not what the records say: these changed, or something was taken of them here. */
-  readonly #stale = new Set<string>()
-  /** Names of nodes whose agent came or went: thousands may at once, and their VMs are what they were. */
-  readonly #cameOrWent = new Set<string>()
+  /** Names of nodes whose records changed. */
+  #stale = new Set<string>()
+  /** Names of nodes that are otherwise fit: thousands of agents may come or go at once, and their VMs are what they were. */
+  #unsettled = new Set<string>()
+  /** Since the last look. */
+  #taken: { readonly held: Held; readonly use: NodeUse; readonly vms: 0 | 1 }[] = []
 
   constructor(records: RoomRecords, presence: Pick<Presence, 'isOpen'>) {
     this.#records = records
@@ -92,23 +96,41 @@ export class Rooms {
     for (const entry of records.nodes.list()) this.#set(entry.value.name, entry)
   }
 
-  /** The record of a node changed, or what VMs have of it. */
+  /** The record of a node changed. */
   changed(node: string): void {
     this.#stale.add(node)
   }
 
+  /** VMs have more or less of nodes than before. It counts at once: what was taken for them here is given back at the next look. */
+  used(changes: readonly NodeUseChange[]): void {
+    for (const { node, by, use, slot } of changes) {
+      const held = this.#held.get(node)
+      if (held && use) {
+        this.#count(held, use, by)
+        this.#replaced(held)
+      }
+      // What a VM has taken is no slot of the node any more.
+      if (slot !== undefined) this.#stale.add(node)
+    }
+  }
+
   /** The agent of a node came or went; of any, when it is left out. */
   presenceChanged(node?: string): void {
-    if (node !== undefined) this.#cameOrWent.add(node)
-    else for (const [name, { room }] of this.#held) if (this.#isOtherwise(room)) this.#cameOrWent.add(name)
+    if (node !== undefined) this.#unsettled.add(node)
+    else for (const [name, { room }] of this.#held) if (this.#isOtherwise(room)) this.#unsettled.add(name)
   }
 
   /** All as the records say now, without what was taken here since the last look. */
   look(): void {
+    for (const { held, use, vms } of this.#taken) {
+      this.#count(held, use, -1, vms)
+      this.#replaced(held)
+    }
     for (const name of this.#stale) this.#set(name, this.#records.nodes.get('', name))
-    for (const name of this.#cameOrWent) if (!this.#stale.has(name)) this.#setPresence(name)
-    this.#stale.clear()
-    this.#cameOrWent.clear()
+    for (const name of this.#unsettled) if (!this.#stale.has(name)) this.#setPresence(name)
+    if (this.#taken.length > 0) this.#taken = []
+    if (this.#stale.size > 0) this.#stale = new Set()
+    if (this.#unsettled.size > 0) this.#unsettled = new Set()
   }
 
   named(node: string): Room | undefined {
@@ -164,12 +186,7 @@ export class Rooms {
   /** Until the next look. */
   takePorts(node: string, ports: readonly number[]): void {
     const held = this.#held.get(node)
-    if (!held) return
-    this.#stale.add(node)
-    for (const port of ports) {
-      held.address.add(port)
-      held.ports.push(port)
-    }
+    if (held) this.#take(held, { cpu: 0, memoryMiB: 0, gpus: 0, ports }, 0)
   }
 
   #asked(node: string, namespace: string): readonly Room[] {
@@ -186,8 +203,8 @@ export class Rooms {
     const held = this.#held.get(node)
     if (!held) return
     held.room.unfit = unfit
-    this.#stale.add(node)
-    this.#replaced(node, this.#spaces.get(held.room.entry.value.namespace))
+    this.#unsettled.add(node)
+    this.#replaced(held)
   }
 
   #set(name: string, entry: Entry<NodeRecord> | undefined): void {
@@ -205,7 +222,8 @@ export class Rooms {
       is.total = sum(is.total, entry.value, 1)
       if (after.room.slots.length > 0) is.withSlots.add(name)
     } else this.#held.delete(name)
-    if (was === is) this.#replaced(name, is)
+    const held = was === is ? this.#held.get(name) : undefined
+    if (held) this.#replaced(held)
     else {
       was?.names.delete(name)
       is?.names.add(name)
@@ -218,15 +236,38 @@ export class Rooms {
     if (!held) return
     const { value } = held.room.entry
     held.room.unfit = this.#unfit(value)
-    this.#replaced(name, this.#spaces.get(value.namespace))
+    this.#replaced(held)
   }
 
   /** The list is the same but for one. */
-  #replaced(name: string, space: Space | undefined): void {
-    const held = this.#held.get(name)
-    if (!held || !space?.list) return
-    space.list[held.at] = held.room
-    for (const ranking of space.rankings.values()) ranking.changed(held.at)
+  #replaced({ room, at }: Held): void {
+    const space = this.#spaces.get(room.entry.value.namespace)
+    if (!space?.list) return
+    space.list[at] = room
+    for (const ranking of space.rankings.values()) ranking.changed(at)
+  }
+
+  #take(held: Held, use: NodeUse, vms: 0 | 1): void {
+    this.#taken.push({ held, use, vms })
+    this.#count(held, use, 1, vms)
+    this.#replaced(held)
+  }
+
+  #count(held: Held, { cpu, memoryMiB, gpus, os, ports }: NodeUse, by: 1 | -1, vms = 1): void {
+    const { room, address } = held
+    room.freeCpu -= by * cpu
+    room.freeMemoryMiB -= by * memoryMiB
+    room.freeGpus -= by * gpus
+    room.vms += by * vms
+    if (mayBeMacos(os)) room.macosVms += by * vms
+    for (const port of ports)
+      if (by > 0) {
+        held.ports.push(port)
+        address.add(port)
+      } else {
+        held.ports.splice(held.ports.indexOf(port), 1)
+        address.drop(port)
+      }
   }
 
   #forgetList(space: Space): void {
@@ -274,11 +315,6 @@ export class Rooms {
     const { report, name } = entry.value
     const slots = freeSlots(this.#records, entry.value)
     const address = this.#address(report?.ip ?? '')
-    const taken = (more: readonly number[]): void => {
-      this.takePorts(name, more)
-      this.#replaced(name, this.#spaces.get(entry.value.namespace))
-    }
-    const ports: number[] = [...(report?.busyPorts ?? [])]
     const room = {
       ...capacityOf(entry.value),
       entry,
@@ -293,29 +329,19 @@ export class Rooms {
       vms: 0,
       macosVms: 0,
       isPortTaken: (port: number) => address.has(port),
-      take(allocation: Allocation, reserved: readonly ReservedPort[]) {
-        count(allocation)
-        taken(portsIn(allocation, reserved))
+      take: (allocation: Allocation, reserved: readonly ReservedPort[]): void => {
+        const { os, cpu, memoryMiB, gpus } = allocation
+        this.#take(held, { os, cpu, memoryMiB, gpus, ports: portsIn(allocation, reserved) }, 1)
       },
     }
-    const count = ({ cpu, memoryMiB, gpus, os }: Pick<NodeUse, 'cpu' | 'memoryMiB' | 'gpus' | 'os'>): void => {
-      room.freeCpu -= cpu
-      room.freeMemoryMiB -= memoryMiB
-      room.freeGpus -= gpus
-      room.vms += 1
-      if (mayBeMacos(os)) room.macosVms += 1
-    }
-    const hold = (use: NodeUse): void => {
-      count(use)
-      ports.push(...use.ports)
-    }
-    for (const [, each] of slots) hold(each)
+    const held: Held = { room, address, ports: [...(report?.busyPorts ?? [])], at }
+    for (const port of held.ports) address.add(port)
+    for (const [, each] of slots) this.#count(held, each, 1)
     for (const { value } of this.#records.nodeVms.on(name)) {
       const use = nodeUseOf(value)
-      if (use) hold(use)
+      if (use) this.#count(held, use, 1)
     }
-    for (const port of ports) address.add(port)
-    return { room, address, ports, at }
+    return held
   }
 
   #unfit({ name, report, isCordoned, leaving }: NodeRecord): Unfit | undefined {
@@ -342,9 +368,7 @@ export function followRooms(
       for (const change of changes)
         rooms.changed(change.type === 'put' ? change.entry.value.name : change.previous.value.name)
     }),
-    nodeVms.subscribe((touched) => {
-      for (const node of touched) rooms.changed(node)
-    }),
+    nodeVms.subscribe((changes) => rooms.used(changes)),
     presence.subscribe((node) => rooms.presenceChanged(node)),
   ]
   return {

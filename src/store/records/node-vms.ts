@@ -13,6 +13,16 @@ export interface NodeUse {
   readonly ports: readonly number[]
 }
 
+/** A VM has something of a node from now on, or has it no longer. */
+export interface NodeUseChange {
+  readonly node: string
+  readonly by: 1 | -1
+  /** Undefined: nothing. */
+  readonly use: NodeUse | undefined
+  /** Of a pool, that the VM has taken. */
+  readonly slot: string | undefined
+}
+
 /** Undefined: nothing. A deployment that failed is shown, and has left its node. */
 export function nodeUseOf(record: VmRecord): NodeUse | undefined {
   const { place, shape, os, reservedPorts } = record
@@ -37,7 +47,7 @@ export class NodeVms {
   readonly #vms: Collection<VmRecord>
   /** Keys of VMs by uid, by the name of the node. */
   readonly #keys = new Map<string, Map<string, string>>()
-  readonly #listeners = new Set<(nodes: ReadonlySet<string>) => void>()
+  readonly #listeners = new Set<(changes: readonly NodeUseChange[]) => void>()
 
   constructor(vms: Collection<VmRecord>) {
     this.#vms = vms
@@ -70,29 +80,29 @@ export class NodeVms {
       // The past has been delivered.
       if ('type' in batch) break
       for (const change of batch as readonly unknown[])
-        for (const node of nodesTouchedBy(change as Change<VmRecord>)) touched.add(node)
+        for (const { node } of changesOfUse(change as Change<VmRecord>)) touched.add(node)
     }
     return touched
   }
 
-  /** Notified of nodes of which VMs have more or less than before. */
-  subscribe(listener: (nodes: ReadonlySet<string>) => void): () => void {
+  /** Notified of what VMs have of nodes, when that is more or less than before. */
+  subscribe(listener: (changes: readonly NodeUseChange[]) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
   #apply(changes: readonly Change<VmRecord>[]): void {
-    const touched = new Set<string>()
+    const told: NodeUseChange[] = []
     for (const change of changes) {
-      const nodes = nodesTouchedBy(change)
-      if (nodes.length === 0) continue
-      for (const node of nodes) touched.add(node)
+      const uses = changesOfUse(change)
+      if (uses.length === 0) continue
+      told.push(...uses)
       const before = change.previous?.value
       if (before?.place) this.#remove(before.place.node, before.uid)
       if (change.type === 'put' && change.entry.value.place)
         this.#add(change.entry.value.place.node, change.entry.value.uid, change.entry.key)
     }
-    if (touched.size > 0) for (const listener of this.#listeners) listener(touched)
+    if (told.length > 0) for (const listener of this.#listeners) listener(told)
   }
 
   #add(node: string, uid: string, key: string): void {
@@ -107,13 +117,15 @@ export class NodeVms {
   }
 }
 
-/** Those of which a VM has more or less after a change than before. */
-function nodesTouchedBy(change: Change<VmRecord>): readonly string[] {
+/** None for a VM that has what it had. */
+function changesOfUse(change: Change<VmRecord>): readonly NodeUseChange[] {
   const before = change.previous?.value
   const after = change.type === 'put' ? change.entry.value : undefined
-  if (before && after && isSameUse(before, after)) return []
-  return [before?.place?.node, after?.place?.node].filter((node) => node !== undefined)
+  return before && after && isSameUse(before, after) ? [] : [...changeOfUse(before, -1), ...changeOfUse(after, 1)]
 }
+
+const changeOfUse = (record: VmRecord | undefined, by: 1 | -1): readonly NodeUseChange[] =>
+  record?.place ? [{ node: record.place.node, by, use: nodeUseOf(record), slot: record.place.slot }] : []
 
 /** What else counts of a VM on its node does not change while it is there. */
 function isSameUse(before: VmRecord, after: VmRecord): boolean {

@@ -116,7 +116,8 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       ...listing(collections.nodes, '', shown, ({ namespace }) => namespace === params.namespace),
       isCutByPath: true,
       isDerived: true,
-      extraChanges: (changed) => collections.nodeVms.subscribe((touched) => changed(keysOf(touched))),
+      extraChanges: (changed) =>
+        collections.nodeVms.subscribe((uses) => changed(keysOf(new Set(uses.map(({ node }) => node))))),
       extraAfter: async (rev, signal) => keysOf(await collections.nodeVms.touchedAfter(rev, signal)),
     }),
 
