@@ -11,7 +11,7 @@ export class Ranking<Node extends Candidate> {
   /** A binary tree: node `at` has its leaf at `#leaves + at`, each match the winner of the two below, the first the best. */
   readonly #winners: Int32Array
   readonly #leaves: number
-  readonly #changed = new Set<number>()
+  #changed = new Set<number>()
 
   /** Without reserved ports: those differ from VM to VM. */
   constructor(demand: Demand, nodes: readonly Node[]) {
@@ -31,7 +31,7 @@ export class Ranking<Node extends Candidate> {
   /** The one that `place` would choose, if it has a port left. */
   best(): Node | undefined {
     for (const at of this.#changed) this.#playAgain(at)
-    this.#changed.clear()
+    if (this.#changed.size > 0) this.#changed = new Set()
     return this.#nodes[this.#winners[1] as number]
   }
 

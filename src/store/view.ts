@@ -40,7 +40,7 @@ export class View<T> {
   readonly #keys = new SortedKeys()
   readonly #scopeRevs = new Map<string, Rev>()
   readonly #listeners = new Set<ViewListener<T>>()
-  readonly #waiters = new Set<Waiter>()
+  #waiters: Waiter[] = []
   readonly #stop = new AbortController()
   readonly #followed: Promise<void>
   #rev: Rev = zeroRev
@@ -107,7 +107,7 @@ export class View<T> {
       await waiter.promise
     } finally {
       signal?.removeEventListener('abort', abort)
-      this.#waiters.delete(waiter)
+      this.#forget(waiter)
     }
   }
 
@@ -126,7 +126,7 @@ export class View<T> {
   #wait(rev: Rev, untilMs = Number.POSITIVE_INFINITY): Waiter {
     const waiter = { rev, untilMs, ...Promise.withResolvers<void>() }
     if (this.#stop.signal.aborted) waiter.reject(this.#stop.signal.reason)
-    else this.#waiters.add(waiter)
+    else this.#waiters.push(waiter)
     return waiter
   }
 
@@ -146,8 +146,12 @@ export class View<T> {
   }
 
   #end(waiter: Waiter, reason: unknown): void {
-    this.#waiters.delete(waiter)
+    this.#forget(waiter)
     waiter.reject(reason)
+  }
+
+  #forget(waiter: Waiter): void {
+    this.#waiters = this.#waiters.filter((each) => each !== waiter)
   }
 
   /** Resolves when the first list is in. */
@@ -250,11 +254,10 @@ export class View<T> {
 
   #advance(rev: Rev): void {
     this.#rev = rev
-    for (const waiter of this.#waiters)
-      if (compareRevs(rev, waiter.rev) >= 0) {
-        this.#waiters.delete(waiter)
-        waiter.resolve()
-      }
+    if (this.#waiters.length === 0) return
+    const waiters = this.#waiters
+    this.#waiters = waiters.filter((waiter) => compareRevs(rev, waiter.rev) < 0)
+    for (const waiter of waiters) if (compareRevs(rev, waiter.rev) >= 0) waiter.resolve()
   }
 }
 

@@ -74,7 +74,7 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     return turn
   }
   /** By the keys that they are to have. */
-  const arriving = new Map<string, NewVm>()
+  let arriving = new Map<string, NewVm>()
   let isSweeping = false
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
@@ -102,7 +102,7 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
   /** They are written as they are, and wait. */
   const sendBack = (): void => {
     for (const each of arriving.values()) each.sentBack()
-    arriving.clear()
+    arriving = new Map()
   }
   for (const { key, value } of vms.each()) note(key, value)
 
@@ -168,8 +168,8 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
   }
 
   async function schedule(): Promise<void> {
-    const arrived = new Map(arriving)
-    arriving.clear()
+    const arrived = arriving
+    arriving = new Map()
     try {
       await placeAll(arrived)
     } finally {

@@ -38,7 +38,7 @@ interface Session {
   readonly node: string
   readonly outlet: Outlet
   /** By the uid of the VM: only the newest generation matters. */
-  readonly vms: Map<string, DesiredVm>
+  vms: Map<string, DesiredVm>
   readonly lines: string[]
   cache: DesiredCache | undefined
   isFull: boolean
@@ -196,7 +196,7 @@ export class Fleet {
   #write(session: Session): void {
     const { lines, vms, outlet } = session
     for (const vm of vms.values()) lines.push(lineOf({ type: 'VM', vm }))
-    vms.clear()
+    if (vms.size > 0) session.vms = new Map()
     if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
     session.cache = undefined
     if (lines.length === 0) return
