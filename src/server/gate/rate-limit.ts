@@ -9,27 +9,36 @@ interface RateLimit {
 interface Bucket {
   level: number
   atMs: number
+  /** Since when it stands where it does in the order of eviction. */
+  placedMs: number
 }
 
 const burstSeconds = 10
-/** With more callers than this at once, the one that was silent longest is evicted. */
+/** With more callers than this at once, the one that was silent longest is evicted; roughly: whoever calls moves up once a second. */
 const maxBuckets = 20_000
+const moveMs = 1_000
 
 export function createRateLimit(nowMs: () => number = () => performance.now()): RateLimit {
   const buckets = new Map<string, Bucket>()
+
+  const place = (key: string, bucket: Bucket): void => {
+    if (!buckets.delete(key) && buckets.size >= maxBuckets) buckets.delete(buckets.keys().next().value as string)
+    buckets.set(key, bucket)
+    bucket.placedMs = bucket.atMs
+  }
 
   return {
     take(key, perMinute) {
       const perMs = perMinute / 60_000
       const capacity = Math.max(1, perMs * burstSeconds * 1_000)
       const now = nowMs()
-      const known = buckets.get(key)
-      const level = known ? Math.min(capacity, known.level + (now - known.atMs) * perMs) : capacity
-      const isAllowed = level >= 1
-      if (known) buckets.delete(key)
-      else if (buckets.size >= maxBuckets) buckets.delete(buckets.keys().next().value as string)
-      buckets.set(key, { level: isAllowed ? level - 1 : level, atMs: now })
-      return isAllowed ? 0 : Math.max(1, Math.ceil((1 - level) / perMs / 1_000))
+      const bucket = buckets.get(key) ?? { level: capacity, atMs: now, placedMs: Number.NEGATIVE_INFINITY }
+      bucket.level = Math.min(capacity, bucket.level + (now - bucket.atMs) * perMs)
+      bucket.atMs = now
+      if (now - bucket.placedMs >= moveMs) place(key, bucket)
+      if (bucket.level < 1) return Math.max(1, Math.ceil((1 - bucket.level) / perMs / 1_000))
+      bucket.level -= 1
+      return 0
     },
   }
 }
