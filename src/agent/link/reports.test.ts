@@ -68,11 +68,11 @@ describe('reports of VMs', () => {
   it('reports of progress of VMs are left out when the outcome comes soon, and sent when it does not', async () => {
     const { reports, batches, sent } = rig(() => [])
     const operation = { kind: 'deploy', phase: 'starting' }
-    reports.sendProgress(report('a', { operation }))
+    reports.sendProgress('a', () => report('a', { operation }))
     reports.send(report('a'))
     await sent(1)
     assert.equal(batches[0]?.[0]?.operation, undefined)
-    reports.sendProgress(report('a', { operation }))
+    reports.sendProgress('a', () => report('a', { operation }))
     await sent(2)
     assert.deepEqual(batches[1]?.[0]?.operation, operation)
     await reports.stop()

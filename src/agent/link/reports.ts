@@ -7,8 +7,8 @@ import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 export interface Reports {
   /** A report equal to the last one is not sent again. */
   send(report: VmReport): void
-  /** Only how far something is: may be left out when the outcome comes soon, which spares the server half its writes. */
-  sendProgress(report: VmReport): void
+  /** Only how far something is: made and sent in a while, and left out where the outcome comes sooner. */
+  sendProgress(uid: string, report: () => VmReport): void
   /** Everything again: the server may have lost it. */
   repeat(): void
   /** Drops what is known of a VM that the server does not ask about. */
@@ -33,8 +33,8 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   /** With the text that the next one is compared with. */
   const newest = new Map<string, { readonly report: VmReport; readonly text: string }>()
   const due = new Set<string>()
-  /** Progress that waits: left out when the outcome comes first. */
-  const later = new Set<string>()
+  /** Progress that waits. */
+  let later = new Map<string, () => VmReport>()
   const stopping = new AbortController()
   let pausing = new AbortController()
   let sending: Promise<void> | undefined
@@ -106,26 +106,25 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
 
   const flushLater = (): void => {
     timer = undefined
-    for (const uid of later) due.add(uid)
-    later.clear()
+    const reports = later
+    later = new Map()
+    for (const [uid, report] of reports) if (note(report())) due.add(uid)
     if (due.size > 0) flush()
   }
 
   return {
     send(report) {
-      const wasWaiting = later.delete(report.uid)
-      if (!note(report) && !wasWaiting) return
+      later.delete(report.uid)
+      if (!note(report)) return
       due.add(report.uid)
       flush()
     },
-    sendProgress(report) {
-      if (!note(report) || due.has(report.uid)) return
-      later.add(report.uid)
+    sendProgress(uid, report) {
+      later.set(uid, report)
       timer ??= setTimeout(flushLater, progressAfterMs)
     },
     repeat() {
       for (const uid of newest.keys()) due.add(uid)
-      later.clear()
       pausing.abort()
       if (due.size > 0) flush()
     },

@@ -285,7 +285,8 @@ export class VmWorker {
     return {
       uid: this.handle.uid,
       changed: () => {
-        if (this.desired && !this.isSilent && !this.#performing) this.#context.reports.sendProgress(this.#report({}))
+        if (this.desired && !this.isSilent && !this.#performing)
+          this.#context.reports.sendProgress(this.uid, () => this.#report({}))
       },
       arrived: async (image) => {
         while (this.#performing) await this.#performing.catch(() => undefined)
@@ -348,7 +349,7 @@ export class VmWorker {
         const comesUp = (isStart && this.#observed.state !== 'running') || this.#isUnclaimed
         const power = comesUp ? ({ power: 'starting' } as const) : {}
         if (!this.isSilent && work.kind !== 'delete')
-          this.#context.reports.sendProgress(this.#report({ operation, ...power }))
+          this.#context.reports.sendProgress(this.uid, () => this.#report({ operation, ...power }))
       },
       became: (state) => {
         this.#observed = { state }
@@ -436,9 +437,10 @@ export class VmWorker {
    */
   async #settle(desired: DesiredVm, texts: Texts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
     this.#keeper.settle(desired, texts, mustWriteFirst)
-    if (!mustWriteFirst) this.#sendReport()
+    const isTold = this.#keeper.tellable === undefined
+    if (isTold) this.#sendReport()
     await this.#keeper.write()
-    this.#sendReport()
+    if (!isTold) this.#sendReport()
   }
 
   #report(extra: Partial<VmReport>): VmReport {
