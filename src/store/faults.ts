@@ -1,5 +1,5 @@
 // The faults that every engine reports, in the same words: what happened, to what, and what to do next.
-import { type Given, MovedOn, maxValueBytes, type Rev, StoreError } from './store.ts'
+import { type Given, MovedOn, type Rev, StoreError } from './store.ts'
 
 export const alreadyExists = (key: string): StoreError =>
   new StoreError('AlreadyExists', `"${key}" already exists: update it, or choose another key`)
@@ -36,17 +36,6 @@ export const damaged = (key: string, why: string): StoreError =>
 /** As the engines say it when there is no space: more patience does not help. */
 export const isOutOfSpace = (error: StoreError): boolean =>
   error.fault === 'Unavailable' && /^(disk full|etcd has used up its quota)/.test(error.message)
-
-/** The JSON of a value, or TooLarge. */
-export function textOf(key: string, value: unknown): string {
-  const text = JSON.stringify(value)
-  if (text === undefined) throw new TypeError(`The value for "${key}" is not JSON`)
-  // A UTF-16 unit makes at most three bytes: most values need no counting.
-  if (text.length * 3 <= maxValueBytes) return text
-  const bytes = Buffer.byteLength(text)
-  if (bytes <= maxValueBytes) return text
-  throw new StoreError('TooLarge', `The value for "${key}" has ${bytes} bytes; the limit is ${maxValueBytes}`)
-}
 
 /** A revision as a number, or NaN (equal to nothing) for text that no engine of ours has given out. */
 export const revNumber = (rev: Rev): number => (/^(0|[1-9]\d{0,14})$/.test(rev) ? Number(rev) : Number.NaN)

@@ -1,6 +1,7 @@
 // The store in memory: for tests, and the plainest statement of the contract. Nothing outlives the process.
-import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber, textOf } from './faults.ts'
+import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
+import { readBack, textOf } from './json.ts'
 import { assertKey } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
 import type { Change, Entry, Given, Json, Rev, Store } from './store.ts'
@@ -61,8 +62,8 @@ export function openMemory(options: MemoryOptions = {}): Store {
       if (actual !== each.rev) throw movedOn(each, actual)
     }
   }
-  const put = (key: string, text: string, previous: Entry | undefined): Entry => {
-    const entry: Entry = { key, value: JSON.parse(text) as Json, rev: String(++rev) }
+  const put = (key: string, value: Json, previous: Entry | undefined): Entry => {
+    const entry: Entry = { key, value, rev: String(++rev) }
     entries.set(key, entry)
     if (!previous) keys.add(key)
     commit({ type: 'put', entry, ...(previous && { previous }) })
@@ -83,17 +84,17 @@ export function openMemory(options: MemoryOptions = {}): Store {
     async create(key, value, given) {
       assertOpen()
       assertKey(key)
-      const text = textOf(key, value)
+      const stored = frozen(readBack(value, textOf(key, value)))
       if (entries.has(key)) throw alreadyExists(key)
       assertUnmoved(given)
-      return put(key, text, undefined)
+      return put(key, stored, undefined)
     },
     async update(key, value, expect, given) {
       assertOpen()
-      const text = textOf(key, value)
+      const stored = frozen(readBack(value, textOf(key, value)))
       const previous = expectEntry(key, expect)
       assertUnmoved(given)
-      return put(key, text, previous)
+      return put(key, stored, previous)
     },
     async delete(key, expect) {
       assertOpen()
@@ -123,4 +124,11 @@ export function openMemory(options: MemoryOptions = {}): Store {
       feed.end()
     },
   }
+}
+
+/** Whoever alters a value that they handed over, or were handed, learns of it here. */
+function frozen(value: Json): Json {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  for (const each of Object.values(value)) frozen(each as Json)
+  return Object.freeze(value)
 }

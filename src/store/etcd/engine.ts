@@ -1,8 +1,9 @@
 // The store on etcd, for several servers: compare-and-set as transactions, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
 
-import { alreadyExists, closed, compacted, conflict, movedOn, notFound, textOf } from '../faults.ts'
+import { alreadyExists, closed, compacted, conflict, movedOn, notFound } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
+import { readBack, textOf } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -131,7 +132,7 @@ class EtcdStore implements Store {
       const text = textOf(key, value)
       const op = newOperationId()
       const before = this.#follower.revision
-      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
+      const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
       try {
         const etcdKey = this.#layout.key(key)
         const { txn } = await this.#calls.txn(encodeCreate(etcdKey, seal(etcdKey, op, text), this.#given(given)), once)
@@ -151,7 +152,7 @@ class EtcdStore implements Store {
       const op = newOperationId()
       const etcdKey = this.#layout.key(key)
       const request = encodeUpdate(etcdKey, seal(etcdKey, op, text), wanted, this.#given(given))
-      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
+      const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
         const { succeeded, found, header } = txn

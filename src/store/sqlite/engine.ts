@@ -5,8 +5,9 @@ import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { syncFolder } from '../../platform/files.ts'
 import { findThread } from '../../platform/threads.ts'
-import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber, textOf } from '../faults.ts'
+import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
+import { readBack, textOf } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -85,6 +86,8 @@ async function prepareFiles(folder: string, file: string): Promise<void> {
 
 interface Waiting {
   readonly request: Request
+  /** What is written, as it will be read. */
+  readonly value: Json | undefined
   readonly resolve: (settled: Settled) => void
   readonly reject: (error: StoreError) => void
 }
@@ -146,6 +149,7 @@ class SqliteStore implements Store {
     const text = textOf(key, value)
     const { answer, entry } = await this.#ask(
       given.length > 0 ? ['create', key, text, givensOf(given)] : ['create', key, text],
+      readBack(value, text),
     )
     if (answer[0] === 'exists') throw alreadyExists(key)
     if (!entry) throw movedFault(given, answer)
@@ -158,6 +162,7 @@ class SqliteStore implements Store {
     const wanted = revNumber(expect)
     const { answer, entry } = await this.#ask(
       given.length > 0 ? ['update', key, text, wanted, givensOf(given)] : ['update', key, text, wanted],
+      readBack(value, text),
     )
     if (answer[0] === 'absent') throw notFound(key)
     if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
@@ -217,11 +222,11 @@ class SqliteStore implements Store {
     return { changes: rows.map(toChange), rev: String(rev) }
   }
 
-  #ask(request: Request): Promise<Settled> {
+  #ask(request: Request, value?: Json): Promise<Settled> {
     return new Promise((resolve, reject) => {
       if (this.#death) throw new StoreError('Unavailable', this.#death.message, { cause: this.#death })
       if (this.#closing) throw closed()
-      if (this.#unsent.push({ request, resolve, reject }) === 1) this.#sendSoon()
+      if (this.#unsent.push({ request, value, resolve, reject }) === 1) this.#sendSoon()
     })
   }
 
@@ -244,11 +249,11 @@ class SqliteStore implements Store {
     let rev: number | undefined
     for (const answer of answers) {
       const waiting = this.#nextSent()
-      const [kind, key, text] = waiting.request
+      const [kind, key] = waiting.request
       let entry: Entry | undefined
       if (answer[0] === 'written') {
         rev = answer[1]
-        if (kind === 'create' || kind === 'update') entry = toEntry([key, text, rev])
+        if (kind === 'create' || kind === 'update') entry = { key, value: waiting.value as Json, rev: String(rev) }
         changes.push(committed(String(key), entry, answer))
       }
       settled.push({ waiting, answer, entry })
