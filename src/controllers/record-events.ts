@@ -1,7 +1,6 @@
 // Records what happens without a caller: VMs placed, started, crashed, expired; images pulled and saved; nodes lost and
 // back; certificates renewed. It compares each record with the one before, on the leader alone, so that every change
 // makes at most one event and heartbeats make none. A crash between a change and its event loses the event.
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Loop } from '../platform/loop.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import type { CertificateRecord } from '../store/records/collections.ts'
@@ -30,7 +29,10 @@ type Compare<T> = (before: T, after: T) => EventDraft | readonly EventDraft[] | 
 
 export function recordEvents({ collections, clock, log }: Controller): Pick<Loop, 'nudge' | 'stop'> {
   const { events, vms, nodes, images, isos, pushJobs, certificates, runnerPools, runnerJobs } = collections
-  const writing = new Set<Promise<unknown>>()
+  /** Not written yet, and who waits for that. */
+  let unwritten = 0
+  let allWritten = (): void => undefined
+  let first: EventDraft[] = []
 
   function write({ namespace, kind, name, uid, reason, message, isBad, audience = 'dev' }: EventDraft): void {
     const event: EventRecord = newEvent(clock.now(), {
@@ -45,27 +47,35 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     })
     const failed = (error: unknown): void =>
       log.error('failed to record an event', { reason, kind, name, namespace }, error)
-    const written = events
-      .create(namespace, event.name, event)
-      .catch(failed)
-      .finally(() => writing.delete(written))
-    writing.add(written)
+    unwritten++
+    void events.create(namespace, event.name, event).catch(failed).then(ended)
+  }
+
+  function ended(): void {
+    if (--unwritten === 0) allWritten()
   }
 
   /** After the event of the request, which is written when its record is there. */
   function writeNext(draft: EventDraft): void {
-    const turn = nextTurn().then(() => {
-      write(draft)
-      writing.delete(turn)
+    unwritten++
+    if (first.push(draft) > 1) return
+    setImmediate(() => {
+      const drafts = first
+      first = []
+      for (const each of drafts) {
+        write(each)
+        ended()
+      }
     })
-    writing.add(turn)
   }
 
   const follow = <T>(view: Pick<View<T>, 'subscribe'>, compare: Compare<T>): (() => void) =>
     view.subscribe((changes) => {
       for (const change of changes) {
         if (change.type !== 'put' || !change.previous) continue
-        for (const draft of [compare(change.previous.value, change.entry.value) ?? []].flat()) write(draft)
+        const found = compare(change.previous.value, change.entry.value)
+        if (Array.isArray(found)) for (const draft of found) write(draft)
+        else if (found) write(found as EventDraft)
       }
     })
 
@@ -93,7 +103,7 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     nudge: () => undefined,
     stop: async () => {
       for (const unsubscribe of unsubscribes) unsubscribe()
-      while (writing.size > 0) await Promise.all(writing)
+      if (unwritten > 0) await new Promise<void>((resolve) => (allWritten = resolve))
     },
   }
 }

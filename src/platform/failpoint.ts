@@ -7,13 +7,14 @@ const endings: Readonly<Record<string, () => void>> = {
   exit: () => process.exit(1),
 }
 
+/** Read once: each look asks the operating system. */
+const { SVC3_FAILPOINT, SVC3_TEST, NODE_ENV } = process.env
+const named = SVC3_TEST === '1' || NODE_ENV === 'test' ? SVC3_FAILPOINT : undefined
+
 /** Does nothing but for a test that named this point: then the process ends here. */
 export function failpoint(name: string): void {
-  // One look where nobody tests: each asks the operating system.
-  const { SVC3_FAILPOINT } = process.env
-  if (SVC3_FAILPOINT === undefined || (process.env.SVC3_TEST !== '1' && process.env.NODE_ENV !== 'test')) return
-  const named = SVC3_FAILPOINT.startsWith('@') ? namedIn(SVC3_FAILPOINT.slice(1)) : SVC3_FAILPOINT
-  const [wanted, ending = 'kill'] = named.split(':')
+  if (named === undefined) return
+  const [wanted, ending = 'kill'] = (named.startsWith('@') ? namedIn(named.slice(1)) : named).split(':')
   if (wanted === name) endings[ending]?.()
 }
 

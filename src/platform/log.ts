@@ -3,6 +3,7 @@
 // logs whole.
 import tty from 'node:tty'
 import pino from 'pino'
+import { preciseTimestamp } from './clock.ts'
 
 /** Everything a log line may carry. Values are scalars; texts are cut. */
 const allowedFields = [
@@ -47,7 +48,7 @@ export function createLog(level: Level, write: (line: string) => void = toStanda
     {
       level,
       base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
+      timestamp: () => `,"time":"${preciseTimestamp(Date.now())}"`,
       messageKey: 'message',
       formatters: { level: (label) => ({ level: label }) },
     },

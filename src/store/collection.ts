@@ -26,6 +26,9 @@ type Next<T> = (...current: Current<T>) => T | null | undefined | Promise<T | nu
 /** What is written in place of a record, seen what was there: such as a count of its changes. */
 type Revised<T> = (before: T, after: T) => T
 
+/** Most names are what they are. */
+const encoded = (name: string): string => (/^[\w.-]*$/.test(name) ? name : encodeURIComponent(name))
+
 /** What the records of one kind need of a store. */
 export type KindStore = Pick<Store, 'list' | 'watch' | 'create' | 'update' | 'delete'>
 
@@ -44,8 +47,7 @@ export class Collection<T> {
 
   /** `/prefix/scope/name`, or `/prefix/name` in the whole cluster (scope ''). A name cannot break out of its place. */
   key(scope: string, name: string): string {
-    const place = scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`
-    return place + encodeURIComponent(name)
+    return scope === '' ? this.prefix + encoded(name) : `${this.prefix}${encoded(scope)}/${encoded(name)}`
   }
 
   /** What `key` was given. */

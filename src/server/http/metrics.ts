@@ -155,10 +155,10 @@ export function createMetrics(version: string): Metrics {
   return {
     registry,
     request(method, route, status, seconds) {
-      requests.labels(method, route, String(status)).observe(seconds)
+      requests.observe({ method, route, status }, seconds)
       if (status === 401 || status === 403) refusals.labels(route, String(status)).inc()
     },
-    store: (operation, seconds, outcome) => latencies.labels(operation, outcome).observe(seconds),
+    store: (operation, seconds, outcome) => latencies.observe({ operation, outcome }, seconds),
     legacy: (endpoint, status) => legacy.labels(endpoint, String(status)).inc(),
     images({ reads, readWaitMs, peerBytes, serverBytes, registryBytes }) {
       lazyReads.inc(reads)

@@ -178,9 +178,9 @@ export function assertPossible(
   if (never) throw impossible(never, demand, namespace, { isDefaultCpu: !cpu && !vmConfig })
 }
 
-/** A few at a time: mostly the first one will do. */
+/** A few at a time, after the first: mostly that one will do. */
 function* nodesIn({ view }: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
-  for (let page = view.range('', { limit: nodesPerLook }), last = page.at(-1); last; last = page.at(-1)) {
+  for (let page = view.range('', { limit: 1 }), last = page.at(-1); last; last = page.at(-1)) {
     for (const { value } of page) if (value.namespace === namespace) yield value
     page = view.range('', { after: last.key, limit: nodesPerLook })
   }

@@ -28,7 +28,8 @@ export class Endings {
   }
 
   #add(namespace: string): void {
-    const times = [...(this.#times.get(namespace) ?? []), this.#clock.now().getTime()].slice(-kept)
+    const times = this.#times.get(namespace) ?? []
     this.#times.set(namespace, times)
+    if (times.push(this.#clock.now().getTime()) > kept) times.shift()
   }
 }

@@ -37,10 +37,10 @@ export function shapeOf(
   const alwaysSent = (value: boolean | undefined, old: boolean): boolean =>
     value === undefined || (from !== undefined && value === false) ? old : value
   const { node, tag } = { ...base, ...given }
-  const isArm = image.architecture === 'arm64'
+  const isForArm = image.architecture === 'arm64'
   const machine = machineOf({ ...base, ...given })
   // Guests on Apple silicon always have the GPU: there is nothing to pass through.
-  const gpuPassthrough = machine.gpuPassthrough && !isArm
+  const gpuPassthrough = machine.gpuPassthrough && !isForArm
   return {
     image: image.name,
     architecture: image.architecture,
@@ -55,7 +55,7 @@ export function shapeOf(
     // The screen goes to the GPU: clients of the original send the one flag alone.
     vncConsole: gpuPassthrough ? false : (asked.vncConsole ?? base.vncConsole),
     // Jenkins sends netBoost: false with every deployment, also for arm64, where it has no meaning.
-    netBoost: isArm ? true : alwaysSent(asked.netBoost, base.netBoost),
+    netBoost: isForArm ? true : alwaysSent(asked.netBoost, base.netBoost),
     legacyIO: alwaysSent(asked.legacyIO, base.legacyIO),
     display: {
       width: asked.displayWidth || base.display.width,
@@ -65,36 +65,42 @@ export function shapeOf(
   }
 }
 
-type Problem = readonly [field: string, isWrong: boolean, message: string]
+type Problem = readonly [field: string, isWrong: (shape: VmShape) => boolean, message: (shape: VmShape) => string]
+
+const isArm = ({ architecture }: VmShape): boolean => architecture === 'arm64'
+
+const intelOnly = (field: string, isSet: (shape: VmShape) => boolean): Problem => [
+  field,
+  (shape) => isArm(shape) && isSet(shape),
+  ({ image }) => `${field} is for Intel-based VMs only; image ${image} is arm64`,
+]
+
+const problems: readonly Problem[] = [
+  [
+    'scheduler',
+    ({ scheduler }) => !schedulers.includes(scheduler),
+    () => `scheduler must be ${schedulers.join(' or ')}`,
+  ],
+  ['tag', ({ tag }) => tag !== undefined && !isTag(tag), ({ tag }) => `tag "${tag}" is not valid`],
+  ['tagRequired', ({ tagRequired, tag }) => tagRequired && tag === undefined, () => 'tagRequired requires a tag'],
+  ['memory', ({ memoryMiB }) => memoryMiB !== 0 && memoryMiB < 64, () => 'memory must be at least 0.1 GiB'],
+  [
+    'systemSerial',
+    ({ systemSerial }) => systemSerial !== undefined && !/^[A-Za-z0-9._+/-]{1,64}$/.test(systemSerial),
+    () => 'systemSerial must consist of letters, digits and . _ + / -',
+  ],
+  intelOnly('legacyIO', ({ legacyIO }) => legacyIO),
+  intelOnly('iso', ({ iso }) => iso !== undefined),
+  [
+    'systemSerial',
+    (shape) => isArm(shape) && shape.systemSerial !== undefined && shape.systemSerial !== randomSerial,
+    ({ image }) =>
+      `a custom systemSerial is for Intel-based VMs only; image ${image} is arm64. Use "${randomSerial}" for a new one`,
+  ],
+]
 
 /** Everything about a shape that can never be right. */
-export function shapeProblems(shape: VmShape): Cause[] {
-  const isArm = shape.architecture === 'arm64'
-  const intelOnly = (field: string, isSet: boolean): Problem => [
-    field,
-    isArm && isSet,
-    `${field} is for Intel-based VMs only; image ${shape.image} is arm64`,
-  ]
-  const problems: readonly Problem[] = [
-    ['scheduler', !schedulers.includes(shape.scheduler), `scheduler must be ${schedulers.join(' or ')}`],
-    ['tag', shape.tag !== undefined && !isTag(shape.tag), `tag "${shape.tag}" is not valid`],
-    ['tagRequired', shape.tagRequired && shape.tag === undefined, 'tagRequired requires a tag'],
-    ['memory', shape.memoryMiB !== 0 && shape.memoryMiB < 64, 'memory must be at least 0.1 GiB'],
-    [
-      'systemSerial',
-      shape.systemSerial !== undefined && !/^[A-Za-z0-9._+/-]{1,64}$/.test(shape.systemSerial),
-      'systemSerial must consist of letters, digits and . _ + / -',
-    ],
-    intelOnly('legacyIO', shape.legacyIO),
-    intelOnly('iso', shape.iso !== undefined),
-    [
-      'systemSerial',
-      isArm && shape.systemSerial !== undefined && shape.systemSerial !== randomSerial,
-      `a custom systemSerial is for Intel-based VMs only; image ${shape.image} is arm64. ` +
-        `Use "${randomSerial}" for a new one`,
-    ],
-  ]
-  return problems
-    .filter(([, isWrong]) => isWrong)
-    .map(([field, , message]) => ({ field, reason: 'FieldValueInvalid', message }))
-}
+export const shapeProblems = (shape: VmShape): Cause[] =>
+  problems
+    .filter(([, isWrong]) => isWrong(shape))
+    .map(([field, , message]) => ({ field, reason: 'FieldValueInvalid', message: message(shape) }))

@@ -1,5 +1,6 @@
 // Renders a VM's record for the API.
 import type { Vm } from '../../api/vms/vms.ts'
+import { preciseTimestamp } from '../../platform/clock.ts'
 import { gibibytes } from '../../rules/sizes.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
@@ -67,12 +68,11 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
 }
 
 function timelineOf({ requestedMs, placedMs, startedMs, bootedMs }: NonNullable<VmRecord['times']>) {
-  const at = (ms: number): string => new Date(ms).toISOString()
   return {
-    requestedAt: at(requestedMs),
-    ...(placedMs !== undefined && { placedAt: at(placedMs) }),
-    ...(startedMs !== undefined && { startedAt: at(startedMs) }),
-    ...(bootedMs !== undefined && { bootedAt: at(bootedMs) }),
+    requestedAt: preciseTimestamp(requestedMs),
+    ...(placedMs !== undefined && { placedAt: preciseTimestamp(placedMs) }),
+    ...(startedMs !== undefined && { startedAt: preciseTimestamp(startedMs) }),
+    ...(bootedMs !== undefined && { bootedAt: preciseTimestamp(bootedMs) }),
   }
 }
 

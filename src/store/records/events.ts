@@ -1,6 +1,7 @@
 // Events in the store: those of one moment share a record, because each change waits until its event is on disk and a
 // record costs as much as the change itself. Whoever reads sees them one by one, as if each had a record of its own.
 import { randomBytes } from 'node:crypto'
+import { timestamp } from '../../platform/clock.ts'
 import type { KindStore } from '../collection.ts'
 import { type Change, type Entry, isFault, type Json, type Rev, type Store } from '../store.ts'
 
@@ -42,7 +43,7 @@ export function newEvent(
 ): EventRecord {
   count += 1
   const name = `${eventNameAt(now.getTime())}-${count.toString(36).padStart(6, '0')}-${recorder}`
-  return { name, ...event, at: `${now.toISOString().slice(0, 19)}Z` }
+  return { name, ...event, at: timestamp(now) }
 }
 
 /** Names of events from this moment on are behind it, and those before it are not. */

@@ -1,6 +1,7 @@
 // Handlers of VMs: write the desired state, then wait until the record has reached it. Agents do the work.
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
+import type { Vm } from '../../../api/vms/vms.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
@@ -167,12 +168,13 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const isRefusedOverQuota = query?.onQuota === 'refuse'
       const request = { namespace, body, owner, now, requestKey, isAwaited, imageStart, isRefusedOverQuota }
       // The same request again finds its VM: that is no second event.
-      let isRepeated = true
+      let made: Vm | undefined
       const entry = await createVm(services, request, async (created) => {
-        isRepeated = false
-        await accepted?.(shownVm(created))
+        made = shownVm(created)
+        await accepted?.(made)
       })
-      if (!isAwaited) return new Answer(202, shownVm(entry), isRepeated)
+      const isRepeated = made === undefined
+      if (!isAwaited) return new Answer(202, made ?? shownVm(entry), isRepeated)
       return new Answer(201, shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry)), isRepeated)
     },
 
