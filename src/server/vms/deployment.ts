@@ -27,7 +27,7 @@ import { lateDeployment, removeVm } from '../../store/records/vms.ts'
 import { type Entry, type Given, ignoreLost, isFault, StoreError } from '../../store/store.ts'
 import { createInside } from '../gate/namespace.ts'
 import type { VmSecret } from '../nodes/desired.ts'
-import type { Waits } from '../nodes/waits.ts'
+import { WaitedTooLong, type Waits } from '../nodes/waits.ts'
 import { type RegistryServices, referenceOf } from '../remotes/registries.ts'
 import { findRegistryImage } from '../remotes/registry-images.ts'
 import { contentNow } from './base-image.ts'
@@ -345,7 +345,6 @@ export async function awaitDeployment(
   const { key, value } = created
   const { name, namespace, uid } = value
   const about = { kind, name }
-  const late = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1))
   let failure: string | undefined
   let unfit: Condition | undefined
   const isGone = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
@@ -362,20 +361,21 @@ export async function awaitDeployment(
         if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
         return undefined
       },
-      AbortSignal.any([late, ...interruptionsOf(services), ...(hurry ? [hurry] : [])]),
+      { ms: timeoutMs, interruptions: interruptionsOf(services), signal: hurry },
     )
     if (running) return running
   } catch (error) {
     throwIfInterrupted(services, value)
-    if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
+    const isLate = error instanceof WaitedTooLong
+    if (!isLate && hurry?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
     if (entry && !isGone(entry) && entry.value.observed.hasRun) return entry
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
     const next = nextStep(services.collections, value, entry && unfitFor(entry.value))
     if (entry && !isGone(entry)) await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
-    await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
+    await services.waits.until(key, (left) => isGone(left) || undefined, { ms: 60_000 }).catch(() => null)
     if (unfit !== undefined) throw error
-    if (!late.aborted) throw late504(value, `while its client waited${why}`, next)
+    if (!isLate) throw late504(value, `while its client waited${why}`, next)
     throw late504(value, `within ${timeLeft(timeoutMs / 1_000)}${why}`, next)
   }
   if (failure === lateDeployment) throw late504(value, 'in time', nextStep(services.collections, value))

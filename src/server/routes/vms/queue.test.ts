@@ -32,7 +32,7 @@ const until = (name: string, test: (record: VmRecord) => boolean) =>
   service.services.waits.until(
     service.services.collections.vms.key('svc-default', name),
     (entry) => (entry && test(entry.value)) || undefined,
-    AbortSignal.timeout(60_000),
+    { ms: 60_000 },
   )
 const isRunning = ({ observed }: VmRecord): boolean => observed.hasRun
 const messageOf = ({ conditions }: VmRecord): string =>

@@ -33,7 +33,7 @@ const until = (name: string, test: (record: ReturnType<typeof vm>) => boolean) =
   service.services.waits.until(
     service.services.collections.vms.key('svc-default', name),
     (entry) => test(entry?.value) || undefined,
-    AbortSignal.timeout(60_000),
+    { ms: 60_000 },
   )
 const reasonOf = (record: ReturnType<typeof vm>): string | undefined =>
   record?.conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')?.reason

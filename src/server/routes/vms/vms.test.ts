@@ -48,7 +48,7 @@ const seen = (name: string, test: (vm: NonNullable<ReturnType<typeof record>> | 
   service.services.waits.until(
     service.services.collections.vms.key('svc-default', name),
     (entry) => test(entry?.value) || undefined,
-    AbortSignal.timeout(120_000),
+    { ms: 120_000 },
   )
 
 /** It fits nowhere, and says why. */

@@ -20,6 +20,7 @@ import { listing } from '../../lists/listing.ts'
 import type { Growth } from '../../nodes/desired.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
+import { WaitedTooLong } from '../../nodes/waits.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { pinnedAnew } from '../../vms/base-image.ts'
 import { commitVm, saveVm } from '../../vms/captures.ts'
@@ -88,7 +89,6 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
 
   async function settled({ key, value }: Entry<VmRecord>, action: string): Promise<Entry<VmRecord>> {
     const { name, uid, desired } = value
-    const late = AbortSignal.timeout(patienceMs)
     const look = (entry: Entry<VmRecord> | undefined): Entry<VmRecord> | undefined => {
       if (!entry || entry.value.uid !== uid || isDeleted(entry.value))
         throw new ApiError('Conflict', `VM ${name} was deleted during ${action}`, {
@@ -99,7 +99,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
     try {
-      const entry = await waits.until(key, look, AbortSignal.any([late, ...interruptionsOf(services)]))
+      const entry = await waits.until(key, look, { ms: patienceMs, interruptions: interruptionsOf(services) })
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
       throw new ApiError('InternalError', `VM ${name}: ${action} failed. ${problem}`, {
@@ -109,7 +109,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       })
     } catch (error) {
       throwIfInterrupted(services, value)
-      if (!late.aborted) throw error
+      if (!(error instanceof WaitedTooLong)) throw error
       throw new ApiError('Timeout', `VM ${name}: ${action} is still in progress`, {
         kind,
         name,
@@ -133,11 +133,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
     try {
-      await waits.until(
-        key,
-        isGone,
-        AbortSignal.any([AbortSignal.timeout(deletePatienceMs), ...interruptionsOf(services)]),
-      )
+      await waits.until(key, isGone, { ms: deletePatienceMs, interruptions: interruptionsOf(services) })
     } catch {
       throwIfInterrupted(services, value)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
