@@ -128,7 +128,7 @@ export class Feed {
     prefix: string,
     after: Rev,
     signal: AbortSignal,
-    { isPrompt = false }: WatchOptions = {},
+    { isPrompt = false, through = (changes) => changes }: WatchOptions = {},
   ): AsyncGenerator<readonly Change[] | Bookmark, void> {
     this.#assertPast(after)
     const fresh = { queue: [], queuedChanges: 0, missedTo: this.#rev, bookmarkDue: true }
@@ -151,7 +151,7 @@ export class Feed {
           const isNew = compareRevs(batch.rev, position) > 0
           const changes = isNew ? newerThan(batch.changes, position) : []
           if (isNew) position = batch.rev
-          if (changes.length > 0 && !signal.aborted) yield changes
+          if (changes.length > 0 && !signal.aborted) yield through(changes)
         } else if (this.#isOver()) {
           // Only after everything that was committed has been delivered.
           return

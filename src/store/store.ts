@@ -45,6 +45,8 @@ export interface Page {
 export interface WatchOptions {
   /** Gets a bookmark whenever somebody asks how far this process is (`reached`): for few watchers, of the server's own. */
   readonly isPrompt?: boolean
+  /** What changes are made into on their way, for kinds that keep something else than they show. */
+  readonly through?: (changes: readonly Change[]) => readonly Change[]
 }
 
 /** Changes that were committed, and the revision that they lead to. */

@@ -59,8 +59,10 @@ function spellNow(services: SpellingServices, used: readonly unknown[]): Spell |
   for (const name of used) {
     if (typeof name !== 'string' || !nameOnly.test(name)) continue
     const real = realNamespace(name, services.settings.compat.namespaceAliases)
+    if (real === name && !shown.has(name)) continue
     for (const known of [real, created.get(real) ?? real]) shown.set(known, name)
   }
+  if (shown.size === 0) return undefined
   const others = [...shown].filter(([known, name]) => known !== name)
   if (others.length === 0) return undefined
   const respell = (text: string): string => text.replace(nameInText, (name) => shown.get(name) ?? name)

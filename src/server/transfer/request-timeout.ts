@@ -19,7 +19,8 @@ export function limitBodies(app: FastifyInstance, { requestSeconds, silenceSecon
     // An upload gets 100 Continue once it is accepted: a refusal before that costs its sender nothing.
     if (isExpecting(request) && !isUpload) reply.raw.writeContinue()
     if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
-      watch(app, request, isUpload ? silenceSeconds : requestSeconds, isUpload)
+      // A body that came with its head is there by then.
+      process.nextTick(() => watch(app, request, isUpload ? silenceSeconds : requestSeconds, isUpload))
     done()
   })
 }
@@ -29,7 +30,7 @@ export const isExpecting = ({ raw }: FastifyRequest): boolean => /^100-continue$
 function watch(app: FastifyInstance, { raw }: FastifyRequest, seconds: number, isUpload: boolean): void {
   const { socket } = raw
   // A request that was handed in (`inject`) came over no connection: its body is there, read or not, and nothing is late.
-  if (!(socket instanceof Duplex)) return
+  if (!(socket instanceof Duplex) || raw.complete || socket.destroyed) return
   let seen = socket.bytesRead
   const look = (): void => {
     if (raw.complete || socket.destroyed) return

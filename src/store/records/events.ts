@@ -87,9 +87,8 @@ export function foldedEvents(store: Store): KindStore {
       const { entries, rev } = await store.list(prefix, page)
       return { entries: entries.flatMap(unfolded), rev }
     },
-    async *watch(...watched) {
-      for await (const batch of store.watch(...watched)) yield 'type' in batch ? batch : batch.flatMap(unfoldedChanges)
-    },
+    watch: (prefix, after, signal, options) =>
+      store.watch(prefix, after, signal, { ...options, through: (changes) => changes.flatMap(unfoldedChanges) }),
     update: (key, value, expect, given) => store.update(key, value, expect, given),
     delete: (key, expect) => store.delete(key, expect),
   }

@@ -36,8 +36,7 @@ export function storedVms(store: Store): KindStore {
       const { entries, rev } = await store.list(prefix, page)
       return { entries: entries.map(loaded), rev }
     },
-    async *watch(...watched) {
-      for await (const batch of store.watch(...watched)) yield 'type' in batch ? batch : batch.map(loadedChange)
-    },
+    watch: (prefix, after, signal, options) =>
+      store.watch(prefix, after, signal, { ...options, through: (changes) => changes.map(loadedChange) }),
   }
 }
