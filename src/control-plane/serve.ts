@@ -10,22 +10,13 @@ import { lookAfterLog } from '../platform/own-log.ts'
 import { isFault } from '../store/store.ts'
 import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts'
+import { heapFlags } from './heap.ts'
 import { readRequest, requestSignal, writeRequest } from './operator-request.ts'
 import { startFailure } from './start-failure.ts'
 
 /** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
 const renewEveryMs = 60_000
 const lookMs = 250
-/** What V8 does otherwise is for programs that do not run for months. */
-const heapFlags = [
-  // Garbage may grow to three times the live heap after a busy hour, and the memory is kept.
-  '--heap-growing-percent=80',
-  // What lived long for a while is made old from then on, and keeps alive what it points to: a fifth of a burst's processor.
-  '--no-allocation-site-pretenuring',
-  // Several threads collect the little that is new, and wait for each other.
-  '--no-parallel-scavenge',
-]
-
 interface ServeOptions
   extends Pick<
     ControlPlaneOptions,
