@@ -3,13 +3,12 @@
 const tails = new Map<string, Promise<unknown>>()
 
 export function exclusively<T>(key: string, work: () => Promise<T>): Promise<T> {
-  const before = tails.get(key) ?? Promise.resolve()
-  const result = before.then(work, work)
-  const tail = result
-    .catch(() => undefined)
-    .finally(() => {
-      if (tails.get(key) === tail) tails.delete(key)
-    })
+  const before = tails.get(key)
+  const result = before ? before.then(work, work) : work()
+  const ended = (): void => {
+    if (tails.get(key) === tail) tails.delete(key)
+  }
+  const tail: Promise<void> = result.then(ended, ended)
   tails.set(key, tail)
   return result
 }
