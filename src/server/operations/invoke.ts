@@ -99,7 +99,7 @@ export class Operations {
     const result = await guarded(call, async () => handler({ ...call, accepted }))
     const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
     const isUnchanged = result instanceof Answer && result.isUnchanged
-    if (!isRecorded && !isUnchanged)
+    if (operation.involves && !isRecorded && !isUnchanged)
       await this.#record(operation, call, { requestId, answer: value, at: this.#services.clock.now(), uid })
     return { status, value: computed ? computed.page(value, call.query) : value }
   }

@@ -26,10 +26,14 @@ export async function changeVm(
   return entry?.value.uid === uid ? entry : undefined
 }
 
-export const withDesired = (record: VmRecord, desired: Partial<VmDesired> & Pick<VmDesired, 'action'>): VmRecord => ({
-  ...record,
-  desired: { ...record.desired, requestKey: undefined, ...desired, generation: record.desired.generation + 1 },
-})
+export function withDesired(record: VmRecord, asked: Partial<VmDesired> & Pick<VmDesired, 'action'>): VmRecord {
+  const { requestKey: _, generation, ...before } = record.desired
+  const { requestKey, ...desired } = asked
+  return {
+    ...record,
+    desired: { ...before, ...desired, ...(requestKey !== undefined && { requestKey }), generation: generation + 1 },
+  }
+}
 
 /** Why a VM is removed when nobody asked for it. */
 export const lateDeployment = 'The deployment took too long'
