@@ -94,19 +94,20 @@ export async function bench(): Promise<BenchRow[]> {
       await vms.create(namespace, vm.name, vm)
     },
   )
-  // A run begins with a look at the node that changed, and has decided when it admits to the quota.
+  const placements = new Placements({ collections, store }, { isOpen: () => true, subscribe: () => () => undefined })
+  const { rooms } = placements
+  // A run begins with a look at what changed, and has decided when it admits to the quota.
   let beganMs: number | undefined
   let decidedMs: number | undefined
-  const [get, change] = [nodes.get.bind(nodes), quotas.change.bind(quotas)]
-  nodes.get = (...place) => {
+  const [look, change] = [rooms.look.bind(rooms), quotas.change.bind(quotas)]
+  rooms.look = () => {
     beganMs ??= performance.now()
-    return get(...place)
+    look()
   }
   quotas.change = ((...args: Parameters<typeof change>) => {
     decidedMs ??= performance.now()
     return change(...args)
   }) as typeof quotas.change
-  const placements = new Placements({ collections, store }, { isOpen: () => true, subscribe: () => () => undefined })
   const loop = scheduleVms({ collections, clock: systemClock, log: silentLog }, placements)
   const areExplained = (): boolean =>
     vms.list(namespace).every(({ value }) => value.place || value.conditions.length > 0)
