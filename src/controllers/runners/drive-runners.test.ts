@@ -1,6 +1,7 @@
 // The short path of runner pools on a whole service, against a stand-in of GitHub; drive-runners.full.test.ts has the rest.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { RunnerRig } from '../../../test/support/rigs/runner-rig.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { StoreError } from '../../store/store.ts'
@@ -40,4 +41,24 @@ it('a store that is away while a runner is made is told in the log, and ends no 
     5_000,
   )
   assert.equal(refusals, 2)
+})
+
+it('a runner whose record is refused is tried again after a pause', async (t) => {
+  await using rig = await RunnerRig.start()
+  const { store, collections } = rig.service.services
+  const create = store.create.bind(store)
+  let refusals = 0
+  const refusing = t.mock.method(store, 'create', async (...asked: Parameters<typeof create>) => {
+    if (!asked[0].startsWith(collections.runners.prefix)) return create(...asked)
+    refusals += 1
+    throw new StoreError('Unavailable', 'etcd elects a leader')
+  })
+  await rig.create({ idleFor: '10s' })
+  const job = rig.github.queueJob()
+  await eventually(() => assert.ok(refusals > 0))
+  await sleep(1_500)
+  assert.ok(refusals <= 4, `${refusals} tries within 1.5 s`)
+  refusing.mock.restore()
+  await rig.quiet()
+  assert.equal(job.ranOn.length, 1)
 })

@@ -506,12 +506,12 @@ export class PoolDriver {
     const { namespace, scaleSetId } = pool
     const key = runners.key(namespace, name)
     const isBySsh = pool.sshUser !== undefined
+    if (this.#stop.signal.aborted || scaleSetId === undefined) return
+    const record = { name, namespace, pool: pool.name, poolUid: this.#uid, createdAt: this.#now() }
+    await runners.create(namespace, name, { ...record, ...(isBySsh && { isBySsh }) })
+    failpoint('runners.recorded')
     let step: RunnerEndReason = 'DeployFailed'
     try {
-      if (this.#stop.signal.aborted || scaleSetId === undefined) return
-      const record = { name, namespace, pool: pool.name, poolUid: this.#uid, createdAt: this.#now() }
-      await runners.create(namespace, name, { ...record, ...(isBySsh && { isBySsh }) })
-      failpoint('runners.recorded')
       if (!isBySsh) step = 'RegistrationFailed'
       const script = isBySsh ? undefined : await this.#register(pool, scaleSetId, name)
       // Another leader has given it up meanwhile.
