@@ -5,6 +5,7 @@ import net from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../test/support/rigs/service.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
+import { clusterState } from './http/cluster-state.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -305,6 +306,28 @@ describe('probes', () => {
       /svc3_http_request_duration_seconds_count\{method="GET",route="\/api\/v1\/namespaces\/:namespace\/secrets\/registrycredentials",status="200"\} 1/,
     )
     assert.match(text, /svc3_http_denied_total\{route="[^"]+",status="401"\} 1/)
+  })
+
+  it('metrics of a namespace are shown to its people and to administrators alone', async () => {
+    const { services } = service
+    services.metrics.tellState(clusterState({ ...services, isLeading: () => true }))
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    for (const namespace of ['svc-default', 'svc-ios'])
+      await service.call('PUT', `/api/v1/namespaces/${namespace}/quota`, { body: { cpu: 4 } })
+    const { adminToken, devToken } = service
+    const told = async (token: string): Promise<string[]> => {
+      const { text } = await service.call('GET', '/metrics', { token })
+      assert.match(text, /^svc3_vms_pending_oldest_seconds 0$/m)
+      return [...text.matchAll(/^svc3_quota_limit\{namespace="([^"]+)",resource="cpu"\} 4$/gm)].map(
+        ([, name]) => name ?? '',
+      )
+    }
+    assert.deepEqual(await told(adminToken), ['svc-default', 'svc-ios'])
+    assert.deepEqual(await told(devToken), ['svc-default'])
+    await service.call('POST', '/api/v1/namespaces/svc-ios/rolebindings/svc-dev/subjects/add', {
+      body: { users: ['dev@example.com'] },
+    })
+    assert.deepEqual(await told(devToken), ['svc-default', 'svc-ios'])
   })
 
   it('probes: the document and its page are open to all, and the page takes nothing from elsewhere', async () => {

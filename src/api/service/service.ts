@@ -79,7 +79,7 @@ export const getMetrics = operation({
   path: '/metrics',
   allow: 'user',
   status: 200,
-  summary: 'Show metrics in Prometheus format',
+  summary: 'Show metrics in Prometheus format: of the cluster, and of the namespaces that the caller may see',
   response: t.String(),
   produces: 'text/plain; version=0.0.4; charset=utf-8',
   refuses: [],

@@ -2867,7 +2867,7 @@ export interface Methods {
    */
   getHealth(input?: CallOptions): Promise<Health>
   /**
-   * Show metrics in Prometheus format
+   * Show metrics in Prometheus format: of the cluster, and of the namespaces that the caller may see
    *
    * `GET /metrics`
    */

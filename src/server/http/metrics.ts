@@ -86,6 +86,16 @@ export type RunnerPoolGauge = keyof typeof runnerPoolGauges
 
 type Labelled = readonly [labels: readonly string[], value: number]
 
+/** Without the series of namespaces that the caller may not see: the namespace is the first label of each. */
+export const shownMetrics = (text: string, maySee: (namespace: string) => boolean): string =>
+  text
+    .split('\n')
+    .filter((line) => {
+      const [, namespace] = /^\w+\{namespace="([^"]*)"/.exec(line) ?? []
+      return namespace === undefined || maySee(namespace)
+    })
+    .join('\n')
+
 export function createMetrics(version: string): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })

@@ -1,11 +1,13 @@
 // Handlers about the service itself.
 import type * as api from '../../../api/service/service.ts'
 import type { Identity } from '../../../auth/login/oidc.ts'
+import { callerOf, type Roles } from '../../../auth/roles.ts'
+import { maySee } from '../../../rules/ownership.ts'
 import { type Collections, viewsOf } from '../../../store/records/collections.ts'
 import type { Store } from '../../../store/store.ts'
 import { type StalenessGuard, staleRefusal } from '../../cluster/staleness-guard.ts'
 import { Answer } from '../../http/answer.ts'
-import type { Metrics } from '../../http/metrics.ts'
+import { type Metrics, shownMetrics } from '../../http/metrics.ts'
 import { openApiDocument } from '../../http/openapi.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Certificates } from '../../tls/certificates.ts'
@@ -17,6 +19,7 @@ interface SelfServices {
   readonly collections: Collections
   readonly store: Store
   readonly metrics: Metrics
+  readonly roles: Roles
   readonly identity: Identity
   readonly certificates: Certificates
   readonly staleness?: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds'> | undefined
@@ -66,7 +69,10 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
         message: problem === undefined ? 'ready' : `ready, but the registry with the images is not: ${problem}`,
       }
     },
-    getMetrics: () => services.metrics.registry.metrics(),
+    async getMetrics({ principal }) {
+      const caller = callerOf(services.roles, principal)
+      return shownMetrics(await services.metrics.registry.metrics(), (namespace) => maySee(caller, namespace))
+    },
     getApiDocument: () => document,
   }
 }
