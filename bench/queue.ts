@@ -9,86 +9,49 @@ import { openMemory } from '../src/store/memory.ts'
 import { openCollections } from '../src/store/records/collections.ts'
 import type { NodeRecord, VmRecord } from '../src/store/records/fleet-records.ts'
 import { eachOf, sized } from './measure.ts'
+import { nodeRecord, placedVm, vmRecord } from './records.ts'
 import { type BenchRow, limited, median } from './row.ts'
 
 const namespace = 'svc-default'
-const createdAt = '2026-11-17T00:00:00Z'
 const owners = 50
 const nodeCores = 16
+const nodeCount = sized(200, 10)
 
-const nodeOf = (name: string): NodeRecord => ({
-  name,
-  namespace,
-  uid: name,
-  createdAt,
-  publicKey: '',
-  tags: [],
-  isCordoned: false,
-  isReady: true,
-  report: {
-    ip: '127.0.0.1',
-    architecture: 'amd64',
-    cpu: nodeCores,
-    memoryMiB: 65_536,
-    gpus: 0,
-    diskFreeGb: 200,
-    driver: 'none',
-    driverVersion: '1',
-    version: '3.0.0',
-    os: 'none',
-    images: [],
-    busyPorts: [],
-  },
-})
+/** One that waits, of one of the owners. */
+function waitingVm(index: number): VmRecord {
+  const { shape, ...record } = vmRecord(index)
+  return {
+    ...record,
+    owner: `owner-${index % owners}`,
+    priority: index % 3,
+    shape: { ...shape, image: 'x', cpu: 1 + (index % 8), memoryMiB: 1_024 * (1 + (index % 4)) },
+    observed: { generation: 0, power: 'pending', hasRun: false },
+  }
+}
 
-/** One that waits, or the one that fills a node. */
-const vmOf = (index: number, node?: string): VmRecord => ({
-  name: node === undefined ? `vm-${index}` : `full-${node}`,
-  namespace,
-  uid: node === undefined ? `vm-${index}` : `full-${node}`,
-  owner: `owner-${index % owners}`,
-  createdAt,
-  priority: index % 3,
-  shape: {
-    image: 'x',
-    architecture: 'amd64',
-    cpu: node === undefined ? 1 + (index % 8) : nodeCores,
-    memoryMiB: 1_024 * (1 + (index % 4)),
-    gpuPassthrough: false,
-    netBoost: true,
-    legacyIO: false,
-    vncConsole: true,
-    tagRequired: false,
-    scheduler: 'default',
-    displayWidth: 1_920,
-    displayHeight: 1_080,
-    displayDpi: 96,
-  } as unknown as VmRecord['shape'],
-  reservedPorts: [],
-  labels: {},
-  metadataKeys: [],
-  desired: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
-  observed: { generation: 0, power: 'pending', hasRun: false },
-  conditions: [],
-  ...(node !== undefined && { place: { node, ip: '127.0.0.1', memoryMiB: 65_536, ssh: 1, screenshare: 2 } }),
-})
+/** The one that fills its node. */
+function fullVm(index: number, node: NodeRecord): VmRecord {
+  const { shape, ...record } = placedVm(index, node, 0)
+  return { ...record, name: `full-${index}`, owner: `owner-${index % owners}`, shape: { ...shape, cpu: nodeCores } }
+}
 
 export async function bench(): Promise<BenchRow[]> {
   const store = openMemory()
   await using collections = await openCollections(store)
   const { vms, nodes, quotas } = collections
   const count = sized(10_000, 200)
-  const names = Array.from({ length: sized(200, 10) }, (_, index) => `node-${index}`)
-  for (const [index, name] of names.entries()) {
-    await nodes.create('', name, nodeOf(name))
-    const vm = vmOf(index, name)
+  const used: Record<string, readonly [number, number, number]> = {}
+  for (let index = 0; index < nodeCount; index++) {
+    const node = nodeRecord(index, nodeCores, '')
+    const vm = fullVm(index, node)
+    await nodes.create('', node.name, node)
     await vms.create(namespace, vm.name, vm)
+    used[vm.uid] = [nodeCores, vm.shape.memoryMiB, 0]
   }
   const limits = { vms: 100_000 }
-  const used = Object.fromEntries(names.map((name) => [`full-${name}`, [nodeCores, 65_536, 0] as const]))
-  await quotas.create(namespace, 'quota', { limits, weights: {}, used, updatedAt: createdAt, updatedBy: '' })
+  await quotas.create(namespace, 'quota', { limits, weights: {}, used, updatedAt: '', updatedBy: '' })
   await eachOf(
-    Array.from({ length: count }, (_, index) => vmOf(index)),
+    Array.from({ length: count }, (_, index) => waitingVm(nodeCount + index)),
     256,
     async (vm) => {
       await vms.create(namespace, vm.name, vm)
@@ -114,8 +77,8 @@ export async function bench(): Promise<BenchRow[]> {
   try {
     while (!areExplained()) await sleep(100)
     const times: number[] = []
-    for (const name of names.slice(0, sized(9, 2))) {
-      const full = vms.get(namespace, `full-${name}`)
+    for (let round = 0; round < sized(9, 2); round++) {
+      const full = vms.get(namespace, `full-${round}`)
       if (!full) throw new Error('a VM is gone')
       beganMs = undefined
       decidedMs = undefined

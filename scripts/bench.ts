@@ -17,6 +17,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   fleet: () => import('../bench/fleet.ts'),
   burst: () => import('../bench/burst.ts'),
   queue: () => import('../bench/queue.ts'),
+  placement: () => import('../bench/placement.ts'),
   pools: () => import('../bench/pools.ts'),
   runners: () => import('../bench/runners.ts'),
   scale: () => import('../bench/scale.ts'),
