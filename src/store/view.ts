@@ -40,7 +40,7 @@ export class View<T> {
   readonly #keys = new SortedKeys()
   readonly #scopeRevs = new Map<string, Rev>()
   readonly #listeners = new Set<ViewListener<T>>()
-  #waiters: Waiter[] = []
+  #waiters = new Set<Waiter>()
   readonly #stop = new AbortController()
   readonly #followed: Promise<void>
   #rev: Rev = zeroRev
@@ -126,7 +126,7 @@ export class View<T> {
   #wait(rev: Rev, untilMs = Number.POSITIVE_INFINITY): Waiter {
     const waiter = { rev, untilMs, ...Promise.withResolvers<void>() }
     if (this.#stop.signal.aborted) waiter.reject(this.#stop.signal.reason)
-    else this.#waiters.push(waiter)
+    else this.#waiters.add(waiter)
     return waiter
   }
 
@@ -151,7 +151,7 @@ export class View<T> {
   }
 
   #forget(waiter: Waiter): void {
-    this.#waiters = this.#waiters.filter((each) => each !== waiter)
+    this.#waiters.delete(waiter)
   }
 
   /** Resolves when the first list is in. */
@@ -254,10 +254,14 @@ export class View<T> {
 
   #advance(rev: Rev): void {
     this.#rev = rev
-    if (this.#waiters.length === 0) return
-    const waiters = this.#waiters
-    this.#waiters = waiters.filter((waiter) => compareRevs(rev, waiter.rev) < 0)
-    for (const waiter of waiters) if (compareRevs(rev, waiter.rev) >= 0) waiter.resolve()
+    if (this.#waiters.size === 0) return
+    for (const waiter of this.#waiters)
+      if (compareRevs(rev, waiter.rev) >= 0) {
+        this.#waiters.delete(waiter)
+        waiter.resolve()
+      }
+    // Begun anew: what came and went at once is kept by a set for a while.
+    if (this.#waiters.size === 0) this.#waiters = new Set()
   }
 }
 
