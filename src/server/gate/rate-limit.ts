@@ -9,33 +9,25 @@ interface RateLimit {
 interface Bucket {
   level: number
   atMs: number
-  /** Since when it stands where it does in the order of eviction. */
-  placedMs: number
 }
 
 const burstSeconds = 10
-/** With more callers than this at once, the one that was silent longest is evicted; roughly: whoever calls moves up once a second. */
+/** With more callers than this at once, the one that was silent longest is evicted. */
 const maxBuckets = 20_000
-const moveMs = 1_000
 
 export function createRateLimit(nowMs: () => number = () => performance.now()): RateLimit {
   const buckets = new Map<string, Bucket>()
-
-  const place = (key: string, bucket: Bucket): void => {
-    if (!buckets.delete(key) && buckets.size >= maxBuckets) buckets.delete(buckets.keys().next().value as string)
-    buckets.set(key, bucket)
-    bucket.placedMs = bucket.atMs
-  }
 
   return {
     take(key, perMinute) {
       const perMs = perMinute / 60_000
       const capacity = Math.max(1, perMs * burstSeconds * 1_000)
       const now = nowMs()
-      const bucket = buckets.get(key) ?? { level: capacity, atMs: now, placedMs: Number.NEGATIVE_INFINITY }
+      const bucket = buckets.get(key) ?? { level: capacity, atMs: now }
       bucket.level = Math.min(capacity, bucket.level + (now - bucket.atMs) * perMs)
       bucket.atMs = now
-      if (now - bucket.placedMs >= moveMs) place(key, bucket)
+      if (!buckets.delete(key) && buckets.size >= maxBuckets) buckets.delete(buckets.keys().next().value as string)
+      buckets.set(key, bucket)
       if (bucket.level < 1) return Math.max(1, Math.ceil((1 - bucket.level) / perMs / 1_000))
       bucket.level -= 1
       return 0
