@@ -29,10 +29,9 @@ type Compare<T> = (before: T, after: T) => EventDraft | readonly EventDraft[] | 
 
 export function recordEvents({ collections, clock, log }: Controller): Pick<Loop, 'nudge' | 'stop'> {
   const { events, vms, nodes, images, isos, pushJobs, certificates, runnerPools, runnerJobs } = collections
-  /** Not written yet, and who waits for that. */
-  let unwritten = 0
-  let allWritten = (): void => undefined
-  let first: EventDraft[] = []
+  const writing = new Set<Promise<void>>()
+  /** Of VMs that were written with their place: after the events of their requests, which are written when the records are there. */
+  let placed: EventDraft[] = []
 
   function write({ namespace, kind, name, uid, reason, message, isBad, audience = 'dev' }: EventDraft): void {
     const event: EventRecord = newEvent(clock.now(), {
@@ -47,26 +46,15 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     })
     const failed = (error: unknown): void =>
       log.error('failed to record an event', { reason, kind, name, namespace }, error)
-    unwritten++
-    void events.create(namespace, event.name, event).catch(failed).then(ended)
+    const written = events.create(namespace, event.name, event).then(() => undefined, failed)
+    writing.add(written)
+    void written.then(() => writing.delete(written))
   }
 
-  function ended(): void {
-    if (--unwritten === 0) allWritten()
-  }
-
-  /** After the event of the request, which is written when its record is there. */
-  function writeNext(draft: EventDraft): void {
-    unwritten++
-    if (first.push(draft) > 1) return
-    setImmediate(() => {
-      const drafts = first
-      first = []
-      for (const each of drafts) {
-        write(each)
-        ended()
-      }
-    })
+  function writePlaced(): void {
+    const drafts = placed
+    placed = []
+    for (const draft of drafts) write(draft)
   }
 
   const follow = <T>(view: Pick<View<T>, 'subscribe'>, compare: Compare<T>): (() => void) =>
@@ -84,7 +72,7 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     vms.view.subscribe((changes) => {
       for (const change of changes)
         if (change.type === 'put' && !change.previous && change.entry.value.place)
-          writeNext(firstPlace(change.entry.value))
+          if (placed.push(firstPlace(change.entry.value)) === 1) setImmediate(writePlaced)
     }),
     follow(nodes.view, nodeEvent),
     follow(images.view, (before, after) => imageEvent('image', before, after)),
@@ -103,7 +91,8 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     nudge: () => undefined,
     stop: async () => {
       for (const unsubscribe of unsubscribes) unsubscribe()
-      if (unwritten > 0) await new Promise<void>((resolve) => (allWritten = resolve))
+      writePlaced()
+      await Promise.all(writing)
     },
   }
 }
