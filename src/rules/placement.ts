@@ -205,7 +205,7 @@ export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly N
     if (!obstacle) return undefined
     reasons.push({ node: node.name, obstacle, capacity })
   }
-  return reasons.length > 0 ? reasons : undefined
+  return reasons.length > 0 ? reasons.sort((one, other) => (one.node < other.node ? -1 : 1)) : undefined
 }
 
 /** Smaller is better, compared from the first: the tag that is preferred, the image that is there, then room. */

@@ -178,15 +178,10 @@ export function assertPossible(
   if (never) throw impossible(never, demand, namespace, { isDefaultCpu: !cpu && !vmConfig })
 }
 
-/** A few at a time, after the first: mostly that one will do. */
-function* nodesIn({ view }: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
-  for (let page = view.range('', { limit: 1 }), last = page.at(-1); last; last = page.at(-1)) {
-    for (const { value } of page) if (value.namespace === namespace) yield value
-    page = view.range('', { after: last.key, limit: nodesPerLook })
-  }
+/** In no order: mostly the first one will do. */
+function* nodesIn(nodes: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
+  for (const { value } of nodes.each()) if (value.namespace === namespace) yield value
 }
-
-const nodesPerLook = 32
 
 /** Secrets first: a VM that is there has what it needs. A secret without its VM is swept by a controller. */
 async function write(
