@@ -131,7 +131,6 @@ const act = fc.oneof(
   fc.record({ kind: fc.constant('put' as const), node: some }),
   fc.record({ kind: fc.constantFrom('delete' as const, 'away' as const, 'back' as const), node: some }),
   fc.record({ kind: fc.constantFrom('take' as const, 'keep' as const, 'ports' as const), node: some }),
-  fc.record({ kind: fc.constant('vm' as const), node: some }),
 )
 
 describe('rooms', () => {
@@ -149,7 +148,6 @@ describe('rooms', () => {
           // What is taken is forgotten with the next look.
           else if (kind === 'keep') rooms.keepFor(name, 'x')
           else if (kind === 'ports') rooms.takePorts(name, [9_002])
-          else if (kind === 'vm') rooms.used(node.ports.map((port) => fleet.change(node, port)))
           else rooms.named(name)?.take({ cpu: 1, memoryMiB: 1, gpus: 0, ssh: 9_001, screenshare: 9_002 }, [])
           if (kind === 'put' || kind === 'delete') rooms.changed(name)
           if (kind === 'away') rooms.presenceChanged(name)

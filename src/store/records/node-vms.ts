@@ -127,7 +127,7 @@ function changesOfUse(change: Change<VmRecord>): readonly NodeUseChange[] {
 const changeOfUse = (record: VmRecord | undefined, by: 1 | -1): readonly NodeUseChange[] =>
   record?.place ? [{ node: record.place.node, by, use: nodeUseOf(record), slot: record.place.slot }] : []
 
-/** What else counts of a VM on its node does not change while it is there. */
+/** What else a VM has of its node MUST NOT change while it is there: it would be taken away as something else than it was counted as. */
 function isSameUse(before: VmRecord, after: VmRecord): boolean {
   const { place: was } = before
   const { place: is } = after
