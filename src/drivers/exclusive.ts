@@ -3,8 +3,7 @@
 const tails = new Map<string, Promise<unknown>>()
 
 export function exclusively<T>(key: string, work: () => Promise<T>): Promise<T> {
-  const before = tails.get(key)
-  const result = before ? before.then(work, work) : work()
+  const result = (tails.get(key) ?? Promise.resolve()).then(work, work)
   const ended = (): void => {
     if (tails.get(key) === tail) tails.delete(key)
   }

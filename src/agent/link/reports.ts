@@ -108,7 +108,10 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
     timer = undefined
     const reports = later
     later = new Map()
-    for (const [uid, report] of reports) if (note(report())) due.add(uid)
+    for (const make of reports.values()) {
+      const report = make()
+      if (note(report)) due.add(report.uid)
+    }
     if (due.size > 0) flush()
   }
 
