@@ -18,7 +18,6 @@ import {
 import { detached, startScript } from '../../rules/runners/start-script.ts'
 import { type Batch, type DemandQueue, type KnownRunner, type RunnerSource, SourceError } from '../../runners/source.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
-import { isFailedDeployment } from '../../store/records/node-vms.ts'
 import type { RunnerPoolRecord, RunnerPoolStatus, RunnerRecord } from '../../store/records/runner-records.ts'
 import { isDeleted, removeVm } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../../store/store.ts'
@@ -65,12 +64,16 @@ export class PoolDriver {
   readonly #controller: Controller
   readonly #world: RunnerWorld
   readonly #key: string
-  readonly #uid: string
+  readonly uid: string
   readonly #stop = new AbortController()
   readonly #tend: Loop
   readonly #hearing: Promise<void>
   /** Ends the session that is open, or the wait for one. */
   #session = new AbortController()
+  /** Tries to open a session, one after the other. */
+  #attempt = 0
+  /** Since when another has it. */
+  #activeSinceMs: number | undefined
   #fingerprint = ''
   #source: { readonly of: string; readonly source: RunnerSource } | undefined
   /** Whether it hears of jobs. */
@@ -93,18 +96,14 @@ export class PoolDriver {
     this.#controller = controller
     this.#world = world
     this.#key = entry.key
-    this.#uid = entry.value.uid
+    this.uid = entry.value.uid
     this.#fingerprint = this.#fingerprintOf(entry.value)
     this.#tend = startLoop({
       everyMs: tendMs,
       failed: (error) => this.#failed(error),
-      run: (signal) => this.#run(signal),
+      run: () => this.#run(),
     })
     this.#hearing = this.#hear()
-  }
-
-  get uid(): string {
-    return this.#uid
   }
 
   nudge(): void {
@@ -138,7 +137,7 @@ export class PoolDriver {
 
   #pool(): RunnerPoolRecord | undefined {
     const record = this.#controller.collections.runnerPools.at(this.#key)?.value
-    return record?.uid === this.#uid ? record : undefined
+    return record?.uid === this.uid ? record : undefined
   }
 
   /** What a session depends on. */
@@ -156,7 +155,7 @@ export class PoolDriver {
 
   async #change(next: (record: RunnerPoolRecord) => RunnerPoolRecord | undefined): Promise<void> {
     await this.#controller.collections.runnerPools.change(this.#key, (record) =>
-      record?.uid === this.#uid ? next(record) : undefined,
+      record?.uid === this.uid ? next(record) : undefined,
     )
   }
 
@@ -171,8 +170,6 @@ export class PoolDriver {
   // Hearing of jobs
 
   async #hear(): Promise<void> {
-    let attempt = 0
-    let activeSinceMs: number | undefined
     while (!this.#stop.signal.aborted) {
       this.#session = new AbortController()
       const signal = AbortSignal.any([this.#stop.signal, this.#session.signal])
@@ -182,19 +179,16 @@ export class PoolDriver {
           await sleep(tendMs, undefined, { signal })
           continue
         }
-        await this.#listen(pool, signal, () => {
-          attempt = 0
-          activeSinceMs = undefined
-        })
+        await this.#listen(pool, signal)
       } catch (error) {
         if (signal.aborted) continue
-        attempt += 1
+        this.#attempt += 1
         const problem = error instanceof SourceError ? error.problem : undefined
         if (problem === 'SessionLost') continue
         const nowMs = this.#nowMs()
         if (problem === 'SessionActive') {
-          activeSinceMs ??= nowMs
-          const isLong = nowMs - activeSinceMs > activeTooLongMs
+          this.#activeSinceMs ??= nowMs
+          const isLong = nowMs - this.#activeSinceMs > activeTooLongMs
           this.#heard = isLong
             ? { reason: 'SessionActive', message: 'Another session of the scale set has been active for over 5 min' }
             : { reason: 'Connecting', message: 'Waiting for the previous session to end' }
@@ -207,7 +201,7 @@ export class PoolDriver {
         const isSoon = problem === 'SessionActive'
         const delayMs = isSoon
           ? Math.min(activeMs, retry.maxDelayMs)
-          : boundedDelay(error, isTransient(error) ? attempt : 5, retry)
+          : boundedDelay(error, isTransient(error) ? this.#attempt : 5, retry)
         await sleep(delayMs, undefined, { signal }).catch(() => undefined)
       }
     }
@@ -218,12 +212,15 @@ export class PoolDriver {
     return pool.deleting !== undefined && (pool.scaleSetId === undefined || this.#records(pool).length === 0)
   }
 
-  async #listen(pool: RunnerPoolRecord, signal: AbortSignal, opened: () => void): Promise<void> {
+  async #listen(pool: RunnerPoolRecord, signal: AbortSignal): Promise<void> {
     const source = this.#sourceFor(pool)
-    const id = await this.#prepared(pool, source, signal)
+    const id = await source.prepare(pool.scaleSetId, signal)
+    // Another set counts its messages anew.
+    if (id !== pool.scaleSetId) await this.#change((record) => ({ ...record, scaleSetId: id, cursor: 0 }))
     const queue = await source.open(id, signal)
     try {
-      opened()
+      this.#attempt = 0
+      this.#activeSinceMs = undefined
       this.#heard = ready
       this.#refused = undefined
       await this.#change((record) => ({
@@ -240,13 +237,6 @@ export class PoolDriver {
       // The next leader need not wait for it to lapse.
       await queue.close(AbortSignal.timeout(closeMs)).catch(() => undefined)
     }
-  }
-
-  async #prepared(pool: RunnerPoolRecord, source: RunnerSource, signal: AbortSignal): Promise<number> {
-    const id = await source.prepare(pool.scaleSetId, signal)
-    // Another set counts its messages anew.
-    if (id !== pool.scaleSetId) await this.#change((record) => ({ ...record, scaleSetId: id, cursor: 0 }))
-    return id
   }
 
   /** Stored, then acknowledged, then acted on. */
@@ -278,7 +268,7 @@ export class PoolDriver {
   // Runners and VMs
 
   #records(pool: RunnerPoolRecord): readonly Entry<RunnerRecord>[] {
-    return this.#controller.collections.runners.list(pool.namespace).filter(({ value }) => value.poolUid === this.#uid)
+    return this.#controller.collections.runners.list(pool.namespace).filter(({ value }) => value.poolUid === this.uid)
   }
 
   #vmOf({ namespace, name, vmUid }: RunnerRecord): Entry<VmRecord> | undefined {
@@ -288,14 +278,14 @@ export class PoolDriver {
     return isOurs ? entry : undefined
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
+  async #run(): Promise<void> {
     const before = this.#pool()
     if (!before) return
     try {
-      await this.#look(before, signal)
-      await this.#adopt(before, signal)
+      await this.#look(before)
+      await this.#adopt(before)
     } catch (error) {
-      if (signal.aborted) return
+      if (this.#stop.signal.aborted) return
       // What is down here goes all the same.
       this.#failed(error)
     }
@@ -307,7 +297,7 @@ export class PoolDriver {
     await inTurns(plan.ends, ({ name, end }) => this.#markEnd(pool, name, end))
     await inTurns(
       this.#records(pool).filter(({ value }) => value.end),
-      ({ value }) => this.#end(pool, value, signal),
+      ({ value }) => this.#end(pool, value),
     )
     if (plan.create > 0 && !this.#refused && pool.scaleSetId !== undefined) {
       const names = Array.from({ length: plan.create }, () => `${pool.name}-${nameSuffix(randomBytes(5))}`)
@@ -315,7 +305,7 @@ export class PoolDriver {
     }
     if (!this.#refused) this.#takeInHand(plan.starts, (name) => this.#start(pool, name))
     await this.#tell(plan)
-    if (pool.deleting) await this.#retire(pool, signal)
+    if (pool.deleting) await this.#retire(pool)
     this.#wakeAt(this.#refused ? Math.min(plan.againMs, this.#nowMs() + refusedMs) : plan.againMs)
   }
 
@@ -342,19 +332,16 @@ export class PoolDriver {
 
   #wakeAt(atMs: number): void {
     clearTimeout(this.#timer)
-    const delayMs = atMs - this.#nowMs() + 10
-    if (delayMs < tendMs && !this.#stop.signal.aborted)
-      this.#timer = setTimeout(
-        () => {
-          this.#isLookDue = true
-          this.nudge()
-        },
-        Math.max(10, delayMs),
-      ).unref()
+    const delayMs = Math.max(0, atMs - this.#nowMs()) + 10
+    if (delayMs >= tendMs || this.#stop.signal.aborted) return
+    this.#timer = setTimeout(() => {
+      this.#isLookDue = true
+      this.nudge()
+    }, delayMs).unref()
   }
 
   /** Who GitHub knows; only where there is somebody to know. */
-  async #look(pool: RunnerPoolRecord, signal: AbortSignal): Promise<void> {
+  async #look(pool: RunnerPoolRecord): Promise<void> {
     const nowMs = this.#nowMs()
     const ageMs = nowMs - (this.#looked?.atMs ?? Number.NEGATIVE_INFINITY)
     const isAnybody = this.#records(pool).length > 0 || pool.demand.registered > 0 || this.#refused !== undefined
@@ -363,10 +350,10 @@ export class PoolDriver {
     this.#isLookDue = false
     this.#looked = undefined
     const source = this.#sourceFor(pool)
-    const listed = await source.list(pool.scaleSetId, signal)
+    const listed = await source.list(pool.scaleSetId, this.#stop.signal)
     this.#looked = { atMs: nowMs, runners: new Map(listed.map((runner) => [runner.name, runner])) }
     this.#refused = undefined
-    await this.#removeStrays(pool, source, listed, signal)
+    await this.#removeStrays(pool, source, listed)
   }
 
   /** It is down, and only GitHub knows whether it had a job. */
@@ -377,12 +364,7 @@ export class PoolDriver {
   }
 
   /** Both ends: runners without a record, and VMs without one. Two looks, because a record may be younger than the list. */
-  async #removeStrays(
-    pool: RunnerPoolRecord,
-    source: RunnerSource,
-    listed: readonly KnownRunner[],
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #removeStrays(pool: RunnerPoolRecord, source: RunnerSource, listed: readonly KnownRunner[]): Promise<void> {
     const { collections } = this.#controller
     const nowMs = this.#nowMs()
     const strays = listed.filter(({ name }) => !collections.runners.get(pool.namespace, name))
@@ -390,7 +372,7 @@ export class PoolDriver {
     for (const { id, name } of strays) {
       const sinceMs = this.#strays.get(name) ?? nowMs
       this.#strays.set(name, sinceMs)
-      if (nowMs - sinceMs >= strayMs) await source.remove(id, signal)
+      if (nowMs - sinceMs >= strayMs) await source.remove(id, this.#stop.signal)
     }
     for (const entry of collections.vms.list(pool.namespace)) {
       const { labels, name, createdAt } = entry.value
@@ -401,13 +383,13 @@ export class PoolDriver {
   }
 
   /** What another process began: its VM is there, or its runner is registered, and the record does not say so yet. */
-  async #adopt(pool: RunnerPoolRecord, signal: AbortSignal): Promise<void> {
+  async #adopt(pool: RunnerPoolRecord): Promise<void> {
     for (const { key, value } of this.#records(pool)) {
       if (value.end || this.#inHand.has(value.name) || (value.vmUid !== undefined && value.runnerId !== undefined))
         continue
       const vm = this.#vmOf(value)
       if (!vm) continue
-      const runnerId = value.runnerId ?? (await this.#sourceFor(pool).find(value.name, signal))?.id
+      const runnerId = value.runnerId ?? (await this.#sourceFor(pool).find(value.name, this.#stop.signal))?.id
       await this.#controller.collections.runners.change(
         key,
         (record) => record && { ...record, vmUid: vm.value.uid, ...(runnerId !== undefined && { runnerId }) },
@@ -470,7 +452,7 @@ export class PoolDriver {
     const at = this.#now()
     await inTurns(notes, async ({ name, note }) => {
       await runners.change(runners.key(pool.namespace, name), (record) => {
-        if (record?.poolUid !== this.#uid) return undefined
+        if (record?.poolUid !== this.uid) return undefined
         if (note === 'running') return { ...record, runningAt: at }
         if (note === 'connected') return { ...record, connectedAt: at }
         const { missedAt: _, ...found } = record
@@ -484,7 +466,7 @@ export class PoolDriver {
   async #markEnd({ namespace }: RunnerPoolRecord, name: string, end: Ending): Promise<void> {
     const { runners } = this.#controller.collections
     const at = this.#now()
-    const isNew = (record: RunnerRecord | undefined): boolean => record?.poolUid === this.#uid && !record.end
+    const isNew = (record: RunnerRecord | undefined): boolean => record?.poolUid === this.uid && !record.end
     if (!isNew(runners.get(namespace, name)?.value)) return
     // Counted first: a plan that misses the runner must know how many failed.
     if (isRunnerFailure(end.reason))
@@ -507,12 +489,11 @@ export class PoolDriver {
     const key = runners.key(namespace, name)
     const isBySsh = pool.sshUser !== undefined
     if (this.#stop.signal.aborted || scaleSetId === undefined) return
-    const record = { name, namespace, pool: pool.name, poolUid: this.#uid, createdAt: this.#now() }
+    const record = { name, namespace, pool: pool.name, poolUid: this.uid, createdAt: this.#now() }
     await runners.create(namespace, name, { ...record, ...(isBySsh && { isBySsh }) })
     failpoint('runners.recorded')
-    let step: RunnerEndReason = 'DeployFailed'
+    let step: RunnerEndReason = isBySsh ? 'DeployFailed' : 'RegistrationFailed'
     try {
-      if (!isBySsh) step = 'RegistrationFailed'
       const script = isBySsh ? undefined : await this.#register(pool, scaleSetId, name)
       // Another leader has given it up meanwhile.
       if ((!isBySsh && script === undefined) || this.#stop.signal.aborted) return
@@ -573,19 +554,20 @@ export class PoolDriver {
     await this.#markEnd(pool, name, { reason, message })
   }
 
-  async #end(pool: RunnerPoolRecord, runner: RunnerRecord, signal: AbortSignal): Promise<void> {
+  async #end(pool: RunnerPoolRecord, runner: RunnerRecord): Promise<void> {
     const { collections } = this.#controller
     const { runners } = collections
     const key = runners.key(runner.namespace, runner.name)
     if (this.#inHand.has(runner.name)) return
     const vm = this.#vmOf(runner)
-    const isDown = !vm || powerOf(runner, vm.value).vm !== 'running' || pool.deleting?.isForced === true
+    const isForced = pool.deleting?.isForced === true
+    const isDown = !vm || powerOf(runner, vm.value).vm !== 'running' || isForced
     let isRemoved = runner.isRemoved === true
     try {
       if (!isRemoved) {
         const source = this.#sourceFor(pool)
-        const id = runner.runnerId ?? (await source.find(runner.name, signal))?.id
-        isRemoved = id === undefined || (await source.remove(id, signal)) === 'removed'
+        const id = runner.runnerId ?? (await source.find(runner.name, this.#stop.signal))?.id
+        isRemoved = id === undefined || (await source.remove(id, this.#stop.signal)) === 'removed'
         failpoint('runners.removed')
         if (isRemoved) await runners.change(key, (record) => record && { ...record, isRemoved: true })
         else if (!isDown) {
@@ -600,21 +582,20 @@ export class PoolDriver {
         }
       }
     } catch (error) {
-      if (signal.aborted) return
+      if (this.#stop.signal.aborted) return
       this.#failed(error)
       if (!isDown) return
     }
     if (vm) await removeVm(collections, vm)
     failpoint('runners.cleared')
-    if (collections.vms.get(runner.namespace, runner.name)?.value.uid === vm?.value.uid && vm) return
-    const mayForget = isRemoved || pool.deleting?.isForced === true
-    if (mayForget) await this.#forget(pool, runner)
+    if (vm && collections.vms.at(vm.key)?.value.uid === vm.value.uid) return
+    if (isRemoved || isForced) await this.#forget(pool, runner)
   }
 
   async #forget(pool: RunnerPoolRecord, { name, namespace, jobId, end }: RunnerRecord): Promise<void> {
     const { collections } = this.#controller
     const entry = collections.runners.get(namespace, name)
-    if (!entry || entry.value.poolUid !== this.#uid) return
+    if (!entry || entry.value.poolUid !== this.uid) return
     failpoint('runners.ending')
     if (jobId !== undefined) await endJob(collections, this.#pool() ?? pool, jobId, this.#now())
     await collections.runners.delete(entry).catch(ignoreLost)
@@ -663,22 +644,22 @@ export class PoolDriver {
   }
 
   /** The end of a pool: nothing of it is left here, then not at GitHub, then its record goes. */
-  async #retire(pool: RunnerPoolRecord, signal: AbortSignal): Promise<void> {
+  async #retire(pool: RunnerPoolRecord): Promise<void> {
     const { runnerPools, runnerCredentials, runnerJobs } = this.#controller.collections
     if (this.#records(pool).length > 0) return
     this.#session.abort()
     try {
-      if (pool.scaleSetId !== undefined) await this.#sourceFor(pool).retire(pool.scaleSetId, signal)
+      if (pool.scaleSetId !== undefined) await this.#sourceFor(pool).retire(pool.scaleSetId, this.#stop.signal)
     } catch (error) {
-      if (signal.aborted) return
+      if (this.#stop.signal.aborted) return
       this.#failed(error)
       if (!pool.deleting?.isForced) return
     }
     for (const { key, value } of runnerJobs.list(pool.namespace))
-      if (value.poolUid === this.#uid) await runnerJobs.change(key, () => null)
+      if (value.poolUid === this.uid) await runnerJobs.change(key, () => null)
     for (const { key, value } of runnerCredentials.list())
-      if (value.uid === this.#uid) await runnerCredentials.change(key, () => null)
-    await runnerPools.change(this.#key, (record) => (record?.uid === this.#uid ? null : undefined))
+      if (value.uid === this.uid) await runnerCredentials.change(key, () => null)
+    await runnerPools.change(this.#key, (record) => (record?.uid === this.uid ? null : undefined))
   }
 }
 
@@ -703,7 +684,6 @@ function powerOf(
 ): { readonly vm: Runner['vm']; readonly problem?: string | undefined } {
   if (!vm || isDeleted(vm)) return { vm: vmUid === undefined ? 'none' : 'gone' }
   const { power, hasRun, problem, generation } = vm.observed
-  if (isFailedDeployment(vm)) return { vm: 'failed', problem }
   if (power === 'failed') return { vm: 'failed', problem }
   // It may have come and gone while no server heard of it.
   if (power === 'stopped' && (hasRun || generation >= vm.desired.generation)) return { vm: 'down' }

@@ -72,7 +72,6 @@ export interface RunnerPlan {
   readonly create: number
   /** Those whose VM runs, to be registered and started by SSH. */
   readonly starts: readonly string[]
-  readonly wanted: number
   /** Why there are fewer than wanted. */
   readonly restUntilMs?: number
   /** When to look again. */
@@ -134,7 +133,6 @@ export function planRunners(state: RunnerPoolState): RunnerPlan {
     notes,
     ends,
     starts: isStopped ? [] : live.filter((runner) => isReady(runner) && !idle.includes(runner)).map(({ name }) => name),
-    wanted,
     create: isResting ? 0 : lacking,
     ...(isResting && lacking > 0 && { restUntilMs }),
     againMs,
