@@ -1,7 +1,7 @@
 // What runner pools need of a server: GitHub with opened credentials, and VMs.
 import os from 'node:os'
 import type { RunnerServices } from '../controllers/runners/drive-runners.ts'
-import { runnerLabel } from '../controllers/runners/pool-driver.ts'
+import { runnerLabel } from '../controllers/runners/driven-pool.ts'
 import type { RetryPolicy } from '../rules/retry.ts'
 import { parseRunnerScope } from '../rules/runners/scope.ts'
 import type { GitHubCredential } from '../runners/github/connection.ts'

@@ -6,8 +6,9 @@ import type { Entry } from '../../store/store.ts'
 import type { Controller, Presence } from '../controller.ts'
 import { followRooms } from '../scheduling/rooms.ts'
 import { capacities } from './capacity.ts'
+import type { RunnerWorld } from './driven-pool.ts'
 import { expireJobs } from './job-records.ts'
-import { PoolDriver, type RunnerWorld } from './pool-driver.ts'
+import { PoolDriver } from './pool-driver.ts'
 
 export type RunnerServices = Omit<RunnerWorld, 'capacityOf'>
 

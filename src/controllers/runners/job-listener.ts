@@ -1,0 +1,140 @@
+// Hears of the jobs of one runner pool, in the one session that its scale set can have. News is stored, then acknowledged.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { failpoint } from '../../platform/failpoint.ts'
+import { boundedDelay, isTransient, type RetryPolicy } from '../../rules/retry.ts'
+import { type Batch, type DemandQueue, SourceError } from '../../runners/source.ts'
+import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
+import type { Condition, DrivenPool } from './driven-pool.ts'
+import { forgetWaiting, storeNews } from './job-records.ts'
+
+/** Between looks whether there is something to hear. */
+const restMs = 15_000
+/** Between tries to open a session that another holds. */
+const activeMs = 3_000
+/** Until then it is a change of leader. */
+const activeTooLongMs = 5 * 60_000
+const closeMs = 5_000
+const defaultRetry: RetryPolicy = { attempts: 0, firstDelayMs: 2_000, maxDelayMs: 60_000, maxRetryAfterMs: 120_000 }
+
+export class JobListener {
+  readonly #driven: DrivenPool
+  /** Ends the session that is open, or the wait for one. */
+  #session = new AbortController()
+  /** Failures since a session was last opened. */
+  #attempt = 0
+  /** Since when another has it. */
+  #activeSinceMs: number | undefined
+  /** Why it does not hear of jobs; undefined: it does. */
+  problem: Condition | undefined = { reason: 'Connecting', message: 'Connecting to GitHub' }
+  /** News that is on its way into the records. */
+  storing: Promise<void> = Promise.resolve()
+  /** Once the pool is stopped. */
+  readonly ended: Promise<void>
+
+  constructor(driven: DrivenPool) {
+    this.#driven = driven
+    this.ended = this.#hear()
+  }
+
+  /** Another is opened where there is something left to hear. */
+  endSession(): void {
+    this.#session.abort()
+  }
+
+  async #hear(): Promise<void> {
+    while (!this.#driven.stop.signal.aborted) {
+      this.#session = new AbortController()
+      const signal = AbortSignal.any([this.#driven.stop.signal, this.#session.signal])
+      try {
+        const pool = this.#driven.record()
+        if (!pool || (pool.isPaused && !pool.deleting) || this.#isOver(pool)) {
+          await sleep(restMs, undefined, { signal })
+          continue
+        }
+        await this.#listen(pool, signal)
+      } catch (error) {
+        if (signal.aborted) continue
+        this.#attempt += 1
+        const problem = error instanceof SourceError ? error.problem : undefined
+        if (problem === 'SessionLost') continue
+        const nowMs = this.#driven.nowMs()
+        if (problem === 'SessionActive') {
+          this.#activeSinceMs ??= nowMs
+          const isLong = nowMs - this.#activeSinceMs > activeTooLongMs
+          this.problem = isLong
+            ? { reason: 'SessionActive', message: 'Another session of the scale set has been active for over 5 min' }
+            : { reason: 'Connecting', message: 'Waiting for the previous session to end' }
+        } else {
+          this.#driven.failed(error)
+          if (error instanceof SourceError) this.problem = { reason: error.problem, message: error.message }
+        }
+        this.#driven.nudge()
+        const { retry = defaultRetry } = this.#driven.world
+        const isSoon = problem === 'SessionActive'
+        const delayMs = isSoon
+          ? Math.min(activeMs, retry.maxDelayMs)
+          : boundedDelay(error, isTransient(error) ? this.#attempt : 5, retry)
+        await sleep(delayMs, undefined, { signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  /** Nothing is left to hear. */
+  #isOver(pool: RunnerPoolRecord): boolean {
+    return pool.deleting !== undefined && (pool.scaleSetId === undefined || this.#driven.runners(pool).length === 0)
+  }
+
+  async #listen(pool: RunnerPoolRecord, signal: AbortSignal): Promise<void> {
+    const driven = this.#driven
+    const source = driven.sourceFor(pool)
+    const id = await source.prepare(pool.scaleSetId, signal)
+    // Another set counts its messages anew.
+    if (id !== pool.scaleSetId) await driven.change((record) => ({ ...record, scaleSetId: id, cursor: 0 }))
+    const queue = await source.open(id, signal)
+    try {
+      this.#attempt = 0
+      this.#activeSinceMs = undefined
+      this.problem = undefined
+      driven.refused = undefined
+      await driven.change((record) => ({
+        ...record,
+        demand: { ...queue.demand, at: driven.now(), serial: record.demand.serial + 1 },
+      }))
+      driven.nudge()
+      for (let now = driven.record(); now && !this.#isOver(now); now = driven.record()) {
+        const batch = await queue.next(now.cursor, driven.world.capacityOf(now), signal)
+        if (batch) await this.#take(now, queue, batch, signal)
+        driven.nudge()
+      }
+    } finally {
+      // The next leader need not wait for it to lapse.
+      await queue.close(AbortSignal.timeout(closeMs)).catch(() => undefined)
+    }
+  }
+
+  /** Stored, then acknowledged, then acted on. */
+  async #take(pool: RunnerPoolRecord, queue: DemandQueue, batch: Batch, signal: AbortSignal): Promise<void> {
+    const storing = this.#store(pool, batch)
+    this.storing = storing.catch(() => undefined)
+    await storing
+    failpoint('runners.stored')
+    const offers = batch.jobs.filter(({ type }) => type === 'available')
+    if (offers.length > 0) await queue.acquire(offers, signal)
+    await queue.acknowledge(batch, signal)
+    failpoint('runners.acknowledged')
+    if (batch.jobs.some(({ type }) => type === 'completed')) this.#driven.isLookDue = true
+  }
+
+  /** Its jobs, then its counts: whoever plans between the two would count an end twice, or not at all. */
+  async #store(pool: RunnerPoolRecord, batch: Batch): Promise<void> {
+    const { collections } = this.#driven.controller
+    const now = this.#driven.now()
+    await storeNews(collections, pool, batch.jobs, now)
+    if (batch.demand) await forgetWaiting(collections, pool, batch.demand, now)
+    await this.#driven.change((record) => ({
+      ...record,
+      cursor: batch.id,
+      ...(batch.demand && { demand: { ...batch.demand, at: now, serial: record.demand.serial + 1 } }),
+    }))
+  }
+}
