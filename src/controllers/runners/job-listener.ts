@@ -16,6 +16,8 @@ const activeTooLongMs = 5 * 60_000
 const closeMs = 5_000
 const defaultRetry: RetryPolicy = { attempts: 0, firstDelayMs: 2_000, maxDelayMs: 60_000, maxRetryAfterMs: 120_000 }
 
+const connecting: Condition = { reason: 'Connecting', message: 'Connecting to GitHub' }
+
 export class JobListener {
   readonly #driven: DrivenPool
   /** Ends the session that is open, or the wait for one. */
@@ -25,7 +27,7 @@ export class JobListener {
   /** Since when another has it. */
   #activeSinceMs: number | undefined
   /** Why it does not hear of jobs; undefined: it does. */
-  problem: Condition | undefined = { reason: 'Connecting', message: 'Connecting to GitHub' }
+  problem: Condition | undefined = connecting
   /** News that is on its way into the records. */
   storing: Promise<void> = Promise.resolve()
   /** Once the pool is stopped. */
@@ -66,7 +68,7 @@ export class JobListener {
             : { reason: 'Connecting', message: 'Waiting for the previous session to end' }
         } else {
           this.#driven.failed(error)
-          if (error instanceof SourceError) this.problem = { reason: error.problem, message: error.message }
+          this.problem = error instanceof SourceError ? { reason: error.problem, message: error.message } : connecting
         }
         this.#driven.nudge()
         const { retry = defaultRetry } = this.#driven.world

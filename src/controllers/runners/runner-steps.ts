@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
 import { failpoint } from '../../platform/failpoint.ts'
+import { eachAtOnce } from '../../platform/parallel.ts'
 import { nameSuffix } from '../../rules/names.ts'
 import { type Ending, isRunnerFailure, type RunnerPlan } from '../../rules/runners/runner-plan.ts'
 import { detached, startScript } from '../../rules/runners/start-script.ts'
@@ -47,8 +48,8 @@ export class RunnerSteps {
   /** What the plan says of runners, one after the other; what takes long goes on in the background. */
   async take(pool: RunnerPoolRecord, plan: RunnerPlan): Promise<void> {
     await this.#note(pool, plan)
-    await inTurns(plan.ends, ({ name, end }) => this.#markEnd(pool, name, end))
-    await inTurns(
+    await eachTried(plan.ends, ({ name, end }) => this.#markEnd(pool, name, end))
+    await eachTried(
       this.#driven.runners(pool).filter(({ value }) => value.end),
       ({ value }) => this.#end(pool, value),
     )
@@ -63,7 +64,7 @@ export class RunnerSteps {
   async #note(pool: RunnerPoolRecord, { notes }: RunnerPlan): Promise<void> {
     const { runners } = this.#driven.controller.collections
     const at = this.#driven.now()
-    await inTurns(notes, async ({ name, note }) => {
+    await eachTried(notes, async ({ name, note }) => {
       await runners.change(runners.key(pool.namespace, name), (record) => {
         if (record?.poolUid !== this.#driven.uid) return undefined
         if (note === 'running') return { ...record, runningAt: at }
@@ -90,7 +91,7 @@ export class RunnerSteps {
       }
       this.inHand.delete(name)
     }
-    const begun = inTurns(names, one).then(() => {
+    const begun = eachTried(names, one).then(() => {
       this.begun.delete(begun)
       this.#driven.nudge()
     })
@@ -243,10 +244,9 @@ export class RunnerSteps {
   }
 }
 
-async function inTurns<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const left = [...items]
-  const worker = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item)
-  }
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
+/** Some at once, and all of them: the first failure is thrown once none is under way. */
+async function eachTried<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const failures: unknown[] = []
+  await eachAtOnce(items, atOnce, (item) => work(item).catch((error: unknown) => void failures.push(error)))
+  if (failures.length > 0) throw failures[0]
 }
