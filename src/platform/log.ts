@@ -11,7 +11,7 @@ const allowedFields = [
   'reason', 'problem', 'stack', 'code', 'kind', 'name', 'namespace', 'revision', 'address', 'version', 'node', 'count',
   'keyId', 'signal', 'pid', 'folder', 'attempt', 'delayMs',
 ] as const // biome-ignore format: a list to read
-type Fields = { readonly [Field in (typeof allowedFields)[number]]?: string | number | boolean | undefined }
+export type Fields = { readonly [Field in (typeof allowedFields)[number]]?: string | number | boolean | undefined }
 
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 

@@ -3,7 +3,6 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import type { Principal } from '../auth/principal.ts'
-import { NoContentError } from '../images/content/content.ts'
 import { isLegacyPath } from '../legacy/paths.ts'
 import { type ConsoleServices, serveConsole } from './browser/console.ts'
 import { serveIssuer } from './browser/issuer.ts'
@@ -17,7 +16,7 @@ import { listenerFactory } from './http/listener.ts'
 import { type ObserveServices, observeRequests } from './http/observe.ts'
 import { parseBodies } from './http/parse-body.ts'
 import { plainUrl } from './http/plain-url.ts'
-import { refusalOf, soundFields } from './http/refusals.ts'
+import { logFailure, refusalOf, soundFields } from './http/refusals.ts'
 import { serviceOptions } from './http/service-options.ts'
 import { serveSwagger } from './http/swagger.ts'
 import { countTraffic } from './http/traffic.ts'
@@ -81,15 +80,7 @@ export function createApp(services: AppServices, operations = createOperations(s
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]
     const refusal = refusalOf(error, isObject(request.body) ? check?.(soundFields(request.body, error)) : undefined)
-    const cause = refusal.options.cause ?? refusal
-    // Lost content is no fault of the caller's either.
-    if (refusal.code >= 500 || cause instanceof NoContentError) {
-      services.log.error(
-        'a request failed',
-        { requestId: request.id, route: request.routeOptions.url ?? '', status: refusal.code },
-        cause,
-      )
-    }
+    logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
     return sendRefusal(refusal, request, reply)
   })
   app.setNotFoundHandler((request, reply) => {

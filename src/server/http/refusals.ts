@@ -8,6 +8,7 @@ import {
   ContentUnavailableError,
   NoContentError,
 } from '../../images/content/content.ts'
+import type { Fields, Log } from '../../platform/log.ts'
 import { isOutOfSpace } from '../../store/faults.ts'
 import { StoreError, type StoreFault } from '../../store/store.ts'
 
@@ -97,6 +98,17 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
     hint: 'Look for the request ID in the server log',
     cause: error,
   })
+}
+
+/** A fault of ours is an error, with where it happened; a refusal that is meant, of a node that is away say, a warning. */
+export function logFailure(log: Log, refusal: ApiError, fields: Fields): void {
+  const { code: status, reason, message } = refusal
+  const { cause } = refusal.options
+  // Lost content is no fault of the caller's either.
+  if (status < 500 && !(cause instanceof NoContentError)) return
+  const isMeant = cause === undefined && reason !== 'InternalError'
+  if (isMeant) log.warn('a request failed', { ...fields, status, problem: message })
+  else log.error('a request failed', { ...fields, status }, cause ?? refusal)
 }
 
 type Violation = NonNullable<FastifyError['validation']>[number]

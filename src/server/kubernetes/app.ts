@@ -12,7 +12,7 @@ import { listenerFactory } from '../http/listener.ts'
 import { observeRequests } from '../http/observe.ts'
 import { parseBodies } from '../http/parse-body.ts'
 import { plainUrl } from '../http/plain-url.ts'
-import { refusalOf } from '../http/refusals.ts'
+import { logFailure, refusalOf } from '../http/refusals.ts'
 import { serviceOptions } from '../http/service-options.ts'
 import { countTraffic } from '../http/traffic.ts'
 import { limitBodies } from '../transfer/request-timeout.ts'
@@ -97,12 +97,7 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
   })
   app.setErrorHandler((error, request, reply) => {
     const refusal = refusalOf(error)
-    if (refusal.code >= 500)
-      services.log.error(
-        'a request failed',
-        { requestId: request.id, route: request.routeOptions.url ?? '', status: refusal.code },
-        refusal.options.cause ?? refusal,
-      )
+    logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
     return sendRefusal(services, refusal, request, reply)
   })
   app.setNotFoundHandler((request, reply) => sendRefusal(services, noSuchPath(), request, reply))

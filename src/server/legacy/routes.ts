@@ -12,7 +12,7 @@ import { realNamespace } from '../../rules/names.ts'
 import type { Settings } from '../config/settings.ts'
 import { bearer, denied, unauthorized } from '../gate/authenticate.ts'
 import type { Metrics } from '../http/metrics.ts'
-import { refusalOf } from '../http/refusals.ts'
+import { logFailure, refusalOf } from '../http/refusals.ts'
 import type { Operations } from '../operations/invoke.ts'
 import { readForm, registerForms, registerUploads } from '../transfer/multipart.ts'
 import { dropBodies, type Fields, parseLegacyBodies } from './bodies.ts'
@@ -211,12 +211,7 @@ function sendRefusal(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  if (refusal.code >= 500)
-    services.log.error(
-      'a request failed',
-      { requestId: request.id, route: request.routeOptions.url ?? '', status: refusal.code },
-      refusal.options.cause ?? refusal,
-    )
+  logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
   const { retryAfterSeconds } = refusal.options
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
   if (refusal.code === 401) reply.header('www-authenticate', 'Bearer realm="svc3"')

@@ -10,7 +10,7 @@ import { type DeniedServices, denied } from '../gate/authenticate.ts'
 import type { Limits } from '../gate/limits.ts'
 import { type ObserveServices, recordRequest } from '../http/observe.ts'
 import { parseText } from '../http/parse-body.ts'
-import { refusalOf } from '../http/refusals.ts'
+import { logFailure, refusalOf } from '../http/refusals.ts'
 import { type Render, renderer } from '../http/render.ts'
 import type { Operations } from './invoke.ts'
 
@@ -96,8 +96,8 @@ export class LineCalls {
   #refuse(id: number, error: unknown, fields: { requestId: string; route: string }): AgentAnswer {
     const refusal = refusalOf(error)
     const { code: status } = refusal
-    const { retryAfterSeconds, cause = refusal } = refusal.options
-    if (status >= 500) this.#services.log.error('a request failed', { ...fields, status }, cause)
+    const { retryAfterSeconds } = refusal.options
+    logFailure(this.#services.log, refusal, fields)
     const again = retryAfterSeconds !== undefined && { retryAfterSeconds }
     return { type: 'ANSWER', id, status, body: refusal.toStatus(fields.requestId), ...again }
   }

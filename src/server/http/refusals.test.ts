@@ -1,0 +1,25 @@
+// What of a refusal the operator gets to see.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ApiError } from '../../api/errors.ts'
+import { NoContentError } from '../../images/content/content.ts'
+import { silentLog } from '../../platform/log.ts'
+import { logFailure, refusalOf } from './refusals.ts'
+
+function levelOf(error: unknown): string | undefined {
+  let level: string | undefined
+  const log = { ...silentLog, warn: () => (level = 'warn'), error: () => (level = 'error') }
+  logFailure(log, refusalOf(error), { route: '/' })
+  return level
+}
+
+describe('refusals in the log', () => {
+  it('a refusal that is meant is a warning in the log, and only a fault of the service an error', () => {
+    assert.equal(levelOf(new ApiError('ServiceUnavailable', 'Node mac-1 of VM a is not responding')), 'warn')
+    assert.equal(levelOf(new ApiError('Timeout', 'VM a was not deployed within 10 min')), 'warn')
+    assert.equal(levelOf(new TypeError('x is undefined')), 'error')
+    assert.equal(levelOf(new ApiError('ServiceUnavailable', 'Not enough disk', { cause: new Error('full') })), 'error')
+    assert.equal(levelOf(new NoContentError('a', 'b')), 'error')
+    assert.equal(levelOf(new ApiError('NotFound', 'VM a not found')), undefined)
+  })
+})
