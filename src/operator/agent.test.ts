@@ -72,7 +72,7 @@ describe('svc3 agent', () => {
       await refused('--join-token-file', missing),
       new RegExp(`Cannot read the join token from ${missing} \\(ENOENT\\)\\n.*${create}`),
     )
-    assert.match(await refused('--join-token-file', file), new RegExp(`${file} is not a join string\\n.*${create}`))
+    assert.match(await refused('--join-token-file', file), new RegExp(`${file} is not a join token\\n.*${create}`))
     assert.match(await refused('--join-token-stdin'), new RegExp(`The join token is empty\\n.*${create}`))
     assert.match(await refused(), /No server address known/)
   })

@@ -114,7 +114,7 @@ async function noAddress({ joinToken, joinSource }: AgentOptions): Promise<Failu
   await joinToken?.()
   return joinSource === undefined
     ? new Failure('No server address known', 'Specify --api-url URL; the agent remembers it')
-    : new Failure(`${joinSource} is not a join string`, 'Create one with svc3 node join-token')
+    : new Failure(`${joinSource} is not a join token`, 'Create one with svc3 node join-token')
 }
 
 const settingsOf = ({ configFile, dataDir }: AgentOptions): Promise<AgentSettings> =>

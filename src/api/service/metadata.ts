@@ -37,7 +37,7 @@ export const setMetadata = operation({
     'or `rolebindings`. Labels or annotations that the body omits are unchanged. Clients of the Kubernetes API see them as metadata of the object.',
   involves: 'params.record',
   involvesKind: (answer) => String((answer as { kind?: unknown } | undefined)?.kind ?? 'metadata'),
-  past: 'changed metadata of {name}',
+  past: 'changed labels or annotations of {name}',
   isIdempotent: true,
   body: t.Object(
     { labels: t.Optional(kept.labels), annotations: t.Optional(kept.annotations), resourceVersion: ExpectedVersion },

@@ -30,15 +30,18 @@ export const unauthorized = (): ApiError =>
     hint: 'Send "Authorization: Bearer TOKEN"; run svc3 user get-token to get a token',
   })
 
-const forbidden = (operation: Operation, principal: Principal, namespace: string): ApiError =>
-  new ApiError(
+function forbidden({ summary, noun, allow }: Operation, principal: Principal, namespace: string): ApiError {
+  // What follows a colon is about those who may.
+  const [what = summary] = summary.split(':')
+  return new ApiError(
     'Forbidden',
-    `Forbidden: you are not allowed to ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,
+    `Forbidden: you are not allowed to ${what.charAt(0).toLowerCase()}${what.slice(1)}`,
     {
-      kind: operation.noun,
-      hint: operation.allow === 'admin' ? 'Ask a cluster administrator' : accessHint(principal, namespace),
+      kind: noun,
+      hint: allow === 'admin' ? 'Ask a cluster administrator' : accessHint(principal, namespace),
     },
   )
+}
 
 /** A service account that names no namespace asks for the default one, and rarely means it. */
 function accessHint(principal: Principal, namespace: string): string {
@@ -47,7 +50,9 @@ function accessHint(principal: Principal, namespace: string): string {
   if (principal.kind !== 'serviceaccount') return ask('--user EMAIL')
   const { namespace: own, name } = principal
   const advice = ask(`--serviceaccount ${own}:${name}`)
-  return own === namespace ? advice : `Your namespace is ${own}: add -n ${own}, or call /namespaces/${own}. ${advice}`
+  return own === namespace
+    ? advice
+    : `Your namespace is ${own}: add -n ${own}, or use its paths, /namespaces/${own}. ${advice}`
 }
 
 export function bearer(request: FastifyRequest): string | undefined {

@@ -389,9 +389,10 @@ export async function awaitDeployment(
 }
 
 /** For a VM that got no node: by what was in its way. */
-function nextStep({ nodes }: Collections, { namespace }: VmRecord, unfit?: Condition): string {
+function nextStep({ nodes }: Collections, { namespace, reservedPorts }: VmRecord, unfit?: Condition): string {
   if (unfit?.reason === 'OverQuota') return `Run svc3 quota show -n ${namespace} to see what is in use`
-  for (const _ of nodesIn(nodes, namespace)) return `Run svc3 node list -n ${namespace} to see free capacity`
+  const others = reservedPorts.length > 0 ? ', reserve other --ports' : ''
+  for (const _ of nodesIn(nodes, namespace)) return `Run svc3 node list -n ${namespace} to see free capacity${others}`
   return `Run svc3 node namespace NODE ${namespace} to give ${namespace} a node`
 }
 

@@ -185,7 +185,7 @@ describe('service accounts', () => {
     const refused = await service.call('GET', `${at('svc-ios')}/events`, { token: body.token })
     assert.equal(
       refused.body.hint,
-      'Your namespace is svc-default: add -n svc-default, or call /namespaces/svc-default. Ask an administrator for access to svc-ios: svc3 rolebinding add-subject --serviceaccount svc-default:jenkins -n svc-ios',
+      'Your namespace is svc-default: add -n svc-default, or use its paths, /namespaces/svc-default. Ask an administrator for access to svc-ios: svc3 rolebinding add-subject --serviceaccount svc-default:jenkins -n svc-ios',
     )
     const serviceaccounts = [{ name: 'jenkins', namespace: 'orka-default' }]
     const added = await service.call('POST', `${subjects('svc-ios')}/add`, { body: { serviceaccounts } })
