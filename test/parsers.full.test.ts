@@ -9,7 +9,6 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import WebSocket from 'ws'
-import { linesOf } from '../src/agent/link/lines.ts'
 import { readTicket } from '../src/agent/link/peer-tls.ts'
 import { parseSizes, parseSystem } from '../src/agent/vms/grow.ts'
 import { ApiError } from '../src/api/errors.ts'
@@ -458,13 +457,6 @@ const parsers: Readonly<Record<string, Row>> = {
     parse: parseSystem,
   },
   parseSizes: { mostBytes: body, examples: ['svc3-sizes 1 2 3\n'], parse: parseSizes },
-  linesOf: {
-    mostBytes: body,
-    examples: ['{"type":"ADDED"}\n'],
-    async parse(text) {
-      for await (const _ of linesOf(pieces(text), body));
-    },
-  },
   parseJson: { mostBytes: body, examples: ['{"a":[1,"b"]}'], grows: nested, parse: parseJson },
   checkPair: {
     mostBytes: 262_144,

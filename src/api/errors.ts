@@ -56,6 +56,8 @@ export interface ErrorOptions {
   readonly hint?: string
   readonly retryAfterSeconds?: number
   readonly cause?: unknown
+  /** Set by the client: what was answered by something that is not svc3, such as a proxy. */
+  readonly foreignStatus?: number
 }
 
 /** The only error that a handler, a rule or the client throws on purpose. Anything else is a fault of ours: a 500. */

@@ -49,7 +49,11 @@ export function refusal(status: number, text: string, url: string, retryAfter: s
 function foreign(status: number, url: string, retry: ErrorOptions): ApiError {
   const reason = reasonByCode(status)
   const words = reason === 'NotFound' ? 'not found' : reason
-  return new ApiError(reason, `${url} answered ${status} (${words})`, { hint: somethingElse, ...retry })
+  return new ApiError(reason, `${url} answered ${status} (${words})`, {
+    hint: somethingElse,
+    foreignStatus: status,
+    ...retry,
+  })
 }
 
 function optionsOf(body: Fields): ErrorOptions {

@@ -2,7 +2,6 @@
 // One connection is kept; while it is there, calls go up it.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
-import { openAgentStream } from '../../api/nodes/agent.ts'
 import { type AgentAnswer, connectAgent, isCallable } from '../../api/nodes/agent-connection.ts'
 import type { Operation, ResponseOf } from '../../api/operation.ts'
 import { revisionHeader } from '../../api/revision.ts'
@@ -17,7 +16,8 @@ import { isTransient, orAborted } from '../../rules/retry.ts'
 import type { Addresses } from './addresses.ts'
 import { Calls } from './calls.ts'
 import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
-import { LineTooLong, linesOf, valueOfLine } from './lines.ts'
+import { LineTooLong, valueOfLine } from './lines.ts'
+import { notOpened } from './not-opened.ts'
 
 export interface Connection {
   /** The address in use. */
@@ -72,9 +72,7 @@ interface ConnectionOptions {
 
 const callTimeoutMs = 15_000
 const never = new AbortController().signal
-/** One more, and no connection can be kept any more, such as behind another proxy than before. */
-const mostUnanswered = 2
-/** A server lets one node in after the other: no sooner is it taken for one that keeps no connections. */
+/** A server lets one node in after the other, and 10,000 may want to. */
 const openingMs = 20_000
 /** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
 const longestLineBytes = 256 * 1024 * 1024
@@ -152,11 +150,9 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   /** Of the connection that is kept now. */
   let calls: Calls | undefined
-  /** Tries in a row that nobody answered, since one was kept: the server may be busy with all nodes at once. */
-  let unanswered = mostUnanswered
 
-  /** Resolves once it is open, to its end; to undefined where none can be kept. */
-  const keep = ({ take, heard }: Follower, signal: AbortSignal): Promise<{ readonly end: Promise<void> } | undefined> =>
+  /** Resolves once it is open, to its end. */
+  const keep = ({ take, heard }: Follower, signal: AbortSignal): Promise<{ readonly end: Promise<void> }> =>
     withToken(signal, async (token) => {
       const [baseUrl, seen] = [urlOf(), revision.latest()]
       const end = Promise.withResolvers<void>()
@@ -168,7 +164,6 @@ export function createConnection(options: ConnectionOptions): Connection {
         await dialMessages(dialled, (messages) => {
           const own = new Calls(baseUrl, messages.send)
           calls = own
-          unanswered = 0
           const received = (text: string): void => {
             heard()
             for (const line of text.split('\n')) {
@@ -196,9 +191,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         })
         return { end: end.promise }
       } catch (error) {
-        const mayBeBusy = (): boolean => error instanceof ConnectionError && unanswered++ < mostUnanswered
-        if (isNotKept(error) && !mayBeBusy()) return undefined
-        throw error
+        throw signal.aborted ? error : notOpened(baseUrl, error)
       }
     })
 
@@ -216,15 +209,8 @@ export function createConnection(options: ConnectionOptions): Connection {
           (clientWith(used).call as LooseCall)(operation, { ...input, signal }),
         )) as Promise<never>,
     async follow(listener, signal) {
-      const kept = await keep(listener, signal)
-      if (kept) await kept.end
-      else {
-        const { body } = await withToken(signal, (used) => clientWith(used).open(openAgentStream, { signal }))
-        for await (const line of linesOf(body, maxLineBytes)) {
-          listener.heard()
-          listener.take(valueOfLine(line))
-        }
-      }
+      const { end } = await keep(listener, signal)
+      await end
       signal.throwIfAborted()
     },
     giveUpLate: () => calls?.giveUp(performance.now() - callTimeoutMs),
@@ -264,14 +250,6 @@ const tooLongCode = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
 
 const isAnswer = (value: unknown): value is AgentAnswer =>
   typeof value === 'object' && value !== null && 'type' in value && value.type === 'ANSWER'
-
-/** By servers that keep connections. Whatever else is answered comes from one that does not, or from a proxy. */
-const refusedForNow: ReadonlySet<number> = new Set([401, 409, 429, 503])
-/** Where somebody is, but no connection can be kept: then there is still the stream. */
-const isNotKept = (error: unknown): boolean =>
-  error instanceof ApiError
-    ? !refusedForNow.has(error.code)
-    : error instanceof ConnectionError && (error.fault === 'lost' || error.fault === 'timeout')
 
 type LooseCall = (operation: Operation, input: unknown) => Promise<unknown>
 

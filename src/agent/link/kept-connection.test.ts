@@ -1,16 +1,19 @@
-// An agent and the connection that it keeps: calls go up it while it is there, by HTTP where none can be kept, and none is lost
-// with it.
+// An agent and the connection that it keeps: calls go up it while it is there, and none is lost with it; where a proxy passes
+// no WebSocket, the agent says so.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
-import { freePort } from '../../../test/support/tools/free-port.ts'
+import { startHttpProxy } from '../../../test/support/stand-ins/http-proxy.ts'
+import { readableLog } from '../../../test/support/tools/agent-log.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 import { findPeers } from '../../api/nodes/agent.ts'
 import { silentLog } from '../../platform/log.ts'
 import { orAborted } from '../../rules/retry.ts'
 import { createConnection } from './connection.ts'
+import { LineTooLong } from './lines.ts'
 
 let rig: AgentRig
 
@@ -21,64 +24,20 @@ afterEach(() => rig[Symbol.asyncDispose]())
 
 const start = async (): Promise<void> => (await rig.launch()).ready
 
-/** What the node asked for by HTTP, or up its connection, since then. */
-const since = (count: number): readonly string[] => rig.server.requests.slice(count)
-
 describe('an agent that keeps a connection', () => {
   it('an agent that keeps a connection reports up it', async () => {
     await start()
     assert.equal((await rig.deploy('a')).power, 'running')
-    assert.ok(since(0).includes('GET /connection') && since(0).includes('POST /vms'))
-    // Only what goes by HTTP says how far the agent has seen.
-    assert.deepEqual(rig.server.revisions, [])
+    assert.ok(rig.server.requests.includes('GET /connection') && rig.server.requests.includes('POST /vms'))
+    assert.equal(rig.server.reportsByHttp, 0)
   })
 
-  for (const [what, keepsConnections] of [
-    ['a server that knows no such path', false],
-    ['a proxy that cuts it off', 'cut'],
-  ] as const)
-    it(`an agent goes on by a stream and requests behind ${what}, and keeps a connection once it can`, async () => {
-      rig.server.keepsConnections = keepsConnections
-      await start()
-      assert.equal((await rig.deploy('a')).power, 'running')
-      assert.ok(since(0).includes('GET /stream') && rig.server.revisions.length > 0)
-      rig.server.keepsConnections = true
-      const count = rig.server.requests.length
-      await rig.server.reconnect()
-      const reports = rig.server.revisions.length
-      assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'stopped' }))).power, 'stopped')
-      assert.ok(since(count).includes('GET /connection') && !since(count).includes('GET /stream'))
-      assert.equal(rig.server.revisions.length, reports)
-    })
-
-  it('an agent that kept a connection tries three times for another before it goes on by a stream', async () => {
-    await start()
-    rig.server.keepsConnections = 'cut'
-    const count = rig.server.requests.length
-    await rig.server.reconnect()
-    assert.equal((await rig.deploy('a')).power, 'running')
-    assert.equal(rig.server.cuts, 3)
-    assert.ok(since(count).includes('GET /stream'))
-  })
-
-  it('an agent that kept a connection does not count tries at a server that is down', async (t) => {
-    const sockets = new WebSocketServer({ noServer: true })
-    const cut: string[] = []
-    const server = http.createServer((_, response) => response.writeHead(404).end())
-    server.once('upgrade', (request, socket, head) => {
-      server.on('upgrade', (asked, later) => later.destroy(void cut.push(asked.url ?? '')))
-      sockets.handleUpgrade(request, socket, head, (open) => open.close())
-    })
-    const port = await freePort()
-    const listen = (): Promise<unknown> => once(server.listen(port, '127.0.0.1'), 'listening')
-    const down = async (): Promise<void> => {
-      if (!server.listening) return
-      server.close().closeAllConnections()
-      await once(server, 'close')
-    }
-    t.after(down)
-    await listen()
-    const url = `http://127.0.0.1:${port}`
+  it('an agent says so when a message of its server is too long for it', async (t) => {
+    const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+    t.after(() => server.close())
+    await once(server, 'listening')
+    server.on('connection', (socket) => socket.send('x'.repeat(2_000)))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const connection = createConnection({
       addresses: { all: [url], after: () => url } as never,
       identity: {
@@ -87,17 +46,11 @@ describe('an agent that keeps a connection', () => {
         issueToken: async () => ({ token: 'token', renewAtMs: Infinity }),
       } as never,
       version: '3.0.0-test',
+      maxLineBytes: 1_000,
       log: silentLog,
     })
-    const follow = () => connection.follow({ take() {}, heard() {} }, AbortSignal.timeout(20_000))
-    await follow()
-    await down()
-    for (let n = 0; n < 3; n++) await assert.rejects(follow(), { fault: 'refused' })
-    await listen()
-    for (let n = 0; n < 2; n++) await assert.rejects(follow(), { fault: 'lost' })
-    // Then it asks for a stream.
-    await assert.rejects(follow(), { code: 404 })
-    assert.equal(cut.length, 3)
+    const following = connection.follow({ take() {}, heard() {} }, AbortSignal.timeout(20_000))
+    await assert.rejects(following, LineTooLong)
   })
 
   it('a call that is given up while a token is renewed does not end others that wait for the token', async () => {
@@ -156,5 +109,69 @@ describe('an agent that keeps a connection', () => {
     rig.server.isMute = true
     await rig.deploy('a')
     await rig.stop()
+  })
+})
+
+describe('an agent behind a proxy', () => {
+  for (const [what, manner, problem] of [
+    [
+      'refuses WebSockets',
+      426,
+      /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 426\)\. Let it pass Upgrade for/,
+    ],
+    [
+      'has them for forbidden',
+      403,
+      /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 403\)\. Let it pass Upgrade for/,
+    ],
+    [
+      'asks for a login',
+      401,
+      /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 401\)\. Let it pass Upgrade for/,
+    ],
+    [
+      'takes the Upgrade away',
+      'strip',
+      /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 400\)\. Let it pass Upgrade for/,
+    ],
+    [
+      'hangs up',
+      'cut',
+      /^Cannot reach (\S+): the connection was lost \(\w+\) before a WebSocket was open\. If this repeats: .* Upgrade/,
+    ],
+  ] as const)
+    it(`an agent behind a proxy that ${what} says so once, tries less and less, and connects when it may`, async () => {
+      await using proxy = await startHttpProxy(rig.server.apiUrl, manner)
+      const { log, lines } = readableLog()
+      const agent = await rig.launch({ apiUrls: [proxy.url], log })
+      await eventually(() => assert.ok(proxy.askedMs.length >= 4))
+      const waits = proxy.askedMs.slice(1, 4).map((ms, index) => ms - (proxy.askedMs[index] ?? 0))
+      // Half of 100, 200 and 400 ms at least: as after every other failure.
+      assert.ok(
+        waits.every((wait, index) => wait >= 45 * 2 ** index),
+        String(waits),
+      )
+      const said = lines.filter(({ message }) => message === 'no connection to the server; VMs keep running')
+      assert.deepEqual(
+        said.map((line) => problem.exec(line.problem ?? '')?.[1]),
+        [proxy.url],
+        JSON.stringify(said),
+      )
+      // What it asks by HTTP goes on: the server knows how the node is.
+      assert.ok(rig.server.nodes.length > 0)
+      proxy.manner = 'pass'
+      await agent.ready
+      assert.equal((await rig.deploy('a')).power, 'running')
+      assert.equal(lines.at(-1)?.message, 'connected to the server again')
+    })
+
+  it('an agent behind a proxy whose server is away does not blame the proxy', async () => {
+    await using proxy = await startHttpProxy(rig.server.apiUrl, 502)
+    const { log, lines } = readableLog()
+    await rig.launch({ apiUrls: [proxy.url], log })
+    await eventually(() => assert.ok(proxy.askedMs.length >= 2))
+    assert.match(lines.at(-1)?.problem ?? '', /answered 502 \(ServiceUnavailable\)$/)
+    proxy.manner = 426
+    await eventually(() => assert.match(lines.at(-1)?.problem ?? '', /did not pass a WebSocket/))
   })
 })

@@ -7,16 +7,13 @@ import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Connection, Follower } from './connection.ts'
-import { LineTooLong, linesOf, valueOfLine } from './lines.ts'
+import { LineTooLong, valueOfLine } from './lines.ts'
 import { openStream, type Stream, type StreamOptions } from './stream.ts'
 
-const hello = '{"type":"HELLO","vms":[],"heartbeatSeconds":10}\n'
+const hello = '{"type":"HELLO","vms":[],"heartbeatSeconds":10}'
 
-/** Each opening takes the next script: chunks, and then it stays open, ends, or fails. */
-function rig(
-  scripts: readonly (readonly (string | 'open' | Error)[])[],
-  { maxLineBytes = 2 ** 20, ...more }: Partial<StreamOptions> & { maxLineBytes?: number } = {},
-) {
+/** Each opening takes the next script: lines, and then it stays open, ends, or fails. */
+function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: Partial<StreamOptions> = {}) {
   const { log, lines } = readableLog()
   const received: AgentMessage[] = []
   const refusals: number[] = []
@@ -31,9 +28,13 @@ function rig(
       openings.push(performance.now())
       for (const wake of waiting.splice(0)) wake()
       if (script[0] instanceof Error) throw script[0]
-      for await (const line of linesOf(chunksOf(script, signal), maxLineBytes)) {
-        heard()
-        take(valueOfLine(line))
+      for (const part of script) {
+        if (part instanceof Error) throw part
+        if (part === 'open') await ended(signal)
+        else {
+          heard()
+          take(valueOfLine(part))
+        }
       }
       signal.throwIfAborted()
     },
@@ -53,21 +54,11 @@ function rig(
   return { stream, received, refusals, openings, opened, lines }
 }
 
-async function* chunksOf(script: readonly (string | Error)[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  for (const part of script) {
-    if (part instanceof Error) throw part
-    if (part !== 'open') yield Buffer.from(part)
-    else if (!signal.aborted) await once(signal, 'abort')
-  }
-}
+const ended = async (signal: AbortSignal): Promise<unknown> => signal.aborted || once(signal, 'abort')
 
 describe("agent's stream", () => {
-  it("the agent's stream is read line by line, however it is cut, and what a newer server says is passed over", async () => {
-    const ping = '{"type":"PING"}\n'
-    const { stream, received, opened } = rig([
-      [hello.slice(0, 9), hello.slice(9) + ping, '{"type":"NEWS"}\n{"type'],
-      ['open'],
-    ])
+  it('what a newer server says is passed over', async () => {
+    const { stream, received, opened } = rig([[hello, '{"type":"PING"}', '{"type":"NEWS"}'], ['open']])
     await opened(2)
     await stream.stop()
     assert.deepEqual(
@@ -143,7 +134,7 @@ describe("agent's stream", () => {
   })
 
   it("the agent's stream is opened again when it ends, fails, or makes no sense, after longer and longer waits", async () => {
-    const { stream, openings, opened } = rig([[hello], [hello, new Error('cut')], ['nonsense\n'], [hello, 'open']])
+    const { stream, openings, opened } = rig([[hello], [hello, new Error('cut')], ['nonsense'], [hello, 'open']])
     await opened(4)
     const waits = openings.slice(1).map((at, index) => at - (openings[index] ?? 0))
     assert.ok(
@@ -197,20 +188,32 @@ describe("agent's stream", () => {
     assert.match(lines[0]?.problem ?? '', /unknown CA\. Use --ca FILE$/)
   })
 
+  it('an agent says what somebody has to change also after its server was away', async () => {
+    const away = new ConnectionError('refused', 'http://a', 'Connection refused', 'Start the server')
+    const wrong = new ConnectionError('unusable', 'http://a', 'The proxy did not pass it', 'Let it pass')
+    const { stream, lines, opened } = rig([[away], [wrong], [away], [wrong], ['open']])
+    await opened(5)
+    await stream.stop()
+    assert.deepEqual(
+      lines.map(({ problem }) => problem),
+      ['Connection refused', 'The proxy did not pass it. Let it pass'],
+    )
+  })
+
   it("the agent's stream goes on after another message that it cannot act on", async () => {
     const types: string[] = []
     const received = ({ type }: AgentMessage): void => {
       types.push(type)
       if (type === 'VM') throw new Error('no')
     }
-    const { stream, opened } = rig([[`${hello}{"type":"VM"}\n{"type":"PING"}\n`], ['open']], { received })
+    const { stream, opened } = rig([[hello, '{"type":"VM"}', '{"type":"PING"}'], ['open']], { received })
     await opened(2)
     await stream.stop()
     assert.deepEqual(types, ['HELLO', 'VM', 'PING'])
   })
 
   it("the agent's stream says so when a message is too long", async () => {
-    const { stream, lines, opened } = rig([['x'.repeat(3 * 2 ** 20)], ['open']], { maxLineBytes: 2 ** 21 })
+    const { stream, lines, opened } = rig([[new LineTooLong(2 ** 21)], ['open']])
     await opened(2)
     await stream.stop()
     assert.match(lines[0]?.message ?? '', /reduce the VMs on this node/)
@@ -250,14 +253,5 @@ describe("agent's stream", () => {
     await opened(3)
     await stream.stop()
     assert.deepEqual(refusals, [1, 2])
-  })
-})
-
-describe('lines of a stream', () => {
-  it('lines of a stream have a longest length', async () => {
-    const chunks = async function* () {
-      for (let i = 0; i < 10; i++) yield Buffer.alloc(100, 'x')
-    }
-    await assert.rejects(linesOf(chunks(), 500).next(), LineTooLong)
   })
 })

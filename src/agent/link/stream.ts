@@ -97,11 +97,11 @@ export function openStream(options: StreamOptions): Stream {
   const logged = new Set<string>()
   const logOnce = (address: string, error: unknown): void => {
     const isTalking = error instanceof UnusableMessage || error instanceof LineTooLong
-    const kind = isTalking ? 'message' : 'connection'
+    // What passes by itself needs nobody; what does not is said though a server was away before.
+    const advice = error instanceof ConnectionError && !error.isTransient ? `. ${error.hint}` : ''
+    const kind = isTalking ? 'message' : advice === '' ? 'absence' : 'obstacle'
     if (logged.has(kind)) return
     logged.add(kind)
-    // What passes by itself needs nobody.
-    const advice = error instanceof ConnectionError && !error.isTransient ? `. ${error.hint}` : ''
     const problem = messageOf(error) + advice
     const next =
       error instanceof LineTooLong

@@ -1,7 +1,7 @@
 // A stand-in for the server in tests of the agent: real HTTP and WebSockets, the agent's operations, all in memory.
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
@@ -48,10 +48,6 @@ export class AgentServer implements AsyncDisposable {
   servers: readonly string[] | undefined
   /** Its data, and how far they are: every change is a revision. */
   store = { uid: 'store', revision: 1 }
-  /** An older one has streams and requests only, and answers that it knows no such path; some proxies hang up. */
-  keepsConnections: boolean | 'cut' = true
-  /** Tries for a connection that were cut. */
-  cuts = 0
   /** Takes what is called up a kept connection, and sends no answer. */
   isMute = false
   /** As a server of before there were revisions. */
@@ -59,8 +55,10 @@ export class AgentServer implements AsyncDisposable {
   /** Refuses reports while it is set. */
   refuseReports = false
   tokensIssued = 0
-  /** With each request that reports VMs: what the agent has seen, it says. */
+  /** With each connection: what the agent has seen, it says. */
   readonly revisions: number[] = []
+  /** That VMs were reported so, and not up a connection. */
+  reportsByHttp = 0
   /** Content that it has, and what came of captures. */
   readonly blobs = new Map<string, Buffer>()
   readonly captured: Captured[] = []
@@ -72,7 +70,7 @@ export class AgentServer implements AsyncDisposable {
   readonly #keys = new Map<string, string>()
   #members = 0
   readonly #tokens = new Map<string, string>()
-  readonly #streams = new Set<Pick<ServerResponse, 'write' | 'destroy'>>()
+  readonly #streams = new Set<WebSocket>()
   readonly #tunnels = new Map<string, (tunnel: Duplex) => void>()
   readonly #events = new EventEmitter().setMaxListeners(0)
   readonly #sockets = new Set<Socket>()
@@ -104,7 +102,7 @@ export class AgentServer implements AsyncDisposable {
   }
 
   send(message: AgentMessage): void {
-    for (const stream of this.#streams) stream.write(`${JSON.stringify(message)}\n`)
+    for (const stream of this.#streams) stream.send(`${JSON.stringify(message)}\n`)
   }
 
   /** The first report of a VM, from now on or the last one, that is as asked. */
@@ -175,7 +173,7 @@ export class AgentServer implements AsyncDisposable {
   }
 
   dropStreams(): void {
-    for (const stream of this.#streams) stream.destroy()
+    for (const stream of this.#streams) stream.terminate()
   }
 
   /** Cuts everybody off, and whoever comes. Its port stays its own, so that nobody else has it when it comes back. */
@@ -200,13 +198,18 @@ export class AgentServer implements AsyncDisposable {
     })
     const sockets = new WebSocketServer({ noServer: true })
     server.on('upgrade', (request, socket, head) => {
-      if (request.url === connectAgent.path && this.keepsConnections === true && this.#nodeOf(request))
+      if (!this.#nodeOf(request)) {
+        const response = new ServerResponse(request)
+        response.assignSocket(socket as Socket)
+        response.once('finish', () => socket.end())
+        return void this.#serve(request, response)
+      }
+      if (request.url === connectAgent.path) {
+        this.revisions.push(Number(request.headers[revisionHeader]))
         return sockets.handleUpgrade(request, socket, head, (ws) => this.#keep(ws))
-      if (request.url === connectAgent.path && this.keepsConnections !== 'cut')
-        return socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
-      if (request.url === connectAgent.path) this.cuts += 1
+      }
       const open = this.#tunnels.get(request.url?.split('/').at(-1) ?? '')
-      if (!open || !this.#nodeOf(request)) return socket.destroy()
+      if (!open) return socket.destroy()
       sockets.handleUpgrade(request, socket, head, (ws) => open(createWebSocketStream(ws)))
     })
     server.listen(0, '127.0.0.1')
@@ -255,9 +258,9 @@ export class AgentServer implements AsyncDisposable {
       if (route === 'POST /key') throw new ApiError('NotFound', `${route} is not here`)
       if (!this.#nodeOf(request)) throw new ApiError('Unauthorized', 'this token is not good')
       if (route.startsWith('GET /blobs/')) return this.#give(route, response)
-      if (route === 'GET /stream') return this.#stream(response)
+      if (route === 'GET /connection') throw new ApiError('BadRequest', 'This operation requires a WebSocket')
       if (route === 'POST /node') return answer(200, this.#node(body))
-      if (route === 'POST /vms') this.revisions.push(Number(request.headers[revisionHeader]))
+      if (route === 'POST /vms') this.reportsByHttp++
       if (route === 'POST /vms') return answer(200, this.#report(body))
       if (route === 'POST /blobs/missing') return answer(200, { missing: this.#lacking(body.digests) })
       if (route.startsWith('POST /captures/')) return answer(200, this.#capture(route, body))
@@ -350,16 +353,9 @@ export class AgentServer implements AsyncDisposable {
     return { token, expiresAt: new Date(Date.now() + 3_600_000).toISOString() }
   }
 
-  #stream(response: ServerResponse): void {
-    response.writeHead(200, { 'content-type': 'application/x-ndjson' })
-    response.on('close', () => this.#streams.delete(response))
-    this.#greet(response)
-  }
-
   #keep(ws: WebSocket): void {
-    const stream = { write: (line: string) => ws.send(line), destroy: () => ws.terminate() } as never
     this.requests.push('GET /connection')
-    ws.on('close', () => this.#streams.delete(stream))
+    ws.on('close', () => this.#streams.delete(ws))
     ws.on('error', () => undefined)
     ws.on('message', (message) => {
       for (const line of String(message).split('\n')) {
@@ -367,7 +363,10 @@ export class AgentServer implements AsyncDisposable {
         if (!this.isMute) ws.send(JSON.stringify(answer))
       }
     })
-    this.#greet(stream)
+    this.#streams.add(ws)
+    ws.send(`${JSON.stringify(this.#hello())}\n`)
+    this.streamsOpened++
+    this.#events.emit('stream')
   }
 
   #answer({ id, operation, body }: AgentCall): AgentAnswer {
@@ -381,13 +380,6 @@ export class AgentServer implements AsyncDisposable {
       if (!(error instanceof ApiError)) throw error
       return { type: 'ANSWER', id, status: error.code, body: error.toStatus('request-1') }
     }
-  }
-
-  #greet(stream: Pick<ServerResponse, 'write' | 'destroy'>): void {
-    this.#streams.add(stream)
-    stream.write(`${JSON.stringify(this.#hello())}\n`)
-    this.streamsOpened++
-    this.#events.emit('stream')
   }
 
   #hello(): unknown {
