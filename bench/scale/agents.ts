@@ -49,7 +49,6 @@ const renewMs = 50 * 60_000
 
 const { apiUrl, nodes } = JSON.parse(await fs.readFile(process.argv[2] ?? '', 'utf8')) as Given
 const calls = httpTransport({ maxSockets: callSockets })
-const streams = httpTransport({ maxSockets: Number.POSITIVE_INFINITY })
 const totals = { opened: 0, helloBytes: 0, reports: 0 }
 const all: Stream[] = []
 
@@ -103,7 +102,7 @@ function startNode(node: LightNode): void {
     addresses: createAddresses([apiUrl], node.name),
     identity: identityOf(node),
     version: node.report.version,
-    transport: (request) => (request.isStream ? streams : calls)(request),
+    transport: calls,
     log,
   })
   const reporter = createNodeReporter(connection)

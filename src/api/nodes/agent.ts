@@ -241,24 +241,6 @@ export const issueAgentToken = operation({
   },
 })
 
-export const openAgentStream = operation({
-  id: 'openAgentStream',
-  noun,
-  isUnpublished: true,
-  method: 'GET',
-  path: `${path}/stream`,
-  allow: 'agent',
-  status: 200,
-  summary: 'Stream the desired state of the VMs of a node',
-  produces: 'application/x-ndjson',
-  isStream: true,
-  response: t.String(),
-  refuses: ['Conflict', 'ServiceUnavailable'],
-  example: {
-    response: '{"type":"HELLO","vms":[],"kept":[],"store":{"uid":"…","revision":"1"},"heartbeatSeconds":10}\n',
-  },
-})
-
 export const reportNode = operation({
   id: 'reportNode',
   noun,

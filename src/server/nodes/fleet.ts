@@ -1,6 +1,5 @@
 // The open streams to agents, one per node. A stream carries the newest generation of each VM: a slow agent gets fewer
 // messages and costs no more memory. What comes up together is one write.
-import { Readable } from 'node:stream'
 import type { DesiredCache } from '../../api/images/image-cache.ts'
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 
@@ -154,23 +153,6 @@ export class Fleet {
       },
       end: () => this.#end(session),
     }
-  }
-
-  /** The same as bytes, until `signal` aborts. */
-  stream(node: string, hello: () => AgentMessage, signal: AbortSignal): Readable {
-    const bytes = new Readable({
-      highWaterMark: 65_536,
-      read: () => session.resume(),
-      destroy: (error, done) => {
-        session.end()
-        done(error)
-      },
-    })
-    const outlet = { write: (lines: string) => bytes.push(lines), end: () => void bytes.push(null) }
-    const session = this.open(node, hello, outlet)
-    signal.addEventListener('abort', session.end, { once: true })
-    if (signal.aborted) session.end()
-    return bytes
   }
 
   #send(session: Session, line: string): void {

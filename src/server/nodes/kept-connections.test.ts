@@ -12,7 +12,7 @@ import { addImage, startNode, startScheduler } from '../../../test/support/stand
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { AgentAnswer } from '../../api/nodes/agent-connection.ts'
-import { Fleet } from './fleet.ts'
+import { Fleet, heartbeatSeconds } from './fleet.ts'
 import { openKept } from './kept-connections.ts'
 
 const vms = '/api/v1/namespaces/svc-default/vms'
@@ -76,8 +76,10 @@ const line = (id: number, operation: string, body?: unknown): string => JSON.str
 describe('a connection that an agent keeps', () => {
   it('a connection that an agent keeps begins with HELLO, and carries desired VMs down and their reports up', async () => {
     const { socket, lines, message, answer } = await connect()
-    await message('HELLO')
+    const { vms: desired, kept, store, heartbeatSeconds: seconds } = await message('HELLO')
     assert.equal(lines[0]?.type, 'HELLO')
+    assert.deepEqual([desired, kept, seconds], [[], [], heartbeatSeconds])
+    assert.ok(store.uid && store.revision)
     const deploying = service.call('POST', vms, { body: { image: 'intel', name: 'demo' } })
     const { uid, namespace, name, generation } = (await message('VM')).vm
     const report = { uid, namespace, name, generation, power: 'running' }
@@ -157,7 +159,6 @@ describe('a connection that an agent keeps', () => {
       ['deleteNode', undefined, 403, /not allowed/],
       ['joinCluster', {}, 400, /needs an HTTP request/],
       ['getBlob', undefined, 400, /needs an HTTP request/],
-      ['openAgentStream', undefined, 400, /needs an HTTP request/],
       ['reportVms', { vms: 7 }, 400, /vms must be a list/],
       ['reportVms', {}, 400, /vms is required/],
       ['reportNode', { ip: 7 }, 400, /ip must be a string/],
@@ -224,6 +225,11 @@ describe('a connection that an agent keeps', () => {
     await one.closed
     other.socket.send(line(1, 'noteAgent'))
     assert.equal((await other.answer(1)).status, 200)
+  })
+
+  it('a connection that an agent keeps is refused as a bad request where a proxy took its Upgrade away', async () => {
+    const { status, body } = await service.call('GET', path, { token })
+    assert.deepEqual([status, body.message], [400, 'This operation requires a WebSocket'])
   })
 
   it('a connection that an agent keeps is refused without the token of an agent, as every request is', async () => {

@@ -8,7 +8,6 @@ import { startService, type TestService } from '../../../test/support/rigs/servi
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
 import { ApiError } from '../../api/errors.ts'
 import { dialTunnel } from '../../client/tunnel.ts'
-import { heartbeatSeconds } from './fleet.ts'
 import { Tunnels } from './tunnels.ts'
 
 let service: TestService
@@ -212,25 +211,6 @@ describe('logs', () => {
     assert.equal(response.status, 200)
     assert.match(response.headers.get('content-type') ?? '', /^text\/plain/)
     assert.equal(await response.text(), 'login: ')
-  })
-})
-
-describe("an agent's stream", () => {
-  it('begins with all that is wanted, and ends with the node', async () => {
-    const real = await startNode(service, { name: 'real' })
-    const response = await fetch(`${url}/api/v1/agent/stream`, {
-      headers: { authorization: `Bearer ${real.token}` },
-      signal,
-    })
-    assert.equal(response.status, 200)
-    const reader = response.body?.getReader()
-    let text = ''
-    while (!text.includes('\n')) text += new TextDecoder().decode((await reader?.read())?.value)
-    const first = JSON.parse(text.split('\n')[0] ?? '')
-    assert.deepEqual([first.type, first.vms, first.kept, first.heartbeatSeconds], ['HELLO', [], [], heartbeatSeconds])
-    assert.ok(first.store.uid && first.store.revision)
-    await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/real')
-    for (;;) if ((await reader?.read())?.done) break
   })
 })
 

@@ -21,9 +21,6 @@ export interface StreamServices extends GateServices {
 
 /** A token that ended, or a role that was taken away, ends the streams opened with it within this time. */
 export const recheckMs = 2_000
-/** Nodes have no roles, and a stream of one that is removed ends at once by itself (server/nodes): this is for tokens. */
-const agentRecheckMs = 30_000
-export const recheckMsOf = ({ allow }: Operation): number => (allow === 'agent' ? agentRecheckMs : recheckMs)
 
 /** What a handler hands out as it comes. */
 export function streamBytes(
@@ -60,7 +57,7 @@ export async function stream(
   const source = await open(AbortSignal.any([closed.signal, stopping]))
   const recheck = setInterval(async () => {
     if (isOver() || !(await mayStill(operation, request, services))) closed.abort()
-  }, recheckMsOf(operation)).unref()
+  }, recheckMs).unref()
   const { watches } = services.metrics
   watches.enter(caller)
   const bytes =
@@ -81,7 +78,7 @@ export async function stream(
   return reply.type(type).header('cache-control', 'no-store').send(bytes)
 }
 
-/** Agents keep one stream each, as many as there are nodes; what servers forward was counted where it came in. */
+/** Agents keep one connection each, as many as there are nodes; what servers forward was counted where it came in. */
 export function admit(operation: Operation, request: FastifyRequest, services: StreamServices): string {
   const caller = request.principal ? callerKey(request.principal) : request.ip
   if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)

@@ -9,7 +9,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
-import { admit, recheckMs, recheckMsOf, type StreamServices } from './streams.ts'
+import { admit, recheckMs, type StreamServices } from './streams.ts'
 
 /** What to do with a connection once it is open, or when it never will be. */
 export interface Accept {
@@ -55,6 +55,8 @@ const sockets = new WebSocketServer({
 })
 /** Detects peers that vanished. */
 const pingMs = 30_000
+/** Agents have no roles, and a connection of one whose node is removed ends at once by itself: this is for tokens. */
+const watchedRecheckMs = 30_000
 const framesAhead = 4
 /** Close codes for browsers: the login ended, or the permission. */
 const lostCodes = { login: 4401, role: 4403 } as const
@@ -196,8 +198,7 @@ function watchOver(socket: WebSocket, { operation, request, services, caller, is
       socket.close(lostCodes[lost], lostTexts[lost])
       setTimeout(end, goodbyeMs).unref()
     },
-    // One that ends with its node by itself is looked at less often.
-    isWatched ? recheckMsOf(operation) : recheckMs,
+    isWatched ? watchedRecheckMs : recheckMs,
   ).unref()
   watches.enter(caller)
   socket.once('close', () => {

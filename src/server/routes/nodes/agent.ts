@@ -1,4 +1,4 @@
-// Handlers for agents: join, tokens, the stream of desired state, and reports.
+// Handlers for agents: join, tokens, reports, content and tunnels.
 import { randomUUID } from 'node:crypto'
 import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'
@@ -25,7 +25,7 @@ import type { NodeAuthority } from '../../nodes/authority.ts'
 import { noteBootOrder } from '../../nodes/boot-orders.ts'
 import { settledCache } from '../../nodes/cache.ts'
 import type { ChunkHolders } from '../../nodes/chunk-holders.ts'
-import { type GreetingServices, greeting } from '../../nodes/greeting.ts'
+import type { GreetingServices } from '../../nodes/greeting.ts'
 import { createImageFigures } from '../../nodes/image-figures.ts'
 import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
@@ -154,11 +154,6 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         const certificate = await nodeAuthority.certify(node, expiresAt)
         return { token, expiresAt: timestamp(expiresAt), ...(certificate && { certificate }) }
       })
-    },
-
-    async openAgentStream({ principal: { name }, signal }) {
-      const hello = await greeting(services, name, signal)
-      return fleet.stream(name, hello, signal)
     },
 
     async reportNode({ principal: { name }, body, now }) {
