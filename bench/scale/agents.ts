@@ -132,7 +132,6 @@ function startNode(node: LightNode): void {
       isFirst = false
       for (const vm of message.vms) setDesired(vm)
       heartbeat.every(message.heartbeatSeconds)
-      reporter.takesNotes = message.takesNotes ?? false
       reports.repeat()
     },
     refused: (error) => process.stderr.write(`${node.name}: ${error.message}\n`),

@@ -294,11 +294,10 @@ async function runAgent(
   }
   const received: { readonly [T in AgentMessage['type']]: (message: Extract<AgentMessage, { type: T }>) => void } = {
     HELLO(hello) {
-      saw(hello.store?.revision)
+      saw(hello.store.revision)
       roster.hello(hello)
-      if (hello.cache) pins.setDesired(hello.cache)
+      pins.setDesired(hello.cache)
       heartbeat.every(hello.heartbeatSeconds)
-      reporter.takesNotes = hello.takesNotes ?? false
       if (hello.servers) learn(hello.servers)
       captures.begin()
       reports.repeat()

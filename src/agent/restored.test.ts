@@ -100,14 +100,13 @@ describe('restored server', () => {
     assert.ok(lines.some(({ message }) => message.includes('joined as a new node')))
   })
 
-  it('an agent whose server does not say which data it has keeps what is not listed, and follows what is listed', async () => {
+  it('an agent removes nothing for a HELLO that does not say which data it is from', async () => {
     await rig.deploy('a')
-    await rig.deploy('b')
-    server.isOldFashioned = true
-    server.desired.delete('a')
-    await server.reconnect()
-    await isKept('a', /does not identify/)
-    assert.equal((await server.fulfilled(server.want({ uid: 'b', power: 'stopped' }))).power, 'stopped')
+    const opened = server.stream()
+    server.send({ type: 'HELLO', vms: [], heartbeatSeconds: 60 } as never)
+    await opened
+    assert.ok(lines.some(({ message }) => message.startsWith('the server sent an unusable message')))
+    assert.deepEqual([...world.vms.keys()], ['a'])
   })
 
   it('an agent believes its server about a deletion, also after an agent was killed before all was written', async () => {

@@ -76,7 +76,7 @@ export function createPeers(options: PeersOptions): PeerContent {
         find({ content }, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
       let askedMs = nowMs()
       for (const [address, untilMs] of avoided) if (untilMs < nowMs()) avoided.delete(address)
-      const usable = (peer: Peer): peer is NamedPeer => isNamed(peer) && (avoided.get(addressOf(peer)) ?? -1) < nowMs()
+      const usable = (peer: Peer): boolean => (avoided.get(addressOf(peer)) ?? -1) < nowMs()
       /** Those that have all of it. */
       const peers = new Map((await ask()).filter(usable).map((peer) => [addressOf(peer), reachable(peer)]))
       /** Those that have had chunks of it, with their connections. */
@@ -128,7 +128,7 @@ export function createPeers(options: PeersOptions): PeerContent {
           const within = AbortSignal.any([during, AbortSignal.timeout(partPatience * silenceMs)])
           const [found] = await find({ content, chunk: digest, without }, within).catch(() => [])
           during.throwIfAborted()
-          if (!found || !isNamed(found)) return undefined
+          if (!found) return undefined
           without.push(found.node)
           if (!usable(found)) continue
           const peer = Object.assign(parts.get(addressOf(found)) ?? reachable(found), found)
@@ -155,20 +155,16 @@ export function createPeers(options: PeersOptions): PeerContent {
 
 const addressOf = ({ ip, port }: Peer): string => `${ip}:${port}`
 
-type NamedPeer = Peer & { readonly uid: string }
-interface Reachable extends NamedPeer {
+interface Reachable extends Peer {
   misses: number
   readonly agent: https.Agent
 }
-
-/** An older server does not say whom to look for. */
-const isNamed = (peer: Peer): peer is NamedPeer => peer.uid !== undefined
 
 /** What guests wait for is not to wait for what nobody does, of which four come at once. */
 const mostSockets = 8
 
 /** Each has connections of its own: what was judged for one is never used for another. */
-const reachable = (peer: NamedPeer): Reachable => ({
+const reachable = (peer: Peer): Reachable => ({
   ...peer,
   misses: 0,
   agent: new https.Agent({ keepAlive: true, maxSockets: mostSockets, timeout: 30_000, maxCachedSessions: 0 }),

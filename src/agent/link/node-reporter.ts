@@ -6,8 +6,6 @@ import type { ResponseOf } from '../../api/operation.ts'
 import type { Connection } from './connection.ts'
 
 interface NodeReporter {
-  /** Whether the server at hand takes notes; older ones do not. */
-  takesNotes: boolean
   /** Returns what the server answers to a whole report. */
   report(report: NodeReport, signal: AbortSignal): Promise<ResponseOf<typeof reportNode> | undefined>
   /** Whatever was said before: all of it the next time. */
@@ -20,11 +18,10 @@ const wholeEveryMs = 60_000
 export function createNodeReporter(connection: Pick<Connection, 'call'>): NodeReporter {
   let reported: { readonly text: string; readonly atMs: number } | undefined
   return {
-    takesNotes: false,
     async report(body, signal) {
       const text = JSON.stringify(body)
       const isKnown = reported?.text === text && performance.now() - reported.atMs < wholeEveryMs
-      if (this.takesNotes && isKnown && !(await connection.call(noteAgent, {}, signal)).wantsReport) return undefined
+      if (isKnown && !(await connection.call(noteAgent, {}, signal)).wantsReport) return undefined
       const answer = await connection.call(reportNode, { body }, signal)
       reported = { text, atMs: performance.now() }
       return answer

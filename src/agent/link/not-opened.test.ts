@@ -23,7 +23,7 @@ for (const status of [200, 302, 400, 401, 403, 404, 405, 407, 426, 501])
     assert.equal(
       textOf(foreign(status)),
       `The proxy in front of ${address} did not pass a WebSocket (HTTP ${status}). ` +
-        'Let it pass Upgrade for /api/: see "Behind a proxy" in docs/operate/install.md',
+        'Let it pass Upgrade for /api/: see docs/operate/install.md, Behind a proxy',
     ))
 
 for (const status of [408, 429, 500, 502, 503, 504])

@@ -10,7 +10,7 @@ import type { Connection, Follower } from './connection.ts'
 import { LineTooLong, valueOfLine } from './lines.ts'
 import { openStream, type Stream, type StreamOptions } from './stream.ts'
 
-const hello = '{"type":"HELLO","vms":[],"heartbeatSeconds":10}'
+const hello = '{"type":"HELLO","vms":[],"spreadMs":0,"heartbeatSeconds":10}'
 
 /** Each opening takes the next script: lines, and then it stays open, ends, or fails. */
 function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: Partial<StreamOptions> = {}) {
@@ -68,7 +68,7 @@ describe("agent's stream", () => {
   })
 
   it('agents that lost their server with all others come back over the time that it gave them', async () => {
-    const spread = hello.replace('}', ',"spreadMs":200}')
+    const spread = hello.replace('"spreadMs":0', '"spreadMs":200')
     const refused = new Error('refused')
     const { stream, openings, opened } = rig([[spread], [refused], [refused], [spread, 'open']], { random: () => 0.5 })
     await opened(4)
@@ -97,7 +97,7 @@ describe("agent's stream", () => {
   it('an agent that a server gave its turn comes then, not over the time that others take', {
     timeout: 60_000,
   }, async () => {
-    const spread = hello.replace('}', ',"spreadMs":600000000}')
+    const spread = hello.replace('"spreadMs":0', '"spreadMs":600000000')
     const turn = new ApiError('TooManyRequests', 'Many nodes are connecting', { retryAfterSeconds: 1 })
     const { stream, openings, opened } = rig([[spread], [turn], [spread, 'open']], { random: () => 0.5 })
     await opened(3)

@@ -71,7 +71,7 @@ export function openStream(options: StreamOptions): Stream {
       if (!message) throw new UnusableMessage('it sent an invalid message')
       act(message)
       if (message.type !== 'HELLO') return
-      spreadMs = message.spreadMs ?? 0
+      spreadMs = message.spreadMs
       heard()
       isKnown = true
       if (!isPrepared) prepare(signal).catch((error: unknown) => own.abort(error))

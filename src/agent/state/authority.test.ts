@@ -14,14 +14,6 @@ describe('VM that is not listed', () => {
 
   const cases: readonly (readonly [string, Parameters<typeof whyKept>, RegExp])[] = [
     [
-      'a server that does not say',
-      [
-        { origin, isKept: false },
-        { ...claim, store: undefined },
-      ],
-      /does not identify/,
-    ],
-    [
       'data that are others',
       [
         { origin, isKept: false },
@@ -72,7 +64,6 @@ describe('revisions of desired states', () => {
     assert.equal(originAfter(origin, claim, '5')?.revision, '7')
     assert.equal(originAfter(origin, claim, '10')?.revision, '10')
     assert.deepEqual(originAfter(origin, { ...claim, store: 'x' }, '5'), { store: 'x', node: 'n', revision: '5' })
-    assert.equal(originAfter(origin, { ...claim, store: undefined }, '9'), origin)
   })
 
   it('revisions distinguish an older desired state from a newer one', () => {

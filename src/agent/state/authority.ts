@@ -14,8 +14,7 @@ export interface Origin {
 
 /** What a HELLO is worth. */
 export interface Claim {
-  /** Missing where the server does not say. */
-  readonly store: string | undefined
+  readonly store: string
   readonly node: string
   /** This node has seen nothing newer: what is not in there was deleted. */
   readonly isNewest: boolean
@@ -35,7 +34,6 @@ export const isBehind = (desired: DesiredVm, known: Pick<DesiredVm, 'revision'> 
   compareRevisions(known?.revision ?? firstRevision, desired.revision) > 0
 
 export function originAfter(before: Origin | undefined, { store, node }: Claim, revision: string) {
-  if (store === undefined) return before
   const known = before?.store === store ? before.revision : firstRevision
   return { store, node, revision: laterOf(known, revision) } satisfies Origin
 }
@@ -49,7 +47,6 @@ export interface Unlisted {
 
 /** Why a VM that is not in a HELLO stays all the same; undefined when it goes. */
 export function whyKept({ origin, isKept }: Unlisted, claim: Claim): string | undefined {
-  if (claim.store === undefined) return 'the server does not identify its data'
   if (isKept) return 'it was kept before, when the server had other or older data'
   if (origin === undefined) return 'nothing on this node says which cluster it belongs to'
   if (origin !== 'half-made' && origin.store !== claim.store)

@@ -13,13 +13,13 @@ import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { KeyedLog } from '../../platform/keyed-log.ts'
 import { firstRevision, type Origin } from './authority.ts'
 
-export type StoredDesired = Omit<DesiredVm, 'metadata' | 'userdata' | 'growth' | 'fulfilled'>
+export type StoredDesired = Omit<DesiredVm, 'metadata' | 'facts' | 'userdata' | 'growth' | 'fulfilled'>
 
 export interface VmRecord {
   readonly version: 1
   readonly handle: Handle
   readonly desired: StoredDesired
-  /** Missing where the server did not say. */
+  /** Missing in what was written when servers did not say. */
   readonly origin?: Origin
   /** No server lists it that could be believed: it runs on untouched until one lists it, or somebody has it removed. */
   readonly isKept?: true
@@ -73,9 +73,10 @@ const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.tes
 /** What the server says of the record is in the record already. */
 export const storedOf = ({
   metadata: _,
-  userdata: __,
-  growth: ___,
-  fulfilled: ____,
+  facts: __,
+  userdata: ___,
+  growth: ____,
+  fulfilled: _____,
   ...rest
 }: DesiredVm): StoredDesired => rest
 
@@ -114,6 +115,7 @@ export const deletionOf = (uid: string, known: StoredDesired | undefined): Desir
   generation: Number.MAX_SAFE_INTEGER,
   power: 'deleted',
   metadata: {},
+  facts: {},
 })
 
 export function openHandles(folder: string, driver: string, durability: Durability): Handles {

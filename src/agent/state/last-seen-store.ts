@@ -12,7 +12,7 @@ export interface LastSeenStore {
   /** A desired state that just came, in the era of the last HELLO. */
   heard(origin: Origin): void
   /** `isBehind`: some desired state in it is older than the one that this node has. */
-  hear(store: Heard | undefined, node: string, isBehind: boolean): Claim
+  hear(store: Heard, node: string, isBehind: boolean): Claim
   /** Also the last change, for good. */
   stop(): Promise<void>
 }
@@ -25,7 +25,7 @@ interface Place {
 }
 
 interface Heard extends Omit<Place, 'era'> {
-  readonly eras?: readonly { readonly uid: string; readonly since: string }[] | undefined
+  readonly eras: readonly { readonly uid: string; readonly since: string }[]
 }
 
 interface Content {
@@ -84,7 +84,6 @@ export async function openLastSeenStore(folder: string, durability: Durability, 
       raise(store, revision)
     },
     hear(store, node, isBehind) {
-      if (!store) return { store: undefined, node, isNewest: false, isAnew: false }
       const { uid, revision, eras } = store
       const wentBack = latest?.uid === uid && hasGoneBack(latest, eras)
       const isNewest = !isBehind && !wentBack && compareRevisions(revision, highest.get(uid) ?? firstRevision) >= 0
@@ -92,7 +91,7 @@ export async function openLastSeenStore(folder: string, durability: Durability, 
       const isBack = wentBack || (latest?.uid === uid && compareRevisions(revision, latest.revision) < 0)
       if (isOther) log.error(otherData, { revision })
       else if (isBack || isBehind) log.error(olderData, { revision, problem: `it was at ${seenText(uid)}` })
-      latest = { uid, revision, era: eras?.at(-1)?.uid }
+      latest = { uid, revision, era: eras.at(-1)?.uid }
       isDirty = true
       raise(uid, revision)
       arm()
@@ -116,7 +115,7 @@ export async function openLastSeenStore(folder: string, durability: Durability, 
  * what this node had seen in it.
  */
 function hasGoneBack({ era, revision }: Place, eras: Heard['eras']): boolean {
-  if (era === undefined || !eras || eras.length === 0) return false
+  if (era === undefined || eras.length === 0) return false
   const at = eras.findIndex(({ uid }) => uid === era)
   const next = eras[at + 1]
   return at < 0 || (next !== undefined && compareRevisions(next.since, revision) < 0)

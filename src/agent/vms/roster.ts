@@ -8,13 +8,11 @@ import { portsOf } from './spec.ts'
 import { type VmContext, VmWorker } from './vm.ts'
 
 type Hello = Extract<AgentMessage, { type: 'HELLO' }>
-/** Servers of before there were backups to think of do not say all of it. */
-type LooseHello = Omit<Hello, 'kept' | 'store'> & Partial<Pick<Hello, 'kept' | 'store'>>
 
 interface Roster {
   /** VMs of an earlier agent; returns how many. */
   adopt(): Promise<number>
-  hello(hello: LooseHello): void
+  hello(hello: Hello): void
   setDesired(vm: DesiredVm): void
   get(uid: string): VmWorker | undefined
   all(): readonly VmWorker[]
@@ -38,7 +36,8 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
   const full: VmContext = { ...context, ended: (uid) => workers.delete(uid) }
   // Once: an option that was left in a unit file must not make every restored backup a loss.
   let mustRemove = removeUnknown
-  let current: Claim = { store: undefined, node: '', isNewest: false, isAnew: false }
+  /** Missing before the first HELLO, before which nothing else comes. */
+  let current: Claim | undefined
 
   const give = (vm: DesiredVm, claim: Claim): void => {
     try {
@@ -49,7 +48,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
       workers.set(vm.uid, worker)
       worker.setDesired(vm, claim)
       const { store, node } = claim
-      if (store !== undefined) lastSeen.heard({ store, node, revision: vm.revision })
+      lastSeen.heard({ store, node, revision: vm.revision })
     } catch (error) {
       log.error('the server requested a VM with an invalid id', { name: vm.name, namespace: vm.namespace }, error)
     }
@@ -95,15 +94,15 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
     },
     hello({ vms, kept: spared, store }) {
       if (!Array.isArray(vms)) throw new TypeError('it has none')
-      const listed = new Set([...vms.flatMap(({ uid, slot = uid }) => [uid, slot]), ...(spared ?? [])])
-      const newer = new Set(vms.filter((vm) => workers.get(vm.uid)?.isAheadOf(vm, store?.uid)))
-      const claim = lastSeen.hear(spared && store, nodeUid(), newer.size > 0)
+      const listed = new Set([...vms.flatMap(({ uid, slot = uid }) => [uid, slot]), ...spared])
+      const newer = new Set(vms.filter((vm) => workers.get(vm.uid)?.isAheadOf(vm, store.uid)))
+      const claim = lastSeen.hear(store, nodeUid(), newer.size > 0)
       current = { ...claim, isAnew: false }
       for (const [uid, worker] of workers) if (!listed.has(uid)) passOver(uid, worker, claim)
       mustRemove = false
       for (const vm of vms) give(vm, { ...claim, isAnew: claim.isAnew || newer.has(vm) })
     },
-    setDesired: (vm) => give(vm, current),
+    setDesired: (vm) => void (current && give(vm, current)),
     get: (uid) => workers.get(uid) ?? byFolder(uid),
     all: () => [...workers.values()],
     ports() {

@@ -23,7 +23,7 @@ export function specOf(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
   if (vm.gpuPassthrough) throw new Error('this node has no GPU to pass through; deploy it without gpuPassthrough')
   // What a slot was made with stays: its network cards, its serial number.
   const uid = vm.slot ?? vm.uid
-  const { name, architecture, cpu, memoryMiB, ip, display, metadata, userdata } = vm
+  const { name, architecture, cpu, memoryMiB, ip, display, metadata, facts, userdata } = vm
   const { gpuPassthrough: _, iso: __, systemSerial, ...machine } = machineOf(vm)
   const isLarger = vm.diskGb !== undefined && vm.diskGb > diskGbOf(image.virtualSizeBytes)
   return {
@@ -36,7 +36,7 @@ export function specOf(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
     ip,
     forwards: forwardsOf(vm),
     metadata,
-    ...(vm.facts && { facts: vm.facts }),
+    facts,
     ...machine,
     ...(isLarger && vm.diskGb !== undefined && { diskBytes: bytesOf(vm.diskGb) }),
     ...(vm.vnc !== undefined && { screen: { port: vm.vnc, width: display.width, height: display.height } }),

@@ -99,7 +99,7 @@ export class VmWorker {
   }
 
   /** This generation is older than what is known here: the data of the server have gone back. */
-  isAheadOf(desired: DesiredVm, store: string | undefined): boolean {
+  isAheadOf(desired: DesiredVm, store: string): boolean {
     const { origin, record } = this.#keeper
     if (this.#isDiscarded || origin === undefined || origin.store !== store) return false
     return (record?.fulfilled ?? 0) > desired.generation || isBehind(desired, this.desired)
@@ -108,7 +108,7 @@ export class VmWorker {
   setDesired(desired: DesiredVm, claim: Claim): void {
     if (this.#isDiscarded) return
     const { origin } = this.#keeper
-    const isAnew = claim.isAnew || (origin !== undefined && claim.store !== undefined && origin.store !== claim.store)
+    const isAnew = claim.isAnew || (origin !== undefined && origin.store !== claim.store)
     const isHandedOver = this.uid !== desired.uid && this.desired !== undefined
     if (isHandedOver) this.#handOver(desired)
     else if (!isAnew && this.#desired && desired.generation < this.#desired.generation) return

@@ -45,7 +45,7 @@ export const DesiredVm = t.Object(
     ...machineFields,
     /** The digest of the manifest of the ISO. */
     isoContent: t.Optional(t.String()),
-    /** It may run while its image is still on its way. Absent: an older server, and it waits for all of it. */
+    /** It may run while its image is still on its way. Absent: it waits for all of it. */
     imageStart: t.Optional(t.Enum(imageStarts)),
     /** Boots from the disk though the image carries memory. */
     isCold: t.Optional(t.Boolean()),
@@ -58,8 +58,8 @@ export const DesiredVm = t.Object(
     /** What is to be frozen of it, or was and has not come to the server yet. */
     captures: t.Optional(t.Array(DesiredCapture)),
     metadata: t.Record(t.String(), t.String()),
-    /** What every guest may read of itself beside its metadata. Absent: an older server. */
-    facts: t.Optional(t.Record(t.String(), t.String())),
+    /** What every guest may read of itself beside its metadata. */
+    facts: t.Record(t.String(), t.String()),
     userdata: t.Optional(t.String()),
     /** Intel: grow partition and file system through SSH once the disk has grown. Sent once, kept nowhere. */
     growth: t.Optional(t.Object({ user: t.String(), password: t.String() })),
@@ -85,17 +85,16 @@ export const AgentMessage = t.Union(
         uid: t.String(),
         revision: t.String(),
         /** Every start of a server begins an era, from the revision that it found: data that went back show there. */
-        eras: t.Optional(t.Array(t.Object({ uid: t.String(), since: t.String() }))),
+        eras: t.Array(t.Object({ uid: t.String(), since: t.String() })),
       }),
       heartbeatSeconds: t.Integer(),
-      /** It takes `noteAgent` for a report that would say the same once more. Absent: an older server. */
-      takesNotes: t.Optional(t.Boolean()),
-      /** Where all nodes lose their server at once, they come back over so long. Absent: an older server. */
-      spreadMs: t.Optional(t.Integer()),
+      /** For agents of alpha.28 and earlier: they call `noteAgent`, as all do by now, only where it is said. */
+      takesNotes: t.Literal(true),
+      /** Where all nodes lose their server at once, they come back over so long. */
+      spreadMs: t.Integer(),
       /** Where servers of the cluster are reached; absent where there is one. */
       servers: t.Optional(t.Array(t.String())),
-      /** Absent: a server that knows no cache. */
-      cache: t.Optional(DesiredCache),
+      cache: DesiredCache,
     }),
     t.Object({ type: t.Literal('CACHE'), cache: DesiredCache }),
     t.Object({ type: t.Literal('VM'), vm: DesiredVm }),
@@ -231,7 +230,7 @@ export const issueAgentToken = operation({
   response: t.Object({
     token: t.String(),
     expiresAt: Timestamp,
-    /** Absent: an older server, or one that cannot make any now. */
+    /** Absent: the server cannot make any now. */
     certificate: t.Optional(NodeCertificate),
   }),
   refuses: ['Unauthorized'],
@@ -338,8 +337,8 @@ export const openTunnel = operation({
 /** How a peer is reached: by TLS, with a ticket that is good for a few minutes and for this one pair of nodes. */
 export const Peer = t.Object({
   node: t.String(),
-  /** Whom its certificate has to name. Absent: an older server. */
-  uid: t.Optional(t.String()),
+  /** Whom its certificate has to name. */
+  uid: t.String(),
   ip: t.String(),
   port: Port,
   identity: t.String(),

@@ -50,8 +50,6 @@ export class AgentServer implements AsyncDisposable {
   store = { uid: 'store', revision: 1 }
   /** Takes what is called up a kept connection, and sends no answer. */
   isMute = false
-  /** As a server of before there were revisions. */
-  isOldFashioned = false
   /** Refuses reports while it is set. */
   refuseReports = false
   tokensIssued = 0
@@ -385,10 +383,17 @@ export class AgentServer implements AsyncDisposable {
   #hello(): unknown {
     const { heartbeatSeconds, store } = this
     const vms = [...this.desired.values()]
-    if (this.isOldFashioned) return { type: 'HELLO', vms: vms.map(({ revision: _, ...vm }) => vm), heartbeatSeconds }
-    const place = { uid: store.uid, revision: String(store.revision) }
+    const place = { uid: store.uid, revision: String(store.revision), eras: [] }
     const servers = this.servers && { servers: [...this.servers] }
-    return { type: 'HELLO', vms, kept: [], store: place, heartbeatSeconds, ...servers } satisfies AgentMessage
+    const held = { vms, kept: [], store: place, cache: { images: [], drops: [] } }
+    return {
+      type: 'HELLO',
+      ...held,
+      heartbeatSeconds,
+      takesNotes: true,
+      spreadMs: 0,
+      ...servers,
+    } satisfies AgentMessage
   }
 
   #node(report: NodeReport): unknown {

@@ -20,6 +20,7 @@ export const desiredVm = (uid: string): DesiredVm => ({
   reservedPorts: [],
   display: { width: 800, height: 600, dpi: 96 },
   ...machineDefaults,
+  facts: {},
   metadata: { token: 'metadata-canary' },
   userdata: Buffer.from('userdata-canary').toString('base64'),
 })

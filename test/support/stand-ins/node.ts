@@ -84,8 +84,9 @@ export async function startNode(service: TestService, options: NodeOptions = {})
       if (answer) void say(vm, answer).catch(() => undefined)
     }
   }
+  const timing = { heartbeatSeconds, takesNotes: true, spreadMs: 0 } as const
   const connect = (): void => {
-    const hello = () => ({ type: 'HELLO' as const, ...desiredFor(services, name), heartbeatSeconds })
+    const hello = () => ({ type: 'HELLO' as const, ...desiredFor(services, name), ...timing })
     const write = (lines: string): boolean => {
       for (const line of lines.split('\n')) if (line !== '') hear(JSON.parse(line))
       return true
