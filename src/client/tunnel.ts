@@ -1,6 +1,6 @@
 // Connections through the service by WebSocket, judged like every other connection before anything is sent: as a stream of
 // bytes, or as messages.
-import type { Agent } from 'node:http'
+import type { Agent, IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { refusal } from './answer.ts'
@@ -17,6 +17,8 @@ export interface TunnelOptions {
   readonly signal: AbortSignal
   readonly trust?: Trust | undefined
   readonly headers?: Readonly<Record<string, string>>
+  /** What came with an answer in place of the connection. */
+  readonly refused?: (headers: IncomingHttpHeaders) => void
 }
 
 interface MessageOptions extends TunnelOptions {
@@ -72,7 +74,7 @@ export function dialMessages(options: MessageOptions, listen: (messages: Message
 }
 
 function dial<T>(
-  { baseUrl, path, token, signal, trust, headers }: TunnelOptions,
+  { baseUrl, path, token, signal, trust, headers, refused }: TunnelOptions,
   limits: { readonly handshakeTimeout: number; readonly maxPayload?: number },
   wrap: (socket: WebSocket) => T,
 ): Promise<T> {
@@ -93,6 +95,7 @@ function dial<T>(
     const wrapped = wrap(socket)
     socket.once('open', () => resolve(wrapped))
     socket.once('unexpected-response', (_request, response) => {
+      refused?.(response.headers)
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.length < 100 && chunks.push(chunk))
       response.on('end', () => {

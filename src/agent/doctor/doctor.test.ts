@@ -7,6 +7,8 @@ import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { startService } from '../../../test/support/rigs/service.ts'
+import { startHttpProxy } from '../../../test/support/stand-ins/http-proxy.ts'
 import { SimulatedDriver } from '../../drivers/simulated.ts'
 import {
   type Check,
@@ -178,5 +180,25 @@ describe('doctor, service', () => {
     assert.equal(silent?.result, 'problem')
     const [none] = await examine(serverChecks([], undefined, '3.1.0'), signal)
     assert.match(none?.advice ?? '', /--api-url/)
+  })
+
+  it("the doctor's checks of the service tell whether a proxy passes WebSockets, for which no token is needed", async () => {
+    await using service = await startService()
+    const url = await service.listen()
+    const look = async (at: string) => (await examine(serverChecks([at], undefined, '3.0.0'), signal))[2]
+    assert.deepEqual(await look(url), { check: 'websocket', result: 'ok', found: 'passed' })
+    await using proxy = await startHttpProxy(url, 'pass')
+    assert.equal((await look(proxy.url))?.result, 'ok')
+    for (const [manner, result, found] of [
+      [426, 'problem', /^The proxy in front of \S+ did not pass a WebSocket \(HTTP 426\)$/],
+      ['cut', 'problem', /before a WebSocket was open/],
+      ['strip', 'warning', /^The server did not receive it, or is older/],
+    ] as const) {
+      proxy.manner = manner
+      const seen = await look(proxy.url)
+      assert.equal(seen?.result, result)
+      assert.match(seen?.found ?? '', found)
+      assert.match(seen?.advice ?? '', /et it pass Upgrade for .*install\.md/)
+    }
   })
 })

@@ -1,9 +1,14 @@
-// What a host finds of the service: whether it is reached, whether versions fit, whether the two clocks agree.
+// What a host finds of the service: whether it is reached, whether versions fit, whether the two clocks agree, and whether
+// WebSockets get there.
+import { ApiError } from '../../api/errors.ts'
+import { connectAgent, upgradeHeader } from '../../api/nodes/agent-connection.ts'
 import { getClusterInfo } from '../../api/service/service.ts'
 import { httpTransport } from '../../client/http.ts'
 import type { Trust } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
+import { dialTunnel } from '../../client/tunnel.ts'
 import { versionAdvice } from '../../rules/versions.ts'
+import { notOpened, advice as passAdvice } from '../link/not-opened.ts'
 import type { Check, Finding } from './doctor.ts'
 
 const patienceMs = 10_000
@@ -19,7 +24,7 @@ interface Answer {
   readonly roundTripMs: number
 }
 
-/** One check for reaching it, one for its clock, by one request to each address. */
+/** For each address: reaching it and its clock, by one request, and whether a WebSocket gets there, by another. */
 export function serverChecks(apiUrls: readonly string[], trust: Trust | undefined, version: string): readonly Check[] {
   if (apiUrls.length === 0)
     return [
@@ -41,6 +46,7 @@ export function serverChecks(apiUrls: readonly string[], trust: Trust | undefine
     return [
       { check: 'service', look: (signal) => reached(apiUrl, version, ask(signal)) },
       { check: 'clock', look: (signal) => clock(ask(signal)) },
+      { check: 'websocket', look: (signal) => websocket(apiUrl, trust, ask(signal), signal) },
     ]
   })
 }
@@ -82,9 +88,8 @@ async function reached(apiUrl: string, version: string, answer: Promise<Answer>)
     const advice = versionAdvice(version, theirs)
     return advice === undefined ? { result: 'ok', found } : { result: 'warning', found, advice }
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
     const advice = error instanceof ConnectionError ? error.hint : 'Check the address'
-    return { result: 'problem', found: message, advice }
+    return { result: 'problem', found: reasonOf(error), advice }
   }
 }
 
@@ -100,3 +105,39 @@ async function clock(answer: Promise<Answer>): Promise<Finding> {
   const advice = 'Set the time of both by NTP (timedatectl set-ntp true; on macOS: sntp -sS time.apple.com)'
   return { result: off < refusedSeconds ? 'warning' : 'problem', found, advice }
 }
+
+/** Without a token: the server refuses it, and says whether the Upgrade arrived. */
+async function websocket(
+  apiUrl: string,
+  trust: Trust | undefined,
+  answer: Promise<Answer>,
+  signal: AbortSignal,
+): Promise<Finding> {
+  // What keeps all requests away is said already.
+  if (!(await answer.catch(() => undefined)))
+    return { result: 'warning', found: 'unknown', advice: 'The server did not answer' }
+  let isReceived = false
+  const within = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)])
+  const refused = (headers: object): void => {
+    isReceived = upgradeHeader in headers
+  }
+  try {
+    const dialled = { baseUrl: apiUrl, path: connectAgent.path, token: undefined, trust, signal: within, refused }
+    ;(await dialTunnel(dialled)).destroy()
+    return { result: 'ok', found: 'passed' }
+  } catch (thrown) {
+    if (isReceived) return { result: 'ok', found: 'passed' }
+    const error = within.aborted ? new Error(`No answer within ${patienceMs / 1_000} s`) : notOpened(apiUrl, thrown)
+    if (error instanceof ConnectionError && !error.isTransient)
+      return { result: 'problem', found: error.message, advice: error.hint }
+    const isOurs = error instanceof ApiError && error.options.foreignStatus === undefined
+    const found = isOurs ? 'The server did not receive it, or is older than 3.0.0-alpha.29' : reasonOf(error)
+    return {
+      result: isOurs ? 'warning' : 'problem',
+      found,
+      advice: `If a proxy is in front of ${apiUrl}: ${passAdvice}`,
+    }
+  }
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -6,7 +6,7 @@ import { isTransientStatus } from '../../rules/retry.ts'
 
 /** Its servers are the first that keep connections of agents. */
 const firstVersion = '3.0.0-alpha.23'
-const advice = 'Let it pass Upgrade for /api/: see docs/operate/install.md, Behind a proxy'
+export const advice = 'Let it pass Upgrade for /api/: see docs/operate/install.md, Behind a proxy'
 
 /** `address`: of the server, as the agent was given it. */
 export function notOpened(address: string, error: unknown): unknown {

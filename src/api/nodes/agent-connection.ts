@@ -26,6 +26,9 @@ export interface AgentAnswer {
 export const isCallable = ({ allow, isIdempotent, path, method, isUpload }: Operation): boolean =>
   allow === 'agent' && isIdempotent === true && method === 'POST' && !isUpload && !path.includes('{')
 
+/** On every answer in place of a WebSocket, refusals included: the Upgrade got here. For who looks whether a proxy passes it. */
+export const upgradeHeader = 'svc3-upgrade'
+
 /** In characters. Longer ones go by HTTP, where what is too long is refused by itself; here it ends the connection. */
 export const longestCall = 2 ** 18
 

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createWebSocketStream, WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../../api/errors.ts'
+import { upgradeHeader } from '../../api/nodes/agent-connection.ts'
 import type { Operation } from '../../api/operation.ts'
 import { lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
@@ -73,6 +74,7 @@ export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.Inc
     response.assignSocket(socket as never)
     // Whatever is answered in place of the upgrade is the last thing on this connection.
     response.shouldKeepAlive = false
+    response.setHeader(upgradeHeader, 'received')
     // A client that keeps its side open does not keep the connection.
     response.on('finish', () => (socket as Socket).destroySoon())
     app.routing(request, response)

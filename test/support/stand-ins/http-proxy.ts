@@ -26,12 +26,12 @@ export async function startHttpProxy(target: string, first: Manner): Promise<Htt
     askedMs.push(performance.now())
     socket.on('error', () => undefined)
     const { manner } = proxy
-    if (manner === 'pass') return pass(target, request, socket, head)
     if (manner === 'cut') return void socket.destroy()
     const response = new http.ServerResponse(request)
     response.assignSocket(socket as Socket)
     response.shouldKeepAlive = false
     response.once('finish', () => socket.end())
+    if (manner === 'pass') return pass(target, request, response, head)
     if (manner === 'strip') return forward(target, request, response)
     response.writeHead(manner, { 'content-type': 'text/html' }).end('<h1>Not here</h1>')
   })
@@ -61,11 +61,16 @@ function forward(target: string, request: http.IncomingMessage, response: http.S
   request.pipe(asked)
 }
 
-function pass(target: string, { url, headers }: http.IncomingMessage, socket: Duplex, head: Buffer): void {
-  const asked = http.request(target + url, { headers, agent: false })
+function pass(target: string, request: http.IncomingMessage, response: http.ServerResponse, head: Buffer): void {
+  const { url, headers, socket } = request
+  const asked = http.request(target + url, { headers, agent: false }, (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(response)
+  })
   asked.on('error', () => socket.destroy())
   asked.on('upgrade', (answer, far: Socket, early: Buffer) => {
     const fields = Object.entries(answer.headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    response.detachSocket(socket)
     socket.write(`HTTP/1.1 101 Switching Protocols\r\n${fields.join('')}\r\n`)
     socket.write(early)
     far.write(head)
