@@ -3,7 +3,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { createIdentity, type Identity } from '../auth/login/oidc.ts'
 import { remoteKeys } from '../auth/login/provider-keys.ts'
-import { storedUsedTokens } from '../auth/login/used-tokens.ts'
+import { createUsedTokens } from '../auth/login/used-tokens.ts'
 import {
   createLocalIssuer,
   type LocalIssuer,
@@ -13,7 +13,7 @@ import {
 } from '../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../auth/provider/issuer-keys.ts'
 import { LocalUsers, type UserDirectory, usersFile } from '../auth/provider/local-users.ts'
-import { storedThrottle } from '../auth/provider/stored-throttle.ts'
+import { createLoginThrottle } from '../auth/provider/login-throttle.ts'
 import { StoredUsers } from '../auth/provider/stored-users.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { Clock } from '../platform/clock.ts'
@@ -56,7 +56,7 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
       adminGroups,
       keys,
       clock,
-      used: storedUsedTokens(input.collections.used),
+      used: createUsedTokens(input.collections.used),
     })
     return { identity, isCurrentUser: () => false }
   }
@@ -69,7 +69,7 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   users.list()
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
-  const throttle = storedThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
+  const throttle = createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
   const localIssuer = createLocalIssuer({
     apiUrl,
     pathPrefix: settings.console.pathPrefix,
@@ -88,7 +88,7 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
     adminGroups: [localAdminGroup],
     keys: localIssuer.keys,
     clock,
-    used: storedUsedTokens(collections.used),
+    used: createUsedTokens(collections.used),
     uidOf: (subject) => users.byAccountId(subject) && subject,
   })
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }

@@ -10,7 +10,7 @@ import type { User } from '../principal.ts'
 import { skewSeconds } from '../tokens.ts'
 import { ProviderUnavailable } from './provider-fetch.ts'
 import type { ProviderKeys } from './provider-keys.ts'
-import { createUsedTokens, type UsedTokens } from './used-tokens.ts'
+import type { UsedTokens } from './used-tokens.ts'
 
 export interface Identity {
   /** The provider's address; with the built-in provider known once the service listens. */
@@ -33,8 +33,8 @@ interface IdentityOptions {
   readonly adminGroups: readonly string[]
   readonly keys: ProviderKeys
   readonly clock: Clock
-  /** Which tokens were exchanged; kept in the memory of this process when left out. */
-  readonly used?: UsedTokens
+  /** Which tokens were exchanged. */
+  readonly used: UsedTokens
   /** The built-in provider's subjects → uid of the user, undefined when there is none any more. */
   readonly uidOf?: (subject: string) => string | undefined
 }
@@ -56,8 +56,7 @@ class Refused extends Error {
 }
 
 export function createIdentity(options: IdentityOptions): Identity {
-  const { clientId, keys, clock } = options
-  const used = options.used ?? createUsedTokens()
+  const { clientId, keys, used, clock } = options
 
   const claimsOf = async (idToken: string): Promise<JWTPayload> => {
     // What cannot be good is refused before the provider is asked for anything.

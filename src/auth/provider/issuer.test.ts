@@ -18,6 +18,7 @@ import { Secrets } from '../secrets.ts'
 import { createLocalIssuer } from './issuer.ts'
 import { loadIssuerKeys } from './issuer-keys.ts'
 import { LocalUsers } from './local-users.ts'
+import { createLoginThrottle } from './login-throttle.ts'
 
 const redirectUri = 'http://127.0.0.1:54321/callback'
 const password = 'correct horse'
@@ -53,6 +54,7 @@ before(async () => {
     users,
     keys,
     storage,
+    throttle: createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock }),
     log: createLog('debug', (line) => log.push(line)),
   })
   server = createServer((request, response) => {

@@ -11,7 +11,7 @@ import type { IssuerKeys } from './issuer-keys.ts'
 import { accountIdOf, type LocalUser, type UserDirectory } from './local-users.ts'
 import type { LoginStorage } from './login-adapter.ts'
 import { loginPage, messagePage, pageHeaders, styleName, stylesheet } from './login-pages.ts'
-import { createLoginThrottle, type LoginThrottle } from './login-throttle.ts'
+import type { LoginThrottle } from './login-throttle.ts'
 import { PasswordsBusy } from './passwords.ts'
 
 export const localClientId = 'svc3-cli'
@@ -39,8 +39,7 @@ interface LocalIssuerOptions {
   readonly users: UserDirectory
   readonly keys: IssuerKeys
   readonly storage: LoginStorage
-  /** Counted in the memory of this process when left out. */
-  readonly throttle?: LoginThrottle
+  readonly throttle: LoginThrottle
   readonly log: Log
 }
 
@@ -51,8 +50,7 @@ type Tried =
 const maxFormBytes = 16_384
 
 export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
-  const { apiUrl, users, keys, log } = options
-  const throttle = options.throttle ?? createLoginThrottle()
+  const { apiUrl, users, keys, throttle, log } = options
   /** As browsers see it; requests arrive without the prefix. */
   const place = `${options.pathPrefix ?? ''}${mount}`
   let made: { readonly issuer: string; readonly provider: Promise<Provider> } | undefined
@@ -63,7 +61,6 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
     if (made?.issuer !== issuer()) {
       const settings = {
         ...options,
-        throttle,
         issuer: issuer(),
         mount: place,
         clientId: localClientId,

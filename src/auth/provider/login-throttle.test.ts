@@ -1,94 +1,138 @@
-// Wrong passwords: how many are free, how the wait grows, what a right one forgives.
+// Wrong logins: how many are free, how the wait grows, what a right one forgives. Two servers count together, tries at once
+// are counted one by one, and nothing that was typed stands in a record.
 import assert from 'node:assert/strict'
-import { beforeEach, describe, it } from 'node:test'
-import { createLoginThrottle, type OwnThrottle } from './login-throttle.ts'
+import { createHmac } from 'node:crypto'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { openMemory } from '../../store/memory.ts'
+import { type Collections, openCollections } from '../../store/records/collections.ts'
+import type { Store } from '../../store/store.ts'
+import { createLoginThrottle, type LoginThrottle } from './login-throttle.ts'
 
-let nowMs: number
-let throttle: OwnThrottle
-beforeEach(() => {
-  nowMs = 0
-  throttle = createLoginThrottle(() => nowMs)
+const clock = { nowMs: 0, now: () => new Date(clock.nowMs) }
+const hide = (kind: string, id: string): string =>
+  createHmac('sha256', 'key')
+    .update(kind + id)
+    .digest('base64url')
+
+let store: Store
+let all: Collections[]
+let throttle: LoginThrottle
+/** The same in another server. */
+let other: LoginThrottle
+beforeEach(async () => {
+  clock.nowMs = Date.parse('2026-11-15T09:00:00Z')
+  store = openMemory()
+  const [one, two] = [await openCollections(store), await openCollections(store)]
+  all = [one, two]
+  throttle = createLoginThrottle({ tries: one.loginTries, hide, clock })
+  other = createLoginThrottle({ tries: two.loginTries, hide, clock })
 })
-const tries = (count: number, email: string, address: string): number[] =>
-  Array.from({ length: count }, () => throttle.begin(email, address))
+afterEach(async () => {
+  for (const each of all) await each[Symbol.asyncDispose]()
+  await store.close()
+})
+
+async function tries(count: number, email: string, address: string): Promise<number[]> {
+  const waits: number[] = []
+  for (let index = 0; index < count; index++) waits.push(await throttle.begin(email, address))
+  return waits
+}
 
 describe('throttle of wrong passwords', () => {
-  it('the throttle of wrong passwords lets five go, then doubles the wait up to a quarter of an hour', () => {
-    assert.deepEqual(tries(6, 'a@b.c', '1'), [0, 0, 0, 0, 0, 1])
+  it('the throttle of wrong passwords lets five go, then doubles the wait up to a quarter of an hour', async () => {
+    assert.deepEqual(await tries(6, 'a@b.c', '1'), [0, 0, 0, 0, 0, 1])
     const waits: number[] = []
     for (let index = 0; index < 12; index++) {
-      const wait = throttle.begin('A@b.c ', `address ${index}`)
+      const wait = await throttle.begin('A@b.c ', `address ${index}`)
       waits.push(wait)
-      nowMs += wait * 1_000
-      assert.equal(throttle.begin('a@b.c', `address ${index}`), 0)
+      clock.nowMs += wait * 1_000
+      assert.equal(await throttle.begin('a@b.c', `address ${index}`), 0)
     }
     assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900])
   })
 
-  it('the throttle of wrong passwords counts tries that come at once before any of them is judged', () => {
-    assert.equal(tries(100, 'a@b.c', '1').filter((wait) => wait === 0).length, 5)
+  it('the throttle of wrong passwords slows an address that tries many accounts, and nobody else', async () => {
+    for (let index = 0; index < 20; index++) assert.equal(await throttle.begin(`u${index}@b.c`, 'evil'), 0)
+    assert.equal(await throttle.begin('u99@b.c', 'evil'), 1)
+    assert.equal(await throttle.begin('u99@b.c', 'good'), 0)
   })
 
-  it('the throttle of wrong passwords slows an address that tries many accounts, and nobody else', () => {
-    for (let index = 0; index < 20; index++) assert.equal(throttle.begin(`u${index}@b.c`, 'evil'), 0)
-    assert.equal(throttle.begin('u99@b.c', 'evil'), 1)
-    assert.equal(throttle.begin('u99@b.c', 'good'), 0)
-  })
-
-  it('the throttle of wrong passwords forgets an account’s wrong passwords with a right one, but not the address’s', () => {
-    tries(4, 'a@b.c', 'home')
-    throttle.begin('a@b.c', 'home')
-    throttle.right('a@b.c', 'home')
-    assert.deepEqual(tries(5, 'a@b.c', 'other'), [0, 0, 0, 0, 0])
+  it('the throttle of wrong passwords forgets an account’s wrong passwords with a right one, but not the address’s', async () => {
+    await tries(5, 'a@b.c', 'home')
+    await throttle.right('a@b.c', 'home')
+    assert.deepEqual(await tries(5, 'a@b.c', 'other'), [0, 0, 0, 0, 0])
     // A right one in between buys no guesses at others.
     let guesses = 0
-    for (; throttle.begin(`victim${guesses}@b.c`, 'evil') === 0; guesses++) {
-      throttle.begin('own@b.c', 'evil')
-      throttle.right('own@b.c', 'evil')
-    }
+    for (; (await throttle.begin(`victim${guesses}@b.c`, 'evil')) === 0; guesses++)
+      if ((await throttle.begin('own@b.c', 'evil')) === 0) await throttle.right('own@b.c', 'evil')
     assert.ok(guesses <= 20, String(guesses))
     // Many people behind one address do not lock each other out.
     for (let index = 0; index < 100; index++) {
-      assert.equal(throttle.begin(`p${index}@b.c`, 'office'), 0)
-      throttle.right(`p${index}@b.c`, 'office')
+      assert.equal(await throttle.begin(`p${index}@b.c`, 'office'), 0)
+      await throttle.right(`p${index}@b.c`, 'office')
     }
   })
 
-  it('the throttle of wrong passwords forgets after an hour', () => {
-    tries(6, 'a@b.c', '1')
-    nowMs += 3_600_001
-    assert.deepEqual(tries(5, 'a@b.c', '1'), [0, 0, 0, 0, 0])
+  it('the throttle of wrong passwords forgets after an hour', async () => {
+    await tries(6, 'a@b.c', '1')
+    clock.nowMs += 3_600_001
+    assert.deepEqual(await tries(5, 'a@b.c', '1'), [0, 0, 0, 0, 0])
   })
 
-  it('the throttle of wrong passwords takes an IPv6 network for one address, and IPv4 in IPv6 for IPv4', () => {
+  it('the throttle of wrong passwords takes an IPv6 network for one address, and IPv4 in IPv6 for IPv4', async () => {
     for (let index = 0; index < 20; index++)
-      assert.equal(throttle.begin(`u${index}@b.c`, `2001:db8:0:1::${index.toString(16)}`), 0)
-    assert.equal(throttle.begin('x@b.c', '2001:db8:0:1:ffff::9'), 1)
-    assert.equal(throttle.begin('x@b.c', '2001:db8:0:2::9'), 0)
-    for (let index = 0; index < 20; index++) throttle.begin(`v${index}@b.c`, '::ffff:192.0.2.1')
-    assert.equal(throttle.begin('y@b.c', '192.0.2.1'), 1)
-    assert.equal(throttle.begin('y@b.c', '192.0.2.2'), 0)
+      assert.equal(await throttle.begin(`u${index}@b.c`, `2001:db8:0:1::${index.toString(16)}`), 0)
+    assert.equal(await throttle.begin('x@b.c', '2001:db8:0:1:ffff::9'), 1)
+    assert.equal(await throttle.begin('x@b.c', '2001:db8:0:2::9'), 0)
+    for (let index = 0; index < 20; index++) await throttle.begin(`v${index}@b.c`, '::ffff:192.0.2.1')
+    assert.equal(await throttle.begin('y@b.c', '192.0.2.1'), 1)
+    assert.equal(await throttle.begin('y@b.c', '192.0.2.2'), 0)
   })
 
-  it('the throttle of wrong passwords does not charge an account for tries that were not judged, but the address', () => {
+  it('the throttle of wrong passwords does not charge an account for tries that were not judged, but the address', async () => {
     for (let index = 0; index < 20; index++) {
-      assert.equal(throttle.begin('a@b.c', 'evil'), 0)
-      throttle.unjudged('a@b.c')
+      assert.equal(await throttle.begin('a@b.c', 'evil'), 0)
+      await throttle.unjudged('a@b.c')
     }
-    assert.equal(throttle.begin('a@b.c', 'evil'), 1)
-    assert.deepEqual(tries(5, 'a@b.c', 'home'), [0, 0, 0, 0, 0])
+    assert.equal(await throttle.begin('a@b.c', 'evil'), 1)
+    assert.deepEqual(await tries(5, 'a@b.c', 'home'), [0, 0, 0, 0, 0])
   })
 
-  it('the throttle of wrong passwords lets an address guess twenty codes, then makes it wait; right ones are free', () => {
-    const codes = (count: number) => Array.from({ length: count }, () => throttle.beginCode('2001:db8::1'))
+  it('the throttle of wrong passwords lets an address guess twenty codes, then makes it wait; right ones are free', async () => {
     for (let index = 0; index < 50; index++) {
-      assert.equal(throttle.beginCode('2001:db8::1'), 0)
-      throttle.rightCode('2001:db8::1')
+      assert.equal(await throttle.beginCode('2001:db8::1'), 0)
+      await throttle.rightCode('2001:db8::1')
     }
-    assert.deepEqual(codes(21), [...Array(20).fill(0), 1])
-    nowMs += 1_000
-    assert.deepEqual(codes(2), [0, 2])
-    assert.equal(throttle.beginCode('other'), 0)
-    assert.equal(throttle.begin('a@b.c', '2001:db8::1'), 0)
+    for (let index = 0; index < 20; index++) assert.equal(await throttle.beginCode('2001:db8::1'), 0)
+    assert.equal(await other.beginCode('2001:db8::1'), 1)
+    clock.nowMs += 1_000
+    assert.equal(await throttle.beginCode('2001:db8::1'), 0)
+    assert.equal(await throttle.beginCode('2001:db8::1'), 2)
+    assert.equal(await throttle.beginCode('other'), 0)
+    assert.equal(await throttle.begin('a@b.c', '2001:db8::1'), 0)
+  })
+})
+
+describe('throttle of two servers', () => {
+  it('the throttle of two servers counts together what two servers see, and forgives together', async () => {
+    const waits: number[] = []
+    for (let index = 0; index < 6; index++)
+      waits.push(await (index % 2 === 0 ? throttle : other).begin('secret-typed-here@b.c', '10.0.0.1'))
+    assert.deepEqual(waits, [0, 0, 0, 0, 0, 1])
+    assert.ok(!JSON.stringify(await store.list('/login-tries/')).includes('secret'))
+    clock.nowMs += 1_000
+    assert.equal(await other.begin('Secret-typed-here@b.c ', '10.0.0.1'), 0)
+    assert.equal(await throttle.begin('secret-typed-here@b.c', '10.0.0.1'), 2)
+    clock.nowMs += 2_000
+    assert.equal(await throttle.begin('secret-typed-here@b.c', '10.0.0.1'), 0)
+    await throttle.right('secret-typed-here@b.c', '10.0.0.1')
+    assert.equal(await other.begin('secret-typed-here@b.c', '10.0.0.1'), 0)
+  })
+
+  it('the throttle of two servers lets no more than the free ones through when they come at once, to both', async () => {
+    const tried = Array.from({ length: 20 }, (_, index) =>
+      (index % 2 ? other : throttle).begin('a@b.c', `10.0.${index}.1`),
+    )
+    assert.equal((await Promise.all(tried)).filter((wait) => wait === 0).length, 5)
   })
 })

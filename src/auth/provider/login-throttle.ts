@@ -1,90 +1,86 @@
 // Wrong passwords cost time: a few are free, then each doubles the wait, for the account and for the address that they
-// come from. Wrong codes of devices cost the address alone. Counted in memory: a restart forgives.
+// come from. Wrong codes of devices cost the address alone. Counted in the store, so that neither a restart nor another
+// server is a way around it. Who was tried is written down as a keyed hash only: people type passwords into the wrong field.
+import { type Clock, timestamp } from '../../platform/clock.ts'
 import { networkOf } from '../../rules/addresses.ts'
+import type { Collection } from '../../store/collection.ts'
+import type { LoginTriesRecord } from '../../store/records/server-records.ts'
 
 export interface LoginThrottle {
   /** Seconds to wait before the next try, or 0 when this one may go on. A try counts as wrong until it is `right`. */
-  begin(email: string, address: string): number | Promise<number>
-  right(email: string, address: string): void | Promise<void>
+  begin(email: string, address: string): Promise<number>
+  right(email: string, address: string): Promise<void>
   /** The password of a try that began was not looked at: the account's owner does not pay for it. */
-  unjudged(email: string): void | Promise<void>
+  unjudged(email: string): Promise<void>
   /** As `begin`, for a code that a device shows. */
-  beginCode(address: string): number | Promise<number>
-  rightCode(address: string): void | Promise<void>
+  beginCode(address: string): Promise<number>
+  rightCode(address: string): Promise<void>
 }
 
-/** Counted in the memory of one server. */
-export interface OwnThrottle extends LoginThrottle {
-  begin(email: string, address: string): number
-  beginCode(address: string): number
+interface ThrottleOptions {
+  readonly tries: Collection<LoginTriesRecord>
+  readonly hide: (kind: string, id: string) => string
+  readonly clock: Clock
 }
 
-interface Tries {
-  wrong: number
-  freeAtMs: number
-  atMs: number
-}
-
-export const free = { account: 5, address: 20, code: 20 } as const
+const free = { account: 5, address: 20, code: 20 } as const
 const longestWaitSeconds = 15 * 60
-export const forgetMs = 60 * 60_000
-/** More than this at once are not kept: the longest silent is forgotten. */
-const maxEntries = 20_000
+const forgetMs = 60 * 60_000
 
 /** How long the next try has to wait after so many wrong ones. */
-export const waitSecondsAfter = (wrong: number, freeTries: number): number =>
+const waitSecondsAfter = (wrong: number, freeTries: number): number =>
   wrong < freeTries ? 0 : Math.min(2 ** (wrong - freeTries), longestWaitSeconds)
 
-export function createLoginThrottle(nowMs: () => number = () => performance.now()): OwnThrottle {
-  const tries = new Map<string, Tries>()
+export function createLoginThrottle({ tries, hide, clock }: ThrottleOptions): LoginThrottle {
+  const idOf = (kind: keyof typeof free, text: string): string => hide(`tries ${kind}`, text)
+  const account = (email: string): string => idOf('account', email.trim().toLowerCase().slice(0, 320))
+  const from = (address: string): string => idOf('address', networkOf(address))
+  const code = (address: string): string => idOf('code', networkOf(address))
 
-  const at = (key: string): Tries => {
-    const found = tries.get(key)
-    const now = nowMs()
-    return found && now - found.atMs < forgetMs ? found : { wrong: 0, freeAtMs: now, atMs: now }
+  const waitOf = (id: string): number => {
+    const record = tries.get('', id)?.value
+    const leftMs = record ? Date.parse(record.freeAt) - clock.now().getTime() : 0
+    // Of a clock that was set back, no more than the longest wait is believed.
+    return Math.min(Math.max(0, Math.ceil(leftMs / 1_000)), longestWaitSeconds)
   }
-  const count = (key: string, freeTries: number): void => {
-    const now = nowMs()
-    const wrong = at(key).wrong + 1
-    const waitSeconds = waitSecondsAfter(wrong, freeTries)
-    tries.delete(key)
-    if (tries.size >= maxEntries) tries.delete(tries.keys().next().value as string)
-    tries.set(key, { wrong, freeAtMs: now + waitSeconds * 1_000, atMs: now })
-  }
-  const accountKey = (email: string): string => `account ${email.trim().toLowerCase().slice(0, 320)}`
 
-  const addressKey = (address: string): string => `address ${networkOf(address)}`
-  const codeKey = (address: string): string => `code ${networkOf(address)}`
-  const takeBack = (key: string): void => {
-    const found = tries.get(key)
-    if (found) found.wrong -= 1
+  /** By compare-and-set: tries that come at once are counted one after the other. */
+  const change = async (id: string, next: (wrong: number) => LoginTriesRecord | null | undefined): Promise<void> => {
+    await tries.change(tries.key('', id), (record) => {
+      const isOld = record === undefined || clock.now().getTime() - Date.parse(record.at) >= forgetMs
+      return next(isOld ? 0 : record.wrong)
+    })
   }
-  const waitSeconds = (...keys: string[]): number =>
-    Math.max(0, Math.ceil((Math.max(...keys.map((key) => at(key).freeAtMs)) - nowMs()) / 1_000))
+
+  const recordOf = (wrong: number, waitSeconds: number): LoginTriesRecord => {
+    const now = clock.now()
+    return { wrong, freeAt: timestamp(new Date(now.getTime() + waitSeconds * 1_000)), at: timestamp(now) }
+  }
+  /** What is left to wait; 0 when the try was counted, and may go on. */
+  const count = async (id: string, freeTries: number): Promise<number> => {
+    let wait = 0
+    await change(id, (wrong) => {
+      wait = waitOf(id)
+      return wait > 0 ? undefined : recordOf(wrong + 1, waitSecondsAfter(wrong + 1, freeTries))
+    })
+    return wait
+  }
+  const takeBack = (id: string): Promise<void> => change(id, (wrong) => (wrong > 1 ? recordOf(wrong - 1, 0) : null))
 
   return {
-    begin(email, address) {
-      const [account, from] = [accountKey(email), addressKey(address)]
-      const wait = waitSeconds(account, from)
+    async begin(email, address) {
+      const ids = [account(email), from(address)] as const
+      const wait = Math.max(...ids.map(waitOf))
       if (wait > 0) return wait
-      count(account, free.account)
-      count(from, free.address)
-      return 0
+      return (await count(ids[0], free.account)) || count(ids[1], free.address)
     },
-    right(email, address) {
-      tries.delete(accountKey(email))
+    async right(email, address) {
+      await change(account(email), () => null)
       // Only this one try: one's own account must not buy guesses at others.
-      takeBack(addressKey(address))
+      await takeBack(from(address))
     },
-    unjudged(email) {
-      const found = tries.get(accountKey(email))
-      if (found) Object.assign(found, { wrong: found.wrong - 1, freeAtMs: nowMs() })
-    },
-    beginCode(address) {
-      const wait = waitSeconds(codeKey(address))
-      if (wait === 0) count(codeKey(address), free.code)
-      return wait
-    },
-    rightCode: (address) => takeBack(codeKey(address)),
+    unjudged: (email) => takeBack(account(email)),
+    beginCode: (address) => count(code(address), free.code),
+    rightCode: (address) => takeBack(code(address)),
   }
 }

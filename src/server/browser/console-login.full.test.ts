@@ -12,9 +12,11 @@ import { eventually } from '../../../test/support/tools/eventually.ts'
 import { makeKeyring } from '../../auth/keyring.ts'
 import { createIdentity } from '../../auth/login/oidc.ts'
 import { remoteKeys } from '../../auth/login/provider-keys.ts'
+import { createUsedTokens } from '../../auth/login/used-tokens.ts'
 import { createLocalIssuer, localAdminGroup, localClientId, localConsoleClientId } from '../../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../../auth/provider/issuer-keys.ts'
 import { LocalUsers } from '../../auth/provider/local-users.ts'
+import { createLoginThrottle } from '../../auth/provider/login-throttle.ts'
 import { Secrets } from '../../auth/secrets.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { createLog } from '../../platform/log.ts'
@@ -47,6 +49,7 @@ async function start(pathPrefix = ''): Promise<void> {
     users,
     keys,
     storage,
+    throttle: createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock }),
     log: createLog('silent'),
   })
   const identity = createIdentity({
@@ -58,6 +61,7 @@ async function start(pathPrefix = ''): Promise<void> {
     adminGroups: [localAdminGroup],
     keys: localIssuer.keys,
     clock: systemClock,
+    used: createUsedTokens(collections.used),
     uidOf: (subject) => users.byAccountId(subject) && subject,
   })
   service = await startService({ localIssuer, identity, settings: { console: { pathPrefix } } })
@@ -240,6 +244,7 @@ describe('a login at an organisation’s own provider', () => {
       adminGroups: ['ops'],
       keys: remoteKeys(issuer),
       clock: systemClock,
+      used: createUsedTokens((await openCollections(openMemory())).used),
     })
     await using made = await startService({ identity })
     service = made

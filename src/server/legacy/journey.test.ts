@@ -16,6 +16,7 @@ import { makeKeyring } from '../../auth/keyring.ts'
 import { createLocalIssuer, type LocalIssuer } from '../../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../../auth/provider/issuer-keys.ts'
 import { LocalUsers } from '../../auth/provider/local-users.ts'
+import { createLoginThrottle } from '../../auth/provider/login-throttle.ts'
 import { Secrets } from '../../auth/secrets.ts'
 import { pullImages } from '../../controllers/pull-images.ts'
 import { createLog } from '../../platform/log.ts'
@@ -38,7 +39,9 @@ async function localIssuer(): Promise<LocalIssuer> {
   const clock = { now: () => new Date() }
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
-  return createLocalIssuer({ apiUrl: () => 'http://127.0.0.1:1', users, keys, storage, log: createLog('silent') })
+  const throttle = createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
+  const log = createLog('silent')
+  return createLocalIssuer({ apiUrl: () => 'http://127.0.0.1:1', users, keys, storage, throttle, log })
 }
 
 before(async () => {
