@@ -25,8 +25,6 @@ export const mayGo = ({ digest, modifiedMs }: Listed, referenced: ReadonlySet<st
 interface CollectOptions {
   /** Longer than it takes from the last put or touch of an operation to the record that names its manifest. */
   readonly graceMs: number
-  /** Content in use that no manifest names, such as an ISO's or that of a running copy. */
-  readonly alsoInUse?: Iterable<string>
   readonly now?: () => number
   readonly signal?: AbortSignal
 }
@@ -43,11 +41,10 @@ interface Collected {
 export async function collect(
   store: ContentStore,
   manifests: () => Iterable<string> | AsyncIterable<string>,
-  { graceMs, alsoInUse = [], now = Date.now, signal }: CollectOptions,
+  { graceMs, now = Date.now, signal }: CollectOptions,
 ): Promise<Collected> {
   const beforeMs = now() - graceMs
   const referenced = await referencedBy(manifests(), store, signal)
-  for (const digest of alsoInUse) referenced.add(digest)
   let deleted = 0
   let freedBytes = 0
   let after: string | undefined
