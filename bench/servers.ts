@@ -24,14 +24,13 @@ const idleMs = sized(20_000, 500)
 /** Each host has an address of its own: ports are given out by address. */
 const agentOptions = (n: number) => ({
   name: `node-${n}`,
-  driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
+  driver: new SimulatedDriver({ architectures: ['amd64'] }),
   capacity: {
     architecture: 'amd64' as const,
     ip: `127.1.${n >> 8}.${n & 255}`,
     cpu: vmsOfEach,
     memoryMiB: 65_536,
   },
-  durability: 'memory' as const,
 })
 
 async function makeImage(server: Pick<ServerProcess, 'call'>): Promise<void> {

@@ -30,10 +30,9 @@ async function startNode(number: number): Promise<void> {
     imageFolder: path.join(folder, 'images', name),
     name,
     version: '3.0.0-soak',
-    driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
+    driver: new SimulatedDriver({ architectures: ['amd64'] }),
     // Ports are given out by address.
     capacity: { architecture: 'amd64', ip: `127.1.${number >> 8}.${number & 255}`, cpu: 12, memoryMiB: 65_536 },
-    durability: 'memory',
     joinToken: async () => joinToken,
     log: silentLog,
   })

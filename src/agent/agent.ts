@@ -212,7 +212,7 @@ async function runAgent(
     driver,
     images,
     packer: isSimulation ? createPretendPacker(held.content) : createPacker(path.join(folder, 'packed'), held.content),
-    states: openCaptureStates(path.join(folder, 'captures'), durability),
+    states: openCaptureStates(path.join(folder, 'captures')),
     server: captureServer(content),
     changed: (uid) => roster.get(uid)?.wake(),
     log,

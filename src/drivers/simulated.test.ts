@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { machineDefaults } from '../api/vms/vm-shape.ts'
 import { PortTaken, type VmSpec } from './driver.ts'
 import { SimulatedDriver } from './simulated.ts'
@@ -29,10 +29,16 @@ const spec = (index: number): VmSpec => ({
 })
 const signal = new AbortController().signal
 
+let root: string
+before(async () => {
+  root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-simulated-'))
+})
+after(() => fs.rm(root, { recursive: true }))
+
 describe('simulated driver', () => {
   it('the simulated driver takes as long as it is set to, and can be called off meanwhile', async () => {
-    const driver = new SimulatedDriver({ persist: false, bootMs: 80, stopMs: 40 })
-    const handle = await driver.create(spec(1), '/simulated/slow')
+    const driver = new SimulatedDriver({ bootMs: 80, stopMs: 40 })
+    const handle = await driver.create(spec(1), path.join(root, 'slow'))
     await assert.rejects(driver.start(handle, spec(1), AbortSignal.timeout(10)), { name: 'AbortError' })
     assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
     const startedMs = performance.now()
@@ -40,7 +46,7 @@ describe('simulated driver', () => {
     await driver.stop(handle, { graceSeconds: 0 })
     assert.ok(performance.now() - startedMs >= 115)
     await driver.destroy(handle)
-    const slow = new SimulatedDriver({ persist: false, stopMs: 600_000 })
+    const slow = new SimulatedDriver({ stopMs: 600_000 })
     await slow.create(spec(1), handle.folder)
     await slow.start(handle, spec(1), signal)
     await slow.stop(handle, { graceSeconds: 600, signal: AbortSignal.timeout(20) })
@@ -49,8 +55,8 @@ describe('simulated driver', () => {
   })
 
   it('the simulated driver fails where it is set to: once, or always', async () => {
-    const driver = new SimulatedDriver({ persist: false, failAt: { start: 'once', stop: 1 } })
-    const handle = await driver.create(spec(2), '/simulated/failing')
+    const driver = new SimulatedDriver({ failAt: { start: 'once', stop: 1 } })
+    const handle = await driver.create(spec(2), path.join(root, 'failing'))
     await assert.rejects(driver.start(handle, spec(2), signal), /simulated failure at start/)
     assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
     await driver.start(handle, spec(2), signal)
@@ -61,25 +67,26 @@ describe('simulated driver', () => {
   })
 
   it('the simulated driver offers what it is set to', async () => {
-    const driver = new SimulatedDriver({ persist: false, maxVms: 2, architectures: ['arm64'] })
+    const driver = new SimulatedDriver({ maxVms: 2, architectures: ['arm64'] })
     const expected = { ok: true, version: 'simulated', architectures: ['arm64'], gpus: 0, maxVms: 2 }
     assert.deepEqual(await driver.probe(), expected)
   })
 
   it('the simulated driver runs 2,000 VMs on 200 drivers, and no timer for any of them', async () => {
     const timersBefore = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
-    const drivers = Array.from({ length: 200 }, () => new SimulatedDriver({ persist: false }))
+    const drivers = Array.from({ length: 200 }, () => new SimulatedDriver())
+    const folderOf = (index: number): string => path.join(root, `node-${index % drivers.length}`, String(index))
     const all = await Promise.all(
       Array.from({ length: 2_000 }, async (_, index) => {
         const driver = drivers[index % drivers.length] ?? new SimulatedDriver()
-        const handle = await driver.create(spec(index), `/simulated/${index}`)
+        const handle = await driver.create(spec(index), folderOf(index))
         await driver.start(handle, spec(index), signal)
         return { driver, handle }
       }),
     )
     const [first] = drivers
     assert.ok(first)
-    const another = await first.create(spec(0), '/simulated/another')
+    const another = await first.create(spec(0), folderOf(2_000))
     await assert.rejects(first.start(another, spec(0), signal), PortTaken)
     const timers = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
     assert.ok(timers <= timersBefore, `${timers} timers`)
@@ -89,6 +96,7 @@ describe('simulated driver', () => {
     }
     await first.start(another, spec(0), signal)
     await first.destroy(another)
+    for (const driver of drivers) await driver.close()
   })
 
   it('the simulated driver makes no folder for a VM before somebody reads its console, and leaves none', async (test) => {

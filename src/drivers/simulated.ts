@@ -1,5 +1,5 @@
 // A driver without a hypervisor: the same behaviour, nothing runs. For trying svc3 and CI glue on any machine, and for
-// load tests. Its VMs "survive" the agent in one file beside their folders, or with `persist: false` in memory only.
+// load tests. Its VMs "survive" the agent in one file beside their folders.
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -37,8 +37,6 @@ export interface SimulatedKnobs {
   /** A probability between 0 and 1, or `once`: the next time only. */
   readonly failAt?: Readonly<Partial<Record<SimulatedStep, number | 'once'>>>
   readonly maxVms?: number
-  /** False: VMs are forgotten with the process, and no file is written. */
-  readonly persist?: boolean
   readonly architectures?: Probe['architectures']
 }
 
@@ -66,7 +64,7 @@ export class SimulatedDriver implements Driver {
   readonly #knobs: SimulatedKnobs
   readonly #failedOnce = new Set<SimulatedStep>()
   /** By the parent of their folders, and by name. */
-  readonly #vms = new Map<string, Map<string, SimulatedVm>>()
+  readonly #vms = new Map<string, KeyedLog<SimulatedVm>>()
   readonly #listeners = new Map<string, Set<() => void>>()
 
   constructor(knobs: SimulatedKnobs = {}) {
@@ -128,7 +126,7 @@ export class SimulatedDriver implements Driver {
       const now = await this.#read(folder)
       if (now) release(now)
       // Somebody may have read its console, or an earlier version has made it.
-      if (this.#knobs.persist !== false && existsSync(folder)) rmSync(folder, { recursive: true })
+      if (existsSync(folder)) rmSync(folder, { recursive: true })
       const vms = await this.#vmsBeside(folder)
       vms.delete(path.basename(folder))
       this.#notify(folder)
@@ -156,7 +154,6 @@ export class SimulatedDriver implements Driver {
   async close(): Promise<void> {
     this.#listeners.clear()
     for (const [parent, vms] of this.#vms) {
-      if (!(vms instanceof KeyedLog)) continue
       vms.close()
       this.#vms.delete(parent)
     }
@@ -264,7 +261,7 @@ export class SimulatedDriver implements Driver {
       const file = path.join(folder, 'console.log')
       const name = this.#vms.get(path.dirname(folder))?.get(path.basename(folder))?.name
       // Made for the first reader: few simulated VMs ever have one.
-      if (name !== undefined && this.#knobs.persist !== false && !existsSync(file)) {
+      if (name !== undefined && !existsSync(file)) {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
         writeFileSync(file, `simulated: ${name} is up; nothing runs in here\n`, { mode: 0o600 })
       }
@@ -311,17 +308,16 @@ export class SimulatedDriver implements Driver {
   }
 
   /** The VMs of this node: nobody else writes them. */
-  #vmsBeside(folder: string): Map<string, SimulatedVm> | Promise<Map<string, SimulatedVm>> {
+  #vmsBeside(folder: string): KeyedLog<SimulatedVm> | Promise<KeyedLog<SimulatedVm>> {
     const parent = path.dirname(folder)
     return this.#vms.get(parent) ?? this.#open(parent)
   }
 
-  async #open(parent: string): Promise<Map<string, SimulatedVm>> {
+  async #open(parent: string): Promise<KeyedLog<SimulatedVm>> {
     const bootId = await hostBootId()
     const known = this.#vms.get(parent)
     if (known) return known
-    const vms =
-      this.#knobs.persist === false ? new Map<string, SimulatedVm>() : new KeyedLog<SimulatedVm>(parent, 'simulated')
+    const vms = new KeyedLog<SimulatedVm>(parent, 'simulated')
     this.#vms.set(parent, vms)
     for (const [name, vm] of vms)
       if (vm.bootId === bootId) for (const port of vm.ports) portsInUse.set(port, path.join(parent, name))

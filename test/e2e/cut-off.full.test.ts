@@ -39,7 +39,6 @@ before(async () => {
     version: '3.0.0-test',
     driver: new SimulatedDriver({ architectures: ['amd64'] }),
     capacity: { architecture: 'amd64', ip: '127.9.9.9', cpu: 8, memoryMiB: 8_192 },
-    durability: 'written',
     joinToken: async () => join.token,
     log: silentLog,
   })

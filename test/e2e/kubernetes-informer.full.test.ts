@@ -39,9 +39,8 @@ before(async () => {
   await Promise.all(
     Array.from({ length: 10 }, async (_, n) => {
       const { ready } = await rig.agent(urls, body.token, {
-        driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
+        driver: new SimulatedDriver({ architectures: ['amd64'] }),
         capacity: { architecture: 'amd64', ip: `127.2.0.${n + 1}`, cpu: vmCount / 10, memoryMiB: 1_048_576 },
-        durability: 'memory',
       })
       await ready
     }),

@@ -50,9 +50,8 @@ class Queue {
       imageFolder: path.join(folder, 'images'),
       name: 'node-1',
       version: '3.0.0-test',
-      driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
+      driver: new SimulatedDriver({ architectures: ['amd64'] }),
       capacity: { architecture: 'amd64', ip, cpu: seats, memoryMiB: 65_536 },
-      durability: 'written',
       joinToken: async () => queue.#servers[0]?.joinToken ?? '',
       log: silentLog,
     })

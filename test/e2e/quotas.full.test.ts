@@ -122,7 +122,6 @@ async function run(
       driver: new SimulatedDriver({ architectures: ['amd64'] }),
       // Of their own for each test: simulated VMs that outlive their agent keep its ports in this process.
       capacity: { architecture: 'amd64', ip: `127.0.${6 + names.length}.${index}`, cpu: 16, memoryMiB: 65_536 },
-      durability: 'written',
       joinToken: async () => first?.current?.joinToken ?? '',
       log: silentLog,
     })

@@ -21,8 +21,7 @@ it(`${count} agents reconnect when their server is killed`, { timeout: 600_000 }
     const start = async (name: string): Promise<void> => {
       const agent = await rig.agent([victim.apiUrl, survivor.apiUrl], victim.joinToken, {
         name,
-        driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
-        durability: 'memory',
+        driver: new SimulatedDriver({ architectures: ['amd64'] }),
       })
       await agent.ready
     }

@@ -8,7 +8,6 @@ import type { PushFormat } from '../../api/records.ts'
 import type { Capture, Handle } from '../../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { DesiredImage } from '../images/images.ts'
-import type { Durability } from '../state/handles.ts'
 import type { CaptureProgress } from './server.ts'
 
 interface Known {
@@ -46,13 +45,11 @@ export interface CaptureStates {
 /** ids become names of files. */
 const isSafe = (id: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(id)
 
-export function openCaptureStates(folder: string, durability: Durability): CaptureStates {
+export function openCaptureStates(folder: string): CaptureStates {
   const fileOf = (id: string): string => {
     if (isSafe(id)) return path.join(folder, `${id}.json`)
     throw new Error(`the id ${JSON.stringify(id.slice(0, 200))} of a capture cannot name a file`)
   }
-  if (durability === 'memory')
-    return { list: async () => [], write: async () => undefined, remove: async () => undefined }
   return {
     async list() {
       const names = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {

@@ -51,8 +51,8 @@ export interface Found {
   readonly record: VmRecord | 'unreadable' | undefined
 }
 
-/** synced: a file each, survives a power cut. written: one for all, survives the agent. memory: for load tests. */
-export type Durability = 'synced' | 'written' | 'memory'
+/** synced: a file each, survives a power cut. written: one for all, survives the agent. */
+export type Durability = 'synced' | 'written'
 
 export interface Handles {
   handleFor(uid: string): Handle
@@ -125,7 +125,6 @@ export function openHandles(folder: string, driver: string, durability: Durabili
     return path.join(vms, uid)
   }
   const handleFor = (uid: string): Handle => ({ version: 1, driver, uid, folder: folderOf(uid) })
-  if (durability === 'memory') return mapHandles(handleFor, new Map())
   if (durability === 'written') return loggedHandles(handleFor, new KeyedLog(vms, recordName))
 
   const read = async (uid: string): Promise<Found['record']> => {
@@ -157,20 +156,16 @@ export function openHandles(folder: string, driver: string, durability: Durabili
 }
 
 function loggedHandles(handleFor: (uid: string) => Handle, log: KeyedLog<StoredRecord>): Handles {
-  return { ...mapHandles(handleFor, log), close: () => log.close() }
-}
-
-function mapHandles(handleFor: (uid: string) => Handle, records: Map<string, StoredRecord>): Handles {
   return {
     handleFor,
-    list: async () => [...records].map(([uid, stored]) => ({ uid, record: fromStored(stored) })),
+    list: async () => [...log].map(([uid, stored]) => ({ uid, record: fromStored(stored) })),
     read: async (uid) => {
-      const stored = records.get(uid)
+      const stored = log.get(uid)
       return stored && fromStored(stored)
     },
-    write: async (record) => void records.set(record.handle.uid, toStored(record)),
-    remove: async (uid) => void records.delete(uid),
-    close: () => undefined,
+    write: async (record) => void log.set(record.handle.uid, toStored(record)),
+    remove: async (uid) => void log.delete(uid),
+    close: () => log.close(),
   }
 }
 

@@ -3,12 +3,18 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { silentLog } from '../../platform/log.ts'
 import { type LastSeenStore, openLastSeenStore } from './last-seen-store.ts'
 
+let folder: string
+before(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-last-seen-'))
+})
+after(() => fs.rm(folder, { recursive: true }))
+
 const first = { uid: 'first', since: '0' }
-const open = (): Promise<LastSeenStore> => openLastSeenStore('unused', 'memory', silentLog)
+const open = (): Promise<LastSeenStore> => openLastSeenStore(path.join(folder, 'none'), 'written', silentLog)
 const hear = (lastSeen: LastSeenStore, revision: string, eras: readonly { uid: string; since: string }[]) =>
   lastSeen.hear({ uid: 'data', revision, eras }, 'node', false)
 
@@ -44,14 +50,12 @@ describe('last seen store', () => {
   })
 
   it('the last seen store remembers over a restart', async () => {
-    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-last-seen-'))
-    const before = await openLastSeenStore(folder, 'synced', silentLog)
-    hear(before, '20', [first])
-    await before.stop()
-    const after = await openLastSeenStore(folder, 'synced', silentLog)
-    assert.deepEqual(pick(hear(after, '99', [first, { uid: 'second', since: '15' }])), [false, true])
-    await after.stop()
-    await fs.rm(folder, { recursive: true })
+    const earlier = await openLastSeenStore(folder, 'synced', silentLog)
+    hear(earlier, '20', [first])
+    await earlier.stop()
+    const later = await openLastSeenStore(folder, 'synced', silentLog)
+    assert.deepEqual(pick(hear(later, '99', [first, { uid: 'second', since: '15' }])), [false, true])
+    await later.stop()
   })
 })
 

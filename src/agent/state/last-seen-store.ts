@@ -42,7 +42,7 @@ const writeAfterMs = 30_000
 
 export async function openLastSeenStore(folder: string, durability: Durability, log: Log): Promise<LastSeenStore> {
   const file = path.join(folder, fileName)
-  const known = durability === 'memory' ? undefined : parse(await readFileIfPresent(file), file, log)
+  const known = parse(await readFileIfPresent(file), file, log)
   let latest = known?.latest
   const highest = new Map(Object.entries(known?.highest ?? {}))
   let timer: NodeJS.Timeout | undefined
@@ -51,7 +51,7 @@ export async function openLastSeenStore(folder: string, durability: Durability, 
 
   const write = async (): Promise<void> => {
     timer = undefined
-    if (!isDirty || durability === 'memory') return
+    if (!isDirty) return
     isDirty = false
     const content: Content = { version: 1, ...(latest && { latest }), highest: Object.fromEntries(highest) }
     const text = `${JSON.stringify(content)}\n`

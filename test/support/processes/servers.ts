@@ -170,7 +170,6 @@ export class ServersRig implements AsyncDisposable {
       version: '3.0.0-test',
       driver: new SimulatedDriver({ architectures: ['amd64'] }),
       capacity: { architecture: 'amd64', ip: ownAddress(), cpu: 2, memoryMiB: 4_096 },
-      durability: 'written',
       joinToken: async () => joinToken,
       log: silentLog,
       ...options,

@@ -128,7 +128,6 @@ export class RunnerCluster implements AsyncDisposable {
         cpu: this.#slots / nodes.length,
         memoryMiB: 65_536,
       },
-      durability: 'written',
       joinToken: async () => first?.current?.joinToken ?? '',
       log: silentLog,
     })
