@@ -49,13 +49,10 @@ async function candidatesOf(host: Host, place: Place): Promise<readonly Candidat
 
 async function namesOf(host: Host, { namespace, context }: Place, names: Names): Promise<readonly string[]> {
   if (names === 'contexts') return Object.keys(fieldsOf(readConfig(host).config?.contexts) ?? {})
-  const [{ isLive }, { cachedNames }] = await Promise.all([
-    import('../connect/names.ts'),
-    import('../connect/name-cache.ts'),
-  ])
+  const { isLive, liveNames } = await import('../connect/names.ts')
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
   const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }
   const timeoutMs = host.env.SVC3_TEST === '1' ? testPatienceMs : patienceMs
-  return cachedNames(there, { kind: names, namespace, timeoutMs })
+  return liveNames(there, { kind: names, namespace, timeoutMs })
 }

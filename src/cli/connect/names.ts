@@ -44,7 +44,7 @@ const namesOf = (items: readonly { readonly name: string }[]): string[] => items
 export type LiveNames = keyof typeof listers
 export const isLive = (names: string): names is LiveNames => Object.hasOwn(listers, names)
 
-export interface NamesWanted {
+interface NamesWanted {
   readonly kind: LiveNames
   /** As it was given on the command line. */
   readonly namespace: string | undefined

@@ -126,22 +126,6 @@ describe('completion', () => {
     assert.deepEqual(await complete('vm list '), ['ok', ':'])
   })
 
-  it('completion keeps names for seconds, privately, and no token with them', async () => {
-    const cache = path.join(folder, 'cache')
-    const more = { XDG_CACHE_HOME: cache }
-    assert.deepEqual(await complete('vm list ', more), ['ci-1', 'demo', ':'])
-    assert.deepEqual(await complete('vm list ', more), ['ci-1', 'demo', ':'])
-    assert.equal(service.requests.length, 1)
-    await complete('vm list -n svc-other ', more)
-    await complete('vm list ', { ...more, SVC3_TOKEN: 'somebody-else' })
-    assert.equal(service.requests.length, 3)
-    const file = path.join(cache, 'svc3/names.json')
-    assert.equal(fs.statSync(file).mode & 0o777, 0o600)
-    assert.ok(!fs.readFileSync(file, 'utf8').includes(service.token))
-    fs.writeFileSync(file, '{"x":')
-    assert.deepEqual(await complete('vm list ', more), ['ci-1', 'demo', ':'])
-  })
-
   it('completion is silent and quick when the service is not there, does not answer, or refuses', async () => {
     service.override = () => undefined
     patience.end()

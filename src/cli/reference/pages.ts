@@ -43,7 +43,10 @@ export const environment: readonly Fact[] = [
   { name: 'SVC3_DATA', text: 'Data folder of the local service, as --data' },
   { name: 'SVC3_DEBUG', text: 'If set, as --debug' },
   { name: 'XDG_CONFIG_HOME', text: 'Folder of svc3/config.json (default ~/.config)' },
-  { name: 'XDG_CACHE_HOME', text: 'Folder of svc3/names.json, a cache for completion (default ~/.cache)' },
+  {
+    name: 'XDG_CACHE_HOME',
+    text: 'Folder of svc3/revisions.json, the latest revision seen of each service (default ~/.cache)',
+  },
   { name: 'NO_COLOR', text: 'If set, no colours' },
   { name: 'FORCE_COLOR', text: 'Colours on a dumb terminal, too; 0 for none. Pipes never get any' },
 ]
