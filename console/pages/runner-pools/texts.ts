@@ -23,7 +23,6 @@ export const runnerPoolTexts = {
   noJobs: 'No jobs in the last 24 hours.',
   job: { name: 'Job', repository: 'Repository', state: 'State', vm: 'VM', queued: 'Queued', wait: 'Wait', run: 'Run' },
   openRun: 'Open at GitHub',
-  jobStates: { Waiting: 'Waiting', Running: 'Running', Completed: 'Completed' },
   runners: 'Runners',
   queueTime: 'Queue time',
   p50: 'Half of the jobs within',
