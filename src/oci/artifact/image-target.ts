@@ -10,11 +10,8 @@ import { bad, parseOciManifest } from './oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'
 import type { Destination, Source } from './target.ts'
 
-/** What one may take of an image; more than this is refused before any of it is fetched. */
+/** What an image has to be; any other is refused before its content is fetched. */
 export interface ImageLimits {
-  readonly mostVirtualBytes?: number | undefined
-  /** Of all its chunks as they are stored. */
-  readonly mostStoredBytes?: number | undefined
   readonly architecture?: Manifest['architecture'] | undefined
 }
 
@@ -140,7 +137,7 @@ export async function openResolvedImage(
 async function openArtifact(
   manifest: RawManifest,
   read: (blob: Descriptor) => Promise<Buffer>,
-  { mostVirtualBytes = Infinity, mostStoredBytes = Infinity, architecture }: ImageLimits,
+  { architecture }: ImageLimits,
 ) {
   const oci = parseOciManifest(manifest)
   const layer = manifestLayer(oci)
@@ -149,10 +146,6 @@ async function openArtifact(
   const chunks = [...new Map(oci.layers.slice(1).map((blob) => [blob.digest, blob])).values()]
   if (architecture !== undefined && image.architecture !== architecture)
     throw bad(`it is for ${image.architecture}, not ${architecture}`)
-  if (image.virtualSizeBytes > mostVirtualBytes)
-    throw bad(`its disk of ${image.virtualSizeBytes} bytes is larger than the ${mostVirtualBytes} allowed here`)
-  if (sizeOf(chunks) > mostStoredBytes)
-    throw bad(`its ${sizeOf(chunks)} bytes are more than the ${mostStoredBytes} allowed here`)
   return { image, chunks, layer, bytes }
 }
 

@@ -172,8 +172,6 @@ describe('an image in the format of tart', () => {
       await assert.rejects(pack(tag), message, tag)
     }
     await putTart(layout(), 'limits', { disk, layerBytes: mebi })
-    await assert.rejects(pack('limits', { limits: { mostVirtualBytes: mebi } }), /too large here/)
-    await assert.rejects(pack('limits', { limits: { mostStoredBytes: 1_000 } }), /allowed here/)
     await assert.rejects(pack('limits', { limits: { architecture: 'amd64' } }), /not amd64/)
   })
 })

@@ -115,7 +115,7 @@ export async function inspectTart(
 async function look(source: Source, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
   const oci = parseOciManifest(raw)
   const parts = partsOf(oci)
-  const virtualSizeBytes = diskSizeOf(parts.disk, oci, limits)
+  const virtualSizeBytes = diskSizeOf(parts.disk, oci)
   const config = await source.read(parts.config, signal)
   const storedBytes = parts.disk.reduce((sum, { blob }) => sum + blob.size, 0)
   return { parts, virtualSizeBytes, config, storedBytes, ...platformOf(config, limits) }
@@ -145,19 +145,13 @@ function partsOf({ layers }: OciManifest): { config: Descriptor; nvram: Descript
   return { config, nvram, disk }
 }
 
-function diskSizeOf(
-  disk: readonly DiskLayer[],
-  { annotations }: OciManifest,
-  { mostVirtualBytes = largestDiskBytes, mostStoredBytes = Infinity }: ImageLimits,
-): number {
+function diskSizeOf(disk: readonly DiskLayer[], { annotations }: OciManifest): number {
   const bytes = disk.reduce((sum, { rawBytes }) => sum + rawBytes, 0)
   const declared = annotations[tartAnnotation.diskSize]
   if (declared !== undefined && numberOf(declared) !== bytes)
     throw bad(`its disk is declared as ${declared.slice(0, 20)} bytes, and its layers are ${bytes}`)
   if (bytes % sectorBytes !== 0) throw bad(`a disk of ${bytes} bytes is not a number of sectors`)
-  if (bytes > Math.min(mostVirtualBytes, largestDiskBytes)) throw bad(`its disk of ${bytes} bytes is too large here`)
-  const stored = disk.reduce((sum, { blob }) => sum + blob.size, 0)
-  if (stored > mostStoredBytes) throw bad(`its ${stored} bytes are more than the ${mostStoredBytes} allowed here`)
+  if (bytes > largestDiskBytes) throw bad(`its disk of ${bytes} bytes is too large here`)
   return bytes
 }
 
