@@ -21,8 +21,6 @@ export interface Piece {
 }
 
 export interface PackOptions extends WorkOptions {
-  /** Stored as it is: several times faster on few cores, and twice the space. */
-  readonly isUncompressed?: boolean | undefined
   /** The layer lies over others: zeros have to be said. */
   readonly isDelta?: boolean
   /** Zeros are as good as data: for disks in too many pieces. */
@@ -69,7 +67,7 @@ export async function packLayer(
     const raw = place.buffer.subarray(0, used)
     const target = await packedBuffers.take()
     try {
-      const job = { kind: 'pack', source: raw, target, isUncompressed: options.isUncompressed ?? false } as const
+      const job = { kind: 'pack', source: raw, target } as const
       const packed = await packInThread(job).finally(() => rawBuffers.give(place.buffer))
       const { digest, storedBytes, compression, rawDigest } = packed
       await store.put(target.subarray(0, storedBytes), { signal, digest, syncing })

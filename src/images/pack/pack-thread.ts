@@ -23,8 +23,8 @@ function compressed(raw: Uint8Array): Uint8Array | undefined {
   return undefined
 }
 
-function pack({ source, target, isUncompressed }: PackJob): PackResult {
-  const smaller = isUncompressed ? undefined : compressed(source)
+function pack({ source, target }: PackJob): PackResult {
+  const smaller = compressed(source)
   const rawDigest = digestOf(source)
   target.set(smaller ?? source)
   const packed = {

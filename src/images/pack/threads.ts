@@ -11,7 +11,6 @@ export interface PackJob {
   readonly source: Uint8Array
   /** At least as long as the source. */
   readonly target: Uint8Array
-  readonly isUncompressed: boolean
 }
 
 export interface UnpackJob {

@@ -137,7 +137,7 @@ async function pushFirstImage(folder: string, { server }: RegistryProcess, ca: s
     virtualSizeBytes: 2 ** 30,
     boot: { kind: 'firmware' },
     os: 'macos',
-    layers: [await packDisk(path.join(tiny, 'disk.raw'), store, { isUncompressed: true })],
+    layers: [await packDisk(path.join(tiny, 'disk.raw'), store)],
     machine: { config: await packAttachment(config, store), nvram: await packAttachment(nvram, store) },
   })
   const policy = { allowPrivate: true, allowLoopback: true }
