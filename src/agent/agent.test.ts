@@ -298,7 +298,7 @@ describe('agent', () => {
     await rig.stop()
     const folder = path.join(rig.folder, 'other')
     await assert.rejects(rig.launch({ folder, joinToken: async () => 'wrong' }), /join token is not good/)
-    await assert.rejects(rig.launch({ folder, joinToken: undefined }), /not part of the cluster/)
+    await assert.rejects(rig.launch({ folder, joinToken: undefined }), /has not joined the cluster/)
     await assert.rejects(rig.launch({ name: 'another' }), /belongs to node node-1/)
   })
 

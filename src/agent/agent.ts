@@ -29,7 +29,7 @@ import { openIdentity } from './link/identity.ts'
 import { createNodeReporter } from './link/node-reporter.ts'
 import type { NodeCredentials } from './link/peer-tls.ts'
 import { createReports } from './link/reports.ts'
-import { openStream } from './link/stream.ts'
+import { openStream, problemOf } from './link/stream.ts'
 import { startMeasurements } from './measurements/measurements.ts'
 import { type Durability, openHandles } from './state/handles.ts'
 import { openLastSeenStore } from './state/last-seen-store.ts'
@@ -131,7 +131,7 @@ async function joinPatiently(connection: Connection, log: Log, signal: AbortSign
       return await connection.join(signal)
     } catch (error) {
       if (signal.aborted || !isRetriable(error)) throw error
-      log.warn('cannot join the cluster yet', { address: connection.apiUrl, problem: reasonOf(error), attempt })
+      log.warn('cannot join the cluster yet', { address: connection.apiUrl, problem: problemOf(error), attempt })
       connection.turn()
       await wait(backOff(Math.min(attempt, 10), joinRetry, Math.random), signal)
     }

@@ -134,10 +134,7 @@ describe('svc3 agent', () => {
     assert.equal(trust?.judge({ ...peer, fingerprint: pin }), undefined)
     const refusal = trust?.judge({ ...peer, fingerprint: `${'CD:'.repeat(31)}CD` })
     assert.match(refusal?.message ?? '', /a\.example\.com/)
-    assert.match(
-      refusal?.hint ?? '',
-      /^If the server has a certificate of your own CA, run sudo svc3 agent install --ca FILE/,
-    )
+    assert.match(refusal?.hint ?? '', /^If the server has a certificate of your own CA, start the agent with --ca FILE/)
   })
 
   it('svc3 agent warns when tokens would travel in clear', async () => {

@@ -263,7 +263,7 @@ function removal(dataDir: string, file: string | undefined, workingDir: string):
 }
 
 const unknownAuthority =
-  'If the server has a certificate of your own CA, run sudo svc3 agent install --ca FILE, with the other options as before'
+  'If the server has a certificate of your own CA, start the agent with --ca FILE, each time; sudo svc3 agent install --ca FILE keeps it'
 
 /** As the command line judges servers: by what is given here, by what was accepted before, by authorities. */
 function trustOf(

@@ -180,7 +180,8 @@ function explain(error: unknown, { dataDir, name }: AgentOptions): [what: string
   if (error instanceof ConnectionError) return [error.message, error.hint]
   if (error instanceof ApiError)
     return [
-      `The cluster refuses node ${name}: ${error.message}`,
+      // Without a request the cluster was not asked.
+      error.requestId === undefined ? error.message : `The cluster refuses node ${name}: ${error.message}`,
       error.options.hint ?? 'Create a join token with svc3 node join-token and pass it with --join-token-file FILE',
     ]
   const { code = '', message } = error as NodeJS.ErrnoException

@@ -103,7 +103,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const join = async (signal: AbortSignal): Promise<void> => {
     const token = await joinToken?.()
     if (!token)
-      throw new ApiError('Unauthorized', `Node ${identity.name} is not part of the cluster at ${urlOf()}`, {
+      throw new ApiError('Unauthorized', `Node ${identity.name} has not joined the cluster at ${urlOf()} yet`, {
         hint: 'Create a join token with svc3 node join-token and start the agent with --join-token-file FILE',
       })
     const before = identity.uid

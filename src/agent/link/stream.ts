@@ -4,6 +4,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Log } from '../../platform/log.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { boundedDelay, isTransient, type RetryPolicy, retryAfterOf, wait } from '../../rules/retry.ts'
 import type { Connection } from './connection.ts'
 import { LineTooLong } from './lines.ts'
@@ -88,7 +89,7 @@ export function openStream(options: StreamOptions): Stream {
       received(message)
     } catch (error) {
       if (message.type === 'HELLO')
-        throw new UnusableMessage(`its list of VMs cannot be read (${messageOf(error)})`, { cause: error })
+        throw new UnusableMessage(`its list of VMs cannot be read (${reasonOf(error)})`, { cause: error })
       log.error('cannot process a message from the server', { address: connection.apiUrl, kind: message.type }, error)
     }
   }
@@ -97,12 +98,11 @@ export function openStream(options: StreamOptions): Stream {
   const logged = new Set<string>()
   const logOnce = (address: string, error: unknown): void => {
     const isTalking = error instanceof UnusableMessage || error instanceof LineTooLong
-    // What passes by itself needs nobody; what does not is said though a server was away before.
-    const advice = error instanceof ConnectionError && !error.isTransient ? `. ${error.hint}` : ''
-    const kind = isTalking ? 'message' : advice === '' ? 'absence' : 'obstacle'
+    // What does not pass by itself is said though a server was away before.
+    const kind = isTalking ? 'message' : adviceOn(error) === '' ? 'absence' : 'obstacle'
     if (logged.has(kind)) return
     logged.add(kind)
-    const problem = messageOf(error) + advice
+    const problem = problemOf(error)
     const next =
       error instanceof LineTooLong
         ? 'reduce the VMs on this node, or their metadata and user data'
@@ -181,7 +181,12 @@ function messageIn(value: unknown): AgentMessage | undefined {
   return types.has(value.type) ? (value as AgentMessage) : { type: 'PING' }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
+/** What passes by itself needs nobody. */
+const adviceOn = (error: unknown): string =>
+  error instanceof ConnectionError && !error.isTransient ? `. ${error.hint}` : ''
+
+/** Why there is no connection, and what to do, for the log. */
+export const problemOf = (error: unknown): string => reasonOf(error) + adviceOn(error)
 
 const lost = (address: string, what: string): ConnectionError =>
   new ConnectionError('lost', address, `${address} ${what}`, 'Check the server log')

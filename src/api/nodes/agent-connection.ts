@@ -1,6 +1,5 @@
 // The connection that an agent keeps, a WebSocket whose messages are lines of JSON: those of its stream down, calls of
-// operations up, their answers down. Beside it are
-// requests: to join, for tokens and content, and where none is open.
+// operations up, their answers down. Beside it are requests: to join, for tokens and content, and where none is open.
 import * as t from 'typebox'
 import { base, type Operation, operation } from '../operation.ts'
 
