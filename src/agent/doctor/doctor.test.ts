@@ -185,7 +185,7 @@ describe('doctor, service', () => {
   it("the doctor's checks of the service tell whether a proxy passes WebSockets, for which no token is needed", async () => {
     await using service = await startService()
     const url = await service.listen()
-    const look = async (at: string) => (await examine(serverChecks([at], undefined, '3.0.0'), signal))[2]
+    const look = async (at: string, as = '3.0.0') => (await examine(serverChecks([at], undefined, as), signal))[2]
     assert.deepEqual(await look(url), { check: 'websocket', result: 'ok', found: 'passed' })
     await using proxy = await startHttpProxy(url, 'pass')
     assert.equal((await look(proxy.url))?.result, 'ok')
@@ -200,5 +200,8 @@ describe('doctor, service', () => {
       assert.match(seen?.found ?? '', found)
       assert.match(seen?.advice ?? '', /et it pass Upgrade for .*install\.md/)
     }
+    const { body } = await service.call('GET', '/api/v1/cluster-info')
+    const same = await look(proxy.url, body.version)
+    assert.deepEqual([same?.result, same?.found], ['problem', `The proxy in front of ${proxy.url} removes the Upgrade`])
   })
 })

@@ -46,7 +46,7 @@ export function serverChecks(apiUrls: readonly string[], trust: Trust | undefine
     return [
       { check: 'service', look: (signal) => reached(apiUrl, version, ask(signal)) },
       { check: 'clock', look: (signal) => clock(ask(signal)) },
-      { check: 'websocket', look: (signal) => websocket(apiUrl, trust, ask(signal), signal) },
+      { check: 'websocket', look: (signal) => websocket({ apiUrl, trust, version }, ask(signal), signal) },
     ]
   })
 }
@@ -108,14 +108,13 @@ async function clock(answer: Promise<Answer>): Promise<Finding> {
 
 /** Without a token: the server refuses it, and says whether the Upgrade arrived. */
 async function websocket(
-  apiUrl: string,
-  trust: Trust | undefined,
+  { apiUrl, trust, version }: { readonly apiUrl: string; readonly trust: Trust | undefined; readonly version: string },
   answer: Promise<Answer>,
   signal: AbortSignal,
 ): Promise<Finding> {
   // What keeps all requests away is said already.
-  if (!(await answer.catch(() => undefined)))
-    return { result: 'warning', found: 'unknown', advice: 'The server did not answer' }
+  const server = await answer.catch(() => undefined)
+  if (!server) return { result: 'warning', found: 'unknown', advice: 'The server did not answer' }
   let isReceived = false
   const within = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)])
   const refused = (headers: object): void => {
@@ -131,6 +130,9 @@ async function websocket(
     if (error instanceof ConnectionError && !error.isTransient)
       return { result: 'problem', found: error.message, advice: error.hint }
     const isOurs = error instanceof ApiError && error.options.foreignStatus === undefined
+    // One of another version may not say what arrived.
+    if (isOurs && server.version === version)
+      return { result: 'problem', found: `The proxy in front of ${apiUrl} removes the Upgrade`, advice: passAdvice }
     const found = isOurs ? 'The server did not receive it, or is older than 3.0.0-alpha.29' : reasonOf(error)
     return {
       result: isOurs ? 'warning' : 'problem',
