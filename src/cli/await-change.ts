@@ -5,6 +5,7 @@ import type { CallInput, Client } from '../client/client.ts'
 import { ConnectionError } from '../client/transport.ts'
 import type { Context } from './command.ts'
 import { Interrupted } from './line/usage.ts'
+import { visible } from './output/output.ts'
 
 interface AwaitedChange {
   readonly timeoutMs: number
@@ -12,19 +13,28 @@ interface AwaitedChange {
   readonly what: string
   /** What to do then, with a line to copy: `To delete it: svc3 vm delete demo`. */
   readonly next: string
+  /** Shows why the request is sent again, where progress is shown. Otherwise a note says so once. */
+  readonly onRetry?: (text: string) => void
 }
 
 /** The client MUST be one that sends each request once (`attempts: 1`): which failures pass is decided here. */
 export async function awaitChange<O extends Operation & { readonly method: 'POST' }>(
-  { signal }: Pick<Context, 'signal'>,
+  { signal, note }: Pick<Context, 'signal' | 'note'>,
   client: Client,
   operation: O,
   input: CallInput<O>,
-  { timeoutMs, what, next }: AwaitedChange,
+  { timeoutMs, what, next, onRetry }: AwaitedChange,
 ): Promise<ResponseOf<O>> {
   const idempotencyKey = `cli-${Date.now().toString(36)}-${process.pid}-${Math.random().toString(36).slice(2)}`
+  let isTold = false
+  const retrying = (reason: string): void => {
+    const text = `${reason}; trying again`
+    if (onRetry) onRetry(text)
+    else if (!isTold) note(visible(text))
+    isTold = true
+  }
   try {
-    return await callUntilDone(client, operation, { ...input, idempotencyKey, signal }, timeoutMs)
+    return await callUntilDone(client, operation, { ...input, idempotencyKey, signal }, timeoutMs, retrying)
   } catch (error) {
     const message = `Stopped waiting; ${what} continues`
     if (signal.aborted) throw new Interrupted(message, next)

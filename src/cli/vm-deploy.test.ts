@@ -352,6 +352,27 @@ describe('vm deploy: failures', () => {
     for (const key of keys) assert.deepEqual(key, keys[0])
   })
 
+  it('a change that is sent again says why: once in a pipe, in the progress line on a terminal', async () => {
+    let left = 0
+    const refuse: Answer = (request) => {
+      if (left-- > 0) throw new ApiError('ServiceUnavailable', 'Registry r did not answer')
+      return vmOf({ name: String(request.body.name ?? 'demo') })
+    }
+    serve(service, { 'POST vms': refuse, 'WATCH vms': changes(), 'POST vms/demo/save': refuse })
+    const said = 'Registry r did not answer; trying again'
+    const tried = (words: string, options: FakeHostOptions = {}) => {
+      left = 2
+      return run(['vm', ...words.split(' ')], { ...options, env })
+    }
+    const waits = 'Waiting for VM demo to be deployed.'
+    assert.deepEqual(lines((await tried('deploy demo -i x')).stderr), [waits, `svc3: VM demo: ${said}`])
+    const onTerminal = await tried('deploy demo -i x', { terminal: { stdout: true } })
+    assert.ok(onTerminal.stderr.includes(`\r\x1b[2KVM demo: ${said}`), JSON.stringify(onTerminal.stderr))
+    for (const words of ['deploy demo -i x --no-wait', 'save demo tools'])
+      assert.equal(lines((await tried(words)).stderr)[0], `svc3: ${said}`)
+    assert.equal((await tried('deploy demo -i x --quiet')).stderr, '')
+  })
+
   it('vm deploy says at once that no service answers', async () => {
     const gone = await startFakeService()
     await gone[Symbol.asyncDispose]()

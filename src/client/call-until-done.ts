@@ -19,6 +19,7 @@ export async function callUntilDone<O extends Operation & { readonly method: 'PO
   operation: O,
   input: KeyedInput<O>,
   timeoutMs: number,
+  onRetry: (reason: string) => void = () => undefined,
 ): Promise<ResponseOf<O>> {
   const { signal = never } = input
   const startMs = performance.now()
@@ -38,6 +39,7 @@ export async function callUntilDone<O extends Operation & { readonly method: 'PO
       const isOver = nowMs - failingSinceMs > restartMs || nowMs - startMs > timeoutMs
       if (isOver || !isTransient(error) || (!isSent && isRefused(error))) throw error
       isSent = true
+      onRetry((error as Error).message)
       await wait(boundedDelay(error, attempt, policy), signal)
     }
   }

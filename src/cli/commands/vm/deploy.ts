@@ -185,9 +185,8 @@ async function deploy(
   const timer = setTimeout(announce, silentMs)
   try {
     const followed = { client, namespace, name, onStep: announce }
-    const deployed = () => awaitChange(context, client, deployVm, { params, query, body }, request)
-    return await whileFollowing(context, followed, async () => {
-      const vm = await deployed()
+    return await whileFollowing(context, followed, async (onRetry) => {
+      const vm = await awaitChange(context, client, deployVm, { params, query, body }, { ...request, onRetry })
       announce()
       return vm
     })

@@ -47,8 +47,8 @@ export const command = defineCommand({
     const input = { params: { namespace, vm: name }, body: { size, ...credentials } }
     const next = `To follow it: svc3 vm show ${name}${sameTargetFlags}`
     const request = { timeoutMs: millisecondsOf(options.timeout), what: 'the resize', next }
-    const vm = await whileFollowing(context, { client, namespace, name }, () =>
-      awaitChange(context, client, resizeVm, input, request),
+    const vm = await whileFollowing(context, { client, namespace, name }, (onRetry) =>
+      awaitChange(context, client, resizeVm, input, { ...request, onRetry }),
     )
     await context.done(`The disk of VM ${name} is now ${vm.diskGb ?? size} GiB.`, vm)
     return tellRest(context, vm, credentials !== undefined)

@@ -15,19 +15,26 @@ interface Followed {
   readonly onStep?: () => void
 }
 
-export async function whileFollowing<T>(context: Context, followed: Followed, work: () => Promise<T>): Promise<T> {
-  if (!context.isTalking) return work()
+/** `work` is given what shows a text in place of a step. */
+export async function whileFollowing<T>(
+  context: Context,
+  followed: Followed,
+  work: (showText: (text: string) => void) => Promise<T>,
+): Promise<T> {
+  if (!context.isTalking) return work(() => undefined)
   const over = new AbortController()
   const progress = startProgress(context, `VM ${followed.name}`)
-  const show = (vm: Vm): void => {
-    const step = stepOf(vm)
-    if (!step) return
+  const showStep = (step: Step): void => {
     followed.onStep?.()
     progress.show(step)
   }
+  const show = (vm: Vm): void => {
+    const step = stepOf(vm)
+    if (step) showStep(step)
+  }
   const following = follow(followed, show, over.signal).catch(() => undefined)
   try {
-    return await work()
+    return await work((text) => showStep({ text }))
   } finally {
     over.abort()
     await following

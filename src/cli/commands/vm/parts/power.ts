@@ -26,8 +26,8 @@ export async function changePower(
   const input = { params: { namespace, vm: name }, body: { command: power } }
   const next = `To follow it: svc3 vm show ${name}${sameTargetFlags}`
   const request = { timeoutMs: millisecondsOf(minutes), what: `the ${power}`, next }
-  const vm = await whileFollowing(context, { client, namespace, name }, () =>
-    awaitChange(context, client, execVm, input, request),
+  const vm = await whileFollowing(context, { client, namespace, name }, (onRetry) =>
+    awaitChange(context, client, execVm, input, { ...request, onRetry }),
   )
   await context.done(`VM ${name} ${outcomes[power]}.`, vm)
   return 0
