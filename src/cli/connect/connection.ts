@@ -27,6 +27,8 @@ export interface Connection {
   readonly overridden?: string | undefined
   /** Where this was found, for messages. */
   readonly source: string
+  /** The file that logs in as the administrator of the local server, where no login is stored. */
+  readonly localLogin?: string | undefined
   /** The local server that wrote it. */
   readonly pid?: number | undefined
 }
@@ -61,7 +63,12 @@ function byAddress(host: Host, apiUrl: string, hasToken: boolean): Connection {
     const own = contextFor(host, apiUrl)
     const local = own?.token === undefined ? localConnection(host) : undefined
     const isLocal = local && isSame(local.apiUrl, apiUrl)
-    return { ...own, ...(isLocal && { token: local.token }), ...named, ...overriding(host, own?.context) }
+    return {
+      ...own,
+      ...(isLocal && { token: local.token, localLogin: local.localLogin }),
+      ...named,
+      ...overriding(host, own?.context),
+    }
   }
   return hasToken ? readable(stored, named) : stored()
 }
@@ -214,7 +221,8 @@ function localConnection(host: Host): Connection | undefined {
   const apiUrl = textOf(note.apiUrl)
   if (apiUrl === undefined) throw new Failure(`${file} has no apiUrl`, restart(host))
   const pid = typeof note.pid === 'number' ? note.pid : undefined
-  return { apiUrl: checkUrl(apiUrl, file), token: textOf(note.adminToken), source: file, pid }
+  const token = textOf(note.adminToken)
+  return { apiUrl: checkUrl(apiUrl, file), token, localLogin: token && file, source: file, pid }
 }
 
 /** What to say when nothing listens at the address of a connection. */

@@ -155,6 +155,26 @@ describe('login and logout', () => {
     assert.equal(config().contexts.a.namespace, 'svc-x')
   })
 
+  it('logout and login name the file by which the local server of a checkout still logs in', async () => {
+    const { apiUrl } = service
+    const adminToken = jwt({ sub: 'admin@localhost', kind: 'user' })
+    const note = path.join(home, '.svc3', 'connection.json')
+    fs.mkdirSync(path.dirname(note))
+    fs.writeFileSync(note, JSON.stringify({ apiUrl, adminToken }))
+    service.override = (_, response) => void response.end(JSON.stringify({ items: [], metadata: {} }))
+    for (const more of [{}, { SVC3_API_URL: apiUrl }]) {
+      const tell = (words: string) => run([words], { env: env(more), checkout: home })
+      store({ currentContext: 'a', contexts: { a: { apiUrl, token: 't' } } })
+      const still = `svc3: ${note} still logs you in as the administrator of the local server\n`
+      const [out, again] = [await tell('logout'), await tell('logout')]
+      assert.deepEqual([out.stdout, out.stderr], [`Logged out of ${apiUrl}, context a\n`, still])
+      assert.deepEqual([again.stdout, again.stderr], [`No login is stored for ${apiUrl}, context a\n`, still])
+      const login = await tell('login')
+      assert.equal(login.stdout, `Already logged in as admin@localhost on ${apiUrl} (context a)\n`)
+      assert.match(login.stderr, /^svc3: \S+connection\.json logs you in as the administrator of the local server\n/)
+    }
+  })
+
   it('logout ends the stored login at its provider also where SVC3_TOKEN is set, and says that the variable is', async () => {
     const revoked: string[] = []
     const issuer = service.apiUrl

@@ -27,6 +27,8 @@ export const command = defineCommand({
     const present = options.force ? undefined : await presentLogin(context)
     if (present !== undefined) {
       host.stdout.write(`${present}\n`)
+      const { localLogin } = findConnection(host)
+      if (localLogin) context.note(`${localLogin} logs you in as the administrator of the local server`)
       context.note('To log in again, for example as another user, run svc3 login --force')
       return 0
     }

@@ -15,10 +15,11 @@ export const command = defineCommand({
   async run(context) {
     const { host } = context
     // What is stored, also where SVC3_TOKEN overrides it.
-    const connection = findConnection({ ...host, env: { ...host.env, SVC3_TOKEN: undefined } })
-    const { context: name } = connection
-    if (name === undefined || (connection.token === undefined && !connection.renewal)) {
-      const found = host.env.SVC3_TOKEN ? 'No login is stored for' : 'Not logged in to'
+    const find = () => findConnection({ ...host, env: { ...host.env, SVC3_TOKEN: undefined } })
+    const connection = find()
+    const { context: name, token, renewal } = connection
+    if (name === undefined || connection.localLogin || (token === undefined && !renewal)) {
+      const found = host.env.SVC3_TOKEN || connection.localLogin ? 'No login is stored for' : 'Not logged in to'
       host.stdout.write(`${found} ${serverOf(connection)}\n`)
     } else {
       await revoke(context, connection)
@@ -27,6 +28,8 @@ export const command = defineCommand({
       host.stdout.write(`Logged out of ${serverOf(connection)}\n`)
     }
     if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and still logs you in; unset it')
+    const { localLogin } = find()
+    if (localLogin) context.note(`${localLogin} still logs you in as the administrator of the local server`)
     return 0
   },
 })
