@@ -28,6 +28,10 @@ beforeEach(() => {
     'GET vms': () => ({ items: [vm, vmOf({ name: 'ci-1' })] }),
     'GET vms/demo': () => vm,
     'WATCH vms': watched(),
+    'GET images/sonoma': () => ({ name: 'sonoma', protected: true }),
+    'GET images/own': () => ({ name: 'own', protected: false }),
+    'GET vms/own': () => vmOf({ name: 'own', image: 'own' }),
+    'GET vms/pulled': () => vmOf({ name: 'pulled', image: 'ghcr.io/team/x:v1' }),
     'GET nodes': () => ({ items: [node] }),
     'GET serviceaccounts': () => ({ items: [{ name: 'jenkins' }] }),
     'GET secrets/registrycredentials': () => ({ items: [recordOf({ server: 'https://ghcr.io', username: 'x' })] }),
@@ -43,6 +47,9 @@ beforeEach(() => {
     'DELETE secrets/registrycredentials/remove': done,
     'POST vms/demo/exec': changes(vm),
     'POST vms/demo/extend': changes(vm),
+    'POST vms/demo/commit': changes({ name: 'sonoma' }),
+    'POST vms/own/commit': changes({ name: 'own' }),
+    'POST vms/pulled/commit': changes({ name: 'x' }),
     'POST nodes/mac-1/drain': changes({ ...node, vms: [] }),
   })
 })
@@ -57,6 +64,7 @@ const questions: Readonly<Record<string, string>> = {
   'vm delete --label team=ios': 'Delete VMs demo and ci-1 in svc-default with their disks?',
   'vm revert demo': 'Revert VM demo to its image? All changes on its disk are lost.',
   'vm extend demo 2h': 'VM demo has no time limit. Delete it with its disk in 2h?',
+  'vm commit demo': 'Image sonoma is protected. Commit VM demo to it?',
   'image delete sonoma': 'Delete image sonoma from the cluster?',
   'iso delete ventura.iso': 'Delete ISO ventura.iso from the cluster?',
   'node delete mac-1': 'Remove node mac-1 from the cluster? It needs a join token to come back.',
@@ -94,8 +102,8 @@ describe('destructive commands', () => {
       }
     })
 
-  it('vm extend and node drain ask nothing when nothing is lost', async () => {
-    for (const line of ['vm extend demo 0', 'node drain mac-1'])
+  it('vm extend, vm commit and node drain ask nothing when nothing is lost', async () => {
+    for (const line of ['vm extend demo 0', 'vm commit own', 'vm commit pulled', 'node drain mac-1'])
       assert.doesNotMatch((await svc3(line, { terminal })).stderr, /y\/N/)
   })
 
