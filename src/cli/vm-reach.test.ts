@@ -234,8 +234,32 @@ exit 7
     const conditions = [{ type: 'Booted', status: 'True', reason: 'SshAnswers', message: 'It answers', at }] as const
     service.vm = { ...running, conditions: [...conditions] }
     const later = await svc3(['ssh', 'demo'], options)
-    service.vm = running
     assert.deepEqual([later.exitCode, later.stderr, service.asked.length], [7, '', 3])
+    const lost = { type: 'NodeReady', status: 'False', reason: 'NodeLost', message: 'Node mini-1 is lost', at } as const
+    service.vm = { ...running, conditions: [...conditions, lost] }
+    await svc3(['ssh', 'demo'], options)
+    service.vm = running
+    assert.equal(service.asked.length, 4)
+  })
+
+  it('vm ssh and vm connect show why they wait: once in a pipe, in one line on a terminal, not with --quiet', async () => {
+    const reason = 'Node mini-1 of VM demo is not responding'
+    service.refuse = (count) => (count < 3 ? new ApiError('ServiceUnavailable', reason) : undefined)
+    service.guest = (guest) => {
+      guest.send(greeting)
+      guest.close()
+    }
+    const text = `VM demo: waiting for SSH: ${reason}`
+    for (const word of ['ssh', 'connect']) {
+      const waited = async (options: FakeHostOptions, words: readonly string[] = []) => {
+        service.asked.length = 0
+        return (await svc3([word, 'demo', ...words], { env: standIn(), ...options })).stderr
+      }
+      assert.equal(await waited({}), `svc3: ${text}\n`)
+      const shown = await waited({ terminal: { stdin: true, stdout: true }, columns: 100 })
+      assert.ok(shown.startsWith(`\r\x1b[2K${text}`) && shown.endsWith('\r\x1b[2K'), JSON.stringify(shown))
+      assert.equal(await waited({}, ['--quiet']), '')
+    }
   })
 
   it('vm ssh explains in its own words why nobody answers, without those of ssh', async () => {

@@ -1,7 +1,7 @@
 // svc3 vm connect
 import { defineCommand, namespaced } from '../../command.ts'
 import { vmArgument } from './parts/vm-argument.ts'
-import { dialUntilGreeted } from './reach/greeting.ts'
+import { awaitGreeting } from './reach/greeting.ts'
 import { dialerFor, vmPorts } from './reach/reach.ts'
 import { splice } from './reach/splice.ts'
 
@@ -17,11 +17,10 @@ export const command = defineCommand({
     { line: 'svc3 vm connect demo --port vnc', does: 'Connect to its screen (RFB)' },
   ],
   async run(context, { args, options: { port } }) {
-    const { signal } = context
     const { namespace, sameTargetFlags } = await context.connect()
     const dial = dialerFor(context, { namespace, vm: args.vm, port })
     const stream =
-      port === 'ssh' ? await dialUntilGreeted(dial, { vm: args.vm, signal, sameTargetFlags }) : await dial(signal)
+      port === 'ssh' ? await awaitGreeting(context, dial, { vm: args.vm, sameTargetFlags }) : await dial(context.signal)
     await splice(context.host, stream)
     return 0
   },

@@ -6,10 +6,9 @@ import { getVm, type Vm } from '../../../api/vms/vms.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
 import { readPassword } from '../../connect/password.ts'
 import { Failure } from '../../line/usage.ts'
-import { startProgress } from '../../output/progress.ts'
-import { hasBooted } from './parts/reasons.ts'
+import { hasBooted, isNodeLost } from './parts/reasons.ts'
 import { vmArgument } from './parts/vm-argument.ts'
-import { dialUntilGreeted } from './reach/greeting.ts'
+import { awaitGreeting } from './reach/greeting.ts'
 import { knownHostsFile } from './reach/known-hosts.ts'
 import { dialerFor } from './reach/reach.ts'
 import { sshArguments } from './reach/ssh-line.ts'
@@ -44,7 +43,12 @@ export const command = defineCommand({
     const { client, namespace, sameTargetFlags } = await context.connect()
     const vm = await client.call(getVm, { params: { namespace, vm: args.vm }, signal })
     mustAnswer(vm, sameTargetFlags)
-    if (!hasBooted(vm)) await untilGreeted(context, { namespace, vm: vm.name, sameTargetFlags })
+    if (!hasBooted(vm) || isNodeLost(vm)) {
+      // Here and not behind ssh, which says nothing while it waits, and in its own words that nobody answered.
+      const dial = dialerFor(context, { namespace, vm: vm.name, port: 'ssh' })
+      const stream = await awaitGreeting(context, dial, { vm: vm.name, sameTargetFlags })
+      stream.destroy()
+    }
     const words = sshArguments({
       self: host.self,
       vm,
@@ -70,23 +74,6 @@ function mustAnswer({ name, powerState }: Vm, sameTargetFlags: string): void {
   if (!mute.includes(powerState)) return
   const hint = `Run svc3 vm show ${name}${sameTargetFlags} to see its state`
   throw new ApiError('Conflict', `VM ${name} is ${powerState}; SSH cannot connect`, { hint })
-}
-
-/** Here and not behind ssh, which says nothing while it waits, and in its own words that nobody answered. */
-async function untilGreeted(
-  context: Context,
-  { namespace, vm, sameTargetFlags }: { namespace: string; vm: string; sameTargetFlags: string },
-): Promise<void> {
-  const { host, signal } = context
-  const progress = startProgress({ host, isTalking: host.stderr.isTerminal }, `VM ${vm}`)
-  progress.show({ text: 'waiting for SSH' })
-  try {
-    const dial = dialerFor(context, { namespace, vm, port: 'ssh' })
-    const stream = await dialUntilGreeted(dial, { vm, signal, sameTargetFlags })
-    stream.destroy()
-  } finally {
-    progress.end()
-  }
 }
 
 const passedOn = ['SIGTERM', 'SIGHUP'] as const

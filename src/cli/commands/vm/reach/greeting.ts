@@ -4,6 +4,8 @@ import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../../api/errors.ts'
 import { ConnectionError } from '../../../../client/transport.ts'
 import { isTransient, wait } from '../../../../rules/retry.ts'
+import type { Context } from '../../../command.ts'
+import { startProgress } from '../../../output/progress.ts'
 import type { Dial } from './reach.ts'
 
 interface Patience {
@@ -15,6 +17,23 @@ interface Patience {
   readonly totalMs?: number
   readonly tryMs?: number
   readonly pauseMs?: number
+  /** Told before each further try why there is no greeting yet. */
+  readonly onRetry?: (problem: string) => void
+}
+
+/** Shows why it waits, where that takes more than one try. */
+export async function awaitGreeting(
+  context: Context,
+  dial: Dial,
+  { vm, sameTargetFlags }: { readonly vm: string; readonly sameTargetFlags: string },
+): Promise<Duplex> {
+  const progress = startProgress(context, `VM ${vm}`)
+  const onRetry = (problem: string): void => progress.show({ text: `waiting for SSH: ${problem}` })
+  try {
+    return await dialUntilGreeted(dial, { vm, signal: context.signal, sameTargetFlags, onRetry })
+  } finally {
+    progress.end()
+  }
 }
 
 /**
@@ -22,7 +41,7 @@ interface Patience {
  * for seconds while a later one is answered at once. The first that hears something wins, the others end.
  */
 export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<Duplex> {
-  const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700 } = patience
+  const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700, onRetry } = patience
   const losers = new Set<AbortController>()
   const winner = Promise.withResolvers<Duplex>()
   const pausing = new AbortController()
@@ -47,6 +66,7 @@ export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<
     for (let leftMs = totalMs; leftMs > 0; leftMs -= pauseMs) {
       void attempt()
       await wait(Math.min(pauseMs, leftMs), AbortSignal.any([signal, pausing.signal]))
+      onRetry?.(problem)
     }
     const message = `VM ${vm} did not answer on SSH within ${totalMs / 1_000} s: ${problem}`
     throw new ApiError('Timeout', message, {
