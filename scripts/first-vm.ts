@@ -13,13 +13,13 @@ import { canInstall, missingOf } from '../src/platform/debian.ts'
 const say = (line: string): void => void process.stderr.write(`svc3: ${line}\n`)
 
 const { values } = parseArgs({
-  options: { data: { type: 'string' }, driver: { type: 'string' } },
+  options: { data: { type: 'string' }, driver: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
   strict: false,
   allowPositionals: true,
 })
 const workingDir = process.env.INIT_CWD ?? process.cwd()
 const dataDir = path.resolve(workingDir, String(values.data ?? (process.env.SVC3_DATA || usualDataDir())))
-const isFirst = !fs.existsSync(dataDir) && values.driver !== 'simulated'
+const isFirst = !fs.existsSync(dataDir) && values.driver !== 'simulated' && !values.help
 const canBuild = process.platform === 'linux' && (canInstall() || missingOf(hostPrograms).length === 0)
 if (isFirst && canBuild) {
   // As secret as the server wants it, which finds it there.

@@ -1,5 +1,9 @@
 // What a host is asked for: on macOS nothing that is not there to be had.
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { describe, it } from 'node:test'
 import { hostPrograms, hostProgramsOn } from './host-programs.ts'
 
@@ -11,5 +15,22 @@ describe('host programs', () => {
     for (const program of ['slirp4netns', 'unshare', 'ip', 'mke2fs', 'xz', ...names('darwin')])
       assert.ok(names('linux').includes(program), program)
     assert.deepEqual(hostPrograms, hostProgramsOn(process.platform))
+  })
+
+  it('npm start that is asked for its help installs no programs and builds no image', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-first-vm-'))
+    try {
+      const script = path.resolve(import.meta.dirname, '../../scripts/first-vm.ts')
+      for (const word of ['--help', '-h']) {
+        const data = path.join(folder, 'data')
+        const { status, stderr } = spawnSync(process.execPath, [script, word, '--data', data], {
+          encoding: 'utf8',
+          timeout: 20_000,
+        })
+        assert.deepEqual([status, stderr, fs.existsSync(data)], [0, '', false], word)
+      }
+    } finally {
+      fs.rmSync(folder, { recursive: true })
+    }
   })
 })
