@@ -67,6 +67,8 @@ describe('dispatch', () => {
     ['regcred --nope list', 'Unknown option --nope after regcred'],
     ['regcred list --outptu json', 'Unknown option --outptu. Did you mean --output?'],
     ['regcred list -x', 'Unknown option -x'],
+    ['vm extend demo -1h', 'Unknown option -1'],
+    ['vm resize demo -1h', 'Unknown option -1'],
     ['regcred list -o jsn', 'Invalid --output "jsn": choose from table, wide, json, yaml. Did you mean json?'],
     ['regcred list -o', '-o requires a value: -o table|wide|json|yaml'],
     [

@@ -19,6 +19,9 @@ export function formatDuration(seconds: number): string {
 
 const longestTtlSeconds = 10 * 365 * 86_400
 
+/** For refusals: what `parseTtl` reads. */
+export const ttlRule = `a duration from 1s to ${formatDuration(longestTtlSeconds)}`
+
 /** How long something may live: from a second to ten years. */
 export function parseTtl(text: string): number | undefined {
   const seconds = parseDuration(text)

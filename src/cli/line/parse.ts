@@ -11,16 +11,18 @@ export interface Parsed {
 }
 
 interface Token {
+  /** Of the word that it is in. */
+  readonly index: number
   readonly name: string
   readonly rawName: string
   readonly value: string | undefined
   readonly inlineValue: boolean | undefined
 }
 
-/** Whether help was asked for, however wrong the rest may be. */
+/** Whether help was asked for, however wrong the rest may be. The `-1h` of a slip is a time. */
 export const asksForHelp = (command: Command, words: readonly string[]): boolean =>
   tokenize({ ...command.options, ...everywhere }, words).options.some(
-    ({ name, value }) => name === 'help' && value !== 'false',
+    ({ name, value, index }) => name === 'help' && value !== 'false' && !/^-\d/.test(words[index] ?? ''),
   )
 
 export function parse(command: Command, words: readonly string[]): Parsed {

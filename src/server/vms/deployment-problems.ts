@@ -2,7 +2,7 @@
 import type { Cause } from '../../api/errors.ts'
 import type { VmConfigInput } from '../../api/vms/vm-configs.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
-import { parseTtl } from '../../rules/durations.ts'
+import { parseTtl, ttlRule } from '../../rules/durations.ts'
 import { isVmConfigName, vmNameProblem } from '../../rules/names.ts'
 import { parseReservedPorts } from '../../rules/ports.ts'
 import { ownLabelProblems } from '../gate/record-metadata.ts'
@@ -20,7 +20,7 @@ export function deploymentProblems(body: VmDeployment): Cause[] {
     ...parseReservedPorts(body.reservedPorts ?? '').causes,
     ...metadataOf(body).problems,
     ...(ttl && parseTtl(ttl) === undefined
-      ? [cause('ttl', `ttl "${ttl}" is not a duration; use 2h or 30m, for example`)]
+      ? [cause('ttl', `ttl "${ttl}" is not ${ttlRule}; use 2h or 30m, for example`)]
       : []),
     ...(userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(userdata.replaceAll(/\s/g, ''))
       ? [cause('userdata', 'userdata is not base64')]

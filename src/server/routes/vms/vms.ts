@@ -5,7 +5,7 @@ import type { Vm } from '../../../api/vms/vms.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
-import { parseTtl } from '../../../rules/durations.ts'
+import { parseTtl, ttlRule } from '../../../rules/durations.ts'
 import { type Candidate, demandOf } from '../../../rules/placement.ts'
 import { shownVerdicts, verdictsOn } from '../../../rules/placement-reasons.ts'
 import { powerAfter, type VmAction } from '../../../rules/vm-actions.ts'
@@ -289,7 +289,7 @@ const forceIsForAdmins = (name: string): ApiError =>
   })
 
 function badTtl(ttl: string): ApiError {
-  const problem: Cause = { field: 'ttl', reason: 'FieldValueInvalid', message: `ttl "${ttl}" is not a duration` }
+  const problem: Cause = { field: 'ttl', reason: 'FieldValueInvalid', message: `ttl "${ttl}" is not ${ttlRule}` }
   return invalid(kind, [problem], 'Use a duration such as 2h, 30m or 1d, or 0 for no limit')
 }
 
