@@ -107,7 +107,7 @@ export async function checkBackup(file: FileHandle, name: string): Promise<Check
 }
 
 const damaged = (name: string, problem: string): OperatorError =>
-  new OperatorError(`${name} is damaged or incomplete (${problem}). Nothing was restored. Use another backup`)
+  new OperatorError(`${name} is damaged or incomplete (${problem}). Use another backup`)
 
 function checkedHead(value: unknown, name: string): BackupHead {
   const head = value as Partial<BackupHead> | null

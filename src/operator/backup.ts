@@ -4,7 +4,7 @@ import { type BackupReport, writeBackup } from '../control-plane/backup-file.ts'
 import { imagePlaceOf, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
 import { askServer } from '../control-plane/operator-request.ts'
 import { addressOf, assertThere } from '../control-plane/store-place.ts'
-import { explaining, keyPlace, withStore } from './data.ts'
+import { counted, explaining, keyPlace, withStore } from './data.ts'
 import { type DataPlace, fileOf, placeOf, placeOptions } from './options.ts'
 
 /** A server copies many images in this time. */
@@ -32,8 +32,8 @@ export const command = defineCommand({
       const file = fileOf(host, args.file)
       const withImages = !options['without-images']
       const { contents, records, revision, bytes, keyIds, imagePlace } = await backUp(place, file, withImages)
-      const images = contents === undefined ? '' : `, ${contents} files of images and ISOs`
-      host.stdout.write(`${file}: ${records} records as of revision ${revision}${images}, ${bytes} bytes.\n`)
+      const images = contents === undefined ? '' : `, ${counted(contents, 'file')} of images and ISOs`
+      host.stdout.write(`${file}: ${counted(records, 'record')} as of revision ${revision}${images}, ${bytes} bytes.\n`)
       if (!withImages) host.stdout.write(`The content of images and ISOs is not included: back up ${imagePlace} too.\n`)
       if (keyIds.length > 0)
         host.stdout.write(

@@ -28,7 +28,7 @@ import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import type { Json, Rev } from '../store/store.ts'
 import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
-import { explaining, keyPlace } from './data.ts'
+import { counted, explaining, keyPlace } from './data.ts'
 import { fileOf, imagesTarget, imagesTargetOf, placeOf, placeOptions } from './options.ts'
 
 export const command = defineCommand({
@@ -49,7 +49,7 @@ export const command = defineCommand({
     },
   ],
   run: ({ host }, { args, options }) =>
-    explaining('The restore did not finish. Correct the problem, then run the same command again', async () => {
+    explaining('Nothing was restored', async () => {
       const { dataDir, storeAddress = `sqlite:${dataDir}` } = placeOf(host, options)
       const { head, contents, kept, missingKeys, imagePlace } = await restoreBackup({
         file: fileOf(host, args.file),
@@ -59,8 +59,8 @@ export const command = defineCommand({
         environment: { ...process.env },
       })
       const say = (line: string): void => host.stdout.write(`${line}\n`)
-      const images = head.hasImages ? ` and ${contents} files of images and ISOs` : ''
-      say(`Restored ${head.records} records${images} as of revision ${head.revision}, ${head.createdAt}.`)
+      const images = head.hasImages ? ` and ${counted(contents, 'file')} of images and ISOs` : ''
+      say(`Restored ${counted(head.records, 'record')}${images} as of revision ${head.revision}, ${head.createdAt}.`)
       if (!head.hasImages)
         say(
           imagePlace === inFolder
@@ -98,6 +98,8 @@ interface RestoreReport {
   readonly imagePlace: string
 }
 
+const unfinished = 'The restore did not finish. Correct the problem, then run the same command again'
+
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { file, dataDir, storeAddress, environment } = options
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
@@ -117,12 +119,14 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
       const since = timestamp(new Date())
       // Refuses what is not empty before anything is written.
       await beginFilling(store, records, since)
-      if (head.hasImages) await putContents(handle, { imagePlace, manifests, cluster, dataDir, environment })
-      await fillStore(store, records, since)
-      const kept = await putFiles(handle, dataDir)
-      if (isShared(storeAddress)) await writePlace(dataDir, storeAddress)
-      await finishFilling(store)
-      return { head, contents, kept, imagePlace, missingKeys: await missingKeys(dataDir, environment, head.keyIds) }
+      return await explaining(unfinished, async () => {
+        if (head.hasImages) await putContents(handle, { imagePlace, manifests, cluster, dataDir, environment })
+        await fillStore(store, records, since)
+        const kept = await putFiles(handle, dataDir)
+        if (isShared(storeAddress)) await writePlace(dataDir, storeAddress)
+        await finishFilling(store)
+        return { head, contents, kept, imagePlace, missingKeys: await missingKeys(dataDir, environment, head.keyIds) }
+      })
     } finally {
       await store.close()
     }

@@ -151,7 +151,7 @@ describe('a server on SQLite', () => {
     const restored = inWork('from-older')
     assert.match(
       succeeded(await server(['restore', inWork('older.tar'), '--data', restored])),
-      /1 records as of revision 40/,
+      /1 record as of revision 40/,
     )
     assert.equal((await recordsOf(`sqlite:${restored}`)).get('/a/1'), 'kept')
     assert.equal(JSON.parse((await fs.readFile(backup())).subarray(512).toString().split('\0', 1)[0] ?? '').format, 2)
