@@ -20,11 +20,16 @@ describe('svc3 server users', () => {
   it('svc3 server users adds, lists, resets and removes users of the data folder', async () => {
     const added = await users('add ada@example.com --admin --password-stdin')
     assert.deepEqual([added.exitCode, added.stdout], [0, 'User ada@example.com added as an administrator.\n'])
-    assert.match((await users('list')).stdout, /^ada@example\.com\tadministrator\t20\S+\n$/)
+    const { stdout } = await users('list')
+    assert.match(stdout, /^EMAIL\tROLE\tCREATED\nada@example\.com\tadministrator\t20\S+\n$/)
+    const [ada] = JSON.parse((await users('list -o json')).stdout)
+    assert.deepEqual(ada, { email: 'ada@example.com', admin: true, createdAt: ada.createdAt })
+    assert.match((await users('list --no-color', { terminal: { stdout: true } })).stdout, /^EMAIL +ROLE +CREATED\nada@/)
     const reset = await users('reset ada@example.com --password-stdin')
     assert.equal(reset.stdout, 'Password of ada@example.com changed.\n')
     assert.match((await users('remove ada@example.com')).stdout, /^User ada@example\.com removed/)
-    assert.equal((await users('list')).stdout, '')
+    assert.equal((await users('list')).stdout, 'EMAIL\tROLE\tCREATED\n')
+    assert.equal((await users('list -o json')).stdout, '[]\n')
     assert.equal((await users('remove ada@example.com')).exitCode, 1)
   })
 
@@ -37,11 +42,11 @@ describe('svc3 server users', () => {
       no.stderr,
       /^Remove user bo@example\.com\? Their password is lost, .*\. \[y\/N\] svc3: Nothing removed\n/,
     )
-    assert.match((await users('list')).stdout, /^bo@example\.com\t/)
+    assert.match((await users('list')).stdout, /^bo@example\.com\t/m)
     assert.equal((await users('remove bo@example.com', { terminal, input: 'y\n' })).exitCode, 0)
     await users('add bo@example.com --password-stdin')
     assert.equal((await users('remove bo@example.com --yes', { terminal })).exitCode, 0)
-    assert.equal((await users('list')).stdout, '')
+    assert.equal((await users('list')).stdout, 'EMAIL\tROLE\tCREATED\n')
   })
 
   it('svc3 server users refuses a folder that is not the data folder of a service', async () => {

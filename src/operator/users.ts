@@ -2,14 +2,21 @@
 import fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
-import { checkPassword, LocalUsers, LocalUsersError, type UserDirectory } from '../auth/provider/local-users.ts'
+import {
+  checkPassword,
+  type LocalUser,
+  LocalUsers,
+  LocalUsersError,
+  type UserDirectory,
+} from '../auth/provider/local-users.ts'
 import { StoredUsers } from '../auth/provider/stored-users.ts'
 import { SealError } from '../auth/seal.ts'
 import { Secrets } from '../auth/secrets.ts'
-import { type Argument, type Context, defineCommand, type Options } from '../cli/command.ts'
+import { type Argument, type Context, defineCommand, type Options, printed } from '../cli/command.ts'
 import { confirmLoss, yesOption } from '../cli/confirm.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
+import type { Column } from '../cli/output/output.ts'
 import { administrator, readConnection } from '../control-plane/connection.ts'
 import { becomeOwner } from '../control-plane/data-folder.ts'
 import { addressOf, databaseIn, isShared } from '../control-plane/store-place.ts'
@@ -50,18 +57,24 @@ export const add = defineCommand({
   },
 })
 
+const columns: readonly Column<Pick<LocalUser, 'email' | 'admin' | 'createdAt'>>[] = [
+  { header: 'EMAIL', cell: ({ email }) => email },
+  { header: 'ROLE', cell: ({ admin }) => (admin ? 'administrator' : 'user') },
+  { header: 'CREATED', cell: ({ createdAt }) => ({ time: createdAt }) },
+]
+
 export const list = defineCommand({
-  description: 'Lists the users of the built-in identity provider, one per line: email, role, creation date.',
+  description: 'Lists the users of the built-in identity provider.',
   arguments: {},
-  options: { ...placeOptions },
+  options: { ...placeOptions, ...printed },
   examples: [{ line: 'svc3 server users list', does: 'List all users' }],
   run: (context, { options }) =>
-    edit(context, placeOf(context.host, options), async (users) =>
-      users
-        .list()
-        .map(({ email, admin, createdAt }) => `${email}\t${admin ? 'administrator' : 'user'}\t${createdAt}\n`)
-        .join(''),
-    ),
+    edit(context, placeOf(context.host, options), async (users) => {
+      // Each field by name: the hash of the password is not for the answer.
+      const listed = users.list().map(({ email, admin, createdAt }) => ({ email, admin, createdAt }))
+      await context.print(listed, columns, 'No users. Add one with svc3 server users add EMAIL')
+      return ''
+    }),
 })
 
 export const remove = defineCommand({

@@ -54,7 +54,7 @@ describe('svc3 server users', () => {
     assert.equal(nowhere.code, 1)
     assert.match(nowhere.stderr, /is not the data folder of a server\n.*--data/)
     await using _server = await startDev(data)
-    assert.match((await users('list')).stdout, /^admin@localhost\tadministrator\t20\S+Z\n$/)
+    assert.match((await users('list')).stdout, /^EMAIL\tROLE\tCREATED\nadmin@localhost\tadministrator\t20\S+Z\n$/)
     assert.equal((await users('add', 'Bob@Example.com', '--password-stdin')).stdout, 'User bob@example.com added.\n')
     const twice = await users('add', 'bob@example.com', '--password-stdin')
     assert.deepEqual([twice.code, /already.*\n.*users reset/.test(twice.stderr)], [1, true])
