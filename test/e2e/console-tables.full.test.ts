@@ -98,6 +98,34 @@ describe('a table of the console', () => {
     await page.setViewportSize({ width: 1_440, height: 900 })
   })
 
+  it('a table of the console never cuts the state and progress of a push job', async () => {
+    const at = new Date().toISOString()
+    const progress = { bytesTotal: 41_838_182, bytesDone: 41_838_182, bytesSkipped: 41_838_182, percent: 100 }
+    const job = {
+      name: 'push',
+      namespace: 'svc-default',
+      vm: 'vm-1',
+      vmUid: 'uid',
+      capture: 'id',
+      owner: owners[1] ?? '',
+    }
+    await service.services.collections.pushJobs.create(job.namespace, job.name, {
+      ...job,
+      ...{ image: '127.0.0.1:15077/team/tools:v1', digest: `sha256:${'a'.repeat(64)}` },
+      ...{ status: 'Succeeded', progress, startedAt: at, finishedAt: at },
+    })
+    for (const width of [1_440, 1_024, 390]) {
+      await page.setViewportSize({ width, height: 900 })
+      await go(page, service, '/pushes')
+      await page.getByText('Succeeded').waitFor()
+      await page.evaluate('document.fonts.ready.then(() => undefined)')
+      const cut = `[...document.querySelectorAll('td.short')].filter((cell) => cell.scrollWidth > cell.clientWidth).length`
+      await eventually(async () => assert.equal(await page.evaluate(cut), 0, `${width} px wide`))
+    }
+    await page.setViewportSize({ width: 1_440, height: 900 })
+    await page.getByText('39.9 MiB already in the registry').waitFor()
+  })
+
   it('a table of the console has columns that keys and pointers resize, and remembers them', async () => {
     await go(page, service, '/vms')
     await page.getByText(`${count} VMs`, { exact: true }).waitFor()

@@ -23,14 +23,21 @@ import { pushTexts as words } from './texts.ts'
 
 const columns: readonly Column<PushJob>[] = [
   { title: words.image, look: 'name', by: ({ image }) => image, cell: ({ image }) => <b>{image}</b> },
-  { title: texts.common.state, by: ({ status }) => words.statuses[status], cell: (job) => <PushState job={job} /> },
+  {
+    title: texts.common.state,
+    by: ({ status }) => words.statuses[status],
+    look: 'short',
+    cell: (job) => <PushState job={job} />,
+  },
   {
     title: words.progress,
     by: ({ progress }) => progress.percent,
-    look: 'wide',
+    look: 'short wide',
     cell: ({ image, progress }) => (
       <div className="stack-tight">
-        <span className="small tabular">{bytesText(progress)}</span>
+        <span className="small tabular">
+          {words.bytes(sizeText(progress.bytesDone), sizeText(progress.bytesTotal))}
+        </span>
         <Bar label={image} value={progress.percent} of={100} />
       </div>
     ),
@@ -41,11 +48,19 @@ const columns: readonly Column<PushJob>[] = [
     look: 'wide',
     cell: ({ progress, waiting }) => (waiting ? undefined : speedText(progress)) ?? '–',
   },
-  { title: words.message, look: 'sentence lesser wide', cell: (job) => <Message job={job} /> },
+  {
+    title: words.message,
+    look: 'sentence lesser wide',
+    cell: (job) => (
+      <span className="small two-lines">
+        <Message job={job} />
+      </span>
+    ),
+  },
   {
     title: words.vm,
     by: ({ vm }) => vm,
-    look: 'wide',
+    look: 'lesser wide',
     cell: (job) => <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
   },
   { title: texts.common.owner, by: ({ owner }) => owner, look: 'lesser wide' },
@@ -86,11 +101,6 @@ export function PushJobs() {
 
 type Progress = PushJob['progress']
 
-function bytesText({ bytesDone, bytesTotal, bytesSkipped }: Progress): string {
-  const bytes = words.bytes(sizeText(bytesDone), sizeText(bytesTotal))
-  return bytesSkipped > 0 ? words.skipped(bytes, sizeText(bytesSkipped)) : bytes
-}
-
 function speedText({ bytesPerSecond, secondsLeft }: Progress): string | undefined {
   if (bytesPerSecond === undefined) return undefined
   const rate = rateText(bytesPerSecond)
@@ -99,10 +109,11 @@ function speedText({ bytesPerSecond, secondsLeft }: Progress): string | undefine
 
 const isOver = ({ status }: PushJob): boolean => status !== 'Pending' && status !== 'Running'
 
-/** Why it failed, what it waits for and until when, or what it does. */
+/** Why it failed, what it waits for and until when, what it does, or what it spared. */
 function Message({ job }: { readonly job: PushJob }) {
-  const { waiting, errorMessage, phase } = job
-  if (!waiting) return errorMessage ?? (isOver(job) ? '–' : phase)
+  const { waiting, errorMessage, phase, progress } = job
+  const spared = progress.bytesSkipped > 0 ? words.skipped(sizeText(progress.bytesSkipped)) : '–'
+  if (!waiting) return errorMessage ?? (isOver(job) ? spared : phase)
   return (
     <>
       {words.nextTry(words.waiting(waiting.reason))} <Time at={waiting.nextTryAt} />

@@ -150,7 +150,7 @@ export const pushTexts = {
     Failed: 'Failed',
     Cancelled: 'Cancelled',
   },
-  skipped: (bytes: string, size: string) => `${bytes}, ${size} already in the registry`,
+  skipped: (size: string) => `${size} already in the registry`,
   bytes: (done: string, whole: string) => `${done} of ${whole}`,
   left: (rate: string, left: string) => `${rate}, ${left} left`,
   digest: 'Digest',

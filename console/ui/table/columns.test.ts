@@ -29,6 +29,8 @@ describe('columns of a table', () => {
     assert.deepEqual([namePx, Math.round(ownerPx ?? 0), memoryPx], [300, 100, 90])
     const [cutNamePx, leastPx] = widthsOf(columns, noChoice, 400)
     assert.deepEqual([Math.round(cutNamePx ?? 0), leastPx], [168, 92])
+    const short = widthsOf([name, { ...owner, look: 'short' }, memory, actions], noChoice, 400)
+    assert.deepEqual(short, [120, 200, 90, 50])
     // And when that is not enough, the table is wider than its place.
     assert.deepEqual(widthsOf(columns, noChoice, 100), [120, 92, 90, 50])
   })
@@ -53,7 +55,7 @@ describe('columns of a table', () => {
     const px = fc.integer({ min: 0, max: 3_000 })
     const column = fc.record({
       title: fc.constantFrom('a', 'b', 'c', 'd'),
-      look: fc.constantFrom('', 'name', 'number', 'sentence', 'end', 'wide lesser'),
+      look: fc.constantFrom('', 'name', 'number', 'short', 'sentence', 'end', 'wide lesser'),
       contentPx: px,
       titlePx: fc.integer({ min: 0, max: 200 }),
     })
@@ -64,7 +66,7 @@ describe('columns of a table', () => {
       // Wider than its place only when nothing more can be taken away: names have a large part of it, others a short word.
       if (sum(widths) <= tablePx + 0.001) return
       for (const [index, { look, titlePx }] of any.entries()) {
-        if (look === 'number' || look === 'end') continue
+        if (look === 'number' || look === 'short' || look === 'end') continue
         const least = look === 'name' ? Math.max(120, 0.3 * tablePx) : tablePx < 640 ? 92 : 100
         assert.ok(
           (widths[index] ?? 0) <= Math.max(48, titlePx, least) + 0.001,

@@ -1,8 +1,8 @@
 // Which columns of a table are shown, and how wide each is: by its content, by what somebody chose, and never so that a name is
 // cut while another column still has room to give. Pure.
 
-/** `name` is cut last; `number` and `end` (actions) never; `sentence` takes what is left over; `wide` leaves narrow tables, `lesser` already small ones. */
-type Look = 'name' | 'number' | 'wide' | 'lesser' | 'sentence' | 'end'
+/** `name` is cut last; `number`, `short` and `end` (actions) never; `sentence` takes what is left over; `wide` leaves narrow tables, `lesser` already small ones. */
+type Look = 'name' | 'number' | 'short' | 'wide' | 'lesser' | 'sentence' | 'end'
 
 /** What somebody chose for one table; the rest follows the window. */
 export interface Choice {
@@ -89,7 +89,7 @@ export function widthsOf(columns: readonly Measured[], { widths }: Choice, table
     const wanted = Math.ceil(Math.min(natural, isName ? mostNamePx : mostPx))
     const least = Math.min(
       wanted,
-      has(column, 'number')
+      has(column, 'number') || has(column, 'short')
         ? wanted
         : Math.max(leastPx, column.titlePx, isName ? leastNamePx : leastContentPx(tablePx)),
     )
