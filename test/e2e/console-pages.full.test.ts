@@ -411,6 +411,26 @@ describe('the console', () => {
     assert.match(await reasonOf(remove), /Only .* or an administrator can delete this/)
   })
 
+  it('the console shows who has access to which namespace', { timeout: 150_000 }, async () => {
+    const serviceaccounts = [{ name: 'jenkins', namespace: 'svc-default' }]
+    const at = '/api/v1/namespaces/svc-ios/rolebindings/svc-dev/subjects/add'
+    await call('POST', at, { users: ['ana@example.com'], serviceaccounts })
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    const dialog = page.getByRole('dialog')
+    await go(page, server, '/access')
+    await page.getByRole('row', { name: 'jenkins Service account of svc-default svc-ios' }).waitFor()
+    await page.getByRole('row', { name: 'ana@example.com User svc-ios' }).waitFor()
+    await screenshot(page, 'console-access')
+    await choose(page, 'Actions for ana@example.com', 'Revoke access')
+    await dialog.getByText('They can no longer view or change anything in svc-ios.').waitFor()
+    await dialog.getByLabel('Type ana@example.com to confirm').fill('ana@example.com')
+    await dialog.getByRole('button', { name: 'Revoke access' }).click()
+    await page.getByRole('row', { name: 'ana@example.com' }).waitFor({ state: 'detached' })
+    await go(page, server, '/quota')
+    await page.getByText('What the VMs of svc-default may have together').waitFor()
+  })
+
   it('the console goes on after a restart of the server, with what was typed', { timeout: 150_000 }, async () => {
     // The page keeps its address, wherever the service comes back.
     await using proxy = await startTcpProxy(Number(new URL(server.apiUrl).port))

@@ -1,9 +1,10 @@
-// Who may work in a namespace as a developer, for administrators.
+// Who may work in which namespace as a developer, for administrators.
 import { useMemo } from 'react'
 import {
   addSubjects,
   listRoleBindings,
   listSubjects,
+  type RoleBinding,
   removeSubjects,
   type Subject,
   type SubjectsInput,
@@ -21,17 +22,21 @@ import { nameColumn } from '../links.tsx'
 import { parseAccounts, parseNames } from './subjects.ts'
 import { roleTexts as words } from './texts.ts'
 
-const columnsFor = (namespace: string): readonly Column<Subject>[] => [
+interface Developer {
+  readonly name: string
+  /** In which the subject is a developer; a service account may be of another. */
+  readonly namespace: string
+  readonly subject: Subject
+}
+
+const columns: readonly Column<Developer>[] = [
   nameColumn(),
-  { title: words.kind, by: (each) => each.kind, cell: (each) => (each.kind === 'User' ? words.user : words.account) },
-  {
-    title: texts.common.namespace,
-    by: (each) => each.namespace ?? '',
-    look: 'wide',
-    cell: (each) => each.namespace ?? '–',
-  },
-  actionsColumn((each) => <SubjectMenu subject={each} namespace={namespace} />),
+  { title: words.kind, by: ({ subject }) => kindOf(subject) },
+  { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'wide' },
+  actionsColumn((each) => <SubjectMenu {...each} />),
 ]
+
+const kindOf = ({ kind, namespace = '' }: Subject): string => (kind === 'User' ? words.user : words.account(namespace))
 
 export const accessCreation = (namespace: string): MenuItem => ({
   label: words.add.label,
@@ -39,31 +44,32 @@ export const accessCreation = (namespace: string): MenuItem => ({
 })
 
 export function RoleBindings() {
-  const { main, isLoaded } = useNamespaces()
-  const list = useLive(listRoleBindings, isLoaded ? [main] : [])
-  const items = list.items.find(({ name }) => name === devRole)?.subjects ?? []
+  const { shown, main } = useNamespaces()
+  const list = useLive(listRoleBindings, shown)
+  const items = useMemo(() => list.items.flatMap(developersOf), [list.items])
   return (
     <TablePage
       words={words}
-      beside={<span className="tag">{main}</span>}
       operation={listSubjects}
       input={{ params: { namespace: main, role: devRole } }}
       create={accessCreation(main)}
       list={{ ...list, items }}
-      columns={useMemo(() => columnsFor(main), [main])}
-      keyOf={(each) => `${each.kind} ${each.namespace} ${each.name}`}
+      columns={columns}
+      keyOf={({ namespace, subject }) => `${namespace} ${kindOf(subject)} ${subject.name}`}
     />
   )
 }
 
+const developersOf = ({ name, namespace, subjects }: RoleBinding): readonly Developer[] =>
+  name === devRole ? subjects.map((subject) => ({ name: subject.name, namespace, subject })) : []
+
 const inputFor = ({ kind, name, namespace = '' }: Subject): SubjectsInput =>
   kind === 'User' ? { users: [name] } : { serviceaccounts: [{ name, namespace }] }
 
-function SubjectMenu({ subject, namespace }: { readonly subject: Subject; readonly namespace: string }) {
-  const { name } = subject
+function SubjectMenu({ name, namespace, subject }: Developer) {
   const remove = removal({
     name,
-    words: words.remove,
+    words: { ...words.remove, text: words.revoked(namespace) },
     operation: removeSubjects,
     input: { params: { namespace, role: devRole }, body: inputFor(subject) },
   })

@@ -49,9 +49,9 @@ export const namespaceTexts = {
 
 export const roleTexts = {
   title: 'Access',
-  text: 'Users and service accounts with the developer role in this namespace. In svc-default, every user has it unless removed.',
+  text: 'Users and service accounts with the developer role. In svc-default, every user has it unless removed.',
   emptyTitle: 'No developers added yet',
-  emptyText: 'Grant users or service accounts the developer role in this namespace.',
+  emptyText: 'Grant users or service accounts the developer role in a namespace.',
   users: 'Users',
   usersHint: 'Email addresses, separated by commas',
   accounts: 'Service accounts',
@@ -59,8 +59,9 @@ export const roleTexts = {
   kind: 'Kind',
   /** Names as the API has them. */
   user: 'User',
-  account: 'Service account',
+  account: (namespace: string) => `Service account of ${namespace}`,
   subjects: 'A user or service account',
+  revoked: (namespace: string) => `They can no longer view or change anything in ${namespace}.`,
   add: {
     label: 'Grant access',
     title: (namespace) => `Grant access to ${namespace}`,
@@ -70,10 +71,9 @@ export const roleTexts = {
   remove: {
     label: 'Revoke access',
     title: (name) => `Revoke access of ${name}?`,
-    text: 'They can no longer view or change anything in this namespace.',
     done: (name) => `Access of ${name} revoked`,
   },
-} as const satisfies Record<string, string | ActionWords>
+} as const satisfies Record<string, string | ActionWords | ((namespace: string) => string)>
 
 export const accountTexts = {
   title: 'Service accounts',

@@ -40,7 +40,7 @@ export function QuotaPage() {
         </>
       }
     >
-      <p className="muted">{words.text}</p>
+      <p className="muted">{words.text(main)}</p>
       {quota === undefined && <ErrorNote error={error} />}
       {quota ? <Shown quota={quota} /> : error === undefined && <Loading />}
       <Card title={texts.common.events}>
@@ -95,7 +95,7 @@ const Shown = ({ quota }: { readonly quota: Quota }) => (
     </div>
     <Card title={words.owners}>
       {quota.owners.length === 0 ? (
-        <p className="muted">{words.noOwners}</p>
+        <p className="muted">{words.noOwners(quota.namespace)}</p>
       ) : (
         <Table label={words.owners} columns={columns} rows={quota.owners} keyOf={({ owner }) => owner} sort={byShare} />
       )}

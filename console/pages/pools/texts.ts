@@ -104,7 +104,8 @@ export const poolActions = {
 
 export const quotaTexts = {
   title: 'Quota',
-  text: 'What the VMs of a namespace may have together. A VM over the quota waits; running VMs are never stopped.',
+  text: (namespace: string) =>
+    `What the VMs of ${namespace} may have together. A VM over the quota waits; running VMs are never stopped.`,
   names: { vms: 'VMs', cpu: 'Cores', memory: 'Memory', macos: 'macOS VMs' },
   limitOf: { vms: 'Maximum VMs', cpu: 'Maximum cores', memory: 'Maximum memory in GiB', macos: 'Maximum macOS VMs' },
   states: { none: 'No limits', room: 'Room left', full: 'Full', waiting: 'VMs waiting' },
@@ -115,7 +116,7 @@ export const quotaTexts = {
   set: 'Set',
   setBy: 'Set by',
   owners: 'Owners by share',
-  noOwners: 'No VMs in this namespace.',
+  noOwners: (namespace: string) => `No VMs in ${namespace}.`,
   share: 'Share',
   weight: 'Weight',
   waiting: 'Waiting',

@@ -36,6 +36,7 @@ const RoleBinding = t.Object(
   },
   { title: 'RoleBinding' },
 )
+export type RoleBinding = t.Static<typeof RoleBinding>
 
 /** Not a stored list of records but the content of one: it has no watch. */
 const Subjects = t.Object({ items: t.Array(Subject), continue: Continue }, { title: 'Subjects' })
