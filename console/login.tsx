@@ -12,7 +12,7 @@ import { ErrorNote, Note } from './ui/page.tsx'
 const { login } = texts
 
 export function Login() {
-  const { phase, hasProvider, problem } = useSession()
+  const { phase, provider, problem } = useSession()
   const [path] = useLocation()
   return (
     <main className="login">
@@ -32,15 +32,15 @@ export function Login() {
           </Note>
         ) : (
           <>
-            {hasProvider && (
+            {provider && (
               <>
                 <a className="button" data-kind="primary" href={providerUrl(path)}>
-                  {login.provider}
+                  {login.providers[provider]}
                 </a>
                 <div className="or">{login.or}</div>
               </>
             )}
-            <TokenForm isMain={!hasProvider} />
+            <TokenForm isMain={!provider} />
           </>
         )}
       </div>
@@ -50,13 +50,13 @@ export function Login() {
 
 /** Over the page, which stays as it is. */
 export function LoginAgain() {
-  const { hasProvider } = useSession()
+  const { provider } = useSession()
   const [path] = useLocation()
   return (
     <Dialog title={login.ended}>
       <p className="muted">{login.endedText}</p>
       <TokenForm isMain />
-      {hasProvider && <a href={providerUrl(path)}>{login.endedProvider}</a>}
+      {provider && <a href={providerUrl(path)}>{login.leaves(login.providers[provider])}</a>}
     </Dialog>
   )
 }

@@ -20,7 +20,7 @@ interface Answer {
   readonly user: Person | null
   readonly expiresAt: string | null
   readonly renewable: boolean
-  readonly login: { readonly provider: boolean; readonly builtIn?: boolean }
+  readonly login: { readonly provider: boolean; readonly builtIn: boolean }
   readonly problem?: string
 }
 
@@ -28,7 +28,8 @@ interface SessionState {
   readonly phase: 'loading' | 'out' | 'in' | 'ended' | 'unreachable'
   /** The last one known: stays while the session has ended, so that the page does, too. */
   readonly person: Person | undefined
-  readonly hasProvider: boolean
+  /** Who asks for a password; undefined where nobody does. */
+  readonly provider: keyof typeof texts.login.providers | undefined
   readonly problem: string | undefined
 }
 
@@ -39,7 +40,7 @@ const listeners = createListeners()
 const earlyMs = 120_000
 const longestTimerMs = 3_600_000
 
-let state: SessionState = { phase: 'loading', person: undefined, hasProvider: false, problem: undefined }
+let state: SessionState = { phase: 'loading', person: undefined, provider: undefined, problem: undefined }
 let timer: number | undefined
 /** An answer that a newer request has overtaken is dropped: a check from before a login must not undo it. */
 let turn = 0
@@ -69,6 +70,7 @@ async function ask(method: string, body?: unknown, search = ''): Promise<Answer 
 function take(answer: Answer | undefined): void {
   if (!answer) return
   const { user, expiresAt, login, problem } = answer
+  const provider = !login.provider ? undefined : login.builtIn ? 'builtIn' : 'own'
   const before = state.person
   clearTimeout(timer)
   if (user) {
@@ -78,12 +80,12 @@ function take(answer: Answer | undefined): void {
       location.reload()
       return
     }
-    set({ phase: 'in', person: user, hasProvider: login.provider, problem: undefined })
+    set({ phase: 'in', person: user, provider, problem: undefined })
     if (expiresAt) {
       const inMs = Math.min(longestTimerMs, Math.max(5_000, Date.parse(expiresAt) - Date.now() - earlyMs))
       timer = window.setTimeout(() => void checkSession(), inMs)
     }
-  } else set({ phase: before ? 'ended' : 'out', hasProvider: login.provider, problem })
+  } else set({ phase: before ? 'ended' : 'out', provider, problem })
 }
 
 /** Asks the server who is logged in: at the start, before the session ends, and when a request was refused. */

@@ -166,7 +166,7 @@ describe('the console', () => {
     await using opened = await openConsole(browser, server, undefined)
     const { page, context } = opened
     await page.goto(`${server.apiUrl}/console/nodes`)
-    await page.getByRole('link', { name: 'Log in with your identity provider' }).click()
+    await page.getByRole('link', { name: 'Log in with email and password' }).click()
     await fillLogin(page, 'ada@example.com', 'canary-password-1')
     await page.getByRole('heading', { name: 'Nodes', level: 1 }).waitFor()
     const other = await context.newPage()
