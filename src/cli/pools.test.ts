@@ -20,6 +20,7 @@ beforeEach(() => {
     return pool
   }
   serve(service, {
+    'GET pools': () => ({ items: [pool, { ...pool, name: 'ci', reason: 'VM configuration build not found' }] }),
     'GET pools/ios': () => pool,
     'POST pools': kept,
     'PUT pools/ios': kept,
@@ -61,10 +62,18 @@ describe('svc3 pool', () => {
     assert.equal(sent.length, 2)
   })
 
+  it('svc3 pool list says below the table why a pool is not full, unless the table does', async () => {
+    assert.equal((await svc3('list')).stderr, 'svc3: Pool ci is not full: VM configuration build not found\n')
+    assert.equal((await svc3('list', 'ios')).stderr, '')
+    const { stdout, stderr } = await svc3('list', '-o', 'wide')
+    assert.deepEqual([/VM configuration build not found$/m.test(stdout), stderr], [true, ''])
+  })
+
   it('svc3 pool describe prints the schedule, what it says now, and why warm VMs were removed', async () => {
     const { stdout } = await svc3('describe', 'ios')
     assert.match(stdout, /^Schedule: +0 7 \* \* mon-fri Europe\/Berlin=4$/m)
     assert.match(stdout, /^Minimum idle now: +4$/m)
     assert.match(stdout, /^Removed: +TooOld 12$/m)
+    assert.match(stdout, /^Warm VMs: +running$/m)
   })
 })

@@ -106,7 +106,7 @@ function Settings({ namespace, field }: FieldProps & { readonly namespace: strin
       <TextField label={words.minIdle} hint={words.minIdleHint} placeholder="1" {...field('minIdle')} />
       <TextField label={words.maxIdle} hint={words.maxIdleHint} {...field('maxIdle')} />
       <TextField label={words.maxAge} hint={words.maxAgeHint} placeholder={words.maxAgeDefault} {...field('maxAge')} />
-      <SelectField label={words.state} {...field('state')} labels={words.stateWords} />
+      <SelectField label={words.warmVms} {...field('state')} labels={words.stateWords} />
       <TextField label={words.readyCommand} hint={words.readyCommandHint} {...field('readyCommand')} />
     </>
   )

@@ -72,7 +72,7 @@ const Settings = ({ pool }: { readonly pool: Pool }) => (
       [words.minIdle]: pool.minIdle,
       [words.maxIdle]: pool.maxIdle,
       [words.maxAge]: pool.maxAge,
-      [words.state]: words.stateWords[pool.state],
+      [words.warmVms]: words.stateWords[pool.state],
       [words.readyCommand]: pool.readyCommand && <span className="mono">{pool.readyCommand}</span>,
       [words.schedule]:
         pool.schedule.length === 0

@@ -26,7 +26,6 @@ export const poolTexts = {
   minIdle: 'Minimum idle',
   maxIdle: 'Maximum idle',
   maxAge: 'Maximum age',
-  state: 'Waiting',
   stateWords: { running: 'Running', memory: 'As memory on disk' },
   readyCommand: 'Readiness command',
   schedule: 'Schedule',

@@ -20,7 +20,7 @@ const fields: readonly Field<Pool>[] = [
   { label: 'Minimum idle now', value: (pool) => (pool.schedule.length > 0 ? pool.minIdleNow : undefined) },
   { label: 'Maximum idle', value: (pool) => pool.maxIdle },
   { label: 'Maximum age', value: (pool) => pool.maxAge },
-  { label: 'State', value: (pool) => pool.state },
+  { label: 'Warm VMs', value: (pool) => (pool.state === 'memory' ? 'as memory on disk' : pool.state) },
   { label: 'Readiness command', value: (pool) => pool.readyCommand },
   { label: 'Paused', value: (pool) => (pool.paused ? 'yes' : 'no') },
   { label: 'Hits', value: (pool) => pool.hits },

@@ -1,7 +1,7 @@
 // Why a VM is not yet in the expected state: the messages of its record, on one line.
 import type { Vm } from '../../../../api/vms/vms.ts'
 import type { Context } from '../../../command.ts'
-import { visible } from '../../../output/output.ts'
+import { noteFew } from '../../../note-few.ts'
 
 /** What keeps a VM off every node; undefined when nothing does. */
 export const pendingReason = ({ status, conditions }: Vm): string | undefined =>
@@ -41,9 +41,6 @@ export const isNodeLost = ({ conditions }: Vm): boolean =>
 /** What one node says about a VM that waits, or would. */
 export const verdictText = ({ name, reason }: NonNullable<Vm['nodes']>[number]): string => `${name}: ${reason}`
 
-/** More than these would bury the table. */
-const maxNotes = 5
-
 /** Below a table: why VMs of it are pending, failed or do not boot. */
 export function noteReasons(context: Context, vms: readonly Vm[], sameTargetFlags: string): void {
   const notes = vms.flatMap((vm) => {
@@ -53,7 +50,5 @@ export function noteReasons(context: Context, vms: readonly Vm[], sameTargetFlag
     const problem = vm.errorMessage ?? (boot?.status === 'False' ? boot.message : undefined)
     return problem ? [`VM ${vm.name}: ${problem}`] : arrivalNotes(vm)
   })
-  for (const note of notes.slice(0, maxNotes)) context.note(visible(note))
-  const left = notes.length - maxNotes
-  if (left > 0) context.note(`${left} more; run svc3 vm show NAME${sameTargetFlags} to see why`)
+  noteFew(context, notes, `run svc3 vm show NAME${sameTargetFlags} to see why`)
 }
