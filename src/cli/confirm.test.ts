@@ -36,6 +36,8 @@ beforeEach(() => {
     'GET serviceaccounts': () => ({ items: [{ name: 'jenkins' }] }),
     'GET secrets/registrycredentials': () => ({ items: [recordOf({ server: 'https://ghcr.io', username: 'x' })] }),
     'GET vmconfigs': () => ({ items: [{ name: 'ios-build' }] }),
+    'GET pools': () => ({ items: [{ name: 'ci', config: 'ios-build' }] }),
+    'GET runnerpools': () => ({ items: [{ name: 'mac', config: 'ios-build' }] }),
     'DELETE vms/demo': done,
     'DELETE vms/ci-1': done,
     'DELETE images/sonoma': done,
@@ -44,6 +46,7 @@ beforeEach(() => {
     'DELETE ': done,
     'DELETE serviceaccounts/jenkins': done,
     'DELETE vmconfigs/ios-build': done,
+    'DELETE vmconfigs/plain': done,
     'DELETE secrets/registrycredentials/remove': done,
     'POST vms/demo/exec': changes(vm),
     'POST vms/demo/extend': changes(vm),
@@ -72,7 +75,9 @@ const questions: Readonly<Record<string, string>> = {
   'namespace delete svc-ios':
     'Delete namespace svc-ios? This also deletes service account jenkins, credentials for https://ghcr.io, VM configuration ios-build.',
   'serviceaccount delete jenkins': 'Delete service account jenkins in svc-default? Its tokens stop working.',
-  'vm-config delete ios-build': 'Delete VM configuration ios-build in svc-default?',
+  'vm-config delete ios-build':
+    'Delete VM configuration ios-build in svc-default? There will be no more VMs for pool ci, runner pool mac.',
+  'vm-config delete plain': 'Delete VM configuration plain in svc-default?',
   'regcred remove https://ghcr.io': 'Remove the credentials for https://ghcr.io from svc-default?',
 }
 

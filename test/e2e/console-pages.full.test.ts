@@ -271,6 +271,15 @@ describe('the console', () => {
     assert.equal(deletions.length, 1)
   })
 
+  it('the console says which pools lack VMs without a configuration', { timeout: 150_000 }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    await go(page, server, '/configurations')
+    await choose(page, 'Actions for ios-build', 'Delete')
+    await page.getByRole('dialog').getByText('There will be no more VMs for pool warm, runner pool ci.').waitFor()
+    await screenshot(page, 'console-config-delete')
+  })
+
   it('the console creates, changes, pauses, rotates, drains and deletes a pool', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened

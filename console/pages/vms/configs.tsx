@@ -2,13 +2,16 @@
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
+import { listPools } from '../../../src/api/vms/pools.ts'
+import { listRunnerPools } from '../../../src/api/vms/runner-pools.ts'
 import { createVmConfig, deleteVmConfig, listVmConfigs, type VmConfig } from '../../../src/api/vms/vm-configs.ts'
+import { poolsWithout } from '../../../src/rules/pools/pools-without.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { texts } from '../../texts.ts'
-import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
@@ -64,17 +67,41 @@ export function VmConfigs() {
 }
 
 /** What can be done to a configuration, in the order of its menu. */
-export function configItems({ name, namespace, owner }: VmConfig, { person, go }: Acting): readonly MenuItem[] {
-  const input = { params: { namespace, vmconfig: name } }
+export function configItems(config: VmConfig, { person, go }: Acting): readonly MenuItem[] {
+  const { name, namespace, owner } = config
   return [
     { label: words.deployFrom, onChoose: () => go(listPath('/vms', { deploy: '', config: name, namespace })) },
-    removal({ name, words: words.delete, operation: deleteVmConfig, input }, reasonAgainstDeleting(owner, person)),
+    {
+      label: words.delete.label,
+      reason: reasonAgainstDeleting(owner, person),
+      isDanger: true,
+      dialog: (onClose) => <Delete config={config} onClose={onClose} />,
+    },
   ]
 }
 
 const ConfigMenu = ({ config }: { readonly config: VmConfig }) => (
   <ActionsMenu name={config.name} items={configItems(config, useActing())} size="small" />
 )
+
+interface DialogProps {
+  readonly config: VmConfig
+  readonly onClose: () => void
+}
+
+function Delete({ config: { name, namespace }, onClose }: DialogProps) {
+  const pools = useLive(listPools, [namespace]).items
+  const lost = poolsWithout([name], pools, useLive(listRunnerPools, [namespace]).items)
+  return (
+    <RemoveDialog
+      name={name}
+      words={{ ...words.delete, text: words.lost(lost) }}
+      operation={deleteVmConfig}
+      input={{ params: { namespace, vmconfig: name } }}
+      onClose={onClose}
+    />
+  )
+}
 
 export const configCreation = (namespace: string): MenuItem => ({
   label: words.create.label,

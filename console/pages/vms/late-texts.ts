@@ -157,10 +157,10 @@ export const configTexts = {
     title: () => 'Create configuration',
     done: (name: string) => `Configuration ${name} created`,
   } satisfies ActionWords,
+  lost: (pools = '') => `VMs deployed from it are not affected. ${pools}`,
   delete: {
     label: 'Delete',
     title: (name: string) => `Delete configuration ${name}?`,
-    text: 'VMs deployed from it are not affected.',
     done: (name: string) => `Configuration ${name} deleted`,
   } satisfies ActionWords,
 } as const

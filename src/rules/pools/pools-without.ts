@@ -1,0 +1,18 @@
+// What is said of the pools that lack a VM configuration once it is deleted.
+
+interface Pool {
+  readonly name: string
+  readonly config: string
+}
+
+/** Undefined when no pool has any of them. */
+export function poolsWithout(
+  configs: readonly string[],
+  pools: readonly Pool[],
+  runnerPools: readonly Pool[],
+): string | undefined {
+  const named = (kind: string, all: readonly Pool[]): string[] =>
+    all.filter(({ config }) => configs.includes(config)).map(({ name }) => `${kind} ${name}`)
+  const names = [...named('pool', pools), ...named('runner pool', runnerPools)]
+  return names.length === 0 ? undefined : `There will be no more VMs for ${names.join(', ')}.`
+}
