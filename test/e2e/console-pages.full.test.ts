@@ -236,6 +236,11 @@ describe('the console', () => {
     await dialog.getByRole('button', { name: 'Protect', exact: true }).click()
     await page.getByText('Protected', { exact: true }).waitFor()
     assert.equal((await server.call('GET', `${ns}/images/copied`)).body.protected, true)
+    await call('POST', `${ns}/vms`, { name: 'of-protected', image: 'copied', cpu: 1 })
+    await go(page, server, '/vms/svc-default/of-protected')
+    await choose(page, 'Actions', 'Commit to image')
+    await dialog.getByText('Image copied is protected: only administrators can commit to it').waitFor()
+    await screenshot(page, 'console-commit')
 
     const away = '/api/v1/namespaces/svc-away'
     await call('POST', '/api/v1/namespaces', { name: 'svc-away' })

@@ -1,6 +1,7 @@
 // The actions of one VM: a menu, and the dialog of each.
 import { type ReactNode, useState } from 'react'
 import { listRegistryCredentials } from '../../../src/api/access/registry-credentials.ts'
+import { listImages } from '../../../src/api/images/images.ts'
 import { pushVm } from '../../../src/api/vms/push-jobs.ts'
 import { commitVm, deleteVm, execVm, extendVm, resizeVm, saveVm, type Vm } from '../../../src/api/vms/vms.ts'
 import { credentialFor, parseImageReference, serversOf } from '../../../src/rules/image-reference.ts'
@@ -131,6 +132,7 @@ function Save({ vm, onClose }: DialogProps) {
 
 function Commit({ vm, onClose }: DialogProps) {
   const [description, setDescription] = useState('')
+  const image = useLive(listImages, [vm.namespace]).items.find(({ name }) => name === vm.image)
   return (
     <ActionDialog
       words={vmActionWords.commit}
@@ -142,6 +144,7 @@ function Commit({ vm, onClose }: DialogProps) {
       input={{ params: paramsOf(vm), body: filled({ description }) }}
       onClose={onClose}
     >
+      {image?.protected && <Note tone="warn">{words.isProtected(vm.image)}</Note>}
       <TextField label={texts.common.description} value={description} onValue={setDescription} />
     </ActionDialog>
   )

@@ -117,6 +117,7 @@ export const actionTexts = {
   saveAs: 'Name of the new image',
   commitTo: (image: string) =>
     `Creates the next version of image ${image}. VMs on the current version are not affected.`,
+  isProtected: (image: string) => `Image ${image} is protected: only administrators can commit to it`,
   reference: 'Image reference',
   referenceHint: 'For example ghcr.io/acme/ios/sonoma:1.2',
   noCredentials: (server: string, namespace: string) => `No credentials for ${server} in ${namespace}`,
