@@ -215,7 +215,7 @@ export class SimulatedDriver implements Driver {
           base: now.digest,
           layers: [],
           virtualSizeBytes: now.diskBytes,
-          ...(withMemory && { note: 'its memory was not saved: it is a simulated VM' }),
+          ...(withMemory && { note: 'The memory of the VM was not saved: simulated VMs have none' }),
         }
         await this.#write(folder, { ...now, captures: [...captures, capture], captured: captured + 1 })
         return capture

@@ -340,7 +340,7 @@ export class AppleVm {
 const resumeMs = 180_000
 
 const noMemory =
-  'its memory was not saved: what a Mac keeps of a suspended VM fits that Mac only, so the image boots from its disk'
+  'The memory of the VM was not saved: what a Mac keeps of a suspended VM fits that Mac only, so the image boots from its disk'
 
 const otherImage = ({ image: { name, digest } }: VmSpec, base: string): Error =>
   new Error(

@@ -74,7 +74,7 @@ export function requestOf(vm: VmSpec, options: CaptureOptions, run: Run | undefi
   const why = run ? whyNoMemory(run.shape, vm) : 'the VM is not running'
   return why === undefined
     ? { ...request, shape: run?.shape }
-    : { ...request, note: `its memory was not saved: ${why}` }
+    : { ...request, note: `The memory of the VM was not saved: ${why}` }
 }
 
 /** Undefined in place of a living VM: it does not run, and its disk alone is captured. Nobody else works on it meanwhile. */
@@ -120,7 +120,10 @@ async function agentIn({ qmp, runtime }: Living, signal: AbortSignal): Promise<G
 async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureRequest): Promise<CaptureRequest> {
   if ((await flushGuest(agent, runtime)) !== 'stuck' || !request.shape) return request
   const { shape: _, ...rest } = request
-  return { ...rest, note: 'its memory was not saved: the guest did not confirm that its file systems are thawed' }
+  return {
+    ...rest,
+    note: 'The memory of the VM was not saved: the guest did not confirm that its file systems are thawed',
+  }
 }
 
 /** The layer that will be the active one, empty, and the record of it. */
