@@ -22,6 +22,8 @@ const shape =
   ' [--scheduler {scheduler}] [--iso {iso}] [--system-serial {systemSerial}] [--gpu if gpuPassthrough]' +
   ' [--disable-vnc if not vncConsole] [--disable-net-boost if not netBoost] [--legacy-io if legacyIO]' +
   ' [--display-width {displayWidth}] [--display-height {displayHeight}] [--display-dpi {displayDPI}]'
+const resets =
+  '[--reset cpu if not cpu] [--reset memory if not memory] [--reset tag if not tag] [--reset tag-required if not tagRequired] [--reset disable-vnc if vncConsole]'
 const poolSettings =
   '[--min-idle {minIdle!}] [--max-idle {maxIdle!}] [--max-age {maxAge}] [--state {state}] [--ready-command {readyCommand}] [--schedule {schedule}]'
 const subjects = '[-u {users}] [-s {serviceaccounts}]'
@@ -31,7 +33,7 @@ const passwordFile = '--password-stdin < password.txt'
 
 /**
  * Commands as manuals write them, with fields of the request: `{vm}` is its value, `[-d {description}]` is left out without
- * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false or empty). `{n!}` may be 0.
+ * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false, 0 or empty). `{n!}` may be 0.
  */
 const usages: Partial<Record<OperationId, string>> = {
   listVms: 'vm list [--label {label}] [--owner {owner}] --watch',
@@ -85,7 +87,7 @@ const usages: Partial<Record<OperationId, string>> = {
   createJoinToken: 'node join-token [--duration {duration}] [--reusable if reusable]',
   listVmConfigs: 'vm-config list -o wide',
   createVmConfig: `vm-config create {name} ${shape}`,
-  updateVmConfig: `vm-config update {vmconfig} ${shape}`,
+  updateVmConfig: `vm-config update {vmconfig} ${shape} ${resets}`,
   deleteVmConfig: 'vm-config delete {vmconfig}',
   listPools: 'pool list -o wide',
   getPool: 'pool describe {pool}',
@@ -174,7 +176,7 @@ function fillOptional(part: string, fields: Fields): string[] {
   if (condition !== undefined) {
     const [field = '', negated] = condition.split(' ').toReversed()
     const value = fields[field]
-    const isNot = value === false || value === '' || (Array.isArray(value) && value.length === 0)
+    const isNot = value === false || value === '' || value === 0 || (Array.isArray(value) && value.length === 0)
     return (negated ? isNot : isSet(value)) ? words.split(' ') : []
   }
   const [option = '', value = ''] = words.split(' ')

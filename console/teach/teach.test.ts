@@ -73,6 +73,17 @@ describe('show as command', () => {
     assert.equal(line({ paused: true }), 'svc3 pool update ios --pause')
   })
 
+  it('"show as command" of a changed VM configuration resets what is left out', async () => {
+    const params = { namespace: 'svc-default', vmconfig: 'ios' }
+    const body = { image: 'sonoma', cpu: 4, memory: 0, tag: '', tagRequired: false, vncConsole: true }
+    const words = commandWords(operations.updateVmConfig, { params, body })
+    const { options } = await parsed(words)
+    assert.deepEqual(
+      [options.image, options.cpu, options.reset],
+      ['sonoma', 4, ['memory', 'tag', 'tag-required', 'disable-vnc']],
+    )
+  })
+
   it('"show as command" quotes for the shell and leaves out the default namespace', () => {
     const input: Input = {
       params: { namespace: 'svc-default', vm: 'demo' },

@@ -276,6 +276,28 @@ describe('the console', () => {
     assert.equal(deletions.length, 1)
   })
 
+  it('the console changes a configuration, and keeps what its form does not show', { timeout: 150_000 }, async () => {
+    const config = { name: 'lab', image: 'tiny-arm64', cpu: 2, memory: 1, tag: 'lab', scheduler: 'most-allocated' }
+    await call('POST', `${ns}/vmconfigs`, { ...config, displayWidth: 1_280, vncConsole: false })
+    await using opened = await openConsole(browser, server, server.token)
+    const { page } = opened
+    const dialog = page.getByRole('dialog', { name: 'Change configuration lab' })
+    await go(page, server, '/configurations')
+    await choose(page, 'Actions for lab', 'Change')
+    await dialog.getByLabel('Cores').fill('3')
+    await dialog.getByLabel('Memory in GiB').fill('')
+    await dialog.getByLabel('Tag', { exact: true }).fill('')
+    await dialog.getByLabel('No screen').uncheck()
+    await assertAccessible(page, 'the form of a configuration')
+    await screenshot(page, 'console-config-change')
+    await dialog.getByRole('button', { name: 'Change', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+    const { tag, cpu, memory, vncConsole, scheduler, displayWidth } = (await server.call('GET', `${ns}/vmconfigs/lab`))
+      .body
+    assert.deepEqual([tag, cpu, memory, vncConsole], [undefined, 3, 0, true])
+    assert.deepEqual([scheduler, displayWidth], ['most-allocated', 1_280])
+  })
+
   it('the console says which pools lack VMs without a configuration', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened

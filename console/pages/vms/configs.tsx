@@ -4,7 +4,13 @@ import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPools } from '../../../src/api/vms/pools.ts'
 import { listRunnerPools } from '../../../src/api/vms/runner-pools.ts'
-import { createVmConfig, deleteVmConfig, listVmConfigs, type VmConfig } from '../../../src/api/vms/vm-configs.ts'
+import {
+  createVmConfig,
+  deleteVmConfig,
+  listVmConfigs,
+  updateVmConfig,
+  type VmConfig,
+} from '../../../src/api/vms/vm-configs.ts'
 import { poolsWithout } from '../../../src/rules/pools/pools-without.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
@@ -69,11 +75,17 @@ export function VmConfigs() {
 /** What can be done to a configuration, in the order of its menu. */
 export function configItems(config: VmConfig, { person, go }: Acting): readonly MenuItem[] {
   const { name, namespace, owner } = config
+  const reason = reasonAgainstDeleting(owner, person)
   return [
     { label: words.deployFrom, onChoose: () => go(listPath('/vms', { deploy: '', config: name, namespace })) },
     {
+      label: words.update.label,
+      reason,
+      dialog: (onClose) => <Form namespace={namespace} config={config} onClose={onClose} />,
+    },
+    {
       label: words.delete.label,
-      reason: reasonAgainstDeleting(owner, person),
+      reason,
       isDanger: true,
       dialog: (onClose) => <Delete config={config} onClose={onClose} />,
     },
@@ -105,25 +117,39 @@ function Delete({ config: { name, namespace }, onClose }: DialogProps) {
 
 export const configCreation = (namespace: string): MenuItem => ({
   label: words.create.label,
-  dialog: (onClose) => <Create namespace={namespace} onClose={onClose} />,
+  dialog: (onClose) => <Form namespace={namespace} onClose={onClose} />,
 })
 
-function Create({ namespace: main, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
+const emptyForm = { name: '', image: '', cpu: '', memory: '', tag: '', tagRequired: false, noScreen: false }
+
+const formOf = ({ name, image, cpu, memory, tag = '', tagRequired, vncConsole }: VmConfig): typeof emptyForm => ({
+  name,
+  image,
+  cpu: String(cpu),
+  memory: memory === 0 ? '' : String(memory),
+  tag,
+  tagRequired,
+  noScreen: !vncConsole,
+})
+
+/** What the form does not show stays, and what is left out of it gets its default. */
+function keptOf({ name, namespace, owner, createdAt, nodeName, type, ...kept }: VmConfig): object {
+  return { ...kept, cpu: 0, memory: 0, tag: '', tagRequired: false, vncConsole: true }
+}
+
+interface FormProps extends Partial<DialogProps> {
+  readonly namespace: string
+  readonly onClose: () => void
+}
+
+/** Creates one, or changes the one that is given. */
+function Form({ namespace: main, config, onClose }: FormProps) {
   const [namespace, setNamespace] = useState(main)
   const images = useLive(listImages, [namespace]).items
-  const { values, field } = useForm({
-    name: '',
-    image: '',
-    cpu: '',
-    memory: '',
-    tag: '',
-    tagRequired: false,
-    noScreen: false,
-  })
+  const { values, field } = useForm(config ? formOf(config) : emptyForm)
   const { name, image, cpu, memory, tag, tagRequired, noScreen } = values
   const missing = name === '' ? texts.common.name : image === '' ? deployTexts.image : undefined
-  const body = {
-    name,
+  const settings = {
     image,
     ...(cpu !== '' && { cpu: Number(cpu) }),
     ...(memory !== '' && { memory: Number(memory) }),
@@ -132,21 +158,30 @@ function Create({ namespace: main, onClose }: { readonly namespace: string; read
   }
   return (
     <ActionDialog
-      words={words.create}
-      made={name}
-      operation={createVmConfig}
-      input={{ params: { namespace }, body }}
+      words={config ? words.update : words.create}
+      name={name}
+      operation={config ? updateVmConfig : createVmConfig}
+      input={
+        config
+          ? { params: { namespace, vmconfig: name }, body: { ...keptOf(config), ...settings } }
+          : { params: { namespace }, body: { name, ...settings } }
+      }
       reason={missing && texts.common.required(missing)}
       size="large"
       onClose={onClose}
     >
       <div className="fields">
-        <TextField label={texts.common.name} hint={words.nameHint} {...field('name')} autoFocus />
-        <TextField label={deployTexts.image} {...field('image')} offers={images.map((each) => each.name)} />
+        {!config && <TextField label={texts.common.name} hint={words.nameHint} {...field('name')} autoFocus />}
+        <TextField
+          label={deployTexts.image}
+          {...field('image')}
+          autoFocus={!!config}
+          offers={images.map((each) => each.name)}
+        />
         <TextField label={deployTexts.cpu} placeholder="3" {...field('cpu')} />
         <TextField label={deployTexts.memory} placeholder={deployTexts.auto} {...field('memory')} />
         <TextField label={deployTexts.tag} hint={deployTexts.tagHint} {...field('tag')} />
-        <NamespaceField value={namespace} onValue={setNamespace} />
+        {!config && <NamespaceField value={namespace} onValue={setNamespace} />}
       </div>
       <div className="fields">
         <CheckField label={deployTexts.tagRequired} {...field('tagRequired')} />

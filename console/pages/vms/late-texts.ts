@@ -157,6 +157,12 @@ export const configTexts = {
     title: () => 'Create configuration',
     done: (name: string) => `Configuration ${name} created`,
   } satisfies ActionWords,
+  update: {
+    label: 'Change',
+    title: (name: string) => `Change configuration ${name}`,
+    text: 'VMs deployed from it are not affected. Pools replace their warm VMs.',
+    done: (name: string) => `Configuration ${name} changed`,
+  } satisfies ActionWords,
   lost: (pools = '') => `VMs deployed from it are not affected. ${pools}`,
   delete: {
     label: 'Delete',
