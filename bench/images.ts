@@ -135,7 +135,7 @@ export async function bench(): Promise<BenchRow[]> {
   const fetched = { what: 'What a second node fetches that has the parent', reference: 'what was changed', unit: 'MiB' }
   return [
     compared({ what, reference, unit: 'ms', atMost: 0.5 }, times.ours, times.reference),
-    limited('Memory of agent and server meanwhile', 'MiB', grownMiB, 300),
+    limited('Memory of agent and server during it', 'MiB', grownMiB, 300),
     compared({ ...fetched, atMost: 1.2 }, [fetchedBytes / mebi], [changedMiB]),
   ]
 }
