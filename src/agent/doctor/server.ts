@@ -7,6 +7,7 @@ import { httpTransport } from '../../client/http.ts'
 import type { Trust } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { dialTunnel } from '../../client/tunnel.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { versionAdvice } from '../../rules/versions.ts'
 import { notOpened, advice as passAdvice } from '../link/not-opened.ts'
 import type { Check, Finding } from './doctor.ts'
@@ -141,5 +142,3 @@ async function websocket(
     }
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
