@@ -4,7 +4,8 @@ import { type BackupReport, writeBackup } from '../control-plane/backup-file.ts'
 import { imagePlaceOf, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
 import { askServer } from '../control-plane/operator-request.ts'
 import { addressOf, assertThere } from '../control-plane/store-place.ts'
-import { counted, explaining, keyPlace, withStore } from './data.ts'
+import { counted } from '../rules/sizes.ts'
+import { explaining, keyPlace, withStore } from './data.ts'
 import { type DataPlace, fileOf, placeOf, placeOptions } from './options.ts'
 
 /** A server copies many images in this time. */

@@ -34,9 +34,6 @@ export async function explaining<T>(leaves: string, work: () => Promise<T>): Pro
   }
 }
 
-/** `1 file`, `2 files`. */
-export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
-
 /** Opens the store for as long as the work takes. `ifLocked`: what else can be done while a server has it open. */
 export async function withStore<T>(
   address: string,

@@ -23,12 +23,13 @@ import { checkPlace, isShared, writePlace } from '../control-plane/store-place.t
 import { readManifest } from '../images/pack/stored-manifests.ts'
 import { timestamp } from '../platform/clock.ts'
 import { writeFileAtomically } from '../platform/files.ts'
+import { counted } from '../rules/sizes.ts'
 import { beginFilling, fillStore, finishFilling, startRevOf } from '../store/fill.ts'
 import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import type { Json, Rev } from '../store/store.ts'
 import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
-import { counted, explaining, keyPlace } from './data.ts'
+import { explaining, keyPlace } from './data.ts'
 import { fileOf, imagesTarget, imagesTargetOf, placeOf, placeOptions } from './options.ts'
 
 export const command = defineCommand({

@@ -4,13 +4,12 @@ import { ApiError } from '../api/errors.ts'
 import type { Vm } from '../api/vms/vms.ts'
 import type { Candidate, Capacity, Demand, Never, NodeReason, Obstacle, Shortage } from './placement.ts'
 import { place } from './placement.ts'
-import { memorySize } from './sizes.ts'
+import { counted, memorySize } from './sizes.ts'
 
 type Cause = Obstacle['cause']
 type Of<C extends Cause> = Extract<Obstacle, { cause: C }>
 type Asked = Pick<Demand, 'node' | 'cpu' | 'memoryMiB' | 'architecture' | 'gpuPassthrough'>
 
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 const isShortage = (obstacle: Obstacle): obstacle is Shortage => obstacle.cause === 'cpu' || obstacle.cause === 'memory'
 /** More than the node has in all. */
 const isBeyond = ({ total, requested }: Shortage): boolean => total < requested

@@ -1,4 +1,7 @@
-// Amounts of memory and disk: as the API writes them (docs/spec.md R48), and as people read them.
+// Amounts of memory and disk, as the API writes them (docs/spec.md R48) and as people read them; and counts.
+
+/** `1 file`, `2 files`. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 /** `4.80Gi`, as records of VMs have it. */
 export const gibibytes = (mebibytes: number): string => `${(mebibytes / 1_024).toFixed(2)}Gi`

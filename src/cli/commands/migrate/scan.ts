@@ -3,6 +3,7 @@ import type { Finding, ScanOptions } from '../../../legacy/scan/finding.ts'
 import { kindOf } from '../../../legacy/scan/kinds.ts'
 import { logFindings } from '../../../legacy/scan/log.ts'
 import { Scan } from '../../../legacy/scan/scan.ts'
+import { counted } from '../../../rules/sizes.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
 import { type Column, visible } from '../../output/output.ts'
 import { type Advised, advised, replacementText, type Scanned } from './advised.ts'
@@ -183,5 +184,5 @@ async function report(
     context.note(
       `${unsure} of ${findings.length} findings ${unsure === 1 ? 'is' : 'are'} not certain; --strict leaves ${unsure === 1 ? 'it' : 'them'} out`,
     )
-  context.note(`${summary.length} endpoint${summary.length === 1 ? '' : 's'} of the 2.4.x API; ${rest}`)
+  context.note(`${counted(summary.length, 'endpoint')} of the 2.4.x API; ${rest}`)
 }
