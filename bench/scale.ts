@@ -58,7 +58,7 @@ const nodesAtOnce = 10
 async function seed(storeAddress: string, count: number): Promise<LightNode[]> {
   const options = parseEtcdAddress(storeAddress.slice('etcd:'.length), () => undefined)
   const layout = new Layout(options.prefix)
-  const client = new EtcdClient({ ...options, patienceMs: 60_000 })
+  const client = new EtcdClient({ ...options, timeoutMs: 60_000 })
   const calls = new EtcdCalls(client, layout)
   layout.adopt((await calls.meta(0)).meta)
   const created = (key: string, value: unknown): Buffer => {

@@ -13,7 +13,7 @@ const places: Readonly<Record<string, string>> = {
   p: '/pushes',
   e: '/events',
 }
-const patienceMs = 1_200
+const timeoutMs = 1_200
 
 const Finder = lazy(async () => ({ default: (await import('./pages/finder.tsx')).Finder }))
 
@@ -47,7 +47,7 @@ export function Shortcuts() {
       else if (key === 'n') go('/vms?deploy')
       else if (key === '?') setOpen(true)
       else if (key === 'g') {
-        goUntilMs = performance.now() + patienceMs
+        goUntilMs = performance.now() + timeoutMs
         return
       } else return
       goUntilMs = 0

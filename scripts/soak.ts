@@ -31,7 +31,7 @@ export async function soak({ minutes, minuteMs = 60_000, nodes, restartMinutes, 
   const stays = await rig.server('stays', ['--expose-gc'])
   let restarts = await rig.server('restarts')
   const agents = await startAgents(rig, [stays, restarts], nodes)
-  const load = new Load({ targets: () => [restarts, stays], mostVms: nodes * 2 })
+  const load = new Load({ targets: () => [restarts, stays], maxVms: nodes * 2 })
   // It comes back at another port: from now on all nodes are with the one that stays.
   await restarts.kill()
   restarts = await rig.server('restarts')

@@ -17,7 +17,7 @@ export interface Call {
 interface LoadOptions {
   /** The servers, which take turns; asked anew before each try. */
   readonly targets: () => readonly Target[]
-  readonly mostVms: number
+  readonly maxVms: number
 }
 
 interface Activity {
@@ -31,7 +31,7 @@ const image = 'empty'
 const watchMs = 30_000
 const uploadBytes = 4 * 1024 * 1024
 /** What a restart of a server may take of a call: then it is tried at the other one, and so on. */
-const patienceMs = 60_000
+const timeoutMs = 60_000
 
 export class Load implements AsyncDisposable {
   readonly calls: Call[] = []
@@ -104,7 +104,7 @@ export class Load implements AsyncDisposable {
     const name = `vm-${++this.#count}`
     await this.#call('POST', `${inDefault}/vms`, { name, image, cpu: 2, memory: 1 })
     this.#vms.push(name)
-    const oldest = this.#vms.length > this.#options.mostVms ? this.#vms.shift() : undefined
+    const oldest = this.#vms.length > this.#options.maxVms ? this.#vms.shift() : undefined
     if (oldest !== undefined) await this.#call('DELETE', `${inDefault}/vms/${oldest}`)
   }
 
@@ -139,7 +139,7 @@ export class Load implements AsyncDisposable {
 
   /** Through whichever server answers. What was done before the connection was cut counts as done. */
   async #call(method: string, where: string, body?: object, token?: string): Promise<unknown> {
-    const untilMs = performance.now() + patienceMs
+    const untilMs = performance.now() + timeoutMs
     const turn = this.#turn++
     for (let attempt = 0; ; attempt++) {
       const target = this.#target(turn + attempt)
@@ -151,7 +151,7 @@ export class Load implements AsyncDisposable {
           ...(body && !isForm && { 'content-type': 'application/json' }),
         },
         ...(body && { body: isForm ? body : JSON.stringify(body) }),
-        signal: AbortSignal.timeout(patienceMs),
+        signal: AbortSignal.timeout(timeoutMs),
       }
       const response = await fetch(`${target?.apiUrl}/api/v1${where}`, request).catch(() => undefined)
       if (response?.ok)

@@ -5,7 +5,7 @@ import { createListeners } from './listeners.ts'
 const listeners = createListeners()
 let lostSince: string | undefined
 let timer: number | undefined
-const patienceMs = 1_500
+const timeoutMs = 1_500
 
 export function connectionOpened(): void {
   clearTimeout(timer)
@@ -21,7 +21,7 @@ export function connectionLost(): void {
   timer = window.setTimeout(() => {
     lostSince = since
     listeners.notify()
-  }, patienceMs)
+  }, timeoutMs)
 }
 
 /** Calls when it is back after it was lost. */

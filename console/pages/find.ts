@@ -23,7 +23,7 @@ export interface Found<I extends Item = Item> {
   readonly actions?: () => readonly I[]
 }
 
-const mostFound = 12
+const maxFound = 12
 /** People write sentences: "deploy from sonoma". */
 const lesserWords = new Set(['a', 'from', 'in', 'of', 'on', 'the', 'to'])
 const collator = new Intl.Collator('en', { numeric: true })
@@ -96,7 +96,7 @@ export function findAll<I extends Item>(
   const isAsked = typed.trim() !== ''
   const offered = own.filter(({ item }) => isAsked || item?.reason === undefined)
   const found = [...find([...offered, ...entries], typed), ...findActions(entries, typed)]
-  return [...new Map(found.map((each) => [each.key, each])).values()].slice(0, mostFound)
+  return [...new Map(found.map((each) => [each.key, each])).values()].slice(0, maxFound)
 }
 
 export function find<I extends Item>(entries: readonly Found<I>[], typed: string): readonly Found<I>[] {
@@ -111,10 +111,10 @@ export function find<I extends Item>(entries: readonly Found<I>[], typed: string
     if (rank === undefined) continue
     const ranked = { entry, rank }
     const last = best.at(-1)
-    if (best.length === mostFound && last && !before(ranked, last)) continue
+    if (best.length === maxFound && last && !before(ranked, last)) continue
     const place = best.findIndex((each) => before(ranked, each))
     best.splice(place < 0 ? best.length : place, 0, ranked)
-    if (best.length > mostFound) best.pop()
+    if (best.length > maxFound) best.pop()
   }
   return best.map(({ entry }) => entry)
 }

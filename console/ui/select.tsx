@@ -98,7 +98,7 @@ interface OfferedProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onCh
   readonly offers: readonly string[]
 }
 
-const mostOffered = 50
+const maxOffered = 50
 
 /** Leaving the field takes nothing that was not chosen. */
 const reducer: NonNullable<UseComboboxProps<string>['stateReducer']> = (state, { type, changes }) =>
@@ -109,7 +109,7 @@ export function OfferedInput({ id, label, value, onValue, offers, ...rest }: Off
   const offered = useMemo(() => {
     const found = offers.filter((each) => each.toLowerCase().includes(typed))
     // What is already there need not be offered.
-    return found.length === 1 && found[0] === value ? [] : found.slice(0, mostOffered)
+    return found.length === 1 && found[0] === value ? [] : found.slice(0, maxOffered)
   }, [offers, typed, value])
   const combobox = useCombobox<string>({
     items: offered,

@@ -66,7 +66,7 @@ export interface AgentOptions {
   readonly recipes?: Readonly<Record<string, Recipe>>
   readonly durability?: Durability
   readonly graceSeconds?: number
-  readonly stopPatienceMs?: number
+  readonly stopTimeoutMs?: number
   readonly log: Log
   readonly trust?: Trust | undefined
   /** By which the servers are known; kept for the next start. */
@@ -84,7 +84,7 @@ export interface Agent {
 }
 
 const defaultGraceSeconds = 30
-const defaultStopPatienceMs = 5_000
+const defaultStopTimeoutMs = 5_000
 const firstHeartbeatSeconds = 10
 const maxRefusals = 5
 /** More than come unasked for: those may take all the time that there is. */
@@ -238,7 +238,7 @@ async function runAgent(
       tools,
       reports,
       log,
-      stopPatienceMs: options.stopPatienceMs ?? defaultStopPatienceMs,
+      stopTimeoutMs: options.stopTimeoutMs ?? defaultStopTimeoutMs,
       nodeChanged,
     },
     lastSeen: await openLastSeenStore(folder, durability, log),

@@ -199,17 +199,17 @@ export const alreadyExists = (
 
 /** One or more values that can never be right. */
 export const invalid = (kind: string, causes: readonly Cause[], hint?: string): ApiError =>
-  new ApiError('Invalid', told(causes), { kind, causes: causes.slice(0, mostCauses), ...(hint && { hint }) })
+  new ApiError('Invalid', told(causes), { kind, causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
 
 /** A request that cannot be read: not JSON, a wrong type, a missing field. */
 export const badRequest = (causes: readonly Cause[], hint?: string): ApiError =>
-  new ApiError('BadRequest', told(causes), { causes: causes.slice(0, mostCauses), ...(hint && { hint }) })
+  new ApiError('BadRequest', told(causes), { causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
 
 /** An error is not larger than the request by much: a body may have thousands of wrong fields. */
-const mostCauses = 20
+const maxCauses = 20
 
 function told(causes: readonly Cause[]): string {
-  const messages = causes.slice(0, mostCauses).map(({ message }) => message)
+  const messages = causes.slice(0, maxCauses).map(({ message }) => message)
   const more = causes.length - messages.length
   return [...messages, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
 }

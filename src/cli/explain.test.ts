@@ -6,14 +6,14 @@ import { type FakeService, send, startFakeService } from '../../test/support/sta
 import { serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
 import { type Patience, withoutLimit } from '../../test/support/tools/patience.ts'
 import { ApiError, notFound } from '../api/errors.ts'
-import { patienceMs } from './explain.ts'
+import { namesTimeoutMs } from './explain.ts'
 import { nearestName } from './line/suggest.ts'
 
 let service: FakeService
 let patience: Patience
 before(async () => {
   service = await startFakeService()
-  patience = withoutLimit(patienceMs)
+  patience = withoutLimit(namesTimeoutMs)
 })
 after(async () => {
   patience.end()
@@ -63,7 +63,7 @@ describe('unknown names', () => {
     }
     patience.end()
     const { stderr } = await svc3('vm ssh dmeo')
-    patience = withoutLimit(patienceMs)
+    patience = withoutLimit(namesTimeoutMs)
     assert.equal(stderr, 'svc3: VM dmeo not found\nsvc3: List them\n')
   })
 })

@@ -9,7 +9,7 @@ import { openClient } from './connect/session.ts'
 import type { Host } from './host.ts'
 import { nearestName } from './line/suggest.ts'
 
-export const patienceMs = 700
+export const namesTimeoutMs = 700
 
 /** What the service calls kinds → what can be asked for. */
 const kinds: Readonly<Record<string, LiveNames>> = {
@@ -55,15 +55,15 @@ const strange: ReadonlySet<string> = new Set(['NotFound', 'BadRequest', 'MethodN
 async function meant(kind: string, name: string | undefined, { host, namespace }: Asked): Promise<More | undefined> {
   const known = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
   if (known === undefined || name === undefined) return undefined
-  const names = await liveNames(host, { kind: known, namespace, timeoutMs: patienceMs }).catch(() => [])
+  const names = await liveNames(host, { kind: known, namespace, timeoutMs: namesTimeoutMs }).catch(() => [])
   const near = nearestName(name, names)
   return near === undefined ? undefined : (hint) => `Did you mean ${near}?${hint ? ` ${hint}` : ''}`
 }
 
 async function apart({ host }: Asked): Promise<More | undefined> {
   try {
-    const client = openClient(host, findConnection(host), { timeoutMs: patienceMs, attempts: 1 })
-    const { version } = await client.call(getClusterInfo, { signal: AbortSignal.timeout(patienceMs) })
+    const client = openClient(host, findConnection(host), { timeoutMs: namesTimeoutMs, attempts: 1 })
+    const { version } = await client.call(getClusterInfo, { signal: AbortSignal.timeout(namesTimeoutMs) })
     const advice = versionAdvice(host.version, version)
     return advice === undefined ? undefined : () => advice
   } catch {

@@ -21,15 +21,15 @@ export interface Lineage<T> {
   readonly more: number
 }
 
-const mostAncestors = 20
-const mostDescendants = 50
+const maxAncestors = 20
+const maxDescendants = 50
 
 export function lineageOf<T extends Known>(image: T, images: readonly T[]): Lineage<T> {
   const byName = new Map(images.map((each) => [each.name, each]))
   const ancestors: Omit<LineageRow<T>, 'depth'>[] = []
   // An image may be deleted and its name given to one that was made from what it had made.
   const seen = new Set([image.name])
-  for (let name = image.parent?.image; name !== undefined && ancestors.length < mostAncestors; ) {
+  for (let name = image.parent?.image; name !== undefined && ancestors.length < maxAncestors; ) {
     if (seen.has(name)) break
     seen.add(name)
     const found = byName.get(name)
@@ -48,12 +48,12 @@ export function lineageOf<T extends Known>(image: T, images: readonly T[]): Line
       if (seen.has(child.name)) continue
       seen.add(child.name)
       descendants += 1
-      if (descendants <= mostDescendants) rows.push({ name: child.name, image: child, depth, isSelf: false })
+      if (descendants <= maxDescendants) rows.push({ name: child.name, image: child, depth, isSelf: false })
       add(child.name, depth + 1)
     }
   }
   add(image.name, rows.length)
-  return { rows, more: Math.max(0, descendants - mostDescendants) }
+  return { rows, more: Math.max(0, descendants - maxDescendants) }
 }
 
 /** What its versions added together; undefined where that of some is not known. */

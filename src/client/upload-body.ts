@@ -4,7 +4,7 @@ import type { ClientRequest } from 'node:http'
 import type { BodyStream } from './transport.ts'
 
 /** A server that does not know the question says nothing, and is sent the body all the same. */
-const patienceMs = 2_000
+const timeoutMs = 2_000
 
 export const uploadHeaders = ({ bytes }: BodyStream): Record<string, string> => ({
   'content-length': String(bytes),
@@ -23,7 +23,7 @@ export function sendBody(request: ClientRequest, body: BodyStream, failed: (erro
       request.destroy()
     })
   }
-  const timer = setTimeout(begin, patienceMs)
+  const timer = setTimeout(begin, timeoutMs)
   const over = (): void => {
     clearTimeout(timer)
     isBegun = true

@@ -90,7 +90,7 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
   const repository = registry.repository(name)
   const cache = await openContentCache({
     folder: path.join(dataFolder, 'content-cache'),
-    mostBytes: settings.cacheBytes,
+    maxBytes: settings.cacheBytes,
     failed: (error) => log.error('the image cache could not be reduced', {}, error),
   })
   const content = openRegistryContent({ repository, cache, log, now: () => clock.now().getTime() })

@@ -25,7 +25,7 @@ interface Operated {
   announced(rotation: Rotation): Rotation
 }
 
-const patienceMs = 10_000
+const timeoutMs = 10_000
 
 export async function handleRequest(
   operated: Operated,
@@ -38,7 +38,7 @@ export async function handleRequest(
       return announced(await rotateKeyFile(collections, secrets, keySource.file))
     case 'signing-keys':
       // A key that another server made a moment ago is to be revoked as well.
-      await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(patienceMs))
+      await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(timeoutMs))
       return signingKeys.rotate(request)
     case 'backup':
       return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content }).catch(

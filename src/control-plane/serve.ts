@@ -110,8 +110,8 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
       if (!isFault(error, 'Locked')) throw error
       // From here on: on a busy machine the first try alone may take that long.
       refusedMs ??= performance.now()
-      const patienceMs = (await readConnection(options.dataFolder)) ? 2_000 : 12_000
-      if (performance.now() - refusedMs > patienceMs) throw error
+      const timeoutMs = (await readConnection(options.dataFolder)) ? 2_000 : 12_000
+      if (performance.now() - refusedMs > timeoutMs) throw error
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
   }

@@ -10,7 +10,7 @@ const keptMs = 400 * 86_400_000
 /** A server that led before, and is behind, may try to add it once more. Not for longer: a busy day would outgrow its record. */
 const rememberedMs = 120_000
 /** In a run: what a day remembers is 50 bytes each, and a record may have a million. The others count already, and wait. */
-const mostAtOnce = 5_000
+const maxAtOnce = 5_000
 
 export function countUsage({ collections: { vmEnds, vms, usage }, clock, log }: Controller): Loop {
   return startLoop({
@@ -22,7 +22,7 @@ export function countUsage({ collections: { vmEnds, vms, usage }, clock, log }: 
       const added: Entry<VmEndsRecord>[] = []
       const ended = new Map<string, VmSpan>()
       for (const entry of all) {
-        if (ended.size >= mostAtOnce) break
+        if (ended.size >= maxAtOnce) break
         added.push(entry)
         for (const [uid, span] of Object.entries(entry.value.spans)) ended.set(uid, span)
       }

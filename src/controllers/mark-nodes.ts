@@ -8,11 +8,11 @@ import { markNode } from '../store/records/node-states.ts'
 import type { Controller, Presence } from './controller.ts'
 
 const everyMs = 5_000
-const patienceMs = 40_000
+const timeoutMs = 40_000
 /** Nodes that come back together are let in one after the other: the last one waits for no more than this for each of them. */
-const mostArrivalMs = 20
+const maxArrivalMs = 20
 
-export function markNodes(controller: Controller, presence: Presence, patience = patienceMs): Loop {
+export function markNodes(controller: Controller, presence: Presence, patience = timeoutMs): Loop {
   const { collections, clock, log } = controller
   const seen = new SeenNodes(performance.now(), patience)
 
@@ -59,15 +59,15 @@ interface Group {
 export class SeenNodes {
   readonly #seenMs = new Map<string, number>()
   readonly #startedMs: number
-  readonly #patienceMs: number
+  readonly #timeoutMs: number
   /** By when they were last seen. */
   readonly #groups = new Map<number, Group>()
   /** Of this look: those that are away, by when they were last seen. */
   readonly #away = new Map<number, number>()
 
-  constructor(startedMs: number, patienceMs: number) {
+  constructor(startedMs: number, timeoutMs: number) {
     this.#startedMs = startedMs
-    this.#patienceMs = patienceMs
+    this.#timeoutMs = timeoutMs
   }
 
   note(node: string, isOpen: boolean, nowMs: number): void {
@@ -91,7 +91,7 @@ export class SeenNodes {
   isLost(node: string, nowMs: number): boolean {
     const lastMs = this.#lastMs(node)
     const { size, cameMs } = this.#groups.get(lastMs) ?? { size: 0, cameMs: lastMs }
-    return nowMs - Math.min(cameMs, lastMs + size * mostArrivalMs) > this.#patienceMs
+    return nowMs - Math.min(cameMs, lastMs + size * maxArrivalMs) > this.#timeoutMs
   }
 
   /** So long ago it was last seen; 0 if that was before the start, and nobody here knows when. */

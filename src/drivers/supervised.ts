@@ -98,10 +98,10 @@ export async function findSupervised(
   folder: string,
   known: ProcessId | undefined,
   marks: Marks,
-  patienceMs = 10_000,
+  timeoutMs = 10_000,
 ): Promise<ProcessId | undefined> {
   if (known) return (await isAlive(known)) ? known : undefined
-  const deadline = performance.now() + patienceMs
+  const deadline = performance.now() + timeoutMs
   for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 2, 50)) {
     const { program, supervisor } = await readPids(folder)
     const pids = program > 0 ? [program, supervisor] : await findByArgument(marks.text)

@@ -122,8 +122,8 @@ const launchd: Supervisor = {
   logCommand: (kind) => `tail -f ${logFile(kind)}`,
 }
 
-async function until(patienceMs: number, attempt: () => Promise<unknown>): Promise<void> {
-  for (const endMs = performance.now() + patienceMs; ; ) {
+async function until(timeoutMs: number, attempt: () => Promise<unknown>): Promise<void> {
+  for (const endMs = performance.now() + timeoutMs; ; ) {
     try {
       await attempt()
       return

@@ -15,7 +15,7 @@ const sectorBytes = 512
 /** Of the disks that GPT is looked for on: those of Macs have the larger. */
 const gptSectorBytes = [512, 4096]
 /** GPT has 128 entries of 128 bytes, nearly always. */
-const mostTableBytes = 128 * 1024
+const maxTableBytes = 128 * 1024
 const smallestEntryBytes = 128
 const largestEntryBytes = 4096
 
@@ -61,7 +61,7 @@ async function gptTypes(
   const [count, entryBytes] = [header.readUInt32LE(80), header.readUInt32LE(84)]
   const types = new Set<string>()
   if (firstSector > 2n ** 40n || entryBytes < smallestEntryBytes || entryBytes > largestEntryBytes) return types
-  const length = Math.min(count * entryBytes, mostTableBytes)
+  const length = Math.min(count * entryBytes, maxTableBytes)
   if (length === 0) return types
   const table = await read(Number(firstSector) * sector, length)
   for (let at = 0; at + smallestEntryBytes <= table.length; at += entryBytes) types.add(typeAt(table, at))

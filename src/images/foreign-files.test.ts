@@ -21,7 +21,7 @@ const judge = (bytes: Buffer): string | undefined =>
 const take = async (bytes: Buffer): Promise<unknown> => {
   const source = path.join(folder, 'source')
   await fs.writeFile(source, bytes)
-  return normaliseDisk(source, path.join(folder, 'target'), { mostDataBytes: 2 ** 30 })
+  return normaliseDisk(source, path.join(folder, 'target'), { maxDataBytes: 2 ** 30 })
 }
 
 describe('a file that is no disk', () => {

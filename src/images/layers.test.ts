@@ -4,8 +4,8 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { firstBeyond, neededZeros, resolveLayers } from './format/extents.ts'
 import type { Chunk, Extent, Layer } from './format/format.ts'
-import { blockBytes, mostLayers } from './format/format.ts'
-import { mostLayersKept, planFold, weigh } from './pack/fold.ts'
+import { blockBytes, maxLayers } from './format/format.ts'
+import { maxLayersKept, planFold, weigh } from './pack/fold.ts'
 
 const blocks = 24
 let nextChunk = 0
@@ -134,13 +134,13 @@ describe('folding', () => {
     assert.equal(planFold([disk, below, above], lacking(disk, above)), undefined)
     // What is hidden is not read.
     assert.equal(planFold([disk, below, above], lacking(disk, below)), 1)
-    const many = Array.from({ length: mostLayers / 2 + 1 }, (_, at) => whole(at % blocks, (at % blocks) + 1))
+    const many = Array.from({ length: maxLayers / 2 + 1 }, (_, at) => whole(at % blocks, (at % blocks) + 1))
     assert.equal(planFold(many.slice(1), lacking(...many)), undefined)
     assert.notEqual(planFold(many, lacking(...many)), undefined)
   })
 
   it('folding folds when there are too many', () => {
-    const many = Array.from({ length: mostLayersKept + 1 }, (_, at) => whole(at, at + 1))
+    const many = Array.from({ length: maxLayersKept + 1 }, (_, at) => whole(at, at + 1))
     assert.equal(planFold(many.slice(1)), undefined)
     assert.notEqual(planFold(many), undefined)
   })

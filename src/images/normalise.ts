@@ -120,7 +120,7 @@ async function take(
   options: NormaliseOptions,
   unpackTo: (write: Sink) => Promise<void>,
 ): Promise<number> {
-  const { mostDataBytes, mostVirtualBytes = largestDiskBytes } = options
+  const { maxDataBytes, maxVirtualBytes = largestDiskBytes } = options
   const unpacked = await temporaryName(path.dirname(target))
   try {
     await writeWhole(unpacked, async (file) => {
@@ -131,7 +131,7 @@ async function take(
           const piece = typeof given === 'string' ? Buffer.from(given) : given
           dataBytes += await writeSparse(file, piece, bytes)
           bytes += piece.length
-          if (dataBytes > mostDataBytes || bytes > mostVirtualBytes)
+          if (dataBytes > maxDataBytes || bytes > maxVirtualBytes)
             throw new BadDiskError('it expands to more than is allowed here')
         }
       }

@@ -15,7 +15,7 @@ const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-uploads-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
 const file = (name: string) => path.join(root, name)
 const mib = 2 ** 20
-const allowed = { mostDataBytes: 64 * mib }
+const allowed = { maxDataBytes: 64 * mib }
 const size = 6 * mib + 512
 const disk = Buffer.alloc(size)
 
@@ -183,12 +183,12 @@ describe('hostile uploads', () => {
   })
 
   it('hostile uploads are refused when they hold or expand to more than is allowed', async () => {
-    await refused(file('plain.qcow2'), /more than the/, { mostDataBytes: mib })
-    await refused(file('plain.qcow2'), /measures/, { mostDataBytes: 64 * mib, mostVirtualBytes: mib } as typeof allowed)
+    await refused(file('plain.qcow2'), /more than the/, { maxDataBytes: mib })
+    await refused(file('plain.qcow2'), /measures/, { maxDataBytes: 64 * mib, maxVirtualBytes: mib } as typeof allowed)
     await fs.writeFile(file('bomb'), gzipSync(Buffer.alloc(80 * mib, 1)))
     await refused(file('bomb'), /expands to more/)
     await fs.writeFile(file('bomb'), gzipSync(Buffer.alloc(8 * mib)))
-    await refused(file('bomb'), /expands to more/, { mostDataBytes: mib, mostVirtualBytes: 4 * mib } as typeof allowed)
+    await refused(file('bomb'), /expands to more/, { maxDataBytes: mib, maxVirtualBytes: 4 * mib } as typeof allowed)
     await fs.writeFile(file('bomb'), gzipSync(disk).subarray(0, 50_000))
     await refused(file('bomb'), /damaged or incomplete/)
     await fs.writeFile(file('bomb'), Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 1, 2, 3]))

@@ -138,14 +138,14 @@ const endedPowers: ReadonlySet<VmObserved['power']> = new Set(['stopped', 'faile
 export function leftBehind(vms: readonly string[], program: string): string {
   if (vms.length === 0) return ''
   const [count, them] = vms.length === 1 ? ['1 VM keeps', 'it'] : [`${vms.length} VMs keep`, 'them']
-  const shown = vms.length > mostShown ? [...vms.slice(0, mostShown), `${vms.length - mostShown} more`] : vms
+  const shown = vms.length > maxShown ? [...vms.slice(0, maxShown), `${vms.length - maxShown} more`] : vms
   return `${count} running: ${shown.join(', ')}. The next start finds ${them}.
 To start over, delete ${them} with ${program} vm delete while svc3 runs, before you delete the data.
 `
 }
 
 /** More would not be read. */
-const mostShown = 20
+const maxShown = 20
 
 const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
 

@@ -13,7 +13,7 @@ export class KeyedLog<V> extends Map<string, V> {
   #descriptor: number | undefined
   #lines = 0
   /** The file is not written anew before it has so many. */
-  #mostLines = 0
+  #maxLines = 0
   /** The last line may be half there: the next one must not go on in it. */
   #isTorn = false
 
@@ -46,7 +46,7 @@ export class KeyedLog<V> extends Map<string, V> {
   }
 
   #append(change: readonly [string, V?]): void {
-    if (this.#lines > Math.max(fewLines + 4 * this.size, this.#mostLines)) this.#compact()
+    if (this.#lines > Math.max(fewLines + 4 * this.size, this.#maxLines)) this.#compact()
     const line = `${JSON.stringify(change)}\n`
     this.#descriptor ??= this.#open()
     const begin = this.#isTorn ? '\n' : ''
@@ -66,7 +66,7 @@ export class KeyedLog<V> extends Map<string, V> {
       writeFileWhole(this.#file, [...this].map((change) => `${JSON.stringify(change)}\n`).join(''))
     } catch {
       // One more line may fit where all of them do not.
-      this.#mostLines = this.#lines + fewLines
+      this.#maxLines = this.#lines + fewLines
       return
     }
     this.close()

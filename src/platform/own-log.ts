@@ -14,9 +14,9 @@ export function lookAfterLog(file: string | undefined): () => Promise<void> {
 }
 
 /** What is written between the copy and the cut is lost: a line or two at most, once in 32 MiB. */
-export async function rotate(file: string, mostBytes = largestBytes): Promise<boolean> {
+export async function rotate(file: string, maxBytes = largestBytes): Promise<boolean> {
   const { size } = await fs.stat(file).catch(() => ({ size: 0 }))
-  if (size <= mostBytes) return false
+  if (size <= maxBytes) return false
   await fs.copyFile(file, `${file}.1`)
   await fs.truncate(file)
   return true

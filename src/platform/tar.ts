@@ -5,9 +5,9 @@ import type { FileHandle } from 'node:fs/promises'
 
 const blockBytes = 512
 /** Of the entries that carry the long name of the next one, which are held in memory. */
-const mostExtensionBytes = 1_048_576
+const maxExtensionBytes = 1_048_576
 /** More than this does not fit into the octal digits of the header. */
-const mostOctal = 8 ** 11 - 1
+const maxOctal = 8 ** 11 - 1
 
 export class TarError extends Error {
   override readonly name = 'TarError'
@@ -98,7 +98,7 @@ export async function* readTar(source: AsyncIterable<Buffer>, hash?: Hash): Asyn
       const longer: { name?: string; target?: string; bytes?: number } = {}
       let header = parseHeader(await take(blockBytes))
       for (; header && 'LKxg'.includes(header.type); header = parseHeader(await take(blockBytes))) {
-        if (header.bytes > mostExtensionBytes) throw new TarError('the name of an entry is too long')
+        if (header.bytes > maxExtensionBytes) throw new TarError('the name of an entry is too long')
         const data = await take(header.bytes)
         await take(paddingOf(header.bytes))
         if (header.type === 'L') longer.name = textIn(data)
@@ -142,7 +142,7 @@ function headerOf(name: string, size: number): Buffer {
   header.write('0000600\0', 100)
   header.write('0000000\0', 108)
   header.write('0000000\0', 116)
-  if (size <= mostOctal) header.write(`${size.toString(8).padStart(11, '0')}\0`, 124)
+  if (size <= maxOctal) header.write(`${size.toString(8).padStart(11, '0')}\0`, 124)
   else {
     // As GNU tar does it: the highest bit, then a binary number.
     header[124] = 0x80

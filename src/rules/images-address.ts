@@ -17,7 +17,7 @@ type ParsedImagesAddress =
 
 const form = /^oci(?<plain>\+http)?:\/\/(?<host>[^/?#]*)\/(?<path>[^?#]*)$/
 const repositoryForm = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/
-const mostPathLength = 200
+const maxPathLength = 200
 const hint = 'Use for example oci://registry.example.com/svc3/images'
 
 /** What is wrong is said without the text: somebody may have put a password into it. */
@@ -30,7 +30,7 @@ export function parseImagesAddress(text: string): ParsedImagesAddress {
     }
   const { plain, host = '', path = '' } = form.exec(text)?.groups ?? {}
   const repository = path.replace(/(?<!\/)\/+$/, '')
-  if (host === '' || !repositoryForm.test(repository) || repository.length > mostPathLength)
+  if (host === '' || !repositoryForm.test(repository) || repository.length > maxPathLength)
     return { ok: false, problem: 'Invalid images address: use the form oci://REGISTRY/PREFIX', hint }
   const scheme = plain === undefined ? 'https' : 'http'
   const parsed = parseRegistryServer(`${scheme}://${host}`)

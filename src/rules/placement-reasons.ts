@@ -50,7 +50,7 @@ interface Row<C extends Cause> {
 }
 
 const freeIn = (shortages: readonly Shortage[]): string => (shortages.every(isBeyond) ? '' : ' free')
-const mostIn = (shortages: readonly Shortage[]): number => Math.max(...shortages.map(({ free }) => free))
+const maxIn = (shortages: readonly Shortage[]): number => Math.max(...shortages.map(({ free }) => free))
 const problemsIn = (obstacles: readonly { readonly problem: string }[]): string =>
   [...new Set(obstacles.map(({ problem }) => problem))].slice(0, 2).join(', ')
 const be = ({ nodes, isOne }: Subject, what: string): string => `${nodes} ${isOne ? 'is' : 'are'} ${what}`
@@ -68,7 +68,7 @@ const rows: { readonly [C in Cause]: Row<C> } = {
         : `has ${short.free} of ${counted(short.total, 'core')} free; ${short.requested} requested`,
     none: ({ first, obstacles }) => `has ${counted(first.requested, 'core')}${freeIn(obstacles)}`,
     some(group) {
-      const most = mostIn(group.obstacles)
+      const most = maxIn(group.obstacles)
       return haveAtMost(group, group.isShort ? `${most}` : `${counted(most, 'core')}${freeIn(group.obstacles)}`)
     },
   },
@@ -81,7 +81,7 @@ const rows: { readonly [C in Cause]: Row<C> } = {
     none: ({ first, obstacles }, { memoryMiB }) =>
       `has ${memoryMiB === 0 ? 'enough' : `${memorySize(first.requested)} of`} memory${freeIn(obstacles)}`,
     some(group) {
-      const most = memorySize(mostIn(group.obstacles))
+      const most = memorySize(maxIn(group.obstacles))
       return haveAtMost(group, group.isShort ? most : `${most} of memory${freeIn(group.obstacles)}`)
     },
     field: 'memory',

@@ -38,8 +38,8 @@ export class Horizon {
    * Resolves when everything up to there is seen here: to false when the store itself has never been there, so that
    * there is nothing to wait for (it was restored from a backup, say). Throws Unavailable when it takes too long.
    */
-  async reached(rev: Rev, patienceMs: number): Promise<boolean> {
-    const signal = AbortSignal.timeout(patienceMs)
+  async reached(rev: Rev, timeoutMs: number): Promise<boolean> {
+    const signal = AbortSignal.timeout(timeoutMs)
     try {
       // What a view has here, the store has had: nobody needs to ask, and without a quorum nobody could.
       if (compareRevs(this.rev, rev) < 0 && compareRevs(await this.#newest(signal), rev) < 0) return false
@@ -57,11 +57,11 @@ export class Horizon {
   }
 
   /** Resolves when everything that was written before, by whichever server, is seen here. Throws Unavailable. */
-  async current(patienceMs: number): Promise<void> {
-    const rev = await this.#newest(AbortSignal.timeout(patienceMs)).catch((cause: unknown) => {
+  async current(timeoutMs: number): Promise<void> {
+    const rev = await this.#newest(AbortSignal.timeout(timeoutMs)).catch((cause: unknown) => {
       throw new StoreError('Unavailable', 'The store does not say how far it is', { cause })
     })
-    if (!this.has(rev)) await this.reached(rev, patienceMs)
+    if (!this.has(rev)) await this.reached(rev, timeoutMs)
   }
 
   /**

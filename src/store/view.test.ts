@@ -131,7 +131,7 @@ test('changes that a view announces carry the very entries that it had, and thos
 
 test('writers that a view does not follow in time are told, each at its time, and those in time are not', async (t) => {
   const store = openMemory()
-  const view = new View<number>(store, prefix, { patienceMs: 30 })
+  const view = new View<number>(store, prefix, { timeoutMs: 30 })
   t.after(async () => {
     await view.close()
     await store.close()

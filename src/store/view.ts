@@ -20,7 +20,7 @@ interface ViewOptions {
   readonly retryMs?: number
   readonly maxRetryMs?: number
   /** So long a writer waits to see what it wrote. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
 }
 
 type ViewListener<T> = (changes: readonly Change<T>[]) => void
@@ -35,7 +35,7 @@ export class View<T> {
   readonly #store: Pick<Store, 'list' | 'watch'>
   readonly #retryMs: number
   readonly #maxRetryMs: number
-  readonly #patienceMs: number
+  readonly #timeoutMs: number
   readonly #entries = new Map<string, Entry<T>>()
   readonly #keys = new SortedKeys()
   readonly #scopeRevs = new Map<string, Rev>()
@@ -55,7 +55,7 @@ export class View<T> {
     this.prefix = prefix
     this.#retryMs = options.retryMs ?? 50
     this.#maxRetryMs = options.maxRetryMs ?? 5_000
-    this.#patienceMs = options.patienceMs ?? 10_000
+    this.#timeoutMs = options.timeoutMs ?? 10_000
     this.#followed = this.#follow(this.#stop.signal)
   }
 
@@ -115,8 +115,8 @@ export class View<T> {
   reachedSoon(rev: Rev): Promise<void> {
     if (this.#has(rev)) return Promise.resolve()
     // One timer for all of them: each of its own would cost more than everything else here.
-    this.#lateTimer ??= setTimeout(() => this.#endLate(), this.#patienceMs).unref()
-    return this.#wait(rev, performance.now() + this.#patienceMs).promise
+    this.#lateTimer ??= setTimeout(() => this.#endLate(), this.#timeoutMs).unref()
+    return this.#wait(rev, performance.now() + this.#timeoutMs).promise
   }
 
   #has(rev: Rev): boolean {
@@ -138,7 +138,7 @@ export class View<T> {
       else
         this.#end(
           waiter,
-          new Error(`${this.prefix} has not reached revision ${waiter.rev} within ${this.#patienceMs} ms`),
+          new Error(`${this.prefix} has not reached revision ${waiter.rev} within ${this.#timeoutMs} ms`),
         )
     }
     this.#lateTimer =

@@ -15,7 +15,7 @@ const { JS, NFA, Words } = createRequire(import.meta.url)('refa') as {
   Words: { fromUnicodeToString(word: readonly number[]): string; pickMostReadableWord(word: CharSet[]): number[] | undefined }
 } // biome-ignore format: as they are declared
 
-const mostWords = 8
+const maxWords = 8
 const longestWord = 80
 
 /** The shortest that it matches, assertions left aside. */
@@ -23,7 +23,7 @@ function wordsOf(expression: RegExp): string[] {
   const parsed = JS.Parser.fromLiteral(expression).parse({ assertions: 'ignore', backreferences: 'disable' })
   const words: string[] = []
   for (const sets of NFA.fromRegex(parsed.expression, { maxCharacter: parsed.maxCharacter }).wordSets()) {
-    if (sets.length > longestWord || words.length === mostWords) break
+    if (sets.length > longestWord || words.length === maxWords) break
     const word = Words.pickMostReadableWord(sets) ?? sets.map(({ ranges }) => ranges[0]?.min ?? 0)
     words.push(Words.fromUnicodeToString(word))
   }

@@ -120,7 +120,7 @@ export function contentContract(place: ContentPlace): void {
       await assert.rejects(store.putExpected({ digest: other, bytes: 10_000 }, content), WrongContentError)
       await assert.rejects(store.putExpected({ digest, bytes: 9_999 }, pieces(content)), WrongContentError)
       await assert.rejects(store.putExpected({ digest, bytes: 10_001 }, pieces(content)), WrongContentError)
-      await assert.rejects(store.put(pieces(content), { mostBytes: 5_000 }), WrongContentError)
+      await assert.rejects(store.put(pieces(content), { maxBytes: 5_000 }), WrongContentError)
       await assert.rejects(store.putExpected({ digest: 'sha256:../../x', bytes: 1 }, pieces(content)), TypeError)
       await assert.rejects(store.put(pieces(content), { signal: AbortSignal.abort() }), { name: 'AbortError' })
       assert.deepEqual([await store.has(digest), await store.has(other)], [false, false])

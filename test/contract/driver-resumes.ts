@@ -22,7 +22,7 @@ interface Source {
 
 const signal = () => AbortSignal.timeout(120_000)
 /** For a guest on a machine that has much else to do. */
-const patienceMs = 120_000
+const timeoutMs = 120_000
 const counting = '(i=0; while usleep 100000; do i=$((i+1)); echo $i > /tmp/counter; done) > /dev/null 2>&1 &'
 const bootId = 'cat /proc/sys/kernel/random/boot_id'
 
@@ -31,7 +31,7 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
   // Its guest agent has opened the port.
   await eventually(
     async () => assert.match(await guest.run('ls -l /proc/[0-9]*/fd 2>&1; true'), /dev\/vport/),
-    patienceMs,
+    timeoutMs,
   )
   const boot = await guest.run(bootId)
   const capture = (id: string) => driver.capturing.capture(handle, vm, { id, withMemory: true }, signal())
@@ -91,12 +91,12 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
     const resumed = await Promise.all(['second', 'third'].map((name) => another(name)))
     for (const { vm: own, ssh, started } of resumed) {
       assert.equal(started.note, undefined)
-      using inside = await openGuest({ ip: own.ip, ssh }, { user: 'root' }, patienceMs)
+      using inside = await openGuest({ ip: own.ip, ssh }, { user: 'root' }, timeoutMs)
       assert.equal(await inside.run(bootId), boot, 'it has not booted')
       assert.equal(await inside.run('cat /root/before /root/between'), 'before\nbetween')
       await assert.rejects(inside.run('cat /root/after'), /No such file/)
       const counted = Number(await inside.run('cat /tmp/counter'))
-      await eventually(async () => assert.ok(Number(await inside.run('cat /tmp/counter')) > counted), patienceMs)
+      await eventually(async () => assert.ok(Number(await inside.run('cat /tmp/counter')) > counted), timeoutMs)
       assert.equal(await inside.run('hostname'), own.name)
       for (const card of [0, 1])
         assert.equal(await inside.run(`cat /sys/class/net/eth${card}/address`), macAddress(own.uid, card))
@@ -107,7 +107,7 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
       assert.match(await inside.run('wget -qO- http://169.254.169.254/metadata/greeting'), new RegExp(own.name))
     }
     const [{ handle: second, vm: own, ssh } = assert.fail()] = resumed
-    using inside = await openGuest({ ip: own.ip, ssh }, { user: 'root' }, patienceMs)
+    using inside = await openGuest({ ip: own.ip, ssh }, { user: 'root' }, timeoutMs)
     // A guest that does not answer in two seconds is captured as it is: one that gets no time from its host is asked again.
     let tries = 0
     await eventually(async () => {
@@ -116,7 +116,7 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
       const flushed = await driver.capturing.capture(second, own, { id, withMemory: false }, signal())
       const found = await fileOnDisk(captureNode(flushed, image), image.disk, `/root/${id}`)
       assert.equal(found, `${id}\n`, 'a capture has what the guest had not written')
-    }, patienceMs)
+    }, timeoutMs)
     for (const { handle: one } of resumed) await driver.stop(one, { graceSeconds: 0 })
     // The rest has nothing to do with the architecture.
     if (vm.architecture === 'amd64') await bootsWhatDoesNotFit()

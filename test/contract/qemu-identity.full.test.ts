@@ -20,7 +20,7 @@ import { specify } from './driver-vm.ts'
 
 const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
 const boots = { timeout: 600_000 }
-const patienceMs = 300_000
+const timeoutMs = 300_000
 const signal = () => AbortSignal.timeout(120_000)
 const rounds = isAllTested ? 10 : 4
 
@@ -36,7 +36,7 @@ for (const architecture of testedArchitectures)
     let captures = 0
 
     const sshOf = ({ ip, forwards }: VmSpec) => ({ ip, ssh: forwards[0]?.hostPort ?? 0 })
-    const into = (vm: VmSpec) => openGuest(sshOf(vm), { user: 'root' }, patienceMs)
+    const into = (vm: VmSpec) => openGuest(sshOf(vm), { user: 'root' }, timeoutMs)
     const make = async (name: string, base: BaseImage) => {
       const forwards = [{ protocol: 'tcp' as const, hostPort: await freePort(), guestPort: 22 }]
       const vm = await specify({ architecture, image: async () => base }, root, {
@@ -85,7 +85,7 @@ for (const architecture of testedArchitectures)
       source = await make('source', await tinyBase(architecture))
       await driver.start(source.handle, source.vm, signal())
       guest = await into(source.vm)
-      await guest.run('until ls -l /proc/[0-9]*/fd 2> /dev/null | grep -q /dev/vport; do sleep 0.2; done', patienceMs)
+      await guest.run('until ls -l /proc/[0-9]*/fd 2> /dev/null | grep -q /dev/vport; do sleep 0.2; done', timeoutMs)
       // A clock that is years behind: whoever does not set it is found out.
       await guest.run('date -s @1600000000 > /dev/null; sync')
       image = await save()

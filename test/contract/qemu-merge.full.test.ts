@@ -11,7 +11,7 @@ import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/control/run.ts'
 import { agentSocket } from '../../src/drivers/qemu/control/sockets.ts'
 import { requireChain } from '../../src/drivers/qemu/disks/chain.ts'
-import { mostFrozen } from '../../src/drivers/qemu/disks/merge.ts'
+import { maxFrozen } from '../../src/drivers/qemu/disks/merge.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { blankImage, killQemu, qemusOf, tracesOf } from './driver-blank-vm.ts'
@@ -62,7 +62,7 @@ async function openDisks(handle: Handle): Promise<readonly string[]> {
 const settled = (handle: Handle) =>
   eventually(async () => {
     const { layers, isAhead } = await requireChain(handle.folder)
-    assert.ok(layers.length <= mostFrozen + 1 && !isAhead)
+    assert.ok(layers.length <= maxFrozen + 1 && !isAhead)
     assert.deepEqual(await openDisks(handle), layers.map(({ file }) => file).sort())
   }, 120_000)
 
@@ -73,16 +73,16 @@ describe('QEMU merge', { concurrency: 2 }, () => {
     const { root, vm, driver, handle, write, capture, letters } = await arrange(t)
     const qemus = await qemusOf(handle)
     const truths = new Map<string, string>()
-    for (let index = 0; index < mostFrozen + 4; index++) {
+    for (let index = 0; index < maxFrozen + 4; index++) {
       const truth = await write()
       const id = `c${index}`
       await capture(id)
-      if (index === 1 || index > mostFrozen) truths.set(id, truth)
+      if (index === 1 || index > maxFrozen) truths.set(id, truth)
       else await driver.capturing.release(handle, id)
-      if (index >= mostFrozen) await settled(handle)
+      if (index >= maxFrozen) await settled(handle)
     }
     await write()
-    assert.ok((await layersOf(handle)) <= mostFrozen + 1)
+    assert.ok((await layersOf(handle)) <= maxFrozen + 1)
     for (const one of await driver.capturing.list(handle))
       assert.equal(await lettersOf(captureNode(one, vm.image), root), truths.get(one.id), one.id)
     assert.equal(truths.size, (await driver.capturing.list(handle)).length)
@@ -104,7 +104,7 @@ describe('QEMU merge', { concurrency: 2 }, () => {
         : ['merge-made', 'merge-recorded', 'merge-switched']) {
         const truth = await write()
         await capture(`kept-${at}`)
-        while ((await layersOf(handle)) <= mostFrozen) {
+        while ((await layersOf(handle)) <= maxFrozen) {
           await capture('filler')
           await driver.capturing.release(handle, 'filler')
         }

@@ -19,7 +19,7 @@ import { specify } from './driver-vm.ts'
 
 const ip = '127.0.0.1'
 const waiting = waitingAddress(ip)
-const patienceMs = 300_000
+const timeoutMs = 300_000
 const signal = () => AbortSignal.timeout(120_000)
 
 for (const architecture of testedArchitectures)
@@ -49,8 +49,8 @@ for (const architecture of testedArchitectures)
       const handle = await driver.create(vm, path.join(root, uid))
       handles.push(handle)
       await driver.start(handle, vm, signal())
-      await eventually(async () => assert.ok(await sshGreets({ ip: waiting, port: ssh }, signal())), patienceMs)
-      await eventually(async () => assert.equal(await driver.warm?.prepare(handle, vm, signal()), true), patienceMs)
+      await eventually(async () => assert.ok(await sshGreets({ ip: waiting, port: ssh }, signal())), timeoutMs)
+      await eventually(async () => assert.equal(await driver.warm?.prepare(handle, vm, signal()), true), timeoutMs)
       return { handle, vm, ssh }
     }
 
@@ -77,7 +77,7 @@ for (const architecture of testedArchitectures)
         assert.deepEqual(await holders(handle, ssh), [true, false])
         // Again, as after a kill of the agent.
         assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})
-        using guest = await openGuest({ ip, ssh }, { user: 'root' }, patienceMs)
+        using guest = await openGuest({ ip, ssh }, { user: 'root' }, timeoutMs)
         const askedMs = Date.now()
         const said = await guest.run(
           'date +%s; hostname; wget -qO- http://169.254.169.254/metadata/greeting; ' +
@@ -119,7 +119,7 @@ for (const architecture of testedArchitectures)
       assert.deepEqual(await driver.inspect(handle), { state: 'running' })
       assert.equal(await isOpen(waiting, ssh), false, 'it is still reached where it waited')
       assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {}, 'again, as after a kill of the agent')
-      using guest = await openGuest({ ip, ssh }, { user: 'root' }, patienceMs)
+      using guest = await openGuest({ ip, ssh }, { user: 'root' }, timeoutMs)
       const askedMs = Date.now()
       const said = await guest.run('date +%s; hostname; wget -qO- http://169.254.169.254/metadata/greeting')
       const [time = '', ...rest] = said.split('\n')

@@ -37,7 +37,7 @@ export async function registryContent(
   const failed = (error: unknown): never => {
     throw error
   }
-  const cache = await openContentCache({ folder, mostBytes: cacheBytes, failed })
+  const cache = await openContentCache({ folder, maxBytes: cacheBytes, failed })
   const store = openRegistryContent({ repository, cache, log, ...(options.now && { now: options.now }) })
   return { repository, cache, store, [Symbol.dispose]: () => registry.close() }
 }

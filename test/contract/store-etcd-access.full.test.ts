@@ -26,9 +26,9 @@ describe('etcd with users and certificates', () => {
   let etcd: EtcdCluster
   const plain = (rest: string, prefix = 'ours'): Promise<Store> =>
     openStore(`etcd://${new URL(etcd.urls[0] ?? '').host}/${prefix}?${rest}`)
-  const secure = (rest: string, patienceMs = 2_000): Promise<Store> => {
+  const secure = (rest: string, timeoutMs = 2_000): Promise<Store> => {
     const place = `//${new URL(etcd.tlsUrls[0] ?? '').host}/ours?${rest}`
-    return openEtcd({ ...parseEtcdAddress(place, () => undefined), patienceMs })
+    return openEtcd({ ...parseEtcdAddress(place, () => undefined), timeoutMs })
   }
 
   before(async () => {

@@ -37,7 +37,7 @@ describe('etcd with faults', () => {
   })
 
   it('a store on etcd is Unavailable when two of three members are dead, and heals by itself', async () => {
-    const store = await open({ patienceMs: 2_000 })
+    const store = await open({ timeoutMs: 2_000 })
     const load = await startLoad(store, '/quorum/')
     await eventually(async () => assert.ok(load.acknowledged() > 50))
     const [first, second] = etcd.members

@@ -49,8 +49,8 @@ async function kill(child: ChildProcess | undefined): Promise<void> {
   await ended(child)
 }
 
-async function until(test: () => Promise<boolean>, what: string, patienceMs = 120_000): Promise<void> {
-  const endMs = performance.now() + patienceMs
+async function until(test: () => Promise<boolean>, what: string, timeoutMs = 120_000): Promise<void> {
+  const endMs = performance.now() + timeoutMs
   while (!(await test().catch(() => false))) {
     assert.ok(performance.now() < endMs, `${what} takes too long; the agent said:\n${output.slice(-2_000)}`)
     await new Promise((resolve) => setTimeout(resolve, 100))

@@ -77,12 +77,12 @@ interface Stop {
   readonly tabIndex: number
 }
 
-const mostStops = 150
+const maxStops = 150
 
 /** From the top of a page to its end, or around once. */
 async function stopsOf(page: Page, from: string): Promise<readonly Stop[]> {
   await page.evaluate(`scrollTo(0, 0); document.querySelector('${from}').focus(); window.stops.length = 0`)
-  for (let pressed = 0; pressed < mostStops; pressed += 5) {
+  for (let pressed = 0; pressed < maxStops; pressed += 5) {
     for (let press = 0; press < 5; press++) await page.keyboard.press('Tab')
     const stops = (await page.evaluate('stops.map(({ element, ...stop }) => stop)')) as Stop[]
     const end = stops.findIndex(({ isFirst }, index) => isFirst && index > 0)

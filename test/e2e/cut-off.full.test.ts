@@ -12,7 +12,7 @@ import { adminToken, ask, type SharedServers, startShared } from '../support/pro
 import { startTcpProxy, type TcpProxy } from '../support/stand-ins/tcp-proxy.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const inDefault = '/namespaces/svc-default'
 let shared: SharedServers
 let proxy: TcpProxy
@@ -58,11 +58,11 @@ const statusOf = async (plane: ControlPlane, bearer: string): Promise<number> =>
   (await ask(plane, 'GET', `${inDefault}/vms`, { token: bearer })).status
 
 it('a server that is cut off answers nothing from memory, and what it had goes to the other', async () => {
-  await eventually(() => assert.equal(streamAt(), idOf(cut)), patienceMs)
+  await eventually(() => assert.equal(streamAt(), idOf(cut)), timeoutMs)
   await ask(well, 'POST', `${inDefault}/serviceaccounts/robot`, { token })
   const issued = await ask(well, 'POST', `${inDefault}/serviceaccounts/robot/token`, { token, body: {} })
   const { token: robot } = (await issued.json()) as { token: string }
-  await eventually(async () => assert.equal(await statusOf(cut, robot), 200), patienceMs)
+  await eventually(async () => assert.equal(await statusOf(cut, robot), 200), timeoutMs)
   const watch = await ask(cut, 'GET', `${inDefault}/vms?watch=true`, { token })
   const ended = watch.text()
   // It asks for more than there is, and waits.
@@ -70,7 +70,7 @@ it('a server that is cut off answers nothing from memory, and what it had goes t
   assert.equal((await ask(cut, 'POST', `${inDefault}/vms`, { token, body: { ...body, name: 'first' } })).status, 201)
   const waiting = ask(cut, 'POST', `${inDefault}/vms`, { token, body })
   const conditionsOf = () => cut.collections.vms.get('svc-default', 'waits')?.value.conditions ?? []
-  await eventually(async () => assert.ok(conditionsOf().some(({ status }) => status === 'False')), patienceMs)
+  await eventually(async () => assert.ok(conditionsOf().some(({ status }) => status === 'False')), timeoutMs)
 
   proxy.close()
   assert.equal((await ask(well, 'DELETE', `${inDefault}/serviceaccounts/robot`, { token })).status, 200)
@@ -86,15 +86,15 @@ it('a server that is cut off answers nothing from memory, and what it had goes t
   const ready = await fetch(`${cut.localUrl}/readyz`)
   assert.equal(ready.status, 503)
 
-  await eventually(async () => assert.equal(streamAt(), idOf(well)), patienceMs)
+  await eventually(async () => assert.equal(streamAt(), idOf(well)), timeoutMs)
   assert.equal((await ask(well, 'DELETE', `${inDefault}/vms/first`, { token })).status, 200)
   await eventually(async () => {
     const vm = (await (await ask(well, 'GET', `${inDefault}/vms/waits`, { token })).json()) as { status: string }
     assert.equal(vm.status, 'Running')
-  }, patienceMs)
+  }, timeoutMs)
 
   proxy.open()
-  await eventually(async () => assert.equal(await statusOf(cut, robot), 401), patienceMs)
+  await eventually(async () => assert.equal(await statusOf(cut, robot), 401), timeoutMs)
   assert.equal(await statusOf(cut, token), 200)
 })
 
@@ -105,8 +105,8 @@ it('servers that are all without a store go on reading', async () => {
   // Longer than one that was cut off would take to say so.
   await sleep(6_000)
   for (const plane of [well, cut])
-    await eventually(async () => assert.equal(await statusOf(plane, token), 200), patienceMs)
+    await eventually(async () => assert.equal(await statusOf(plane, token), 200), timeoutMs)
   await member?.start()
   const made = async () => (await ask(cut, 'POST', `${inDefault}/serviceaccounts/later`, { token })).status
-  await eventually(async () => assert.ok([201, 409].includes(await made())), patienceMs)
+  await eventually(async () => assert.ok([201, 409].includes(await made())), timeoutMs)
 })

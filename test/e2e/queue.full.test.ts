@@ -17,7 +17,7 @@ import { eventually } from '../support/tools/eventually.ts'
 const inNamespace = '/namespaces/svc-default'
 const seats = 4
 const endings = 20
-const patienceMs = 30_000
+const timeoutMs = 30_000
 
 interface Listed {
   readonly name: string
@@ -98,7 +98,7 @@ class Queue {
     await eventually(async () => {
       found = (await this.running()).filter((name) => name !== ended)
       assert.equal(found.length, seats)
-    }, patienceMs)
+    }, timeoutMs)
     return found
   }
 
@@ -113,7 +113,7 @@ class Queue {
 
   async clear(): Promise<void> {
     await Promise.all((await this.list()).map(({ name }) => this.end(name)))
-    await eventually(async () => assert.deepEqual(await this.list(), []), patienceMs)
+    await eventually(async () => assert.deepEqual(await this.list(), []), timeoutMs)
   }
 }
 
@@ -155,7 +155,7 @@ function describeQueue([store, servers, ip]: (typeof stores)[number]): void {
             [4, 'ada-4'],
           ],
         )
-      }, patienceMs)
+      }, timeoutMs)
       assert.equal(await queue.next('ada-1'), 'bob-2')
       assert.equal(await queue.next('ada-2'), 'ada-5')
       assert.equal(await queue.next('bob-1'), 'bob-3')
@@ -184,7 +184,7 @@ function describeQueue([store, servers, ip]: (typeof stores)[number]): void {
     it(`a large VM gets a node after a minute on ${store}, and no VM is ended for it, warm or not`, async () => {
       await queue.call('POST', '/vmconfigs', { name: 'small', image: 'empty', cpu: 1, memory: 0.25 })
       await queue.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 1 })
-      await eventually(async () => assert.equal((await queue.call('GET', '/pools/warm')).ready, 1), patienceMs)
+      await eventually(async () => assert.equal((await queue.call('GET', '/pools/warm')).ready, 1), timeoutMs)
       await queue.call('PUT', '/pools/warm', { paused: true })
       const claimed = await queue.call('POST', '/vms', { name: 'ada-warm', vmConfig: 'small' }, 'ada')
       assert.equal(claimed.warm, 'warm')
@@ -198,7 +198,7 @@ function describeQueue([store, servers, ip]: (typeof stores)[number]): void {
       let wasKept = false
       while ((await large()) !== 'Running') {
         const waitedMs = performance.now() - sinceMs
-        assert.ok(waitedMs < 60_000 + 2 * patienceMs, 'it starves')
+        assert.ok(waitedMs < 60_000 + 2 * timeoutMs, 'it starves')
         await queue.ask('ada', `ada-${small++}`)
         const { items } = await queue.call('GET', '/queue')
         const message = items.find(({ name }: Listed) => name === 'large')?.message ?? ''

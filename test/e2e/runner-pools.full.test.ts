@@ -94,7 +94,7 @@ it('jobs run in a guest each by first-boot data, two in warm ones by SSH, and no
   await done(jobs)
   assert.equal(new Set(jobs.flatMap(({ ranOn }) => ranOn)).size, count)
   assert.ok(boots.length >= count)
-  assert.ok(github.mostOnline <= 2, `${github.mostOnline} runners at once`)
+  assert.ok(github.maxOnline <= 2, `${github.maxOnline} runners at once`)
 
   await ok('runner-pool delete ci --yes')
   await fs.writeFile(path.join(folder, 'guest.txt'), 'admin\n')

@@ -12,7 +12,7 @@ import { makeFolder } from '../support/processes/dev-server.ts'
 import { type EtcdCluster, startEtcd } from '../support/processes/etcd.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const inDefault = '/namespaces/svc-default'
 const cleanup = new AsyncDisposableStack()
 const masterKey = randomBytes(32).toString('base64')
@@ -51,7 +51,7 @@ async function call(plane: ControlPlane, method: string, where: string, { body, 
     method,
     headers: { ...(!isOpen && { authorization: `Bearer ${token}` }), ...(body && { 'content-type': type }) },
     ...(body && { body: body instanceof Buffer ? new Uint8Array(body) : JSON.stringify(body) }),
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(timeoutMs),
   })
   const bytes = Buffer.from(await response.arrayBuffer())
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
@@ -92,7 +92,7 @@ describe('servers that share records and not disks', () => {
     await eventually(async () => {
       const alone = await call(third, 'GET', `${inDefault}/images/parts/download`)
       assert.ok(alone.status === 200 && alone.bytes.equals(disk))
-    }, patienceMs)
+    }, timeoutMs)
     await third.stop()
   })
 
@@ -114,7 +114,7 @@ describe('servers that share records and not disks', () => {
     assert.ok(third.collections.images.get('', 'coming'))
     await third.collections.images.create('', 'orphan', { ...image, name: 'orphan', server: idOf(third) })
     await third.stop()
-    await eventually(async () => assert.equal(one.collections.images.get('', 'orphan'), undefined), patienceMs)
+    await eventually(async () => assert.equal(one.collections.images.get('', 'orphan'), undefined), timeoutMs)
     assert.ok(one.collections.images.get('', 'coming'))
     // Eras are for starts on data that nobody works on: nodes would take another for data that went back.
     assert.equal(one.collections.cluster.get('', 'id')?.value.eras?.length, 1)
@@ -149,7 +149,7 @@ describe('servers that share records and not disks', () => {
     const third = await start()
     const body = { image: 'parts', name: 'inside', cpu: 1, memory: 1 }
     const deployed = call(third, 'POST', `${inDefault}/vms`, { body })
-    await eventually(async () => assert.ok(third.collections.vms.get('svc-default', 'inside')), patienceMs)
+    await eventually(async () => assert.ok(third.collections.vms.get('svc-default', 'inside')), timeoutMs)
     const stopped = third.stop()
     const { token: joinToken } = await one.nodeKeys.issueJoinToken('svc-default', 600)
     const folder = await makeFolder()

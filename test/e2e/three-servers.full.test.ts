@@ -12,7 +12,7 @@ import { type ServerProcess, ServersRig } from '../support/processes/servers.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 const vmsPath = '/namespaces/svc-default/vms'
-const patienceMs = 60_000
+const timeoutMs = 60_000
 
 interface Vm {
   readonly name: string
@@ -79,7 +79,7 @@ describe('three servers', () => {
         const { body } = await server.call('POST', `${vmsPath}/estimate`, { image: 'empty', cpu: 2, memory: 1 })
         const fitting = (body.nodes as { name: string; fits: boolean }[]).filter(({ fits }) => fits)
         assert.deepEqual(fitting.map(({ name }) => name).toSorted(), [...places.keys()].toSorted())
-      }, patienceMs)
+      }, timeoutMs)
   })
 
   it('three servers place VMs on the nodes of all of them, and reach each through any', async () => {
@@ -98,7 +98,7 @@ describe('three servers', () => {
     await new Promise((resolve, reject) => echo.once('listening', resolve).once('error', reject))
     try {
       for (const server of servers) {
-        const signal = AbortSignal.timeout(patienceMs)
+        const signal = AbortSignal.timeout(timeoutMs)
         const where = `/api/v1${vmsPath}/${vm?.name}/connect`
         const tunnel = await dialTunnel({ baseUrl: server.apiUrl, path: where, token: server.token, signal })
         tunnel.write('are you there?')
@@ -160,7 +160,7 @@ describe('three servers', () => {
       }
     })().catch(() => undefined)
     await victim.kill()
-    await eventually(() => assertReached(survivor, vm.name), patienceMs)
+    await eventually(() => assertReached(survivor, vm.name), timeoutMs)
     // Its node gets new work, by whichever server leads now.
     watching.abort()
     await watched
@@ -191,12 +191,12 @@ describe('three servers', () => {
       await eventually(async () => {
         const now = await holder()
         assert.ok(now !== before && now !== 'null', now)
-      }, patienceMs)
+      }, timeoutMs)
       for (const name of names) await remove(server, name)
       const again = names.map((_, index) => `later-${index}`)
       await Promise.all(again.map((name) => deploy(server, name)))
       leader.child.kill('SIGCONT')
-      for (const name of again) await eventually(() => assertReached(leader, name), patienceMs)
+      for (const name of again) await eventually(() => assertReached(leader, name), timeoutMs)
       // What the old leader thought of has come to nothing: each VM is on one node, and each node has one.
       const placed = await list(leader)
       const { items } = (await leader.call('GET', '/namespaces/svc-default/nodes')).body

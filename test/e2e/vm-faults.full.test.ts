@@ -49,8 +49,8 @@ interface Shown {
   readonly operation?: unknown
 }
 
-async function until(test: () => Promise<boolean>, what: string, patienceMs = 120_000): Promise<void> {
-  const endMs = performance.now() + patienceMs
+async function until(test: () => Promise<boolean>, what: string, timeoutMs = 120_000): Promise<void> {
+  const endMs = performance.now() + timeoutMs
   while (!(await test())) {
     assert.ok(performance.now() < endMs, `${what} takes too long`)
     await new Promise((resolve) => setTimeout(resolve, 100))

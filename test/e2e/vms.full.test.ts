@@ -264,8 +264,8 @@ describe('an Intel-based VM that is switched', () => {
   })
 })
 
-async function until(test: () => Promise<boolean>, patienceMs = 120_000): Promise<void> {
-  const endMs = performance.now() + patienceMs
+async function until(test: () => Promise<boolean>, timeoutMs = 120_000): Promise<void> {
+  const endMs = performance.now() + timeoutMs
   while (!(await test())) {
     assert.ok(performance.now() < endMs, 'it takes too long')
     await new Promise((resolve) => setTimeout(resolve, 200))

@@ -18,7 +18,7 @@ import { startShared, tokenFor } from '../support/processes/shared-servers.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 const params = { namespace: 'svc-default' }
-const patienceMs = 300_000
+const timeoutMs = 300_000
 const cutMs = Number(process.env.CUT_SECONDS ?? 600) * 1_000
 const lossyMs = 90_000
 
@@ -58,7 +58,7 @@ it('a host whose network is lossy, then cut, and well again', { timeout: 2_400_0
     baseUrl: server.apiUrl,
     transport: httpTransport({ trust: { judge: () => undefined } }),
     token,
-    timeoutMs: patienceMs,
+    timeoutMs: timeoutMs,
   })
 
   const host = await network.host('far')
@@ -79,7 +79,7 @@ it('a host whose network is lossy, then cut, and well again', { timeout: 2_400_0
     client.call(deployVm, { params, query: { wait }, body: { name, image: 'blank', cpu: 1, memory: 0.5 } })
   const remove = (name: string) => client.call(deleteVm, { params: { ...params, vm: name } })
   await client.call(generateImage, { params, body: { name: 'blank', size: '1G' } })
-  await eventually(async () => assert.equal(await phase(), 'READY'), patienceMs)
+  await eventually(async () => assert.equal(await phase(), 'READY'), timeoutMs)
   const before = await deploy('guest', true)
   const guests = await guestsOf(folder)
   assert.ok(guests.length > 0)
@@ -97,7 +97,7 @@ it('a host whose network is lossy, then cut, and well again', { timeout: 2_400_0
 
   await iptables(host, '-A', 'CHAIN', '-j', 'DROP')
   const cutAtMs = performance.now()
-  await eventually(async () => assert.equal(await phase(), 'NOT READY'), patienceMs)
+  await eventually(async () => assert.equal(await phase(), 'NOT READY'), timeoutMs)
   const noticedMs = performance.now() - cutAtMs
   t.diagnostic(`NOT READY ${(noticedMs / 1_000).toFixed(1)} s after the cut`)
   // The last word came up to a heartbeat before the cut; streams are looked at every six seconds.
@@ -117,11 +117,11 @@ it('a host whose network is lossy, then cut, and well again', { timeout: 2_400_0
   await eventually(async () => {
     const after = await client.call(getVm, { params: { ...params, vm: 'guest' } })
     assert.deepEqual([after.powerState, after.uid, after.ssh], ['running', before.uid, before.ssh])
-  }, patienceMs)
+  }, timeoutMs)
   await eventually(async () => {
     const placed = await client.call(getVm, { params: { ...params, vm: 'later' } })
     assert.deepEqual([placed.status, placed.node], ['Running', 'far'])
-  }, patienceMs)
+  }, timeoutMs)
   const now = await guestsOf(folder)
   assert.ok(
     guests.every((pid) => now.includes(pid)),

@@ -8,7 +8,7 @@ import { ServersRig } from '../support/processes/servers.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 const count = Number(process.env.AGENTS ?? 1_000)
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const inDefault = '/namespaces/svc-default'
 
 it(`${count} agents reconnect when their server is killed`, { timeout: 600_000 }, async (test) => {
@@ -56,7 +56,7 @@ it(`${count} agents reconnect when their server is killed`, { timeout: 600_000 }
       const now = await ids()
       assert.deepEqual([...now.values()], [count])
       assert.notDeepEqual([...now.keys()], [...before.keys()])
-    }, patienceMs)
+    }, timeoutMs)
     test.diagnostic(`${count} agents were back after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`)
     // Each is reached, and is given work.
     for (let index = 0; index < 20; index++) {

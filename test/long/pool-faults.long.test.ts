@@ -18,7 +18,7 @@ import { simulatedVms } from '../support/tools/simulated-vms.ts'
 const agentProgram = path.resolve(import.meta.dirname, '../support/processes/agent-process.ts')
 const inNamespace = '/namespaces/svc-default'
 const [slots, requests] = [20, 200]
-const patienceMs = 120_000
+const timeoutMs = 120_000
 
 /** Where something dies: by itself at a point that it comes to, or because it is killed while requests are on their way. */
 const faults = [
@@ -149,7 +149,7 @@ async function run(rig: Rig, round: number, fault: Fault): Promise<void> {
   const poolPath = `${inNamespace}/pools/warm`
   if (fault === 'pools.filled') await rig.dieAt(fault)
   await rig.call('PUT', poolPath, { paused: false })
-  await eventually(async () => assert.equal((await rig.call('GET', poolPath)).body.ready, slots), patienceMs)
+  await eventually(async () => assert.equal((await rig.call('GET', poolPath)).body.ready, slots), timeoutMs)
   await rig.call('PUT', poolPath, { paused: true })
   assert.equal(rig.onDisk(), slots)
   if (!isKill && fault !== 'pools.filled') await rig.dieAt(fault)
@@ -172,14 +172,14 @@ async function run(rig: Rig, round: number, fault: Fault): Promise<void> {
       [...states].map(([status, { length }]) => [status, length]),
       [['Running', requests]],
     )
-  }, patienceMs)
+  }, timeoutMs)
   if (fault !== 'nothing') assert.ok(rig.deaths > deaths, `nothing died at ${fault}`)
   const vms = await list()
   assert.equal(vms.filter(({ warm }) => warm === 'warm').length, slots, `warm VMs handed out, ${fault}`)
   // One that was handed out twice would have given its ports twice.
   assert.equal(new Set(vms.map(({ ip, ssh }) => `${ip}:${ssh}`)).size, requests)
   for (const vm of vms) assert.deepEqual(vm.labels, labels, vm.name)
-  await eventually(() => assert.equal(rig.onDisk(), requests), patienceMs)
+  await eventually(() => assert.equal(rig.onDisk(), requests), timeoutMs)
   await Promise.all(vms.map(({ name }) => rig.call('DELETE', `${inNamespace}/vms/${name}`)))
   await eventually(async () => {
     assert.deepEqual(await list(), [])
@@ -187,7 +187,7 @@ async function run(rig: Rig, round: number, fault: Fault): Promise<void> {
     const nodes: { allocatableCpu: number; availableCpu: number }[] = (await rig.call('GET', `${inNamespace}/nodes`))
       .body.items
     for (const node of nodes) assert.equal(node.availableCpu, node.allocatableCpu)
-  }, patienceMs)
+  }, timeoutMs)
 }
 
 const stores = [

@@ -18,7 +18,7 @@ import { eventually } from '../support/tools/eventually.ts'
 import { haproxyPort, startHaproxy } from './haproxy.ts'
 
 const workers = 3
-const patienceMs = 120_000
+const timeoutMs = 120_000
 const params = { namespace: 'svc-default' }
 
 it('everything is restarted in turn, and no request fails', { timeout: 1_200_000 }, async (t) => {
@@ -37,7 +37,7 @@ it('everything is restarted in turn, and no request fails', { timeout: 1_200_000
 
   await Promise.all(members.map((member) => member.start()))
   const balancer = cleanup.use(await startHaproxy(front, folder, cluster.balancerConfig))
-  const isUsed = ({ host }: Service) => eventually(async () => assert.ok(await balancer.isUsed(host.name)), patienceMs)
+  const isUsed = ({ host }: Service) => eventually(async () => assert.ok(await balancer.isUsed(host.name)), timeoutMs)
   await Promise.all(servers.map((server) => server.start()))
   for (const server of servers) await isUsed(server)
 
@@ -55,7 +55,7 @@ it('everything is restarted in turn, and no request fails', { timeout: 1_200_000
       transport: httpTransport({ maxSockets: 1, trust: { judge: () => undefined } }),
       token,
       retry: { attempts: 1 },
-      timeoutMs: patienceMs,
+      timeoutMs: timeoutMs,
       revision: createRevision(),
     })
   const client = clientOf()
@@ -66,7 +66,7 @@ it('everything is restarted in turn, and no request fails', { timeout: 1_200_000
         nodes.map(({ phase }) => phase),
         ['READY', 'READY'],
       )
-    }, patienceMs)
+    }, timeoutMs)
   const agents: Service[] = []
   for (const name of ['host-1', 'host-2']) {
     const host = await network.host(name)
@@ -109,7 +109,7 @@ it('everything is restarted in turn, and no request fails', { timeout: 1_200_000
   working.catch(() => stopping.abort())
   const more = async (): Promise<void> => {
     const before = done
-    await eventually(async () => assert.ok(done >= before + 2 * workers || stopping.signal.aborted), patienceMs)
+    await eventually(async () => assert.ok(done >= before + 2 * workers || stopping.signal.aborted), timeoutMs)
   }
   const restarted = async (what: string, each: Service, isBack: () => Promise<unknown>): Promise<void> => {
     if (stopping.signal.aborted) return

@@ -6,7 +6,7 @@ import { RunnerCluster } from '../support/rigs/runner-cluster.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
 const slots = 20
-const patienceMs = 300_000
+const timeoutMs = 300_000
 
 /** In the order of a runner's life. */
 const points = [
@@ -43,7 +43,7 @@ describe('runner pools whose leader is killed', () => {
     const over = new AbortController()
     const killing = cluster.killLeaders(10_000, over.signal)
     const jobs = Array.from({ length: 200 }, () => cluster.github.queueJob())
-    const longestMs = await cluster.watchJobs(AbortSignal.timeout(patienceMs)).finally(() => over.abort())
+    const longestMs = await cluster.watchJobs(AbortSignal.timeout(timeoutMs)).finally(() => over.abort())
     const kills = await killing
     test.diagnostic(`${kills} leaders killed; longest wait beside free capacity ${Math.round(longestMs)} ms`)
     assert.ok(kills >= 3, `${kills} kills`)
@@ -58,7 +58,7 @@ describe('runner pools whose leader is killed', () => {
       const { deaths } = cluster
       await cluster.dieAt(point)
       const jobs = Array.from({ length: 40 }, () => cluster.github.queueJob())
-      const longestMs = await cluster.watchJobs(AbortSignal.timeout(patienceMs))
+      const longestMs = await cluster.watchJobs(AbortSignal.timeout(timeoutMs))
       test.diagnostic(`longest wait beside free capacity ${Math.round(longestMs)} ms`)
       await settled(jobs)
       assert.ok(cluster.deaths > deaths, `nothing died at ${point}`)

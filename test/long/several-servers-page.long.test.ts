@@ -12,7 +12,7 @@ import { type SystemdHost, startSystemd } from '../support/processes/systemd-hos
 import { eventually } from '../support/tools/eventually.ts'
 
 const names = ['a', 'b', 'c'] as const
-const patienceMs = 120_000
+const timeoutMs = 120_000
 
 it('three servers come up as the page says, and its commands work on them', { timeout: 1_200_000 }, async () => {
   await using cleanup = new AsyncDisposableStack()
@@ -90,7 +90,7 @@ it('three servers come up as the page says, and its commands work on them', { ti
           `curl -sk https://${places[n]?.address}:8443/readyz || journalctl -n 30 --no-pager -u svc3-server -u etcd`,
         )
         assert.equal(asked, '{"status":"ok","message":"ready"}')
-      }, patienceMs),
+      }, timeoutMs),
     )
   await areReady()
   const userOf = async (service: string): Promise<string> =>
@@ -121,7 +121,7 @@ it('three servers come up as the page says, and its commands work on them', { ti
   const isReady = () =>
     eventually(
       async () => assert.match(await first.run('curl -sk https://127.0.0.1:9443/readyz'), /"ready"/),
-      patienceMs,
+      timeoutMs,
     )
   await serve()
   await isReady()

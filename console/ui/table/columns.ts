@@ -25,7 +25,7 @@ export function choiceFrom(stored: string | null): Choice {
 }
 
 const isWidth = (value: unknown): value is number =>
-  typeof value === 'number' && value >= leastPx && value <= mostChosenPx
+  typeof value === 'number' && value >= leastPx && value <= maxChosenPx
 
 function only<T>(values: unknown, is: (value: unknown) => value is T): Record<string, T> {
   const entries = typeof values === 'object' && values !== null ? Object.entries(values) : []
@@ -33,9 +33,9 @@ function only<T>(values: unknown, is: (value: unknown) => value is T): Record<st
 }
 
 const leastPx = 48
-const mostChosenPx = 2_000
+const maxChosenPx = 2_000
 /** What somebody may make of a column. */
-export const allowedWidth = (px: number): number => Math.round(Math.min(mostChosenPx, Math.max(leastPx, px)))
+export const allowedWidth = (px: number): number => Math.round(Math.min(maxChosenPx, Math.max(leastPx, px)))
 
 interface Known {
   readonly title: string
@@ -66,8 +66,8 @@ export interface Measured extends Known {
 }
 
 /** Longer content is cut, unless there is room; of a name only much longer. */
-const mostPx = 360
-const mostNamePx = 640
+const maxPx = 360
+const maxNamePx = 640
 /** What is left of other content in favour of a name: a short word, the state of a VM for example. */
 const leastContentPx = (tablePx: number): number => (tablePx < narrowPx ? 92 : 100)
 
@@ -86,7 +86,7 @@ export function widthsOf(columns: readonly Measured[], { widths }: Choice, table
     const natural = Math.max(column.contentPx, column.titlePx)
     if (has(column, 'end')) return { wanted: natural, least: natural, grows: 0, isName: false }
     const isName = has(column, 'name')
-    const wanted = Math.ceil(Math.min(natural, isName ? mostNamePx : mostPx))
+    const wanted = Math.ceil(Math.min(natural, isName ? maxNamePx : maxPx))
     const least = Math.min(
       wanted,
       has(column, 'number') || has(column, 'short')

@@ -33,7 +33,7 @@ const tagPuts = () =>
   registry.seen.filter(({ method, path: place }) => method === 'PUT' && place.endsWith('/manifests/v1'))
 
 /** In place of three minutes. */
-const patienceMs = 2_500
+const timeoutMs = 2_500
 
 /** An agent that has packed what it is to push, and the server that it reports to. */
 function pushing(
@@ -108,7 +108,7 @@ function pushing(
       firstDelayMs: 100,
       maxDelayMs: 1_000,
       maxRetryAfterMs: 0,
-      withinMs: patienceMs,
+      withinMs: timeoutMs,
     },
   } as unknown as Parameters<typeof createCaptures>[0])
   return { captures, kept, ends }
@@ -199,7 +199,7 @@ for (const phase of ['frozen', 'packed'] as const)
     const { problem = '', atMs = 0 } = reports.at(-1) ?? {}
     assert.equal(problem, `Could not be pushed from node node: ${refused}. Try again when the registry answers`)
     const triedMs = atMs - (waits[0]?.atMs ?? Number.NaN)
-    assert.ok(atMs >= patienceMs && triedMs < 2 * patienceMs, `${triedMs} of ${atMs} ms`)
+    assert.ok(atMs >= timeoutMs && triedMs < 2 * timeoutMs, `${triedMs} of ${atMs} ms`)
     await captures.stop()
   })
 

@@ -33,9 +33,9 @@ describe('chain of saves and commits', () => {
       const nextBytes = await rig.write(uid)
       const content = await rig.check(id, before)
       // Memory is small here; a base is sent once. By chance much was written.
-      const mostBytes = Math.max(2_500_000, writtenBytes + 500_000)
+      const maxBytes = Math.max(2_500_000, writtenBytes + 500_000)
       const putBytes = rig.server.putBytes - sentBytes
-      if (step > 1) assert.ok(putBytes < mostBytes, `${putBytes} bytes for ${writtenBytes}`)
+      if (step > 1) assert.ok(putBytes < maxBytes, `${putBytes} bytes for ${writtenBytes}`)
       writtenBytes = nextBytes
       if (step % 4 === 0) {
         const next = `vm-${step}`

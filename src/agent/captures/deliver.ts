@@ -32,7 +32,7 @@ interface DeliverOptions {
 const putsAtOnce = 4
 const askedAtOnce = 5_000
 /** A server that loses what it has taken is not to be fed for ever. */
-const mostRounds = 5
+const maxRounds = 5
 /** A server that is not there is waited for as long as it takes; one that says "not now", for about an hour. */
 const patience: RetryPolicy = { attempts: 160, firstDelayMs: 200, maxDelayMs: 30_000, maxRetryAfterMs: 30_000 }
 
@@ -44,7 +44,7 @@ export async function deliver(content: string, parts: readonly Stored[], options
   const sizes = new Map(parts.map(({ digest, bytes }) => [digest, bytes]))
   const persist = <T>(work: () => Promise<T>): Promise<T> => persistently(work, options)
   let asked = [...sizes.keys()]
-  for (let round = 1; round <= mostRounds; round++) {
+  for (let round = 1; round <= maxRounds; round++) {
     const missing: string[] = []
     for (let at = 0; at < asked.length; at += askedAtOnce) {
       const page = asked.slice(at, at + askedAtOnce)

@@ -205,9 +205,9 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
 
     async whole(fetchRest) {
       const { store, source } = await content()
-      const read: ContentStore['read'] = async (digest, mostBytes, signal) => {
+      const read: ContentStore['read'] = async (digest, maxBytes, signal) => {
         if (!(await store.has(digest))) await fetchRest()
-        return source.read(digest, mostBytes, signal)
+        return source.read(digest, maxBytes, signal)
       }
       return {
         ...store,
@@ -291,7 +291,7 @@ const filesOf = ({ boot }: Manifest): readonly Layer[] =>
 /** Notes what is put, and reads what is not here from the server. */
 const recorded = (store: ContentStore, source: ContentSource, put: Set<string>): ContentStore => ({
   ...store,
-  read: (digest, mostBytes, signal) => source.read(digest, mostBytes, signal),
+  read: (digest, maxBytes, signal) => source.read(digest, maxBytes, signal),
   async put(bytes, options) {
     const stored = await store.put(bytes, options)
     put.add(stored.digest)

@@ -12,7 +12,7 @@ import { versionAdvice } from '../../rules/versions.ts'
 import { notOpened, advice as passAdvice } from '../link/not-opened.ts'
 import type { Check, Finding } from './doctor.ts'
 
-const patienceMs = 10_000
+const timeoutMs = 10_000
 const largestAnswer = 1_048_576
 /** Tokens are judged with so much patience. */
 const refusedSeconds = 60
@@ -61,7 +61,7 @@ async function askServer(apiUrl: string, trust: Trust | undefined, signal: Abort
     url: `${apiUrl}${getClusterInfo.path}`,
     headers: { accept: 'application/json' },
     body: undefined,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     fresh: false,
   })
   const roundTripMs = performance.now() - startMs
@@ -117,7 +117,7 @@ async function websocket(
   const server = await answer.catch(() => undefined)
   if (!server) return { result: 'warning', found: 'unknown', advice: 'The server did not answer' }
   let isReceived = false
-  const within = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)])
+  const within = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   const refused = (headers: object): void => {
     isReceived = upgradeHeader in headers
   }
@@ -127,7 +127,7 @@ async function websocket(
     return { result: 'ok', found: 'passed' }
   } catch (thrown) {
     if (isReceived) return { result: 'ok', found: 'passed' }
-    const error = within.aborted ? new Error(`No answer within ${patienceMs / 1_000} s`) : notOpened(apiUrl, thrown)
+    const error = within.aborted ? new Error(`No answer within ${timeoutMs / 1_000} s`) : notOpened(apiUrl, thrown)
     if (error instanceof ConnectionError && !error.isTransient)
       return { result: 'problem', found: error.message, advice: error.hint }
     const isOurs = error instanceof ApiError && error.options.foreignStatus === undefined

@@ -14,7 +14,7 @@ const isLock = (name: string): boolean => /^agent\.lock\.[0-9a-f]{16}$/.test(nam
 /** Beside the file of one that did not only come but stays. */
 const mark = (file: string): string => `${file}.held`
 /** Of several that come at once the first by name waits so long for the others to give way. */
-const patienceMs = 2_000
+const timeoutMs = 2_000
 const lookEveryMs = 10
 
 /** Of this process. */
@@ -43,7 +43,7 @@ async function take(folder: string): Promise<string> {
   const file = path.join(folder, name)
   try {
     await announce(folder, name, { pid: process.pid, startTime })
-    const signal = AbortSignal.timeout(patienceMs)
+    const signal = AbortSignal.timeout(timeoutMs)
     for (;;) {
       const rival = await findRival(folder, name)
       if (!rival) break

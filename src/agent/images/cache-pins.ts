@@ -32,7 +32,7 @@ interface Pin {
   problem?: string
 }
 
-const mostReported = 256
+const maxReported = 256
 const fetchesAtOnce = 2
 /** Progress is a write to the server's database: it goes in steps. */
 const percentStep = 5
@@ -155,7 +155,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
         .filter(({ key }) => !pins.has(key))
         .toSorted((one, other) => other.usedMs - one.usedMs)
         .map((copy) => ({ key: copy.key, state: 'Ready' as const, ...factsOf(copy) }))
-      return [...pinned, ...others].slice(0, mostReported)
+      return [...pinned, ...others].slice(0, maxReported)
     },
     async stop() {
       isStopped = true

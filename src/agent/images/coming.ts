@@ -4,7 +4,7 @@ export interface Coming {
   /** Until `fetching` is over, whichever way. */
   add(digest: string, fetching: Promise<unknown>): void
   /** Whether it is being fetched. Resolves when it has come, or after so long. */
-  wait(digest: string, mostMs: number): Promise<boolean>
+  wait(digest: string, maxMs: number): Promise<boolean>
 }
 
 export function createComing(): Coming {
@@ -18,11 +18,11 @@ export function createComing(): Coming {
         })
       underWay.set(digest, over)
     },
-    async wait(digest, mostMs) {
+    async wait(digest, maxMs) {
       const over = underWay.get(digest)
       if (!over) return false
       const late = Promise.withResolvers<void>()
-      const timer = setTimeout(late.resolve, mostMs)
+      const timer = setTimeout(late.resolve, maxMs)
       await Promise.race([over, late.promise])
       clearTimeout(timer)
       return true

@@ -40,7 +40,7 @@ export interface SourceOptions {
   readonly waits?: ((reason: string) => void) | undefined
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
-  readonly mostRefusals?: number
+  readonly maxRefusals?: number
   readonly silenceMs?: number
 }
 
@@ -59,23 +59,23 @@ class Silence extends Error {
 
 export function fetchedContent(options: SourceOptions): ContentSource {
   const { store, open, isPassedOn = false, retry = patience, silenceMs = defaultSilenceMs } = options
-  const { mostRefusals = defaultMostRefusals } = options
+  const { maxRefusals = defaultMostRefusals } = options
   const lasting = options.syncing && { syncing: options.syncing }
 
   /** A chunk fits into memory, and the largest manifest does. */
-  const fetchOnce = async (digest: string, mostBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
+  const fetchOnce = async (digest: string, maxBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
     const checked = async (whole: Buffer): Promise<Buffer> => {
       if (!isPassedOn) await store.putExpected({ digest, bytes: whole.length }, whole, { signal, digest, ...lasting })
       return whole
     }
     const nearer = await options.near?.(digest, signal, into)
-    if (nearer && nearer.length > mostBytes) throw tooLong(digest, mostBytes)
+    if (nearer && nearer.length > maxBytes) throw tooLong(digest, maxBytes)
     const fetched = (from: 'peer' | 'registry', content: Buffer): Promise<Buffer> => {
       options.fetched?.(from, content.length)
       return checked(content)
     }
     if (nearer) return fetched('peer', nearer)
-    if (options.read) return fetched('registry', await options.read(digest, mostBytes, signal, into))
+    if (options.read) return fetched('registry', await options.read(digest, maxBytes, signal, into))
     const silence = new AbortController()
     const heard = new Silence(`the server sent nothing for ${silenceMs / 1_000} s`)
     const timer = setTimeout(() => silence.abort(heard), silenceMs)
@@ -85,7 +85,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
       for await (const piece of await open(digest, AbortSignal.any([signal, silence.signal]))) {
         timer.refresh()
         bytes += piece.length
-        if (bytes > mostBytes) throw tooLong(digest, mostBytes)
+        if (bytes > maxBytes) throw tooLong(digest, maxBytes)
         pieces.push(piece)
       }
     } finally {
@@ -98,18 +98,18 @@ export function fetchedContent(options: SourceOptions): ContentSource {
     return content
   }
 
-  const fetch = async (digest: string, mostBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
+  const fetch = async (digest: string, maxBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
     let refusals = 0
     for (let attempt = 1; ; attempt++) {
       try {
-        return await fetchOnce(digest, mostBytes, signal, into)
+        return await fetchOnce(digest, maxBytes, signal, into)
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ApiError && error.code === 404)
           throw new Error(`content is lost (no server has ${digest}); delete the image and upload it again`, {
             cause: error,
           })
-        if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= mostRefusals) {
+        if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= maxRefusals) {
           if (refusals > quietRefusals) options.waits(error.message)
           const askedMs = Math.min((error.options.retryAfterSeconds ?? 0) * 1_000, retry.maxDelayMs)
           await wait(Math.max(askedMs, backOff(refusals, retry, Math.random)), signal)
@@ -124,18 +124,18 @@ export function fetchedContent(options: SourceOptions): ContentSource {
   }
 
   return {
-    async read(digest, mostBytes, signal = never, into = undefined) {
-      const kept = await store.read(digest, mostBytes, signal, into).catch(ifUnusable)
+    async read(digest, maxBytes, signal = never, into = undefined) {
+      const kept = await store.read(digest, maxBytes, signal, into).catch(ifUnusable)
       if (kept) return kept
-      const fetching = fetch(digest, mostBytes, signal, into)
+      const fetching = fetch(digest, maxBytes, signal, into)
       options.coming?.add(digest, fetching)
       return fetching
     },
   }
 }
 
-const tooLong = (digest: string, mostBytes: number): WrongContentError =>
-  new WrongContentError(digest, `has more than the ${mostBytes} bytes declared`)
+const tooLong = (digest: string, maxBytes: number): WrongContentError =>
+  new WrongContentError(digest, `has more than the ${maxBytes} bytes declared`)
 
 const problemOf = (error: unknown): string =>
   error instanceof WrongContentError ? `the server sent something else: ${error.message}` : reasonOf(error)

@@ -299,7 +299,7 @@ describe('content from the server', () => {
     const source = fetchedContent({ store: await fresh(), open, retry })
     await assert.rejects(source.read(content, 1_000_000), /not now/)
     assert.equal(asked, 2)
-    const patient = fetchedContent({ store: await fresh(), open, retry, mostRefusals: 5, waits: () => undefined })
+    const patient = fetchedContent({ store: await fresh(), open, retry, maxRefusals: 5, waits: () => undefined })
     await assert.rejects(patient.read(content, 1_000), /not now/)
     assert.equal(asked, 2 + 5 + 2)
   })

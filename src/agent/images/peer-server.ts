@@ -37,7 +37,7 @@ interface PeerServerOptions {
 
 /** The server makes new ones every ten minutes: a node that it has not spoken to for so long must not trust on. */
 const trustMs = 15 * 60_000
-const mostConnections = 64
+const maxConnections = 64
 const idleMs = 30_000
 /** So long an answer waits for content that is being fetched: less than a node's silence may last. */
 const comingMs = 2_000
@@ -89,7 +89,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
     response.writeHead(200, { 'content-length': bytes, 'content-type': 'application/octet-stream' })
     await pipeline(Readable.from(sent(content.open(digest)), { objectMode: false }), response)
   }
-  server.maxConnections = mostConnections
+  server.maxConnections = maxConnections
   server.on('tlsClientError', (error, { authorizationError }) => {
     // A code, whatever the types say; and nothing where there was no certificate at all.
     const problem = String(authorizationError ?? error.message)

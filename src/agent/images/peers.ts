@@ -43,15 +43,15 @@ const avoidedMs = 5 * 60_000
 /** Tickets are good for ten minutes at least, and some images take longer. */
 const ticketMs = 5 * 60_000
 /** A peer that lacks more than this of an image has evicted it. */
-const mostMisses = 3
+const maxMisses = 3
 /** A peer that fetches a chunk is waited for so long; then this node fetches it itself. */
 const comingMs = 30_000
 /** Of those who should have a chunk, so many are tried. */
-const mostTries = 4
+const maxTries = 4
 /** They are as busy as this node, and the source is dear: they may take so many times longer, and are tried again sooner. */
 const partPatience = 4
 const partAvoidedMs = 30_000
-const mostBytes = Math.max(largestManifestBytes, chunkBytes) + 2 ** 16
+const maxBytes = Math.max(largestManifestBytes, chunkBytes) + 2 ** 16
 
 class Missing extends Error {
   override readonly name = 'Missing'
@@ -116,7 +116,7 @@ export function createPeers(options: PeersOptions): PeerContent {
           return peer && (await checked(peer, digest, during, into))
         } catch (error) {
           during.throwIfAborted()
-          if (peer && !(error instanceof Missing && ++peer.misses < mostMisses)) leave(peer, error)
+          if (peer && !(error instanceof Missing && ++peer.misses < maxMisses)) leave(peer, error)
           return undefined
         }
       }
@@ -124,7 +124,7 @@ export function createPeers(options: PeersOptions): PeerContent {
       /** From one that fetched the same before us. It may have to wait for it in turn, but never for us. */
       const fromPart: NearContent = async (digest, during, into) => {
         const without: string[] = []
-        while (without.length < mostTries) {
+        while (without.length < maxTries) {
           const within = AbortSignal.any([during, AbortSignal.timeout(partPatience * silenceMs)])
           const [found] = await find({ content, chunk: digest, without }, within).catch(() => [])
           during.throwIfAborted()
@@ -161,13 +161,13 @@ interface Reachable extends Peer {
 }
 
 /** What guests wait for is not to wait for what nobody does, of which four come at once. */
-const mostSockets = 8
+const maxSockets = 8
 
 /** Each has connections of its own: what was judged for one is never used for another. */
 const reachable = (peer: Peer): Reachable => ({
   ...peer,
   misses: 0,
-  agent: new https.Agent({ keepAlive: true, maxSockets: mostSockets, timeout: 30_000, maxCachedSessions: 0 }),
+  agent: new https.Agent({ keepAlive: true, maxSockets: maxSockets, timeout: 30_000, maxCachedSessions: 0 }),
 })
 
 const problemOf = (error: unknown): string =>
@@ -220,7 +220,7 @@ async function read(
         if (target) piece.copy(target, bytes)
         else pieces.push(piece)
         bytes += piece.length
-        if (bytes > mostBytes) request.destroy(new Error('it sent more than a chunk can be'))
+        if (bytes > maxBytes) request.destroy(new Error('it sent more than a chunk can be'))
       })
       response.on('error', reject)
       response.on('end', () => {

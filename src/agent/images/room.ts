@@ -62,7 +62,7 @@ type Disk = Evictable & { readonly kind: 'disk'; readonly folder: string }
 
 const defaultShare = 0.8
 /** Left free for the rest of the host, whatever the quota is. */
-const mostMarginBytes = 2 ** 30
+const maxMarginBytes = 2 ** 30
 const marginShare = 0.02
 const triesAtMost = 5
 const lookEveryMs = 5 * 60_000
@@ -91,7 +91,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     lookedAtMs = performance.now()
     inventory = await takeInventory(folder, recipes)
     const { bavail, bsize, blocks } = await fs.statfs(folder)
-    const freeBytes = bavail * bsize - Math.min(mostMarginBytes, blocks * bsize * marginShare)
+    const freeBytes = bavail * bsize - Math.min(maxMarginBytes, blocks * bsize * marginShare)
     quota = quotaBytes ?? Math.floor(defaultShare * (Math.max(0, freeBytes) + usedBytes()))
     return { freeBytes }
   }

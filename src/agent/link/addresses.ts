@@ -11,7 +11,7 @@ export interface Addresses {
   after(url: string): string
 }
 
-const mostLearned = 32
+const maxLearned = 32
 
 export function createAddresses(given: readonly string[], node: string): Addresses {
   let learned: readonly string[] = []
@@ -27,7 +27,7 @@ export function createAddresses(given: readonly string[], node: string): Address
       const next = urls
         .filter((url) => isUsable(url, current))
         .map((url) => new URL(url).origin)
-        .slice(0, mostLearned)
+        .slice(0, maxLearned)
       const isSame = next.length === learned.length && next.every((url) => learned.includes(url))
       if (!isSame) learned = next
       return !isSame

@@ -8,7 +8,7 @@ import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
 import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tcp-proxy.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 
-const patienceMs = 60_000
+const timeoutMs = 60_000
 
 describe('agent with two addresses of its service', () => {
   let rig: AgentRig
@@ -17,7 +17,7 @@ describe('agent with two addresses of its service', () => {
   const urlOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`
   /** What was open before does not count, nor a last try on the way that is no more. */
   const opensAnother = (before: number, left: TcpProxy): Promise<void> =>
-    eventually(async () => assert.ok(rig.server.streamsOpened > before && left.count > 0), patienceMs)
+    eventually(async () => assert.ok(rig.server.streamsOpened > before && left.count > 0), timeoutMs)
 
   beforeEach(async () => {
     rig = await AgentRig.make()

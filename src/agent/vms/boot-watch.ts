@@ -32,8 +32,8 @@ export class BootWatch {
     return this.#booted
   }
 
-  /** `place`: of a VM that runs. The same one again changes nothing. `mostMs`: a slot is waited for by whoever asks next. */
-  follow(place: SshPlace | undefined, mostMs = this.#times.maxDelayMs): void {
+  /** `place`: of a VM that runs. The same one again changes nothing. `maxMs`: a slot is waited for by whoever asks next. */
+  follow(place: SshPlace | undefined, maxMs = this.#times.maxDelayMs): void {
     const known = this.#watching?.place
     if (place && known?.ip === place.ip && known.port === place.port) return
     this.#watching?.stop.abort()
@@ -41,13 +41,13 @@ export class BootWatch {
     this.#booted = undefined
     if (!place) return
     this.#watching = { place, stop: new AbortController() }
-    void this.#watch(place, mostMs, this.#watching.stop.signal)
+    void this.#watch(place, maxMs, this.#watching.stop.signal)
   }
 
-  async #watch(place: SshPlace, mostMs: number, signal: AbortSignal): Promise<void> {
+  async #watch(place: SshPlace, maxMs: number, signal: AbortSignal): Promise<void> {
     const { firstDelayMs, limitMs, laterDelayMs } = this.#times
     const sinceMs = performance.now()
-    for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, mostMs)) {
+    for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxMs)) {
       const greets = await this.#greets(place, signal)
       if (signal.aborted) return
       const isLate = performance.now() - sinceMs >= limitMs

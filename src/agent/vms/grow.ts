@@ -17,7 +17,7 @@ export interface Growth {
   isOwn?(): Promise<boolean>
 }
 
-const patienceMs = 120_000
+const timeoutMs = 120_000
 const greetingMs = 4_000
 const handshakeMs = 20_000
 const commandMs = 180_000
@@ -102,7 +102,7 @@ export const withoutPassword = (text: string, password: string): string =>
 
 /** The guest was started just now: its SSH server may take a while. A refused password does not get better. */
 async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
-  const endMs = performance.now() + patienceMs
+  const endMs = performance.now() + timeoutMs
   let strangers = 0
   for (;;) {
     try {
@@ -117,7 +117,7 @@ async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
       if ((error as { level?: string }).level === 'client-authentication')
         throw new Error(`the guest refused user "${growth.user}" or the password`)
       if (performance.now() > endMs)
-        throw new Error(`SSH in the guest did not respond within ${patienceMs / 1000} s (${reasonOf(error)})`)
+        throw new Error(`SSH in the guest did not respond within ${timeoutMs / 1000} s (${reasonOf(error)})`)
       await wait(1_000, signal)
     }
   }

@@ -47,7 +47,7 @@ it('a VM whose image is whole while the VM is being deleted leaves no record', a
     grow: async () => undefined,
   }
   const ended = Promise.withResolvers<string>()
-  const context = { node: 'node-1', tools: tools as never, reports, log: silentLog, stopPatienceMs: 50 }
+  const context = { node: 'node-1', tools: tools as never, reports, log: silentLog, stopTimeoutMs: 50 }
   const worker = new VmWorker({ ...context, nodeChanged: () => undefined, ended: ended.resolve }, 'a', 'new')
   const want = (change: Partial<DesiredVm>): void =>
     worker.setDesired(

@@ -23,7 +23,7 @@ export interface VmContext {
   readonly reports: Reports
   readonly log: Log
   /** So long may a step take to end when the agent stops. */
-  readonly stopPatienceMs: number
+  readonly stopTimeoutMs: number
   /** The node's report is out of date. */
   nodeChanged(): void
   /** Nothing of the VM is left. */
@@ -181,7 +181,7 @@ export class VmWorker {
   async stop(): Promise<void> {
     this.#unfollow?.()
     this.#boot?.follow(undefined)
-    const timer = setTimeout(() => this.#current.abort(), this.#context.stopPatienceMs)
+    const timer = setTimeout(() => this.#current.abort(), this.#context.stopTimeoutMs)
     this.#stopping.abort()
     await this.#active
     clearTimeout(timer)
@@ -210,8 +210,8 @@ export class VmWorker {
     const desired = this.#desired
     const isUp = this.#observed.state === 'running' && !this.#isEnded && desired !== undefined
     const isAsked = this.#context.tools.greets !== undefined || desired?.isSlot === true
-    const mostMs = desired?.isSlot ? slotAskedMs : undefined
-    this.#boot?.follow(isUp && isAsked ? { ip: desired.ip, port: desired.ssh } : undefined, mostMs)
+    const maxMs = desired?.isSlot ? slotAskedMs : undefined
+    this.#boot?.follow(isUp && isAsked ? { ip: desired.ip, port: desired.ssh } : undefined, maxMs)
   }
 
   /** Its guest has come up; of a slot, it can be claimed. */

@@ -5,9 +5,9 @@ import type { Host } from '../host.ts'
 import { type Candidate, type Place, placeOf } from '../line/complete.ts'
 
 /** With the start of the program, less than the second after which somebody goes on typing. */
-export const patienceMs = 600
+export const namesTimeoutMs = 600
 /** In tests with real shells, which no person waits for. */
-const testPatienceMs = 60_000
+const testTimeoutMs = 60_000
 
 export const command = defineCommand({
   description:
@@ -53,6 +53,6 @@ async function namesOf(host: Host, { namespace, context }: Place, names: Names):
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
   const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }
-  const timeoutMs = host.env.SVC3_TEST === '1' ? testPatienceMs : patienceMs
+  const timeoutMs = host.env.SVC3_TEST === '1' ? testTimeoutMs : namesTimeoutMs
   return liveNames(there, { kind: names, namespace, timeoutMs })
 }

@@ -15,7 +15,7 @@ interface Config {
   readonly [field: string]: unknown
 }
 
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const lookAgainMs = 50
 
 export function configFile({ env }: Pick<Host, 'env'>): string {
@@ -57,7 +57,7 @@ export async function withConfigLock<T>(host: Host, purpose: string, work: () =>
   const file = configFile(host)
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
-    for (const end = performance.now() + patienceMs; ; ) {
+    for (const end = performance.now() + timeoutMs; ; ) {
       try {
         return await withLockFile(`${file}.${purpose}.lock`, work)
       } catch (error) {

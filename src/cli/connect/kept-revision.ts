@@ -8,7 +8,7 @@ import type { Host } from '../host.ts'
 /** No working server is further behind than this. */
 const keptMs = 600_000
 /** Services that were talked to in that time. */
-const mostKept = 20
+const maxKept = 20
 
 type Kept = Readonly<Record<string, { readonly atMs: number; readonly revision: string }>>
 
@@ -17,7 +17,7 @@ export function keptRevision(host: Host, apiUrl: string): Revision {
   if (file === undefined) return createRevision()
   return createRevision(freshOf(read(file), host.now().getTime())[apiUrl]?.revision, (revision) => {
     const nowMs = host.now().getTime()
-    const others = Object.entries(freshOf(read(file), nowMs)).slice(-mostKept)
+    const others = Object.entries(freshOf(read(file), nowMs)).slice(-maxKept)
     write(file, { ...Object.fromEntries(others), [apiUrl]: { atMs: nowMs, revision } })
   })
 }

@@ -31,7 +31,7 @@ export interface Problem {
 export type Outcome<T> = { readonly value: T } | { readonly problem: Problem }
 
 const wantedScopes = ['openid', 'email', 'groups', 'offline_access']
-const patienceMs = 10 * 60_000
+const timeoutMs = 10 * 60_000
 const maxAnswerBytes = 1_048_576
 
 export interface BrowserLogin extends Provider {
@@ -44,7 +44,7 @@ export const loginByBrowser = (login: BrowserLogin): Promise<Outcome<ProviderTok
     const config = await discover(login)
     const verifier = oidc.randomPKCECodeVerifier()
     const [state, nonce] = [oidc.randomState(), oidc.randomNonce()]
-    const signal = AbortSignal.any([login.signal, AbortSignal.timeout(patienceMs)])
+    const signal = AbortSignal.any([login.signal, AbortSignal.timeout(timeoutMs)])
     return await onLoopback(state, signal, async (redirectUri, callback) => {
       const url = oidc.buildAuthorizationUrl(config, {
         redirect_uri: redirectUri,

@@ -8,7 +8,7 @@ import { run } from '../../../test/support/rigs/cli-host.ts'
 import { type FakeService, recordOf, startFakeService } from '../../../test/support/stand-ins/api.ts'
 import { nodeOf, serve, vmOf } from '../../../test/support/stand-ins/fleet.ts'
 import { type Patience, withoutLimit } from '../../../test/support/tools/patience.ts'
-import { patienceMs } from '../commands/complete.ts'
+import { namesTimeoutMs } from '../commands/complete.ts'
 import { shells } from './completion-scripts.ts'
 
 let service: FakeService
@@ -17,7 +17,7 @@ let folder: string
 let env: Record<string, string>
 before(async () => {
   service = await startFakeService()
-  patience = withoutLimit(patienceMs)
+  patience = withoutLimit(namesTimeoutMs)
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-complete-'))
   const contexts = { work: { apiUrl: service.apiUrl, token: service.token, namespace: 'svc-work' }, lab: {} }
   fs.mkdirSync(path.join(folder, 'svc3'))

@@ -17,7 +17,7 @@ describe('runner pools', () => {
     const jobs = Array.from({ length: 10 }, () => rig.github.queueJob())
     await rig.quiet()
     assert.equal(new Set(jobs.flatMap(({ ranOn }) => ranOn)).size, 10)
-    assert.ok(rig.github.mostOnline <= 4, `${rig.github.mostOnline} runners at once`)
+    assert.ok(rig.github.maxOnline <= 4, `${rig.github.maxOnline} runners at once`)
     const { ended, queueSeconds } = await rig.pool()
     // Counts of GitHub may be from before a job ended here: one VM too many is better than a job that waits.
     const { Idle: inVain = 0, ...others } = ended

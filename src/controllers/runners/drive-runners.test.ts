@@ -13,7 +13,7 @@ it('ten jobs of GitHub Actions get ten VMs, four at a time, and each leaves two 
   await eventually(() => assert.equal(rig.vms[0]?.labels['svc3/runner-pool'], 'ios'))
   await rig.quiet()
   assert.equal(new Set(jobs.flatMap(({ ranOn }) => ranOn)).size, 10)
-  assert.ok(rig.github.mostOnline <= 4, `${rig.github.mostOnline} runners at once`)
+  assert.ok(rig.github.maxOnline <= 4, `${rig.github.maxOnline} runners at once`)
   await eventually(async () => {
     const { items } = await rig.call('GET', '/events?limit=1000')
     const count = (reason: string) => items.filter((event: { reason: string }) => event.reason === reason).length

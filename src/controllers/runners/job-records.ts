@@ -8,7 +8,7 @@ import { ignoreLost } from '../../store/store.ts'
 type Records = Pick<Collections, 'runnerJobs' | 'runners'>
 
 const keptMs = 24 * 3_600_000
-const mostKept = 500
+const maxKept = 500
 
 export async function storeNews(
   { runnerJobs, runners }: Records,
@@ -87,7 +87,7 @@ export async function expireJobs({ runnerJobs }: Pick<Records, 'runnerJobs'>, no
   for (const entries of Map.groupBy(over, ({ value }) => value.poolUid).values()) {
     entries.sort((a, b) => ((a.value.finishedAt ?? '') < (b.value.finishedAt ?? '') ? 1 : -1))
     for (const [index, entry] of entries.entries())
-      if (index >= mostKept || nowMs - Date.parse(entry.value.finishedAt ?? '') > keptMs)
+      if (index >= maxKept || nowMs - Date.parse(entry.value.finishedAt ?? '') > keptMs)
         await runnerJobs.delete(entry).catch(ignoreLost)
   }
 }

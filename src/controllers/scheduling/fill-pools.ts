@@ -22,7 +22,7 @@ import type { Room } from './rooms.ts'
 
 const sweepMs = 30_000
 /** Of VMs that wait, so many are looked at in one run. */
-const mostWaiting = 200
+const maxWaiting = 200
 
 interface Failures {
   readonly count: number
@@ -127,7 +127,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
       waiting: [...waiting.values()]
         .filter((vm) => vm.namespace === namespace)
         .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
-        .slice(0, mostWaiting)
+        .slice(0, maxWaiting)
         .map((vm) => ({ demand: demandOf(vm), key: warmKeyOf(vm) })),
     })
   }

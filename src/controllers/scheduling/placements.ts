@@ -23,7 +23,7 @@ interface TermRecord {
 }
 
 const termKey = '/leadership/placements'
-const patienceMs = 10_000
+const timeoutMs = 10_000
 
 export class Placements {
   readonly rooms: Rooms
@@ -108,7 +108,7 @@ export class Placements {
         const begun = await (found
           ? this.#store.update(termKey, record, found.rev)
           : this.#store.create(termKey, record))
-        await caughtUp(this.#store, [vms.view, nodes.view], begun.rev, AbortSignal.timeout(patienceMs))
+        await caughtUp(this.#store, [vms.view, nodes.view], begun.rev, AbortSignal.timeout(timeoutMs))
         return begun
       } catch (error) {
         if (!isFault(error, 'Conflict') && !isFault(error, 'AlreadyExists')) throw error

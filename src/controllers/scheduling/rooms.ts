@@ -28,7 +28,7 @@ export interface RoomRecords {
 }
 
 /** So many kinds of VMs are remembered: each has a few bytes for each node. */
-const mostRankings = 32
+const maxRankings = 32
 
 export interface Room extends Candidate {
   readonly entry: Entry<NodeRecord>
@@ -289,7 +289,7 @@ export class Rooms {
     // The one that was used longest ago goes first.
     rankings.delete(shape)
     rankings.set(shape, ranking)
-    const [oldest] = rankings.size > mostRankings ? rankings.keys() : []
+    const [oldest] = rankings.size > maxRankings ? rankings.keys() : []
     if (oldest !== undefined) rankings.delete(oldest)
     return ranking
   }

@@ -9,7 +9,7 @@ import { isSuspendable, readConfig } from './machine.ts'
 import type { Run } from './run.ts'
 import { type Tart, tartFiles } from './tart.ts'
 
-const mostMacs = 2
+const maxMacs = 2
 
 interface AllowanceOptions {
   /** `TART_HOME` of who runs the agents: the folder is in there, and VMs that people run by hand. */
@@ -47,7 +47,7 @@ export class Allowance {
     const own = (folder: string) =>
       this.#dataDir !== undefined && !path.relative(this.#dataDir, folder).startsWith('..')
     const others = (await this.#shares()).filter(({ folder }) => !own(folder))
-    return Math.max(0, mostMacs - others.length - (await this.#byHand()))
+    return Math.max(0, maxMacs - others.length - (await this.#byHand()))
   }
 
   /** For a VM that is about to start. What it has already it keeps. */
@@ -57,10 +57,10 @@ export class Allowance {
       const shares = await this.#shares()
       const own = shares.find((share) => share.name === name)
       const others = shares.length - (own ? 1 : 0) + (await this.#byHand())
-      if (!own && others >= mostMacs)
+      if (!own && others >= maxMacs)
         throw new Error(
           `this Mac runs ${others} VMs with macOS already, other agents' and those of people counted, and Apple allows ` +
-            `${mostMacs}: stop one of them, then start this one again`,
+            `${maxMacs}: stop one of them, then start this one again`,
         )
       await this.#write(name, folder, await thisProcess())
     })

@@ -16,7 +16,7 @@ interface UdpDoor {
 
 const idleMs = 60_000
 /** More senders than that at once, and the one that has been silent for the longest is forgotten. */
-const mostSenders = 512
+const maxSenders = 512
 
 interface Sender {
   readonly socket: dgram.Socket
@@ -49,7 +49,7 @@ export function openUdp({ ip, port, guestPort, address }: UdpDoor): Promise<Clos
     senders.delete(key)
     senders.set(key, sender)
     const [oldest] = senders.keys()
-    if (senders.size > mostSenders && oldest !== undefined) forget(oldest)
+    if (senders.size > maxSenders && oldest !== undefined) forget(oldest)
     return sender
   }
 

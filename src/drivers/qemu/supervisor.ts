@@ -59,8 +59,8 @@ const marksOf = ({ runtime }: Run): supervised.Marks => ({
 
 export const isOfThisBoot = (run: Run): Promise<boolean> => supervised.isOfThisBoot(run, marksOf(run))
 
-export const findProcess = (folder: string, run: Run, patienceMs?: number): Promise<ProcessId | undefined> =>
-  supervised.findSupervised(folder, run.process, marksOf(run), patienceMs)
+export const findProcess = (folder: string, run: Run, timeoutMs?: number): Promise<ProcessId | undefined> =>
+  supervised.findSupervised(folder, run.process, marksOf(run), timeoutMs)
 
 export const waitForSupervisor = (folder: string, run: Run): Promise<void> =>
   supervised.waitForSupervisor(folder, run, marksOf(run))

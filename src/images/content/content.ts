@@ -28,14 +28,14 @@ interface Waiting {
 /** What restoring and reading need: a store, or anything else that has content by digest. */
 export interface ContentSource {
   /**
-   * The whole content, checked. Refused when there is more of it than `mostBytes`. It may be put `into` a buffer of that
+   * The whole content, checked. Refused when there is more of it than `maxBytes`. It may be put `into` a buffer of that
    * length, to be returned, where somebody has one to spare.
    */
-  read(digest: string, mostBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer>
+  read(digest: string, maxBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer>
 }
 
 export interface PutOptions extends Waiting {
-  readonly mostBytes?: number
+  readonly maxBytes?: number
   /** Of bytes at hand, when somebody has just made sure of it. */
   readonly digest?: string
   /** Lasting is left to this: whoever has it ends it before anything names the content. */

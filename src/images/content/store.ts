@@ -74,14 +74,13 @@ export async function openStore(folder: string): Promise<ContentFolder> {
     }
   }
 
-  async function read(digest: string, mostBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer> {
+  async function read(digest: string, maxBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer> {
     signal?.throwIfAborted()
     const file = await find(digest, (name) => fs.open(name, 'r'))
     if (file === undefined) throw new NoContentError(digest)
     try {
       const { size } = await file.stat()
-      if (size > mostBytes)
-        throw new WrongContentError(digest, `has ${size} bytes, more than the ${mostBytes} declared`)
+      if (size > maxBytes) throw new WrongContentError(digest, `has ${size} bytes, more than the ${maxBytes} declared`)
       const content = into && into.length >= size ? into.subarray(0, size) : Buffer.allocUnsafe(size)
       const { bytesRead } = await file.read(content, 0, size, 0)
       const isRight = bytesRead === size && (await digestOfBuffer(content)) === digest
@@ -135,10 +134,10 @@ export async function openStore(folder: string): Promise<ContentFolder> {
 
   /** Bytes at hand have been checked; those of a stream are checked as they pass. */
   async function write(content: Content, expected: Partial<Stored>, options: PutOptions) {
-    const { signal, mostBytes = Number.MAX_SAFE_INTEGER, syncing } = options
+    const { signal, maxBytes = Number.MAX_SAFE_INTEGER, syncing } = options
     const temporary = await temporaryName(unfinished)
     const hasher = content instanceof Uint8Array ? undefined : createHash('sha256')
-    const limit = expected.bytes ?? mostBytes
+    const limit = expected.bytes ?? maxBytes
     let bytes = 0
     try {
       const file = await fs.open(temporary, 'wx', 0o600)

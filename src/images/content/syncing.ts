@@ -11,7 +11,7 @@ export interface Syncing {
 }
 
 /** The others of Node's four threads are for whoever writes. */
-const mostAtOnce = 2
+const maxAtOnce = 2
 
 /** `isLater`: nothing before the end. */
 export function createSyncing({ isLater = false }: { readonly isLater?: boolean } = {}): Syncing {
@@ -25,7 +25,7 @@ export function createSyncing({ isLater = false }: { readonly isLater?: boolean 
   }
 
   function start(): void {
-    if (running.size >= mostAtOnce) return
+    if (running.size >= maxAtOnce) return
     const job: Promise<void> = work()
       .catch((error: unknown) => void failures.push(error))
       .finally(() => running.delete(job))

@@ -58,13 +58,13 @@ export class DiskFullError extends Error {
   }
 }
 
-const mostReserveBytes = 2 ** 30
+const maxReserveBytes = 2 ** 30
 const reserveShare = 0.05
 
 /** What a file from elsewhere may take of a disk: the rest is for the records of everybody, who share it. */
 export async function roomOn(folder: string): Promise<number> {
   const { bavail, bsize, blocks } = await fs.statfs(folder)
-  return Math.max(0, Math.floor(bavail * bsize - Math.min(mostReserveBytes, blocks * bsize * reserveShare)))
+  return Math.max(0, Math.floor(bavail * bsize - Math.min(maxReserveBytes, blocks * bsize * reserveShare)))
 }
 
 const fullCodes = new Set(['ENOSPC', 'EDQUOT'])

@@ -14,9 +14,9 @@ export const blockBytes = 64 * 1_024
 export const sectorBytes = 512
 export const largestManifestBytes = 16 * 2 ** 20
 /** Of a whole manifest, attachments included. They bound what a hostile one can make us hold. */
-export const mostChunks = 100_000
-export const mostExtents = 1_000_000
-export const mostLayers = 64
+export const maxChunks = 100_000
+export const maxExtents = 1_000_000
+export const maxLayers = 64
 
 export const digestPattern = /^sha256:[0-9a-f]{64}$/
 const Digest = t.String({ pattern: digestPattern.source })

@@ -8,9 +8,9 @@ import {
   chunkBytes,
   hasShape,
   largestManifestBytes,
-  mostChunks,
-  mostExtents,
-  mostLayers,
+  maxChunks,
+  maxExtents,
+  maxLayers,
   sectorBytes,
   shapeProblem,
 } from './format.ts'
@@ -63,7 +63,7 @@ export function checkManifest(value: unknown): asserts value is Manifest {
     throw new BadManifestError(`a disk of ${virtualSizeBytes} bytes is not a number of sectors`)
   const isTooLarge = virtualSizeBytes > largestDiskBytes
   if (isTooLarge) throw new BadManifestError(`a disk of ${virtualSizeBytes} bytes is larger than 64 TiB`)
-  if (layers.length > mostLayers) throw new BadManifestError(`it has ${layers.length} layers, more than ${mostLayers}`)
+  if (layers.length > maxLayers) throw new BadManifestError(`it has ${layers.length} layers, more than ${maxLayers}`)
   const counted = { chunks: 0, extents: 0 }
   for (const [index, { chunks, zeros = [] }] of layers.entries()) {
     checkChunks(chunks, virtualSizeBytes, `layer ${index}`, counted)
@@ -101,7 +101,7 @@ interface Counted {
 
 function checkChunks(chunks: readonly Chunk[], bytes: number, where: string, counted: Counted): void {
   counted.chunks += chunks.length
-  if (counted.chunks > mostChunks) throw new BadManifestError(`it has more than ${mostChunks} chunks`)
+  if (counted.chunks > maxChunks) throw new BadManifestError(`it has more than ${maxChunks} chunks`)
   let end = 0
   for (const { extents, rawBytes, storedBytes, compression, rawDigest } of chunks) {
     if (compression === 'none' && rawDigest !== undefined)
@@ -126,7 +126,7 @@ function checkExtents(
   from: number,
 ): number {
   counted.extents += extents.length
-  if (counted.extents > mostExtents) throw new BadManifestError(`it has more than ${mostExtents} extents`)
+  if (counted.extents > maxExtents) throw new BadManifestError(`it has more than ${maxExtents} extents`)
   let end = from
   for (const [offset, length] of extents) {
     if (length === 0 || offset % blockBytes !== 0 || length % blockBytes !== 0)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { mostReadBytes, NbdSession, readReply, type Step } from './protocol.ts'
+import { maxReadBytes, NbdSession, readReply, type Step } from './protocol.ts'
 
 const optionMagic = 0x49484156454f5054n
 const diskBytes = 10 * 2 ** 20
@@ -42,7 +42,7 @@ describe('NBD, as the server of one disk', () => {
     assert.ok(exported?.kind === 'send' && sizes?.kind === 'send' && ack?.kind === 'send')
     assert.equal(exported.bytes.readBigUInt64BE(22), BigInt(diskBytes))
     assert.equal(exported.bytes.readUInt16BE(30) & 2, 2)
-    assert.equal(sizes.bytes.readUInt32BE(30), mostReadBytes)
+    assert.equal(sizes.bytes.readUInt32BE(30), maxReadBytes)
     assert.equal(ack.bytes.readUInt32BE(12), 1)
     assert.deepEqual(steps(session, request(0, 7n, 4_096n, 512)), [
       { kind: 'read', cookie: 7n, offset: 4_096, length: 512 },
@@ -63,7 +63,7 @@ describe('NBD, as the server of one disk', () => {
       [BigInt(diskBytes), 1],
       [2n ** 64n - 1n, 1],
       [0n, 0],
-      [0n, mostReadBytes + 1],
+      [0n, maxReadBytes + 1],
     ] as const) {
       const [refused] = steps(session, request(0, 9n, offset, length))
       assert.deepEqual(refused, { kind: 'send', bytes: readReply(9n, 'invalid') })
@@ -105,7 +105,7 @@ describe('NBD, as the server of one disk', () => {
       fc.property(fc.boolean(), fc.array(part, { maxLength: 12 }), (isOpen, parts) => {
         const session = isOpen ? opened() : new NbdSession(diskBytes)
         for (const step of steps(session, ...parts))
-          if (step.kind === 'read') assert.ok(step.offset + step.length <= diskBytes && step.length <= mostReadBytes)
+          if (step.kind === 'read') assert.ok(step.offset + step.length <= diskBytes && step.length <= maxReadBytes)
       }),
       { numRuns: 2_000 },
     )

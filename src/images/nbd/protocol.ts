@@ -11,9 +11,9 @@ export type Step =
   | { readonly kind: 'end'; readonly problem?: string }
 
 /** A longer read is refused; QEMU hears of it in the handshake and cuts its requests. */
-export const mostReadBytes = 2 * 2 ** 20
+export const maxReadBytes = 2 * 2 ** 20
 const preferredBytes = 65_536
-const mostOptionBytes = 4_096
+const maxOptionBytes = 4_096
 
 const magic = {
   hello: 0x4e42444d41474943n,
@@ -96,7 +96,7 @@ export class NbdSession {
     if (bytes.readBigUInt64BE(0) !== magic.option) return yield* this.#end('not an NBD option')
     const kind = bytes.readUInt32BE(8)
     const length = bytes.readUInt32BE(12)
-    if (length > mostOptionBytes) return yield* this.#end('an option is too long')
+    if (length > maxOptionBytes) return yield* this.#end('an option is too long')
     if (bytes.length < optionHeadBytes + length) return 0
     const data = bytes.subarray(optionHeadBytes, optionHeadBytes + length)
     if (kind === option.exportName) {
@@ -123,7 +123,7 @@ export class NbdSession {
     sizes.writeUInt16BE(info.blockSize, 0)
     sizes.writeUInt32BE(1, 2)
     sizes.writeUInt32BE(preferredBytes, 6)
-    sizes.writeUInt32BE(mostReadBytes, 10)
+    sizes.writeUInt32BE(maxReadBytes, 10)
     yield send(replyTo(kind, optionReply.info, sizes))
     yield send(replyTo(kind, optionReply.ack))
     if (kind === option.go) this.#phase = 'requests'
@@ -141,7 +141,7 @@ export class NbdSession {
     if (kind === command.write) return yield* this.#end('a write to a disk that is only read')
     if (kind === command.flush) yield send(readReply(cookie))
     else if (kind !== command.read) yield send(readReply(cookie, 'invalid'))
-    else if (length === 0 || length > mostReadBytes || offset + BigInt(length) > BigInt(this.#diskBytes))
+    else if (length === 0 || length > maxReadBytes || offset + BigInt(length) > BigInt(this.#diskBytes))
       yield send(readReply(cookie, 'invalid'))
     else yield { kind: 'read', cookie, offset: Number(offset), length }
     return requestBytes

@@ -7,7 +7,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { nbdOpening, nbdRead } from '../../../test/support/tools/nbd-client.ts'
-import { mostReadBytes } from './protocol.ts'
+import { maxReadBytes } from './protocol.ts'
 import { serveDisk } from './server.ts'
 
 const diskBytes = 64 * 2 ** 20
@@ -28,18 +28,18 @@ describe('a disk served by NBD', () => {
     try {
       const count = 2_000
       client.write(
-        Buffer.concat([nbdOpening(), ...Array.from({ length: count }, (_, at) => nbdRead(at, mostReadBytes))]),
+        Buffer.concat([nbdOpening(), ...Array.from({ length: count }, (_, at) => nbdRead(at, maxReadBytes))]),
       )
       while (reads === 0) await new Promise((resolve) => setTimeout(resolve, 5))
       await new Promise((resolve) => setTimeout(resolve, 200))
-      assert.ok(reads <= 18, `${reads} answers of ${mostReadBytes} bytes are in memory`)
+      assert.ok(reads <= 18, `${reads} answers of ${maxReadBytes} bytes are in memory`)
       let bytes = 0
       client.on('data', (piece) => {
         bytes += piece.length
       })
       client.resume()
       while (reads < 40) await once(client, 'data')
-      assert.ok(bytes >= 20 * mostReadBytes)
+      assert.ok(bytes >= 20 * maxReadBytes)
     } finally {
       client.destroy()
       await server.stop()

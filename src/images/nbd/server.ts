@@ -19,7 +19,7 @@ export interface NbdServer {
 }
 
 /** As many as QEMU sends. Who sends more waits until some are answered, and taken. */
-const mostAtOnce = 16
+const maxAtOnce = 16
 
 /** Answers up to this length, which are most, are read into the same memory again and again: new memory costs as much as the read. */
 const spareBytes = 256 * 1_024
@@ -68,7 +68,7 @@ async function serve(connection: net.Socket, disk: ServedDisk): Promise<void> {
       else {
         const work = answer(connection, disk, step, spares, gone.signal).finally(() => answers.delete(work))
         answers.add(work)
-        while (answers.size >= mostAtOnce) await Promise.race(answers)
+        while (answers.size >= maxAtOnce) await Promise.race(answers)
       }
     }
 }

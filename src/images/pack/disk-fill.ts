@@ -18,8 +18,8 @@ const storedBuffers = createBufferPool(Math.max(4, defaultParallel))
 const rawBuffers = createBufferPool(Math.max(4, defaultParallel))
 
 /** Nobody fetches unasked before a reader had the time to ask, or so soon after it did: a boot asks again and again. */
-const firstPatienceMs = 2_000
-const patienceMs = 500
+const firstTimeoutMs = 2_000
+const timeoutMs = 500
 /** While a reader has been waiting so lately, one chunk at a time comes unasked: more would take its share of the network. */
 const gentleMs = 5_000
 const aheadChunks = 2
@@ -76,7 +76,7 @@ export class DiskFill {
   /** Somebody is about to read from it: what nobody asks for waits a little, and from now on failures are tried again. */
   expectReaders(onTrouble: OnTrouble): void {
     this.#onTrouble = onTrouble
-    this.#hold(firstPatienceMs)
+    this.#hold(firstTimeoutMs)
   }
 
   /** Nobody reads from it any more: it may fail. */
@@ -119,7 +119,7 @@ export class DiskFill {
       return wait.promise
     })
     this.#readAhead(missing)
-    this.#hold(patienceMs)
+    this.#hold(timeoutMs)
     this.#stir?.()
     const { promise, reject } = Promise.withResolvers<never>()
     const abort = (): void => reject(signal.reason)
@@ -250,7 +250,7 @@ export class DiskFill {
     const wait = this.#readers.get(chunk)
     if (!wait) return
     this.#readers.delete(chunk)
-    this.#hold(patienceMs)
+    this.#hold(timeoutMs)
     wait.resolve()
   }
 }

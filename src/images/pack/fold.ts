@@ -3,14 +3,14 @@
 import type { WorkOptions } from '../../platform/parallel.ts'
 import type { ContentStore } from '../content/content.ts'
 import { resolveLayers } from '../format/extents.ts'
-import { type Chunk, type Layer, mostLayers } from '../format/format.ts'
+import { type Chunk, type Layer, maxLayers } from '../format/format.ts'
 import { packLayer } from './chunks.ts'
 import { diskSource } from './read-range.ts'
 
 /** More layers than this are folded even where nothing is hidden: every reader looks at each of them. */
-export const mostLayersKept = 16
+export const maxLayersKept = 16
 /** And more than this also where something has to be fetched for it. */
-const mostLayersUnfolded = mostLayers / 2
+const maxLayersUnfolded = maxLayers / 2
 /** Chunks kept unpacked while folding: neighbours on the disk come from many of them. */
 const cachedChunks = 6
 
@@ -22,7 +22,7 @@ export function planFold(
   layers: readonly Layer[],
   isAtHand: (chunk: Chunk) => boolean = () => true,
 ): number | undefined {
-  const hasRoom = layers.length <= mostLayersUnfolded
+  const hasRoom = layers.length <= maxLayersUnfolded
   const candidates = layers
     .slice(0, -1)
     .map((_, from) => ({ from, upper: layers.slice(from) }))
@@ -34,7 +34,7 @@ export function planFold(
   )
   if (best === undefined) return undefined
   const pays = best.gainedBytes > 0 && best.gainedBytes >= best.writtenBytes
-  return pays || layers.length > mostLayersKept ? best.from : undefined
+  return pays || layers.length > maxLayersKept ? best.from : undefined
 }
 
 /** Stored bytes that would be written anew, and those that nobody needs any more. */

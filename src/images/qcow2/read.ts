@@ -14,15 +14,15 @@ import { BadDiskError, readQcow2Header, refuseBacking } from './header.ts'
 
 export interface Allowance {
   /** As many bytes as the disk may take here, and as it may measure. */
-  readonly mostDataBytes: number
-  readonly mostVirtualBytes?: number
+  readonly maxDataBytes: number
+  readonly maxVirtualBytes?: number
 }
 
 const pieceBytes = 4 * 2 ** 20
 const damaged = 'a compressed cluster is damaged'
 
 export async function qcow2ToRaw(source: string, target: string, options: WorkOptions & Allowance): Promise<number> {
-  const { signal, onProgress, parallel = defaultParallel, mostDataBytes } = options
+  const { signal, onProgress, parallel = defaultParallel, maxDataBytes } = options
   await using file = await fs.open(source, 'r')
   const { size } = await file.stat()
   const header = await readQcow2Header(file)
@@ -36,7 +36,7 @@ export async function qcow2ToRaw(source: string, target: string, options: WorkOp
     const write = async (data: Buffer, place: number) => {
       const inside = data.subarray(0, Math.min(data.length, virtualSizeBytes - place))
       written += await writeSparse(raw, inside, place)
-      if (written > mostDataBytes) throw new BadDiskError(`it holds more than the ${mostDataBytes} bytes allowed here`)
+      if (written > maxDataBytes) throw new BadDiskError(`it holds more than the ${maxDataBytes} bytes allowed here`)
     }
     await eachAtOnce(clustersOf(file, header, signal), 2 * parallel, async (cluster) => {
       signal?.throwIfAborted()
@@ -53,12 +53,9 @@ export async function qcow2ToRaw(source: string, target: string, options: WorkOp
   return virtualSizeBytes
 }
 
-export function checkAllowed(
-  virtualSizeBytes: number,
-  { mostVirtualBytes = Number.MAX_SAFE_INTEGER }: Allowance,
-): void {
-  if (virtualSizeBytes > mostVirtualBytes)
-    throw new BadDiskError(`it measures ${virtualSizeBytes} bytes, more than the ${mostVirtualBytes} allowed here`)
+export function checkAllowed(virtualSizeBytes: number, { maxVirtualBytes = Number.MAX_SAFE_INTEGER }: Allowance): void {
+  if (virtualSizeBytes > maxVirtualBytes)
+    throw new BadDiskError(`it measures ${virtualSizeBytes} bytes, more than the ${maxVirtualBytes} allowed here`)
 }
 
 const inflate = promisify(inflateRaw)

@@ -118,10 +118,10 @@ export async function openResolvedImage(
     image,
     storedBytes: sizeOf(chunks),
     content: {
-      async read(digest, mostBytes, waiting, into) {
+      async read(digest, maxBytes, waiting, into) {
         if (digest === layer.digest) return bytes
         const blob = blobs.get(digest)
-        if (!blob || blob.size > mostBytes) throw bad(`it has no content ${digest} of at most ${mostBytes} bytes`)
+        if (!blob || blob.size > maxBytes) throw bad(`it has no content ${digest} of at most ${maxBytes} bytes`)
         return await source.read(blob, waiting, into)
       },
     },

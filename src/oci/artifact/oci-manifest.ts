@@ -25,7 +25,7 @@ export const ociConfigType = 'application/vnd.oci.image.config.v1+json'
 
 /** What registries take and give. */
 export const largestOciManifestBytes = 4 * 2 ** 20
-const mostOciLayers = 32_768
+const maxOciLayers = 32_768
 /** No blob that we take is larger: layers of other formats go up to half a gibibyte. */
 const largestBlobBytes = 64 * 2 ** 30
 const mediaTypeForm = /^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}\/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$/
@@ -58,7 +58,7 @@ export function parseOciManifest({ bytes, mediaType }: Pick<RawManifest, 'bytes'
   if (own !== mediaType || (own !== ociManifestType && own !== dockerManifestType))
     throw bad(`it is of the type ${shown(own)}`)
   if (!Array.isArray(value.layers)) throw bad('it has no layers')
-  if (value.layers.length > mostOciLayers) throw bad(`it has ${value.layers.length} layers, more than ${mostOciLayers}`)
+  if (value.layers.length > maxOciLayers) throw bad(`it has ${value.layers.length} layers, more than ${maxOciLayers}`)
   const { artifactType } = value
   return {
     mediaType: own,

@@ -21,14 +21,14 @@ export interface ContentCache extends Pick<ContentFolder, 'folder' | 'size' | 'r
 
 interface CacheOptions {
   readonly folder: string
-  readonly mostBytes: number
+  readonly maxBytes: number
   failed(error: unknown): void
 }
 
 /** Room is made for more than one chunk, so that not every one that comes has the folder listed. */
 const leftShare = 0.9
 
-export async function openContentCache({ folder, mostBytes, failed }: CacheOptions): Promise<ContentCache> {
+export async function openContentCache({ folder, maxBytes, failed }: CacheOptions): Promise<ContentCache> {
   const store = await openStore(folder)
   const using = new Map<string, number>()
   let usedBytes = (await everything()).reduce((sum, { bytes }) => sum + bytes, 0)
@@ -52,14 +52,14 @@ export async function openContentCache({ folder, mostBytes, failed }: CacheOptio
     const all = await everything()
     usedBytes = all.reduce((sum, { bytes }) => sum + bytes, addedBytes - before)
     for (const { digest, bytes, modifiedMs } of all.toSorted((one, other) => one.modifiedMs - other.modifiedMs)) {
-      if (usedBytes <= mostBytes * leftShare) return
+      if (usedBytes <= maxBytes * leftShare) return
       // Unless somebody has used it since it was listed.
       if (!using.has(digest) && (await store.deleteUnused(digest, modifiedMs + 1))) usedBytes -= bytes
     }
   }
 
   function makeRoom(): void {
-    if (usedBytes <= mostBytes || evicting) return
+    if (usedBytes <= maxBytes || evicting) return
     const before = addedBytes
     evicting = evict()
       .catch(failed)
@@ -80,8 +80,8 @@ export async function openContentCache({ folder, mostBytes, failed }: CacheOptio
   return {
     folder,
     size: (digest) => store.size(digest),
-    async read(digest, mostBytes, signal, into) {
-      const content = await store.read(digest, mostBytes, signal, into)
+    async read(digest, maxBytes, signal, into) {
+      const content = await store.read(digest, maxBytes, signal, into)
       await store.touch(digest)
       return content
     },

@@ -21,7 +21,7 @@ import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { BlobContent } from '../artifact/target.ts'
 import type { Repository } from '../registry/registry.ts'
-import { mostTags } from '../registry/tags.ts'
+import { maxTags } from '../registry/tags.ts'
 import { type ContentCache, isNotCached } from './cache.ts'
 
 interface RegistryContentOptions {
@@ -115,18 +115,18 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
     send(stored, { open: (offset) => cache.open(stored.digest, { start: offset, end: stored.bytes }) }, signal)
 
   /** Into the cache; once for all who wait. */
-  function bring(digest: string, mostBytes: number): Promise<void> {
+  function bring(digest: string, maxBytes: number): Promise<void> {
     const known = fetching.get(digest)
     if (known) return known
-    const made = fetch(digest, mostBytes).finally(() => fetching.delete(digest))
+    const made = fetch(digest, maxBytes).finally(() => fetching.delete(digest))
     fetching.set(digest, made)
     return made
   }
 
-  async function fetch(digest: string, mostBytes: number): Promise<void> {
+  async function fetch(digest: string, maxBytes: number): Promise<void> {
     const blob = await described(digest)
-    if (blob.size > mostBytes)
-      throw new WrongContentError(digest, `has ${blob.size} bytes, more than the ${mostBytes} declared`)
+    if (blob.size > maxBytes)
+      throw new WrongContentError(digest, `has ${blob.size} bytes, more than the ${maxBytes} declared`)
     const content = repository.open(blob, { isUnchecked: true })
     const expected = { digest, bytes: blob.size }
     await asked(digest, () => cache.during({ content, expected }, async () => undefined))
@@ -138,22 +138,22 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
     return { mediaType, digest, size }
   }
 
-  async function read(digest: string, mostBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer> {
+  async function read(digest: string, maxBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer> {
     try {
-      return await cache.read(digest, mostBytes, signal, into)
+      return await cache.read(digest, maxBytes, signal, into)
     } catch (error) {
       if (!isNotCached(error)) throw error
     }
     signal?.throwIfAborted()
     try {
-      await bring(digest, mostBytes)
-      return await cache.read(digest, mostBytes, signal, into)
+      await bring(digest, maxBytes)
+      return await cache.read(digest, maxBytes, signal, into)
     } catch (error) {
       if (!(error instanceof DiskFullError || error instanceof NoContentError)) throw error
     }
     // No room for it here, or gone again at once: then without keeping it.
     const blob = await described(digest)
-    if (blob.size > mostBytes) throw new WrongContentError(digest, `has ${blob.size} bytes, more than declared`)
+    if (blob.size > maxBytes) throw new WrongContentError(digest, `has ${blob.size} bytes, more than declared`)
     return asked(digest, () => repository.read(blob, signal))
   }
 
@@ -234,10 +234,10 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
     open,
     hold,
     problem: () => problem,
-    async put(content, { signal, mostBytes, digest } = {}) {
+    async put(content, { signal, maxBytes, digest } = {}) {
       signal?.throwIfAborted()
       if (!(content instanceof Uint8Array)) {
-        const kept = { content, options: { signal, ...(mostBytes !== undefined && { mostBytes }) } }
+        const kept = { content, options: { signal, ...(maxBytes !== undefined && { maxBytes }) } }
         return cache.during(kept, async (stored) => {
           if ((await sizeThere(stored.digest, signal)) !== stored.bytes) await sendCached(stored, signal)
           return stored
@@ -286,7 +286,7 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
       // So that their time begins when no record names them any more, and not when they were seen first.
       for (const digest of named) usedMs.set(digest, now())
       // Of so many, not all are listed: what is not there is not known.
-      if (there.size >= mostTags) return 0
+      if (there.size >= maxTags) return 0
       let count = 0
       for (const digest of named) {
         if (there.has(digest)) continue

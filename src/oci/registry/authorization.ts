@@ -26,13 +26,13 @@ interface Token {
   forget(): void
 }
 
-const mostTokenBytes = 65_536
+const maxTokenBytes = 65_536
 /** What the specification says where the service says nothing. */
 const defaultSeconds = 60
 /** Before its end a token is renewed, so that it does not end on its way. */
 const earlySeconds = 10
 /** Of one scope: a request with the one before the last may still be answered. */
-const mostKnownTokens = 2
+const maxKnownTokens = 2
 
 export function createAuthorization(
   credentials: Credentials | undefined,
@@ -51,7 +51,7 @@ export function createAuthorization(
 
   function remember(key: string, token: Token): void {
     const all = [...(known.get(key) ?? []), token]
-    for (const { header, forget } of all.splice(0, all.length - mostKnownTokens)) {
+    for (const { header, forget } of all.splice(0, all.length - maxKnownTokens)) {
       forget()
       scopesOf.delete(header)
     }
@@ -66,10 +66,10 @@ export function createAuthorization(
     // The realm is the one other place that the password goes to, by the protocol; so it is not followed elsewhere.
     const answer = await send(
       { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic },
-      { ...options, origin: url.origin, mostRedirects: 0 },
+      { ...options, origin: url.origin, maxRedirects: 0 },
     )
     if (answer.status !== 200) throw await refusal(answer, 'Requesting a token', redactor)
-    const token = tokenOf(await readBounded(answer, mostTokenBytes), url)
+    const token = tokenOf(await readBounded(answer, maxTokenBytes), url)
     const forget = redactor.add(token.value)
     const seconds = Math.max(token.seconds - earlySeconds, token.seconds / 2)
     return { header: `Bearer ${token.value}`, endsMs: performance.now() + seconds * 1_000, forget }

@@ -14,7 +14,7 @@ export interface ConnectOptions {
   readonly policy: AddressPolicy | ((host: string) => AddressPolicy)
   /** PEM of an authority to trust beside the usual ones. */
   readonly ca?: string | undefined
-  readonly mostSockets?: number | undefined
+  readonly maxSockets?: number | undefined
   /** In place of the system's resolver, for tests. */
   readonly lookup?: net.LookupFunction | undefined
 }
@@ -24,14 +24,14 @@ export interface Connector {
   close(): void
 }
 
-export function createConnector({ policy, ca, mostSockets = 16, lookup = systemLookup }: ConnectOptions): Connector {
+export function createConnector({ policy, ca, maxSockets = 16, lookup = systemLookup }: ConnectOptions): Connector {
   const policyOf = typeof policy === 'function' ? policy : () => policy
   const guarded = guardedLookup(policyOf, lookup)
   const pool = {
     keepAlive: true,
     keepAliveMsecs: 15_000,
-    maxSockets: mostSockets,
-    maxFreeSockets: mostSockets,
+    maxSockets: maxSockets,
+    maxFreeSockets: maxSockets,
     scheduling: 'lifo',
   } as const
   const plain = guard(new http.Agent(pool), policyOf, guarded)

@@ -70,7 +70,7 @@ async function* fetchFrom(offset: number, blob: Descriptor, options: DownloadOpt
   }
 }
 
-async function* bodyOf({ answer, skipBytes }: Opened, mostBytes: number, signal?: AbortSignal): AsyncGenerator<Buffer> {
+async function* bodyOf({ answer, skipBytes }: Opened, maxBytes: number, signal?: AbortSignal): AsyncGenerator<Buffer> {
   let toSkip = skipBytes
   let bytes = 0
   try {
@@ -78,7 +78,7 @@ async function* bodyOf({ answer, skipBytes }: Opened, mostBytes: number, signal?
       const piece = received.subarray(toSkip)
       toSkip -= received.length - piece.length
       bytes += piece.length
-      if (bytes > mostBytes) throw new RegistryError('invalid', `${answer.url.host} sent more bytes than a blob has`)
+      if (bytes > maxBytes) throw new RegistryError('invalid', `${answer.url.host} sent more bytes than a blob has`)
       if (piece.length > 0) yield piece
     }
   } catch (error) {

@@ -8,7 +8,7 @@ export function redactUrl(url: URL | string): string {
   return `${protocol}//${host}${pathname}`
 }
 
-const mostCharacters = 200
+const maxCharacters = 200
 
 export interface Redactor {
   /** From now on it is kept out, in all its spellings; until it is forgotten. */
@@ -41,7 +41,7 @@ export function createRedactor(): Redactor {
       for (const spelling of [...spellings].sort((a, b) => b.length - a.length))
         clean = clean.replaceAll(spelling, '***')
       clean = clean.replace(/[^\x20-\x7e\u00a0-\uffff]+/g, ' ').trim()
-      return clean.length > mostCharacters ? `${clean.slice(0, mostCharacters)}…` : clean
+      return clean.length > maxCharacters ? `${clean.slice(0, maxCharacters)}…` : clean
     },
   }
 }

@@ -24,11 +24,11 @@ const words: Readonly<Partial<Record<RegistryFault, string>>> = {
   unavailable: 'failed',
 }
 
-const mostErrorBytes = 16_384
+const maxErrorBytes = 16_384
 
 export async function refusal(answer: Answer, doing: string, redactor: Redactor): Promise<RegistryError> {
   const { status, headers, url } = answer
-  const said = await readBounded(answer, mostErrorBytes).then(sayingOf, () => '')
+  const said = await readBounded(answer, maxErrorBytes).then(sayingOf, () => '')
   const fault = faultsByStatus[status] ?? (isTransientStatus(status) ? 'unavailable' : 'refused')
   const itsWords = said === '' ? '' : `: "${redactor.words(said)}"`
   const problem = `${doing}: ${redactUrl(url)} ${words[fault] ?? 'refused'} (${status}${itsWords})`

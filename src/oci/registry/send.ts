@@ -40,7 +40,7 @@ export interface SendOptions {
   readonly allowInsecure: boolean
   /** Without a byte either way for so long, the connection counts as lost. */
   readonly idleMs: number
-  readonly mostRedirects?: number
+  readonly maxRedirects?: number
   readonly hints?: ConnectHints | undefined
 }
 
@@ -48,7 +48,7 @@ const redirects = new Set([301, 302, 303, 307, 308])
 const keepsMethod = new Set([307, 308])
 
 export async function send(ask: Ask, options: SendOptions): Promise<Answer> {
-  const { mostRedirects = 5 } = options
+  const { maxRedirects = 5 } = options
   let { url, authorization } = ask
   checkScheme(url, url, options)
   if (url.origin !== options.origin) authorization = undefined
@@ -59,8 +59,8 @@ export async function send(ask: Ask, options: SendOptions): Promise<Answer> {
     const isRedirect = redirects.has(answer.status) && (isSafe || keepsMethod.has(answer.status))
     if (!isRedirect || location === undefined) return answer
     answer.body.destroy()
-    if (hops === mostRedirects)
-      throw new RegistryError('invalid', `${redactUrl(ask.url)} redirects more than ${mostRedirects} times`)
+    if (hops === maxRedirects)
+      throw new RegistryError('invalid', `${redactUrl(ask.url)} redirects more than ${maxRedirects} times`)
     const next = locationOf(location, url)
     checkScheme(next, url, options)
     // Never again once it was left: the way back may be somebody else's choice.
@@ -106,7 +106,7 @@ function sendOnce(ask: Ask, { connector, idleMs, hints }: SendOptions): Promise<
   let isAnswered = false
   request.setTimeout(idleMs, () => request.destroy(silence(idleMs)))
   // An address where nobody is does not refuse a connection, and need not be waited for as long as one that works.
-  const connectMs = Math.min(mostConnectMs, idleMs)
+  const connectMs = Math.min(maxConnectMs, idleMs)
   request.once('socket', (socket) => {
     if (!socket.connecting) return
     const late = setTimeout(() => request.destroy(silence(connectMs)), connectMs)
@@ -132,7 +132,7 @@ function sendOnce(ask: Ask, { connector, idleMs, hints }: SendOptions): Promise<
   return promise
 }
 
-const mostConnectMs = 15_000
+const maxConnectMs = 15_000
 
 const silence = (silentMs: number): NodeJS.ErrnoException =>
   Object.assign(new Error(`nothing came for ${silentMs} ms`), { code: 'ETIMEDOUT', silentMs })
@@ -164,14 +164,14 @@ function room(request: http.ClientRequest): Promise<void> {
 }
 
 /** All of a body that is short. What is longer than it may be is an error, and no more of it is read. */
-export async function readBounded(answer: Answer, mostBytes: number): Promise<Buffer> {
+export async function readBounded(answer: Answer, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = []
   let bytes = 0
   try {
     for await (const piece of answer.body as AsyncIterable<Buffer>) {
       bytes += piece.length
-      if (bytes > mostBytes)
-        throw new RegistryError('invalid', `${redactUrl(answer.url)} answered with more than ${mostBytes} bytes`)
+      if (bytes > maxBytes)
+        throw new RegistryError('invalid', `${redactUrl(answer.url)} answered with more than ${maxBytes} bytes`)
       pieces.push(piece)
     }
   } catch (error) {
@@ -181,10 +181,10 @@ export async function readBounded(answer: Answer, mostBytes: number): Promise<Bu
   return Buffer.concat(pieces)
 }
 
-const mostDiscardedBytes = 65_536
+const maxDiscardedBytes = 65_536
 
 /** So that the connection can be used again, where that is cheap. */
 export function discard({ body, headers }: Answer): void {
-  if (Number(headers['content-length'] ?? 0) > mostDiscardedBytes) body.destroy()
+  if (Number(headers['content-length'] ?? 0) > maxDiscardedBytes) body.destroy()
   else body.resume()
 }

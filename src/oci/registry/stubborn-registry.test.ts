@@ -94,7 +94,7 @@ describe('a registry', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     opened.push({ close: () => server.close() })
     const { port } = server.address() as net.AddressInfo
-    const target = repository({ server: `http://127.0.0.1:${port}`, mostSockets: 1 })
+    const target = repository({ server: `http://127.0.0.1:${port}`, maxSockets: 1 })
     const blob = { mediaType: 'a/b', digest: `sha256:${'a'.repeat(64)}`, size: 32 * 2 ** 20 }
     const content = { open: async function* () { for (let at = 0; at < 32; at++) yield Buffer.alloc(2 ** 20) } } // biome-ignore format: short
     for (let tries = 1; tries <= 3; tries++) {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type BadRegistry, reply, startBadRegistry } from '../../../test/support/stand-ins/bad-registry.ts'
 import { openRegistry, type Registry } from './registry.ts'
-import { mostTags } from './tags.ts'
+import { maxTags } from './tags.ts'
 
 let bad: BadRegistry
 let registry: Registry
@@ -79,7 +79,7 @@ describe('the tags of a repository', () => {
 
   it('the tags of a repository are bounded: in number, in pages, and in circles', async () => {
     const asked = give((last) => ({ tags: tagsOf(last, 4_000), link: `<${place}?last=${last + 4_000}>; rel="next"` }))
-    assert.equal((await list()).length, mostTags)
+    assert.equal((await list()).length, maxTags)
     assert.equal(asked.count, 3)
     give((last) => ({ tags: [], link: `<${place}?last=${last + 1}>; rel="next"` }))
     await assert.rejects(list(), /more than 200 pages/)

@@ -11,8 +11,8 @@ interface TagsOptions {
 }
 
 /** What is beyond is not listed. Registries give what they like on a page, some a hundred, some all that there is. */
-export const mostTags = 10_000
-const mostPages = 200
+export const maxTags = 10_000
+const maxPages = 200
 const wantedOnPage = 1_000
 const largestPageBytes = 2 ** 21
 const tagForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
@@ -22,11 +22,11 @@ export async function listTags({ exchange, repository, signal }: TagsOptions): P
   const tags = new Set<string>()
   const seen = new Set<string>()
   let next: URL | undefined = new URL(`/v2/${repository}/tags/list?n=${wantedOnPage}`, exchange.origin)
-  while (next && tags.size < mostTags) {
+  while (next && tags.size < maxTags) {
     const url: URL = next
     if (seen.has(url.href)) throw new RegistryError('invalid', `${name} lists its tags in a loop`)
-    if (seen.size === mostPages)
-      throw new RegistryError('invalid', `${name} lists its tags on more than ${mostPages} pages`)
+    if (seen.size === maxPages)
+      throw new RegistryError('invalid', `${name} lists its tags on more than ${maxPages} pages`)
     seen.add(url.href)
     const page = await exchange.patience.retrying(signal, async () => {
       const answer = await exchange.ask({ method: 'GET', url, signal }, [`repository:${repository}:pull`])
@@ -36,7 +36,7 @@ export async function listTags({ exchange, repository, signal }: TagsOptions): P
     for (const tag of page.tags) tags.add(tag)
     next = page.next
   }
-  return [...tags].slice(0, mostTags)
+  return [...tags].slice(0, maxTags)
 }
 
 function tagsIn(bytes: Buffer, name: string): readonly string[] {

@@ -13,7 +13,7 @@ class BadLz4Error extends Error {
 /** As far back as a match can refer. */
 const windowBytes = 65_536
 /** Blocks are 64 KiB as Apple writes them; more than this would be a way to take our memory. */
-const mostBlockBytes = 4 * 2 ** 20
+const maxBlockBytes = 4 * 2 ** 20
 const sliceBytes = 2 ** 20
 
 const magic = { compressed: 0x31347662, plain: 0x2d347662, end: 0x24347662 } as const
@@ -28,7 +28,7 @@ export async function* decodeAppleLz4(input: AsyncIterable<Buffer>, rawBytes: nu
   let sinceTurn = 0
   const grow = (bytes: number): number => {
     total += bytes
-    if (bytes > mostBlockBytes) throw new BadLz4Error(`a block of ${bytes} bytes is more than ${mostBlockBytes}`)
+    if (bytes > maxBlockBytes) throw new BadLz4Error(`a block of ${bytes} bytes is more than ${maxBlockBytes}`)
     if (total > rawBytes) throw new BadLz4Error(`it expands past its declared ${rawBytes} bytes`)
     if (used + bytes > buffer.length) {
       const kept = Math.min(used, windowBytes)
@@ -46,7 +46,7 @@ export async function* decodeAppleLz4(input: AsyncIterable<Buffer>, rawBytes: nu
     if (head === magic.compressed) {
       const compressedBytes = (await reader.take(4)).readUInt32LE()
       const start = grow(size)
-      if (compressedBytes > mostBlockBytes + 65_536) throw new BadLz4Error('a block is compressed to more than it was')
+      if (compressedBytes > maxBlockBytes + 65_536) throw new BadLz4Error('a block is compressed to more than it was')
       decodeBlock(await reader.take(compressedBytes), buffer, start, start + size)
     } else if (head === magic.plain) {
       const start = grow(size)

@@ -119,10 +119,10 @@ async function diskLayers(
 async function bytesOf(
   { bytes, chunks }: Attachment,
   store: ContentStore,
-  mostBytes: number,
+  maxBytes: number,
   signal: AbortSignal | undefined,
 ): Promise<Buffer> {
-  if (bytes > mostBytes) throw new Error(`A part of this VM has ${bytes} bytes, more than tart's format may carry`)
+  if (bytes > maxBytes) throw new Error(`A part of this VM has ${bytes} bytes, more than tart's format may carry`)
   const target = Buffer.alloc(bytes)
   await diskSource([{ chunks }], store, { signal }).read(target, 0)
   return target

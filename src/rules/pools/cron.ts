@@ -35,7 +35,7 @@ const fields = [
 
 const dayMs = 86_400_000
 /** A 29th of February comes at least every eight years. */
-const mostDays = 8 * 366 + 1
+const maxDays = 8 * 366 + 1
 
 /** Or what is wrong with it, for people. */
 export function parseCron(text: string): Cron | { readonly problem: string } {
@@ -122,7 +122,7 @@ function firing(cron: Cron, timeZone: string, nowMs: number, direction: 1 | -1):
 
 /** The first day on which it fires, from this one on; days count from 1970. */
 function dayFrom(cron: Cron, start: number, direction: 1 | -1): number | undefined {
-  for (let count = 0, day = start; count < mostDays; count++, day += direction) if (isDay(cron, day)) return day
+  for (let count = 0, day = start; count < maxDays; count++, day += direction) if (isDay(cron, day)) return day
   return undefined
 }
 
@@ -165,13 +165,13 @@ function localMs(timeZone: string, atMs: number): number {
 const formats = new Map<string, Intl.DateTimeFormat>()
 
 /** More than people use; names can be spelled in so many ways that they are not kept without end. */
-const mostFormats = 100
+const maxFormats = 100
 
 /** Throws where there is no such zone. They are dear to make. */
 function formatOf(timeZone: string): Intl.DateTimeFormat {
   const known = formats.get(timeZone)
   if (known) return known
-  if (formats.size >= mostFormats) formats.clear()
+  if (formats.size >= maxFormats) formats.clear()
   const made = new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', {
     timeZone,
     hourCycle: 'h23',

@@ -29,7 +29,7 @@ export interface Answer {
 const sdkRetry: RetryPolicy = { attempts: 5, firstDelayMs: 500, maxDelayMs: 30_000, maxRetryAfterMs: 60_000 }
 
 const defaultTimeoutMs = 30_000
-const mostBytes = 16 * 1024 * 1024
+const maxBytes = 16 * 1024 * 1024
 
 export class GitHubRefusal extends SourceError {
   readonly status: number
@@ -143,7 +143,7 @@ async function textOf(response: Response): Promise<string> {
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
-    if (bytes > mostBytes) throw new Error('answer too large')
+    if (bytes > maxBytes) throw new Error('answer too large')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -25,7 +25,7 @@ interface Found {
 const askMs = 10_000
 /** Timeout of a chunk; whoever needs it asks again. */
 const fetchMs = 5 * 60_000
-const mostAsked = 5_000
+const maxAsked = 5_000
 /** The batch size of queries about missing content. */
 const looksAtOnce = 500
 
@@ -40,7 +40,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     if (asked.size === 0) setImmediate(() => void ask())
     const question = Promise.withResolvers<Found | undefined>()
     asked.set(digest, question)
-    if (asked.size >= mostAsked) void ask()
+    if (asked.size >= maxAsked) void ask()
     return question.promise
   }
 
@@ -110,12 +110,12 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     hold: (digest, manifest, signal) => own.hold(digest, manifest, signal),
     deleteUnused: (digest, beforeMs) => own.deleteUnused(digest, beforeMs),
     list: (page) => own.list(page),
-    async read(digest, mostBytes, signal) {
+    async read(digest, maxBytes, signal) {
       try {
-        return await own.read(digest, mostBytes, signal)
+        return await own.read(digest, maxBytes, signal)
       } catch (error) {
         if (!(error instanceof NoContentError) || !(await bring(digest))) throw error
-        return own.read(digest, mostBytes, signal)
+        return own.read(digest, maxBytes, signal)
       }
     },
     async size(digest) {
@@ -135,14 +135,14 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
   }
 }
 
-const mostNamed = 5
+const maxNamed = 5
 
 function toComeBack(hosts: readonly string[]): string {
   const [first = '', ...more] = new Set(hosts)
   if (more.length === 0)
     return `the server ${first} may have it and cannot be reached; start it again, or ${toGiveUp(first)}`
-  const rest = more.length < mostNamed ? '' : ` and ${more.length + 1 - mostNamed} more`
-  const named = [first, ...more].slice(0, mostNamed).join(', ')
+  const rest = more.length < maxNamed ? '' : ` and ${more.length + 1 - maxNamed} more`
+  const named = [first, ...more].slice(0, maxNamed).join(', ')
   return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or ${toGiveUp('SERVER')}`
 }
 

@@ -62,7 +62,7 @@ export interface IdempotencyServices {
 }
 
 /** Anybody can be refused as often as they like, and answers are kept for a day. */
-const mostRefusalChars = 65_536
+const maxRefusalChars = 65_536
 
 export class Idempotency {
   readonly #services: IdempotencyServices
@@ -101,7 +101,7 @@ export class Idempotency {
 
   async #keep(key: string, fingerprint: string, { status, body }: Answered): Promise<void> {
     // A refusal changed nothing: the repetition of a large one is judged again.
-    if (status >= 500 || (status >= 400 && body.length > mostRefusalChars)) return
+    if (status >= 500 || (status >= 400 && body.length > maxRefusalChars)) return
     const record: AnswerRecord = { fingerprint, status, body, createdAt: timestamp(this.#services.clock.now()) }
     try {
       await this.#services.collections.answers.create('', key, record)

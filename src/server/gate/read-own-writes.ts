@@ -7,7 +7,7 @@ import type { Horizon } from '../../store/horizon.ts'
 import { isFault } from '../../store/store.ts'
 
 /** A healthy server is milliseconds behind. */
-const patienceMs = 3_000
+const timeoutMs = 3_000
 /** Operations about this server itself, not about what is stored. */
 const probes = new Set(['getHealth', 'getReadiness'])
 
@@ -30,7 +30,7 @@ export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
  * or the request is refused for now.
  */
 export async function caughtUpHere(horizon: Horizon): Promise<void> {
-  await horizon.current(patienceMs).catch((cause: unknown) => {
+  await horizon.current(timeoutMs).catch((cause: unknown) => {
     if (!isFault(cause, 'Unavailable')) throw cause
     const message = 'Cannot verify the login: the store does not answer'
     throw new ApiError('ServiceUnavailable', message, { hint: 'Try again in a second', retryAfterSeconds: 1, cause })
@@ -42,7 +42,7 @@ const isRevision = (text: string): boolean => /^(0|[1-9]\d{0,14})$/.test(text)
 /** Whether the store has ever been there; when this returns, so is this server. */
 export async function seenHere(horizon: Horizon, rev: string): Promise<boolean> {
   try {
-    return horizon.has(rev) || (await horizon.reached(rev, patienceMs))
+    return horizon.has(rev) || (await horizon.reached(rev, timeoutMs))
   } catch (cause) {
     if (!isFault(cause, 'Unavailable')) throw cause
     const message = 'This server is behind the one that answered you last; nothing was changed'

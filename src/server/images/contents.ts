@@ -109,7 +109,7 @@ export function openImageContents(store: ContentStore): ImageContents {
       const folder = path.dirname(file)
       const disk = await temporaryName(folder)
       try {
-        const allowed = { mostDataBytes: await roomOn(folder), signal, onProgress: part(progress, 0, 50) }
+        const allowed = { maxDataBytes: await roomOn(folder), signal, onProgress: part(progress, 0, 50) }
         const { format } = await normaliseDisk(file, disk, allowed).catch(withoutProgram)
         const warning = bootWarning(options, await readBootPath(disk))
         const packed = await pack(disk, options, format === 'raw' ? 0 : 50)

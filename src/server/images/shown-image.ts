@@ -20,13 +20,13 @@ export function seenVms(vms: readonly string[], caller: Caller): SeenVms {
   return { named, elsewhere: vms.length - named.length }
 }
 
-const mostNamed = 10
+const maxNamed = 10
 
 /** `svc-ios/a, svc-ios/b and 2 VMs in other namespaces` */
 export function vmsText({ named, elsewhere }: SeenVms): string {
-  const left = named.length - mostNamed
+  const left = named.length - maxNamed
   const texts = [
-    ...(named.length > 0 ? [named.slice(0, mostNamed).join(', ')] : []),
+    ...(named.length > 0 ? [named.slice(0, maxNamed).join(', ')] : []),
     ...(left > 0 ? [`${left} more`] : []),
     ...(elsewhere > 0 ? [vmsElsewhere(elsewhere)] : []),
   ]

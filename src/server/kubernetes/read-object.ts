@@ -209,13 +209,13 @@ const shapeOf = (kind: Kind): Shape => ({
   },
 })
 
-const mostNamed = 20
+const maxNamed = 20
 
 /** `spec.cpus`: fields that the schema does not name. */
 function unknownFields(value: unknown, shape: Shape, path: string): string[] {
   const found: string[] = []
   const look = (each: unknown, { properties, additionalProperties, items }: Shape, at: string): void => {
-    if (found.length >= mostNamed || typeof each !== 'object' || each === null) return
+    if (found.length >= maxNamed || typeof each !== 'object' || each === null) return
     if (Array.isArray(each)) {
       if (items) for (const [index, part] of each.entries()) look(part, items, `${at}[${index}]`)
       return

@@ -24,7 +24,7 @@ import { shownImage, shownIso } from './shapes.ts'
 import { oneVmCalled } from './vms.ts'
 
 /** As long as a large disk may take. */
-const patienceMs = 2 * 3_600_000
+const timeoutMs = 2 * 3_600_000
 
 interface Kind {
   readonly word: 'image' | 'iso'
@@ -34,7 +34,7 @@ interface Kind {
 
 /** Answers when the image is Ready; throws what it failed for. */
 async function ready({ word, waits, key }: Kind, name: string, { services, reply }: LegacyContext): Promise<void> {
-  const patience = { ms: patienceMs, interruptions: [services.ending], signal: goneSignal(reply) }
+  const patience = { ms: timeoutMs, interruptions: [services.ending], signal: goneSignal(reply) }
   const look = (entry: { readonly value: ImageRecord } | undefined): ImageRecord | null | undefined =>
     entry?.value.state === 'Updating' ? undefined : (entry?.value ?? null)
   const record = await waits.until(key(name), look, patience).catch(() => {

@@ -97,8 +97,8 @@ export class Lists {
     const texts: string[] = []
     let last = ''
     // One more than the page, which tells whether there is another. A filter may skip any number of them.
-    const mostRead = test || listing.visible ? Number.POSITIVE_INFINITY : limit + 1
-    for (const entry of this.#from(listing, query.continue, mostRead)) {
+    const maxRead = test || listing.visible ? Number.POSITIVE_INFINITY : limit + 1
+    for (const entry of this.#from(listing, query.continue, maxRead)) {
       if (entry.key >= (listing.between?.before ?? '\uffff')) break
       if (!this.shows(listing, test, entry)) continue
       if (texts.length === limit)

@@ -14,7 +14,7 @@ interface ArrivalsOptions {
 /** Enough to keep the store busy, and few enough that what they cost together is no pause for others. */
 const defaultPlaces = 16
 /** Begun in one turn of the event loop: whatever else has come meanwhile is served between two turns. */
-const mostPerTurn = 4
+const maxPerTurn = 4
 /** Well within the time that an agent waits for an answer. */
 const defaultLongestWaitMs = 12_000
 /** Until the first ones are through. */
@@ -96,7 +96,7 @@ export class Arrivals {
   }
 
   #start(): void {
-    while (this.#busy < this.#places && this.#started < mostPerTurn) {
+    while (this.#busy < this.#places && this.#started < maxPerTurn) {
       const next = this.#begun.shift() ?? this.#nextOfQueue()
       if (!next) return
       this.#busy++

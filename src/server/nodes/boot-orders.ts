@@ -5,7 +5,7 @@ import type { Collections } from '../../store/records/collections.ts'
 import { ignoreLost } from '../../store/store.ts'
 
 /** Of so many images, the last ones. */
-const mostOrders = 500
+const maxOrders = 500
 
 export async function noteBootOrder(
   {
@@ -23,7 +23,7 @@ export async function noteBootOrder(
     return isSame ? before : { chunks: after, at: timestamp(clock.now()) }
   })
   const all = bootOrders.list()
-  if (all.length > mostOrders) {
+  if (all.length > maxOrders) {
     const [oldest] = all.toSorted((one, other) => (one.value.at < other.value.at ? -1 : 1))
     if (oldest) await bootOrders.delete(oldest).catch(ignoreLost)
   }

@@ -26,8 +26,8 @@ interface Holder {
 }
 
 /** So many are sent to a node before it is the next one's turn: a tree, in which a chunk is at a thousand nodes after six steps. */
-const mostSent = 3
-const mostHolders = 64
+const maxSent = 3
+const maxHolders = 64
 /** Nobody has asked for a chunk of an image for so long: its nodes have all of it, or gave up. */
 const forgottenMs = 10 * 60_000
 
@@ -47,9 +47,9 @@ export function createChunkHolders(clock: Clock): ChunkHolders {
       const before = (place < 0 ? holders : holders.slice(0, place)).filter(
         (each) => !each.isLeft && isUsable(each.node),
       )
-      if (place < 0 && holders.length < mostHolders) holders.push({ node, sent: 0, isLeft: false })
+      if (place < 0 && holders.length < maxHolders) holders.push({ node, sent: 0, isLeft: false })
       const chosen =
-        before.find(({ sent }) => sent < mostSent) ?? before.toSorted((one, other) => one.sent - other.sent)[0]
+        before.find(({ sent }) => sent < maxSent) ?? before.toSorted((one, other) => one.sent - other.sent)[0]
       if (chosen) chosen.sent += 1
       return chosen?.node
     },

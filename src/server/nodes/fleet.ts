@@ -12,7 +12,7 @@ const defaultLookMs = (heartbeatSeconds * 1_000) / 2
 /** Looks without a line that was sent, after which there is a ping. More than a heartbeat, whose answer says as much; agents wait for five. */
 const quietLooks = 2.5
 /** Of one that does not read, beside the newest of each VM. */
-const mostLines = 1_000
+const maxLines = 1_000
 /** Not all of them in one moment, in which nobody else would be served. */
 const slices = 12
 
@@ -101,7 +101,7 @@ export class Fleet {
   /** Sends a message; false when the node has no stream here. */
   tell(node: string, message: AgentMessage): boolean {
     const session = this.#sessions.get(node)
-    if (!session || session.lines.length >= mostLines) return false
+    if (!session || session.lines.length >= maxLines) return false
     this.#send(session, lineOf(message))
     return true
   }
@@ -144,7 +144,7 @@ export class Fleet {
     this.#announce(node, true)
     return {
       send: (line) => {
-        if (session.lines.length < mostLines) this.#send(session, line)
+        if (session.lines.length < maxLines) this.#send(session, line)
         else this.#end(session)
       },
       resume: () => {

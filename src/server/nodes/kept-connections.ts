@@ -13,7 +13,7 @@ interface Kept {
 }
 
 /** Of one agent, which has two or three at a time. It is not read from while it has more. */
-const mostCalls = 32
+const maxCalls = 32
 
 /** Until either side ends it, or something comes that makes no sense. Throws what HELLO does. */
 export function openKept({ fleet, node, hello, take }: Kept): AcceptMessages {
@@ -28,13 +28,13 @@ export function openKept({ fleet, node, hello, take }: Kept): AcceptMessages {
   })
   let calls = 0
   const done = (): void => {
-    if (calls-- === mostCalls) messages?.resume()
+    if (calls-- === maxCalls) messages?.resume()
   }
   /** Whether it was a call. */
   const begin = (line: string): boolean => {
     const call = take(line, stream.send)
     if (!call) return false
-    if (++calls === mostCalls) messages?.pause()
+    if (++calls === maxCalls) messages?.pause()
     void call.then(done)
     return true
   }

@@ -48,7 +48,7 @@ interface SharedPresenceOptions {
   readonly log: Log
 }
 
-const patienceMs = 10_000
+const timeoutMs = 10_000
 /** A stream that was announced opens at once, or never. */
 const claimMs = 30_000
 const removedAtOnce = 64
@@ -147,7 +147,7 @@ export class SharedPresence implements Presence {
   async #look(rev: Rev): Promise<void> {
     const { store, collections } = this.#options
     const { vms, nodes, images, isos, cluster, vmSecrets } = collections
-    const signal = AbortSignal.timeout(patienceMs)
+    const signal = AbortSignal.timeout(timeoutMs)
     const views = [vms, nodes, images, isos, cluster, vmSecrets].map(({ view }) => view)
     await caughtUp(store, views, rev, signal)
   }

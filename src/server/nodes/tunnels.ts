@@ -44,7 +44,7 @@ function placeOf({ name, uid, namespace, place }: VmRecord): Place {
 
 const defaultMinutes = 60
 /** Six series of a day in their longest form are a tenth of it. */
-const mostChartBytes = 2 ** 21
+const maxChartBytes = 2 ** 21
 
 interface Measured<N> {
   readonly stepSeconds: number
@@ -133,7 +133,7 @@ export class Tunnels {
     let bytes = 0
     for await (const part of (await this.#dial(place, { to: 'charts', minutes })) as AsyncIterable<Buffer>) {
       bytes += part.length
-      if (bytes > mostChartBytes) break
+      if (bytes > maxChartBytes) break
       parts.push(part)
     }
     const answer = parsed<N>(Buffer.concat(parts).toString())

@@ -16,7 +16,7 @@ type Estimated = { readonly found: RegistryImage } | { readonly problem: string 
 
 const waitMs = 5_000
 const rememberedMs = 60_000
-const mostRemembered = 200
+const maxRemembered = 200
 
 /** Throws what a deployment would be refused with. */
 export function createEstimatedImages(services: RegistryServices): (asked: AskedImage) => Promise<Estimated> {
@@ -34,7 +34,7 @@ export function createEstimatedImages(services: RegistryServices): (asked: Asked
       known.delete(key)
       known.set(key, { found, untilMs: performance.now() + rememberedMs })
       const [oldest] = known.keys()
-      if (known.size > mostRemembered && oldest !== undefined) known.delete(oldest)
+      if (known.size > maxRemembered && oldest !== undefined) known.delete(oldest)
       return { found }
     } catch (error) {
       if (error instanceof ApiError && error.reason === 'ServiceUnavailable') return { problem: error.message }

@@ -31,7 +31,7 @@ export class RemoteError extends Error {
   }
 }
 
-const mostRedirects = 5
+const maxRedirects = 5
 const silenceMs = 30_000
 const redirects = new Set([301, 302, 303, 307, 308])
 
@@ -45,7 +45,7 @@ export async function getFrom(place: Place, url: URL, asked: Asked): Promise<Inc
   /** What kind of address the remote itself has. */
   const own = new Set<AddressKind>()
   let next = url
-  for (let hop = 0; hop <= mostRedirects; hop += 1) {
+  for (let hop = 0; hop <= maxRedirects; hop += 1) {
     const answer = await ask(place, next, own, asked)
     const { statusCode = 0, headers } = answer
     if (statusCode === 200 || statusCode === 206) return answer
@@ -59,7 +59,7 @@ export async function getFrom(place: Place, url: URL, asked: Asked): Promise<Inc
       throw new RemoteError(`Remote ${place.name} redirects to an invalid address`, false)
     next = new URL(headers.location, next)
   }
-  throw new RemoteError(`Remote ${place.name} redirects more than ${mostRedirects} times`, false)
+  throw new RemoteError(`Remote ${place.name} redirects more than ${maxRedirects} times`, false)
 }
 
 function ask(place: Place, url: URL, own: Set<AddressKind>, { headers, signal }: Asked): Promise<IncomingMessage> {

@@ -21,7 +21,7 @@ export interface RegistryImage {
 }
 
 /** Somebody waits for the answer. */
-const patienceMs = 15_000
+const timeoutMs = 15_000
 const retry: RetryPolicy = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 const retryAfterSeconds = 10
 
@@ -36,7 +36,7 @@ interface Looking {
 export async function findRegistryImage(
   services: RegistryServices,
   reference: ImageReference,
-  { namespace, architecture, waitMs = patienceMs }: Looking,
+  { namespace, architecture, waitMs = timeoutMs }: Looking,
 ): Promise<RegistryImage> {
   const stored = findCredentials(services.collections, namespace, reference)
   const login = await loginFor(services, reference, stored)

@@ -10,7 +10,7 @@ import { type Place, RemoteError } from './http.ts'
 import type { RemoteItem, RemoteSource } from './source.ts'
 
 const listMs = 15_000
-const mostTags = 200
+const maxTags = 200
 const looksAtOnce = 4
 const retry = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 
@@ -53,7 +53,7 @@ export function openRepository(place: Place): RemoteSource {
       const items: RemoteItem[] = []
       return within(registry, async () => {
         const source = registry.repository(repository)
-        const tags = (await source.tags(either)).filter(isImageName).slice(0, mostTags)
+        const tags = (await source.tags(either)).filter(isImageName).slice(0, maxTags)
         await eachAtOnce(tags, looksAtOnce, async (tag) => {
           const found = await inspectImage(source, tag, { architecture: 'arm64', signal: either }).catch(ifNone)
           if (!found) return

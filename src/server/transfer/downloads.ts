@@ -114,14 +114,14 @@ async function begun(pieces: AsyncIterable<Uint8Array>): Promise<AsyncIterable<U
 
 /** What is hashed before it is sent is in memory meanwhile: so much of it, so often at once. */
 const largestSigned = 16 * 2 ** 20
-const mostSigning = 8
+const maxSigning = 8
 let signing = 0
 
 /** RFC 9530: wanted is not promised. A caller gets the bytes without their digest when too many ask at once. */
 const canSign = ({ headers, method }: FastifyRequest, bytes: number): boolean =>
   method === 'GET' &&
   bytes <= largestSigned &&
-  signing < mostSigning &&
+  signing < maxSigning &&
   /\bsha-256\b/.test(String(headers['want-content-digest'] ?? ''))
 
 async function sign(

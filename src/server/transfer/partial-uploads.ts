@@ -30,7 +30,7 @@ export interface Incoming {
 }
 
 /** More of one caller than this, and the oldest goes. */
-const mostOfOne = 20
+const maxOfOne = 20
 /** What was begun or received bytes this long ago has no claim to the rest of its size. */
 const promisedMs = 5 * 60_000
 const form = /^[0-9a-f]{32}$/
@@ -54,7 +54,7 @@ export class PartialUploads {
   async begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<void> {
     const others = (await this.list()).filter(({ id }) => id !== upload.id)
     const own = others.filter(({ caller, id }) => caller === upload.caller && !this.#writers.has(id))
-    const surplus = own.toSorted((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, -(mostOfOne - 1))
+    const surplus = own.toSorted((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, -(maxOfOne - 1))
     for (const { id } of surplus) await this.remove(id)
     await this.#checkRoom(upload.size, others)
     await fs.rm(this.file(upload.id), { force: true })

@@ -44,8 +44,8 @@ export interface Upload {
    * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
    */
   receive(judge: (fields: UploadFields) => void): Promise<Received>
-  /** Instead of that: passes the body through as a stream. Its length must be known, and at most `mostBytes`. */
-  pass<T>(mostBytes: number, take: (body: Passing) => Promise<T>): Promise<T>
+  /** Instead of that: passes the body through as a stream. Its length must be known, and at most `maxBytes`. */
+  pass<T>(maxBytes: number, take: (body: Passing) => Promise<T>): Promise<T>
   /** The body as it comes, asked for when it is first read; for those who keep what came of one that is cut off. */
   stream<T>(work: (incoming: Incoming) => Promise<T>): Promise<T>
 }
@@ -139,11 +139,11 @@ export function openUpload(
         throw refusalOf(error, request)
       }
     },
-    async pass(mostBytes, take) {
+    async pass(maxBytes, take) {
       try {
         const bytes = Number(request.headers['content-length'] ?? 0)
         if (bytes === 0) throw nothing(part)
-        if (bytes > mostBytes) throw tooLong('The upload', mostBytes)
+        if (bytes > maxBytes) throw tooLong('The upload', maxBytes)
         await checkLength(request, folder)
         if (isExpecting(request)) reply.raw.writeContinue()
         return await take({ bytes, pieces: request.raw })

@@ -40,7 +40,7 @@ import { shapeOf, shapeProblems } from './shape.ts'
 const kind = 'vms'
 const defaultTimeoutMinutes = 10
 /** An image that is being committed to changes every second or so. */
-const mostLooks = 10
+const maxLooks = 10
 
 interface Records {
   readonly collections: Collections
@@ -107,7 +107,7 @@ export async function createVm(
     try {
       return await createAsSeen(services, request, written)
     } catch (error) {
-      if (!(error instanceof ImageMoved) || look === mostLooks) throw error
+      if (!(error instanceof ImageMoved) || look === maxLooks) throw error
       await services.collections.images.moved(error.image)
     }
   }

@@ -11,7 +11,7 @@ import { quotaKey, quotaOf } from '../../store/records/quotas.ts'
 export async function takeQuota(collections: Collections, vm: VmRecord): Promise<void> {
   const { namespace, uid, name } = vm
   if (!isLimited(quotaOf(collections, namespace)?.value.limits ?? {})) return
-  const amounts = mostAmounts(collections, vm)
+  const amounts = maxAmounts(collections, vm)
   await collections.quotas.change(quotaKey(collections, namespace), (record) => {
     if (!record) return undefined
     const { used, refused } = admit(record, [[uid, amounts]])
@@ -34,7 +34,7 @@ export function quotaExcess(collections: Collections, namespace: string, amounts
 }
 
 /** On whichever node it comes to; the scheduler writes the exact amounts. */
-function mostAmounts({ nodes }: Collections, { namespace, shape: { cpu, memoryMiB }, os }: VmRecord): Amounts {
+function maxAmounts({ nodes }: Collections, { namespace, shape: { cpu, memoryMiB }, os }: VmRecord): Amounts {
   const own = nodes.list().flatMap(({ value }) => (value.namespace === namespace ? (value.report ?? []) : []))
   const most = Math.max(0, ...own.map((report) => automaticMemoryMiB(cpu, report)))
   const mac = own.find(({ maxMacosVms }) => maxMacosVms !== undefined)

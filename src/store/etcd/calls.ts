@@ -32,8 +32,8 @@ export const paging: CallOptions = { isRepeatable: true, tryMs: 5_000 }
  */
 export const once: CallOptions = { isRepeatable: false, tryMs: 2_000 }
 /** Somebody has waited for some time already. */
-export const looking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_500 }
-export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_000, isUrgent: true }
+export const looking: CallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_500 }
+export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_000, isUrgent: true }
 
 /** Such a program over an SQL database shows changes late, and in another order than it numbers them. */
 const notEtcd = (): StoreError =>

@@ -57,7 +57,7 @@ async function startMember(t: TestContext, failure: Failure, status = () => stat
 }
 
 function clientOf(t: TestContext, ...endpoints: readonly { readonly url: string }[]): EtcdClient {
-  const client = new EtcdClient({ endpoints, notice: () => undefined, patienceMs: 60_000 })
+  const client = new EtcdClient({ endpoints, notice: () => undefined, timeoutMs: 60_000 })
   t.after(() => client.close())
   return client
 }

@@ -25,7 +25,7 @@ export interface ClientOptions {
   /** Hears what an operator should know. */
   readonly notice: (text: string) => void
   /** For all tries of a call together. */
-  readonly patienceMs: number
+  readonly timeoutMs: number
 }
 
 export interface CallOptions {
@@ -33,7 +33,7 @@ export interface CallOptions {
   readonly isRepeatable: boolean
   readonly tryMs: number
   /** For all tries; the client's own unless given. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   /** It does not wait for the others. */
   readonly isUrgent?: boolean
 }
@@ -82,7 +82,7 @@ export class EtcdClient {
 
   /** Rejects with EtcdFailure. */
   async call(method: string, body: Buffer, options: CallOptions): Promise<Answer> {
-    const untilMs = performance.now() + (options.patienceMs ?? this.#options.patienceMs)
+    const untilMs = performance.now() + (options.timeoutMs ?? this.#options.timeoutMs)
     if (options.isUrgent) return this.#try(method, body, options, untilMs)
     if (!this.#slots.tryAcquire() && !(await this.#slots.acquire(untilMs)))
       throw new EtcdFailure('too many pending calls', grpc.unavailable, false)
@@ -127,7 +127,7 @@ export class EtcdClient {
   /** Opens a conversation with a member that has a leader. Rejects with EtcdFailure. */
   async stream(method: string, listener: StreamListener): Promise<{ connection: Connection; stream: CallStream }> {
     try {
-      const connection = await this.#members.connect(performance.now() + this.#options.patienceMs)
+      const connection = await this.#members.connect(performance.now() + this.#options.timeoutMs)
       const stream = connection.stream(method, await this.#metadata(connection), listener)
       if (!stream) throw new CallFailure('unsent', `${connection.url} closed the connection`)
       return { connection, stream }

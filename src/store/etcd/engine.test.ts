@@ -295,7 +295,7 @@ describe('damaged records', () => {
     })
     // Read only: a store that follows them stops, see below.
     const calls = new EtcdCalls(
-      new EtcdClient({ endpoints: etcd.urls.map((url) => ({ url })), notice: () => undefined, patienceMs: 5_000 }),
+      new EtcdClient({ endpoints: etcd.urls.map((url) => ({ url })), notice: () => undefined, timeoutMs: 5_000 }),
       new Layout(prefix),
     )
     const list = (under: string) =>
@@ -527,7 +527,7 @@ it('versions of etcd that are too old are refused, old ones are warned of', asyn
   const old = await startStandIn('3.3.27')
   await rejectsWith(
     'Unavailable',
-    direct('x', { endpoints: [old], patienceMs: 2_000 }),
+    direct('x', { endpoints: [old], timeoutMs: 2_000 }),
     /etcd 3\.3\.27: svc3 needs 3\.4/,
   )
   old.close()
@@ -554,7 +554,7 @@ it('a member of another etcd cluster is not taken for one of ours', async () => 
     await store.create('/who', n)
     await store.close()
   }
-  const store = await direct('x', { endpoints, patienceMs: 3_000 })
+  const store = await direct('x', { endpoints, timeoutMs: 3_000 })
   const used = (await store.get('/who'))?.value as number
   await clusters[used]?.end()
   await rejectsWith('Unavailable', store.get('/who'), /belongs to another cluster/)
@@ -562,7 +562,7 @@ it('a member of another etcd cluster is not taken for one of ours', async () => 
 })
 
 it('where no etcd answers, the error says where it looked', async () => {
-  const nobody = { endpoints: [{ url: 'http://127.0.0.1:9' }, { url: 'http://127.0.0.1:10' }], patienceMs: 300 }
+  const nobody = { endpoints: [{ url: 'http://127.0.0.1:9' }, { url: 'http://127.0.0.1:10' }], timeoutMs: 300 }
   await rejectsWith(
     'Unavailable',
     direct('x', nobody),

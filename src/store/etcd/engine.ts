@@ -37,19 +37,19 @@ import { listEntries, readPast } from './read.ts'
 import { RecentChanges } from './recent.ts'
 import { Layout, newOperationId, seal } from './records.ts'
 
-export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'patienceMs'> {
+export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'timeoutMs'> {
   /** Keys begin with it: several stores may share a cluster. */
   readonly prefix: string
   /** So many of the latest revisions are kept for watchers; 0 leaves compaction to others. */
   readonly keepRevisions?: number
   /** So many of the latest changes are kept in memory. */
   readonly recentChanges?: number
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   /** Where there are no data yet, revisions go on from here. */
   readonly startRev?: number | undefined
 }
 
-const defaultPatienceMs = 5_000
+const defaultTimeoutMs = 5_000
 const heartbeatMs = 2_000
 /** After this, a watcher that waits for a revision has a newer one made. */
 const syncMs = 200
@@ -59,7 +59,7 @@ const defaultRecentChanges = 2_000
 const nobodys = Number.MAX_SAFE_INTEGER
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
-  const client = new EtcdClient({ ...options, patienceMs: options.patienceMs ?? defaultPatienceMs })
+  const client = new EtcdClient({ ...options, timeoutMs: options.timeoutMs ?? defaultTimeoutMs })
   const layout = new Layout(options.prefix)
   try {
     const calls = new EtcdCalls(client, layout)

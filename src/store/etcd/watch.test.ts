@@ -10,7 +10,7 @@ import { readWatch } from './watch.ts'
 it('a watch whose past is larger than one answer of etcd gets it in parts, each change once and in order', async (t) => {
   const etcd = await startEtcd()
   t.after(() => etcd.end())
-  const options = { endpoints: etcd.urls.map((url) => ({ url })), notice: () => undefined, patienceMs: 5_000 }
+  const options = { endpoints: etcd.urls.map((url) => ({ url })), notice: () => undefined, timeoutMs: 5_000 }
   const store = await openEtcd({ ...options, prefix: 'large' })
   const value = 'x'.repeat(20_000)
   await Promise.all(Array.from({ length: 300 }, (_, n) => store.create(`/a/${n}`, value)))

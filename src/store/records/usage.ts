@@ -83,7 +83,7 @@ export function spanOf({ namespace, owner, shape, place, times, createdAt }: VmR
 }
 
 /** A span takes some 200 bytes, a record up to a million. */
-const mostTogether = 1_000
+const maxTogether = 1_000
 
 /** One write at a time; who comes meanwhile goes with the next. */
 class EndWriter {
@@ -91,7 +91,7 @@ class EndWriter {
   #next: { readonly spans: Record<string, VmSpan>; count: number; readonly written: Promise<unknown> } | undefined
 
   add(vmEnds: Collection<VmEndsRecord>, uid: string, span: VmSpan): Promise<unknown> {
-    if (this.#next && this.#next.count < mostTogether) {
+    if (this.#next && this.#next.count < maxTogether) {
       this.#next.spans[uid] = span
       this.#next.count += 1
       return this.#next.written

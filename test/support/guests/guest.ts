@@ -59,10 +59,10 @@ export interface SshPlace {
 export async function openGuest(
   { ip, ssh }: SshPlace,
   login: { user?: string; password?: string } = {},
-  patienceMs = 300_000,
+  timeoutMs = 300_000,
 ): Promise<Guest> {
   const { user = 'admin', password = user } = login
-  const untilMs = performance.now() + patienceMs
+  const untilMs = performance.now() + timeoutMs
   let readyTimeout = 15_000
   // A connection that comes before the guest listens is heard of by it only seconds later, or never: so, short ones first.
   // On a host with too much to do a guest that is up takes seconds to greet.

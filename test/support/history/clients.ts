@@ -49,11 +49,11 @@ interface Slot {
 }
 
 const slotsOf = { credentials: 3, configs: 2, nodes: 2 }
-const mostOperations = 80
-const mostUnknown = 4
+const maxOperations = 80
+const maxUnknown = 4
 const answerMs = 4_000
-const mostTries = 3
-const mostStreamMs = 5_000
+const maxTries = 3
+const maxStreamMs = 5_000
 
 export class HistoryClients {
   readonly #options: ClientsOptions
@@ -148,7 +148,7 @@ export class HistoryClients {
       const slot = random.pick(this.#slots)
       const { collection, key } = slot
       const act = random.pick(collections[collection]?.mix ?? [])
-      if (++slot.operations > mostOperations || slot.unknown > mostUnknown) {
+      if (++slot.operations > maxOperations || slot.unknown > maxUnknown) {
         const old = { ...slot }
         this.#renew(slot)
         // Nothing piles up.
@@ -228,7 +228,7 @@ export class HistoryClients {
       const answer = await this.#ask(session, told.place, request, idempotency)
       const judged = answer ? outcomeOf(answer) : 'unknown'
       const isLast = judged !== 'unknown' && judged !== 'never'
-      const isOver = isLast || !isKeyed || tries === mostTries
+      const isOver = isLast || !isKeyed || tries === maxTries
       // An earlier try may have been carried out, and changed by others since: what this one did is not known either.
       const outcome = isPerhapsDone ? 'unknown' : judged
       isPerhapsDone ||= judged === 'unknown'
@@ -346,7 +346,7 @@ export class HistoryClients {
     const events: WatchEvent[] = []
     const ending = AbortSignal.any([
       this.#watchesEnd.signal,
-      AbortSignal.timeout(session.random.integer(300, mostStreamMs)),
+      AbortSignal.timeout(session.random.integer(300, maxStreamMs)),
     ])
     const query = `?watch=true${from === undefined ? '' : `&resourceVersion=${from}`}`
     try {

@@ -13,7 +13,7 @@ import { eventually } from '../tools/eventually.ts'
 export type StoreKind = 'sqlite' | 'etcd'
 
 const shiftedClock = path.join(import.meta.dirname, '../processes/shifted-clock.mjs')
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const nobody = 9
 
 export class HistoryServer {
@@ -157,7 +157,7 @@ export class HistoryCluster implements AsyncDisposable {
       await eventually(async () => {
         const { status } = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(3_000) })
         if (status !== 200) throw new Error(`${name} is not ready`)
-      }, patienceMs)
+      }, timeoutMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -28,10 +28,10 @@ const both: readonly StoreKind[] = ['sqlite', 'etcd']
 const etcdOnly: readonly StoreKind[] = ['etcd']
 const order = ['ways', 'clocks', 'members', 'servers'] as const
 /** Tokens are taken with clocks that are a minute off. */
-const mostShiftMs = 50_000
+const maxShiftMs = 50_000
 const slowestDiskMs = 400
 const slowestWayMs = 300
-const patienceMs = 60_000
+const timeoutMs = 60_000
 
 const serverOf = ({ servers }: HistoryCluster, { server }: Draw): HistoryServer =>
   servers[server % servers.length] as HistoryServer
@@ -51,7 +51,7 @@ const faults: Readonly<Record<string, Fault>> = {
     begin: async (cluster, draw) => {
       const server = serverOf(cluster, draw)
       await server.kill()
-      return () => eventually(() => server.start(), patienceMs)
+      return () => eventually(() => server.start(), timeoutMs)
     },
   },
   'pause a server': {
@@ -76,7 +76,7 @@ const faults: Readonly<Record<string, Fault>> = {
     hits: 'clocks',
     begin: async (cluster, draw) => {
       const server = serverOf(cluster, draw)
-      await server.shiftClock(Math.round((2 * draw.share - 1) * mostShiftMs))
+      await server.shiftClock(Math.round((2 * draw.share - 1) * maxShiftMs))
       return () => server.shiftClock(0)
     },
   },

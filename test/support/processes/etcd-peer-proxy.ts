@@ -12,7 +12,7 @@ interface PeerProxy extends AsyncDisposable {
 }
 
 const headEnd = '\r\n\r\n'
-const mostHeadBytes = 16_384
+const maxHeadBytes = 16_384
 
 export async function startPeerProxy(target: number): Promise<PeerProxy> {
   const refused = new Set<string>()
@@ -25,7 +25,7 @@ export async function startPeerProxy(target: number): Promise<PeerProxy> {
     const begin = (chunk: Buffer): void => {
       head = Buffer.concat([head, chunk])
       const text = head.toString('latin1')
-      if (!text.includes(headEnd) && head.length < mostHeadBytes) return
+      if (!text.includes(headEnd) && head.length < maxHeadBytes) return
       client.off('data', begin).pause()
       // A connection is one member's for as long as it lasts.
       const from = /^x-server-from: ([0-9a-f]+)/im.exec(text)?.[1] ?? ''

@@ -2,11 +2,11 @@
 // do the others go on for as long as that one waits for a processor.
 import fs from 'node:fs'
 
-const patienceMs = 10_000
+const timeoutMs = 10_000
 
 export function pauseProcess(pid: number): void {
   process.kill(pid, 'SIGSTOP')
-  const untilMs = performance.now() + patienceMs
+  const untilMs = performance.now() + timeoutMs
   while (!threadStates(pid).every((state) => state === 'T')) {
     if (performance.now() > untilMs) throw new Error(`process ${pid} does not stand still`)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)

@@ -41,7 +41,7 @@ export class AgentRig implements AsyncDisposable {
       driver: scriptedDriver(this.world),
       joinToken: async () => this.server.joinToken,
       log: silentLog,
-      stopPatienceMs: 50,
+      stopTimeoutMs: 50,
       // As for real VMs: a file each.
       durability: 'synced',
       ...options,

@@ -16,7 +16,7 @@ import { desiredVm } from './desired-vm.ts'
 type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 
 const prefix = '/api/v1/agent'
-const patienceMs = 60_000
+const timeoutMs = 60_000
 
 interface Backup {
   readonly desired: ReadonlyMap<string, DesiredVm>
@@ -223,7 +223,7 @@ export class AgentServer implements AsyncDisposable {
 
   #when<T>(event: string, isRight: (value: T) => boolean, failure: () => string): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    const timer = setTimeout(() => reject(new Error(failure())), patienceMs)
+    const timer = setTimeout(() => reject(new Error(failure())), timeoutMs)
     const listen = (value: T): void => {
       if (isRight(value)) resolve(value)
     }

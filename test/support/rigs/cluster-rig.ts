@@ -19,7 +19,7 @@ const namespace = '/api/v1/namespaces/svc-default'
 const program = path.resolve(import.meta.dirname, '../processes/capture-process.ts')
 const block = 65_536
 /** Whatever machine this is on: nothing here is waited for longer than it takes. */
-const patienceMs = 150_000
+const timeoutMs = 150_000
 
 export class ClusterRig implements AsyncDisposable {
   readonly root: string
@@ -161,7 +161,7 @@ export class ClusterRig implements AsyncDisposable {
   }
 
   async deploy(name: string, image: string, like = image): Promise<void> {
-    await eventually(async () => assert.equal((await this.call('GET', '/nodes')).items[0]?.phase, 'READY'), patienceMs)
+    await eventually(async () => assert.equal((await this.call('GET', '/nodes')).items[0]?.phase, 'READY'), timeoutMs)
     const { uid } = await this.call('POST', '/vms', { name, image, cpu: 1, memory: 0.5 })
     this.#uids.set(name, uid)
     this.disks.set(name, Buffer.from(this.disks.get(like) ?? assert.fail()))
@@ -206,7 +206,7 @@ export class ClusterRig implements AsyncDisposable {
       const image = await this.image(name)
       assert.equal(image.state, state, JSON.stringify(image))
       return image
-    }, patienceMs)
+    }, timeoutMs)
   }
 
   /** Nothing is on its way from this VM any more, and it runs. */
@@ -215,7 +215,7 @@ export class ClusterRig implements AsyncDisposable {
       const { powerState, operation } = await this.vm(name)
       assert.deepEqual([powerState, operation], ['running', undefined])
       assert.deepEqual(await this.leftOnNode(), [])
-    }, patienceMs)
+    }, timeoutMs)
   }
 
   /** What captures have on the node besides the VM. */
@@ -244,7 +244,7 @@ export class ClusterRig implements AsyncDisposable {
     const images = digests.filter((digest) => digest !== undefined)
     await eventually(async () => {
       assert.deepEqual(await strays(this.content, images), { left: [], lost: [] })
-    }, patienceMs)
+    }, timeoutMs)
     for (const folder of ['uploads', 'partial']) {
       const files = await fs.readdir(path.join(this.data, folder))
       // Notes of uploads are for those who did not hear of their end.

@@ -9,7 +9,7 @@ import { eventually } from '../tools/eventually.ts'
 import { complaintsOf } from './login.ts'
 
 /** Machines in CI are slow: nothing here is about being fast. */
-const patienceMs = 60_000
+const timeoutMs = 60_000
 
 export interface Opened extends AsyncDisposable {
   readonly context: BrowserContext
@@ -41,7 +41,7 @@ export async function openConsole(
     ...(storageState && { storageState }),
     ...options,
   })
-  context.setDefaultTimeout(patienceMs)
+  context.setDefaultTimeout(timeoutMs)
   await context.addInitScript(tellViolations)
   const page = await context.newPage()
   const complaints = complaintsOf(page)
@@ -72,7 +72,7 @@ export const follow = async (page: Page, server: Pick<DevServer, 'apiUrl'>, plac
 }
 
 /** Waits for something of the page, and looks in every frame: a locator waits longer and longer between two looks. */
-export async function whenTrue(page: Page, expression: string, withinMs = patienceMs): Promise<void> {
+export async function whenTrue(page: Page, expression: string, withinMs = timeoutMs): Promise<void> {
   const isTrue = await page.evaluate(`new Promise((done) => {
     const endMs = performance.now() + ${withinMs}
     const look = () => (${expression}) ? done(true) : performance.now() > endMs ? done(false) : requestAnimationFrame(look)

@@ -8,18 +8,18 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import { program, root, svc3 } from '../processes/dev-server.ts'
 
 /** Whatever machine this is on: the test's own time limit ends what never comes. */
-const patienceMs = 150_000
+const timeoutMs = 150_000
 
 export async function launchBrowser(): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium-headless-shell',
     args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
-    timeout: patienceMs,
+    timeout: timeoutMs,
   })
   const newContext = browser.newContext.bind(browser)
   browser.newContext = async (options) => {
     const context = await newContext(options)
-    context.setDefaultTimeout(patienceMs)
+    context.setDefaultTimeout(timeoutMs)
     return context
   }
   return browser
@@ -41,7 +41,7 @@ export async function startLogin(args: readonly string[], env: Record<string, st
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: patienceMs,
+    timeout: timeoutMs,
     killSignal: 'SIGKILL',
   })
   const said = { stdout: '', stderr: '' }

@@ -6,7 +6,7 @@ import { adminToken, ask, startShared } from '../processes/shared-servers.ts'
 import { eventually } from '../tools/eventually.ts'
 
 const accounts = '/namespaces/svc-default/serviceaccounts'
-const patienceMs = 60_000
+const timeoutMs = 60_000
 /** Longer than a server takes that is cut off, to notice and to ask the others. */
 const watchedMs = 9_000
 const everyMs = 300
@@ -19,7 +19,7 @@ const refusedMs = 10_000
 export async function loseQuorum(round: number): Promise<void> {
   await using shared = await startShared({ size: 3, logLevel: 'warn' })
   // As a supervisor does it: on a machine this busy etcd may not answer in time for a start.
-  const planes = await Promise.all([0, 1, 2].map(() => eventually(() => shared.start(), patienceMs)))
+  const planes = await Promise.all([0, 1, 2].map(() => eventually(() => shared.start(), timeoutMs)))
   const [first] = planes as [ControlPlane]
   const token = await adminToken(first)
   const survivor = round % 3
@@ -44,7 +44,7 @@ export async function loseQuorum(round: number): Promise<void> {
     isOver = true
     await Promise.all(writing)
   })
-  await eventually(() => assert.ok(acknowledged.length >= 10), patienceMs)
+  await eventually(() => assert.ok(acknowledged.length >= 10), timeoutMs)
   await Promise.all(killed.map((member) => member.kill()))
   const killedMs = performance.now()
 
@@ -86,7 +86,7 @@ export async function loseQuorum(round: number): Promise<void> {
 
   await Promise.all(killed.map((member) => member.start()))
   const before = acknowledged.length
-  await eventually(() => assert.ok(acknowledged.length > before), patienceMs)
+  await eventually(() => assert.ok(acknowledged.length > before), timeoutMs)
   await stopWriting.disposeAsync()
   for (const plane of planes)
     await eventually(async () => {
@@ -98,5 +98,5 @@ export async function loseQuorum(round: number): Promise<void> {
         [],
       )
       assert.equal(answer.headers.get('svc3-read-age'), null)
-    }, patienceMs)
+    }, timeoutMs)
 }

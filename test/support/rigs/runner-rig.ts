@@ -136,7 +136,7 @@ export class RunnerRig implements AsyncDisposable {
   }
 
   /** All jobs are over, and nothing of them is left. */
-  async quiet(patienceMs = 40_000): Promise<void> {
+  async quiet(timeoutMs = 40_000): Promise<void> {
     await eventually(() => {
       assert.deepEqual(
         this.github.jobs.filter(({ state }) => state !== 'completed').map(({ name }) => name),
@@ -151,7 +151,7 @@ export class RunnerRig implements AsyncDisposable {
         [],
       )
       assert.deepEqual(this.service.services.collections.runners.list(), [])
-    }, patienceMs)
+    }, timeoutMs)
     assert.deepEqual(this.github.violations, [])
   }
 

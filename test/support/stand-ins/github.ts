@@ -143,7 +143,7 @@ export class GitHubStandIn implements AsyncDisposable {
   badCredentials = false
   /** It answers nobody. */
   isAway = false
-  mostOnline = 0
+  maxOnline = 0
   url = ''
   readonly #options: Options
   readonly #server: http.Server
@@ -229,7 +229,7 @@ export class GitHubStandIn implements AsyncDisposable {
     runner.connections += 1
     if (runner.connections > 1) this.violations.push(`runner ${runner.name} started twice with one configuration`)
     runner.status = 'online'
-    this.mostOnline = Math.max(this.mostOnline, [...this.runners.values()].filter((r) => r.status !== 'offline').length)
+    this.maxOnline = Math.max(this.maxOnline, [...this.runners.values()].filter((r) => r.status !== 'offline').length)
     this.#assign()
     while (!runner.job && this.runners.has(runnerId))
       await new Promise<void>((resolve) => {

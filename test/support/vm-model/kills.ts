@@ -9,8 +9,8 @@ import type { Random } from '../history/random.ts'
 
 const root = path.resolve(import.meta.dirname, '../../..')
 const changing = 'openat,write,pwrite64,rename,unlink,rmdir,mkdir,fsync,fdatasync,ftruncate,linkat'
-const patienceMs = 1_500
-const mostCalls = 60
+const timeoutMs = 1_500
+const maxCalls = 60
 
 /** All that are in the source. */
 const named = fs
@@ -35,17 +35,17 @@ const ways: readonly Way[] = [
   async ({ process: child, fatal, points: met }, random) => {
     const point = random.pick(points.filter((each) => met.test(each)))
     fs.writeFileSync(fatal, point)
-    await Promise.race([ended(child), sleep(patienceMs)])
+    await Promise.race([ended(child), sleep(timeoutMs)])
     return `at ${point}`
   },
   async ({ process: child }, random) => {
-    const when = random.integer(1, mostCalls)
+    const when = random.integer(1, maxCalls)
     const inject = `inject=${changing}:signal=SIGKILL:when=${when}`
     // Each of its threads, and not by -f: that would follow what it starts, and kill a qemu-img instead.
     const threads = fs.readdirSync(`/proc/${child.pid}/task`).flatMap((thread) => ['-p', thread])
     const words = ['-qq', '-o', '/dev/null', '-e', `trace=${changing}`, '-e', inject, ...threads]
     const tracer = spawn('strace', words, { stdio: 'ignore' })
-    await Promise.race([ended(child), sleep(patienceMs)])
+    await Promise.race([ended(child), sleep(timeoutMs)])
     tracer.kill('SIGKILL')
     await ended(tracer)
     return `at a system call, the ${when}th of its thread`

@@ -10,7 +10,7 @@ import { age, strays } from '../rigs/content-folder.ts'
 import { eventually } from '../tools/eventually.ts'
 import { notesIn, type World } from './world.ts'
 
-const patienceMs = 120_000
+const timeoutMs = 120_000
 /** A guest that went on from memory says nothing, and hears its power button all the same. */
 const bootMs = 8_000
 
@@ -36,7 +36,7 @@ export async function qemuWorld(): Promise<World> {
     mortals: { service: () => ({ process: dev.process, fatal, points: /^(agent\.(?!peer|evict)|captures|capture-|qemu-|disk-|merge-|images)/ }) }, // biome-ignore format: one line
     revive: async () => {
       printed = (printed + dev.output()).slice(-400_000)
-      dev = await eventually(start, patienceMs)
+      dev = await eventually(start, timeoutMs)
     },
     disk: async (uid) => `json:${JSON.stringify(await diskNode(path.join(vms, uid)))}`,
     writable: 'stopped',
@@ -63,7 +63,7 @@ export async function qemuWorld(): Promise<World> {
       await dev.kill('SIGTERM')
       // It looks when it starts.
       dev = await start()
-      await eventually(async () => assert.deepEqual(await strays(content, digests), { left: [], lost: [] }), patienceMs)
+      await eventually(async () => assert.deepEqual(await strays(content, digests), { left: [], lost: [] }), timeoutMs)
     },
     [Symbol.asyncDispose]: async () => {
       for (const pid of qemusIn(vms)) process.kill(pid, 'SIGKILL')

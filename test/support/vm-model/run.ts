@@ -42,10 +42,10 @@ export interface Done {
 }
 
 const inDefault = '/api/v1/namespaces/svc-default'
-const patienceMs = 240_000
+const timeoutMs = 240_000
 const block = 65_536
-const mostSizeGb = 4
-const mostSaved = 3
+const maxSizeGb = 4
+const maxSaved = 3
 const pushPlace = 'team/vm'
 const whole = { depth: 10, breakLength: 120 }
 /** Whoever is slow, or being killed, is asked again. */
@@ -148,7 +148,7 @@ class Runner {
     await eventually(async () => {
       const { body } = await this.#ask('GET', '/nodes')
       assert.equal(body.items[0]?.phase, 'READY')
-    }, patienceMs)
+    }, timeoutMs)
     if (this.#world.registry !== undefined) {
       const body = { server: this.#world.registry, username: 'ci', password: 'x', allowInsecure: true }
       await this.#ask('POST', '/secrets/registrycredentials/add', body)
@@ -186,7 +186,7 @@ class Runner {
         `${method} ${where}: ${inspect(heard, whole)}`,
       )
       return heard
-    }, patienceMs)
+    }, timeoutMs)
     assert.ok(isRight(answer.status), `${method} ${where}: ${inspect(answer, whole)}`)
     return answer
   }
@@ -213,7 +213,7 @@ class Runner {
       // Most can be done; some are to be refused.
       if (!isTaken(state, name) && !random.chance(0.15)) continue
       if (name === 'resize') {
-        if (vm && vm.disk.sizeGb >= mostSizeGb) continue
+        if (vm && vm.disk.sizeGb >= maxSizeGb) continue
         return { name, sizeGb: (vm?.disk.sizeGb ?? 1) + 1 }
       }
       if (name === 'delete image') {
@@ -221,7 +221,7 @@ class Runner {
         if (names.length === 0) continue
         return { name, image: random.pick(names) }
       }
-      if (name === 'save' && Object.keys(saved).length >= mostSaved) continue
+      if (name === 'save' && Object.keys(saved).length >= maxSaved) continue
       if (name === 'save' || name === 'push') return { name, image: `${slot.name}-${++slot.saves}` }
       if (name === 'crash' && !isTaken(state, name)) continue
       if (name === 'write' && vm?.power !== this.#world.writable) continue
@@ -309,7 +309,7 @@ class Runner {
     return eventually(async () => {
       const { body } = await this.#ask('GET', `/vms/${name}`)
       assert.equal(body.operation, undefined, JSON.stringify(body))
-    }, patienceMs)
+    }, timeoutMs)
   }
 
   async #isReady(image: string): Promise<string> {
@@ -317,7 +317,7 @@ class Runner {
       const { body: found } = await this.#ask('GET', `/images/${image}`)
       assert.ok(found.state === 'Ready' || found.state === 'Failed', JSON.stringify(found))
       return found
-    }, patienceMs)
+    }, timeoutMs)
     assert.equal(body.state, 'Ready', inspect(body, whole))
     return body.checksum
   }
@@ -334,7 +334,7 @@ class Runner {
     await eventually(async () => {
       const { body } = await this.#ask('GET', `/vms/${name}`)
       assert.equal(body.powerState, 'failed', `${pid} was killed, there is ${processOf(uid)}: ${JSON.stringify(body)}`)
-    }, patienceMs)
+    }, timeoutMs)
   }
 
   // ---- kills
@@ -363,8 +363,8 @@ class Runner {
     this.#note('everything is looked at')
     for (const slot of this.#slots) await this.#checkSlot(slot)
     await this.#checkLists()
-    await eventually(async () => assert.deepEqual(await this.#world.leftovers(), []), patienceMs)
-    await eventually(() => assert.deepEqual(this.#strays(), []), patienceMs)
+    await eventually(async () => assert.deepEqual(await this.#world.leftovers(), []), timeoutMs)
+    await eventually(() => assert.deepEqual(this.#strays(), []), timeoutMs)
     this.#count.checks += 1
   }
 
@@ -377,7 +377,7 @@ class Runner {
         const { body } = await this.#ask('GET', `/vms/${name}`)
         const shown = [body.uid, body.powerState, body.diskGb, body.operation]
         assert.deepEqual(shown, [uid, vm.power, vm.disk.sizeGb, undefined], JSON.stringify(body))
-      }, patienceMs)
+      }, timeoutMs)
       await assertSame(this.#world.root, vm.disk, await this.#world.disk(uid ?? ''), `the disk of ${name}`)
     }
     for (const [image, disk] of [[slot.image, state.image] as const, ...Object.entries(state.saved)])
@@ -392,7 +392,7 @@ class Runner {
       const { body } = await this.#ask('GET', '/pushjobs')
       const found = (body.items as { name: string; status: string }[]).find((each) => each.name === job)
       assert.equal(found?.status, 'Succeeded', JSON.stringify(found))
-    }, patienceMs)
+    }, timeoutMs)
     const { body } = await this.#ask('POST', '/vms', { name: 'pulled', image: reference, cpu: 1, memory: 0.5 })
     await assertSame(this.#world.root, disk, await this.#world.disk(body.uid), reference)
     await this.#ask('DELETE', '/vms/pulled', undefined, (status) => status === 200 || status === 404)
@@ -410,7 +410,7 @@ class Runner {
       const { body } = await this.#ask('GET', '/nodes')
       assert.deepEqual(body.items[0].vms, there.map(({ name }) => `svc-default/${name}`).toSorted())
       assert.equal(body.items[0].allocatableCpu - body.items[0].availableCpu, there.length, 'cores in use')
-    }, patienceMs)
+    }, timeoutMs)
     const ports = ((await this.#ask('GET', '/vms')).body.items as { ssh: number }[]).map(({ ssh }) => ssh)
     assert.equal(new Set(ports).size, ports.length, `ports ${ports.join()}`)
     const folders = (await fs.readdir(this.#world.vms).catch(() => [])).toSorted()

@@ -28,7 +28,7 @@ interface DownloadChoice {
 /** Of the file, asked for at once and checked by the digest that comes with it. As the service cuts disks. */
 const partBytes = 16 * 2 ** 20
 /** Attempts in a row without progress. */
-const mostTries = 6
+const maxTries = 6
 
 export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<number> {
   const { host, signal } = context
@@ -85,7 +85,7 @@ async function fetchAll(context: Context, from: From, part: string, file: string
         tries = 0
       } catch (error) {
         tries = (await handle.stat()).size > bytesBefore ? 1 : tries + 1
-        if (signal.aborted || tries >= mostTries || !(await isRetriable(error, handle))) throw error
+        if (signal.aborted || tries >= maxTries || !(await isRetriable(error, handle))) throw error
         await wait(backOff(tries, { ...defaultRetry, firstDelayMs: 300 }, Math.random), signal)
       }
     }

@@ -19,7 +19,7 @@ interface Around {
 
 type Shown = Image & { readonly around: Around }
 
-const mostNamed = 10
+const maxNamed = 10
 
 const shownFields: readonly Field<Shown>[] = [
   ...fields,
@@ -29,7 +29,7 @@ const shownFields: readonly Field<Shown>[] = [
 ]
 
 const named = (names: readonly string[]): string[] =>
-  names.length > mostNamed ? [...names.slice(0, mostNamed), `and ${names.length - mostNamed} more`] : [...names]
+  names.length > maxNamed ? [...names.slice(0, maxNamed), `and ${names.length - maxNamed} more`] : [...names]
 
 /** A line each, below what it was made from: `  xcode  adds 3.4 GiB`. */
 function lineageLines(image: Image, images: readonly Image[]): string[] {

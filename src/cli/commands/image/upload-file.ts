@@ -25,7 +25,7 @@ interface UploadChoice {
 }
 
 /** A service that is not back by then is not just restarting. */
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const finishMs = 24 * 3_600_000
 const pause: RetryPolicy = { ...defaultRetry, firstDelayMs: 200, maxDelayMs: 3_000 }
 
@@ -91,7 +91,7 @@ async function send(client: Client, params: Params, begun: Upload, source: Sourc
         movedMs = performance.now()
       }
       offset = reached.offset
-      if (performance.now() - movedMs > patienceMs) throw error
+      if (performance.now() - movedMs > timeoutMs) throw error
       attempt += 1
       await wait(backOff(Math.max(1, attempt), pause, Math.random), signal)
     }
@@ -110,7 +110,7 @@ async function finish(client: Client, params: Params, sha256: string, signal: Ab
     } catch (error) {
       // An attempt that lasted a while had reached the service: the retry timeout starts again.
       if (failingMs === undefined || performance.now() - startMs > 5_000) failingMs = performance.now()
-      if (signal.aborted || !isRetriable(error) || performance.now() - failingMs > patienceMs) throw error
+      if (signal.aborted || !isRetriable(error) || performance.now() - failingMs > timeoutMs) throw error
       await wait(backOff(attempt, pause, Math.random), signal)
     }
   }

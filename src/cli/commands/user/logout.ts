@@ -4,7 +4,7 @@ import { type Context, connected, defineCommand } from '../../command.ts'
 import { editContext } from '../../connect/config.ts'
 import { type Connection, findConnection, serverOf } from '../../connect/connection.ts'
 
-const patienceMs = 3_000
+const timeoutMs = 3_000
 
 export const command = defineCommand({
   description:
@@ -42,7 +42,7 @@ async function revoke(context: Context, connection: Connection): Promise<void> {
     import('../../connect/oidc.ts'),
     import('../../connect/login.ts'),
   ])
-  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(patienceMs)])
+  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(timeoutMs)])
   const outcome = await end(providerOf({ ...context, signal }, connection, renewal), renewal.refreshToken).catch(
     () => undefined,
   )

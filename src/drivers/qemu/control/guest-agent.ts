@@ -5,7 +5,7 @@ import type { Qmp } from './qmp.ts'
 import { agentDevice, agentSocket } from './sockets.ts'
 
 /** Of all that a guest says. */
-const mostBytes = 1_048_576
+const maxBytes = 1_048_576
 
 /** QEMU knows whether a program in the guest has the port open. A VM that was started before there was one has none. */
 export async function isListening(qmp: Qmp): Promise<boolean> {
@@ -103,7 +103,7 @@ export class GuestAgent implements Disposable {
       if (answer) this.#answers.push(answer)
     }
     this.#receivedBytes += text.length
-    if (this.#receivedBytes > mostBytes) this.#socket.destroy()
+    if (this.#receivedBytes > maxBytes) this.#socket.destroy()
     this.#heard.resolve()
     this.#heard = Promise.withResolvers()
   }

@@ -41,7 +41,7 @@ interface Message {
 }
 
 const longestLine = 1_048_576
-const mostEarly = 1_000
+const maxEarly = 1_000
 
 /** Connects and negotiates. The greeting comes at once unless another client is connected. */
 export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> {
@@ -50,7 +50,7 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
   const waiting = new Map<number, Waiting>()
   const early: QmpEvent[] = []
   let listener = (event: QmpEvent): void => {
-    if (early.push(event) > mostEarly) early.shift()
+    if (early.push(event) > maxEarly) early.shift()
   }
   const awaited = new Set<(event: string) => unknown>()
   let lastId = 0

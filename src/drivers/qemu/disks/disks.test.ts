@@ -11,7 +11,7 @@ import { takeCapture } from '../captures/capture.ts'
 import { readCapture, releaseCapture } from './captures.ts'
 import { activeOf, requireChain } from './chain.ts'
 import { baseOf, createDisk, diskBytes, diskNode, diskNodeOn, growDisk, replaceDisk } from './disks.ts'
-import { mergeFrozen, mostFrozen } from './merge.ts'
+import { maxFrozen, mergeFrozen } from './merge.ts'
 
 const mib = 2 ** 20
 
@@ -116,7 +116,7 @@ describe('disk of a QEMU VM', () => {
     const vm = vmOn(base, 'raw')
     const signal = AbortSignal.timeout(170_000)
     await createDisk(folder, vm)
-    for (let index = 0; index <= mostFrozen; index++) {
+    for (let index = 0; index <= maxFrozen; index++) {
       const file = path.join(folder, activeOf(await requireChain(folder)).file)
       const write = [`write -P ${65 + index} ${index * 512}k 1M`, 'write -z 640k 64k']
       await exec('qemu-io', ['-f', 'qcow2', ...write.flatMap((one) => ['-c', one]), file])
@@ -129,8 +129,8 @@ describe('disk of a QEMU VM', () => {
       return fs.readFile(to)
     }
     const truth = await read()
-    for (let index = 1; index <= mostFrozen; index++) await releaseCapture(folder, `c${index}`)
-    assert.equal((await requireChain(folder)).layers.length, mostFrozen + 2)
+    for (let index = 1; index <= maxFrozen; index++) await releaseCapture(folder, `c${index}`)
+    assert.equal((await requireChain(folder)).layers.length, maxFrozen + 2)
     await mergeFrozen(folder, vm.image, signal)
     const { layers } = await requireChain(folder)
     assert.equal(layers.length, 2)

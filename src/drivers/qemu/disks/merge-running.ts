@@ -18,10 +18,10 @@ import {
   writeChain,
 } from './chain.ts'
 import { newLayer } from './disks.ts'
-import { makeMerged, mostFrozen, tooMany } from './merge.ts'
+import { makeMerged, maxFrozen, tooMany } from './merge.ts'
 
 /** So many layers are too many to go on without waiting. */
-const mostLayers = 4 * mostFrozen
+const maxLayers = 4 * maxFrozen
 
 /** Runs `work` when nobody else works on the VM. Undefined: it does not run, or it was called off. */
 type Alone = <T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal) => Promise<T | undefined>
@@ -50,7 +50,7 @@ export class RunningMerge {
 
   /** Settles when there is room for one more layer. */
   async room(): Promise<void> {
-    if (this.#work && ((await readChain(this.#folder))?.layers.length ?? 0) > mostLayers) await this.#work?.settled
+    if (this.#work && ((await readChain(this.#folder))?.layers.length ?? 0) > maxLayers) await this.#work?.settled
   }
 
   /** Not while working alone on the VM, which it may be waiting for. */

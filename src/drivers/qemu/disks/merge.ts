@@ -11,7 +11,7 @@ import { newLayer } from './disks.ts'
 import { readHeader, syncFile } from './overlays.ts'
 
 /** Each layer costs a look whenever a cluster is not in those above. */
-export const mostFrozen = 8
+export const maxFrozen = 8
 
 /** Of a VM that does not run. */
 export async function mergeFrozen(folder: string, base: Base, signal: AbortSignal): Promise<void> {
@@ -31,7 +31,7 @@ export function tooMany(chain: Chain, base: Base): readonly Layer[] | undefined 
   // One that is not whole can wait.
   if (chain.base.digest !== base.digest || base.format !== 'raw' || base.socket !== undefined) return undefined
   const frozen = settledLayers(chain).slice(0, -1)
-  return frozen.length > mostFrozen ? frozen : undefined
+  return frozen.length > maxFrozen ? frozen : undefined
 }
 
 interface Merge {

@@ -1,13 +1,13 @@
 // Fields that the text of an object has twice: parsers take the last one without a word. One pass over the text.
 
 /** No more are named than this. */
-const mostNamed = 20
+const maxNamed = 20
 
 /** `spec.cpu`, for each object or list on the way. Text that is not JSON is for its parser to refuse. */
 export function duplicateFields(text: string): readonly string[] {
   const found: string[] = []
   const open: { readonly names: Set<string> | undefined; name: string; index: number }[] = []
-  for (let at = 0; at < text.length && found.length < mostNamed; at++) {
+  for (let at = 0; at < text.length && found.length < maxNamed; at++) {
     const char = text[at]
     const top = open.at(-1)
     if (char === '"') {

@@ -15,7 +15,7 @@ import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, v
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 /** More would make the records of nodes large, and no node holds so many. */
-const mostPins = 100
+const maxPins = 100
 
 type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCache }
 
@@ -116,11 +116,11 @@ export function imageCache({ collections }: { readonly collections: Collections 
         const state = copyOn(node, image)?.state
         if (Object.hasOwn(pins, name)) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
         const pinned = [...Object.keys(pins), name]
-        if (pinned.length > mostPins)
+        if (pinned.length > maxPins)
           return {
             code: 409,
             result: 'NoSpace',
-            message: `Already caches ${mostPins} images, the maximum; remove some`,
+            message: `Already caches ${maxPins} images, the maximum; remove some`,
           }
         const [quota, needed] = [node.report?.imageSpace?.quotaBytes ?? Infinity, pinnedBytes(node, pinned)]
         if (needed > quota) {

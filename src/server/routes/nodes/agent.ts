@@ -209,7 +209,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         const found = collections.nodes.view.range().filter(({ value }) => hasIt(value) && isReached(value))
         return {
           peers: shuffled(found)
-            .slice(0, mostPeers)
+            .slice(0, maxPeers)
             .map(({ value }) => peerOf(value)),
         }
       }
@@ -254,7 +254,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
 }
 
 /** Enough to share the load, and few enough to try. */
-const mostPeers = 4
+const maxPeers = 4
 
 const shuffled = <T>(items: readonly T[]): T[] =>
   items

@@ -36,7 +36,7 @@ import {
 const kind = 'captures'
 const touchesAtOnce = 16
 /** The most that agents ask about at once, and get in an answer. */
-const mostTold = 5_000
+const maxTold = 5_000
 
 interface NodeCaptureServices extends RegistryServices {
   readonly collections: Collections
@@ -134,7 +134,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
         throw wrong('content', `it is an image for ${manifest.architecture}, and the VM is not`)
       const digests = new Set([...chunksOf(manifest)].map(({ digest }) => digest))
       const missing = await lacking(content, [body.content, ...digests])
-      if (missing.length > 0) return { missing: missing.slice(0, mostTold) }
+      if (missing.length > 0) return { missing: missing.slice(0, maxTold) }
       const ownBytes = (await content.size(body.content)) ?? 0
       const base = capture.base === undefined ? undefined : await manifestOf(content, capture.base)
       const made = {

@@ -20,7 +20,7 @@ import { attach, type CaptureServices } from '../../vms/captures.ts'
 import { assertMay } from '../../vms/refusals.ts'
 
 const kind = 'pushjobs'
-const mostTries = 20
+const maxTries = 20
 
 type PushServices = CaptureServices & RegistryServices & { readonly clock: Clock }
 
@@ -40,7 +40,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
       try {
         return await createInside(services, record.namespace, jobs, name, { ...record, name })
       } catch (error) {
-        if (!isFault(error, 'AlreadyExists') || attempt === mostTries) throw error
+        if (!isFault(error, 'AlreadyExists') || attempt === maxTries) throw error
       }
     }
   }

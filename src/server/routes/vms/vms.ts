@@ -38,8 +38,8 @@ import { checkSize, resizeNote } from '../../vms/sizes.ts'
 
 const kind = 'vms'
 /** For an operation on a VM that is there. */
-const patienceMs = 10 * 60_000
-const deletePatienceMs = 60_000
+const timeoutMs = 10 * 60_000
+const deleteTimeoutMs = 60_000
 
 interface VmServices extends KindServices, AwaitServices, Omit<DeployServices, 'collections'> {
   readonly nodeRelay: NodeRelay
@@ -99,7 +99,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
     try {
-      const entry = await waits.until(key, look, { ms: patienceMs, interruptions: interruptionsOf(services) })
+      const entry = await waits.until(key, look, { ms: timeoutMs, interruptions: interruptionsOf(services) })
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
       throw new ApiError('InternalError', `VM ${name}: ${action} failed. ${problem}`, {
@@ -133,7 +133,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
     try {
-      await waits.until(key, isGone, { ms: deletePatienceMs, interruptions: interruptionsOf(services) })
+      await waits.until(key, isGone, { ms: deleteTimeoutMs, interruptions: interruptionsOf(services) })
     } catch {
       throwIfInterrupted(services, value)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
