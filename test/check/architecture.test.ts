@@ -1,15 +1,14 @@
-// The house rules that a machine can hold: who may import whom, as the README of each room says; no cycles; how files look.
+// The house rules that a machine can hold: who may import whom, as rooms.ts says; no cycles; how files look.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { rooms as table } from './rooms.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 
-/** A folder with a README that says what it is for and what it may import; folders without one belong to the nearest above. */
 interface Room {
   readonly id: string
-  readonly purpose: string
   /** Room → the files that may import it, its doors; none named: all of them. `server/` stands for all rooms of the server. */
   readonly mayImport: Allowed
   /** The same for packages. */
@@ -29,18 +28,12 @@ const production = sources.filter(({ file }) => !file.includes('.test.'))
 const idOf = (folder: string): string => folder.replace(/^src\//, '')
 const folderOf = (id: string): string => (/^(console|packages)/.test(id) ? id : `src/${id}`)
 
-function readRoom(id: string, text: string): Room {
-  const [, purpose = ''] = /^# [^\n]*\n\n([^\n]+)/.exec(text) ?? []
-  return { id, purpose, mayImport: allowedIn(text, 'May import'), packages: allowedIn(text, 'Packages') }
-}
-
-/** `May import: api, store/etcd (open.ts)`, up to the end of the paragraph. */
-function allowedIn(text: string, label: string): Allowed {
-  const [, list = ''] = new RegExp(`^${label}: ([^]*?)\\n\\n`, 'm').exec(`${text}\n\n`) ?? []
-  const entries = list.replaceAll('\n', ' ').split(/, (?![^(]*\))/)
+/** Reads `api, store/etcd (open.ts)`. */
+function allowedIn(list: string): Allowed {
   return new Map(
-    entries
-      .filter((entry) => entry !== '' && entry !== 'nothing')
+    list
+      .split(/, (?![^(]*\))/)
+      .filter((entry) => entry !== '')
       .map((entry): [string, string[]] => {
         const [, name = '', files = ''] = /^(\S+)(?: \(([^)]*)\))?$/.exec(entry) ?? []
         return [name, files.split(', ').filter((file) => file !== '')]
@@ -49,12 +42,10 @@ function allowedIn(text: string, label: string): Allowed {
 }
 
 const rooms = new Map(
-  everything
-    .filter((file) => path.basename(file) === 'README.md')
-    .map((file) => [file, fs.readFileSync(path.join(root, file), 'utf8')] as const)
-    .filter(([, text]) => text.includes('\nMay import: '))
-    .map(([file, text]) => readRoom(idOf(path.dirname(file)), text))
-    .map((room) => [room.id, room]),
+  Object.entries(table).map(([id, { imports, packages = '' }]): [string, Room] => [
+    id,
+    { id, mayImport: allowedIn(imports), packages: allowedIn(packages) },
+  ]),
 )
 
 function roomOf(file: string): Room | undefined {
@@ -132,25 +123,34 @@ describe('rooms', () => {
     assert.deepEqual(importsOf(text).sort(), ['../f.ts', './a.ts', './b.ts', './c.ts', './d.ts', './e.ts'])
   })
 
-  it("a room's README says what it may import", () => {
-    const text =
-      '# gate\n\nWho may do what.\n\nMay import: server/http, api/,\nrules (c.ts)\n\nPackages: ws (a.ts, b.ts), fastify\n'
-    assert.deepEqual(readRoom('server/gate', text), {
-      id: 'server/gate',
-      purpose: 'Who may do what.',
-      mayImport: new Map([
+  it('an entry of the table names a room and its doors', () => {
+    assert.deepEqual(
+      allowedIn('server/http, api/, rules (c.ts), store (a.ts, b.ts)'),
+      new Map([
         ['server/http', []],
         ['api/', []],
         ['rules', ['c.ts']],
+        ['store', ['a.ts', 'b.ts']],
       ]),
-      packages: new Map([
-        ['ws', ['a.ts', 'b.ts']],
-        ['fastify', []],
-      ]),
-    })
+    )
+    assert.deepEqual(allowedIn(''), new Map())
   })
 
-  it('an import that no README allows is refused', () => {
+  it('every room has a README that states its purpose, and every README in the source is of a room', () => {
+    const purposes = everything
+      .filter((file) => path.basename(file) === 'README.md')
+      .map((file): [string, string] => [
+        idOf(path.dirname(file)),
+        /^# [^\n]*\n\n([^\n]+)/.exec(fs.readFileSync(path.join(root, file), 'utf8'))?.[1] ?? '',
+      ])
+    assert.deepEqual(
+      purposes.filter(([, purpose]) => purpose === ''),
+      [],
+    )
+    assert.deepEqual(purposes.map(([id]) => id).sort(), [...rooms.keys()].sort())
+  })
+
+  it('an import that the table does not allow is refused', () => {
     assert.match(violation('src/api/vms/x.ts', '../../server/app.ts') ?? '', /api may not import server/)
     assert.match(
       violation('src/server/gate/x.ts', '../routes/index.ts') ?? '',
@@ -163,7 +163,7 @@ describe('rooms', () => {
     assert.match(violation('src/elsewhere/x.ts', './y.ts') ?? '', /in no room/)
   })
 
-  it('every source file imports only what the README of its room allows', () => {
+  it('every source file imports only what the table allows its room', () => {
     assert.ok(production.length > 500)
     const found = production.flatMap(({ file, text }) => importsOf(text).map((name) => violation(file, name)))
     assert.deepEqual(
@@ -172,7 +172,7 @@ describe('rooms', () => {
     )
   })
 
-  it("nothing stands in a room's README that the room does not import", () => {
+  it('the table allows nothing that a room does not import', () => {
     const stale: string[] = []
     for (const room of rooms.values()) {
       const own = production.filter(({ file }) => roomOf(file)?.id === room.id)
