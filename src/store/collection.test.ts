@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Collection } from './collection.ts'
 import { openMemory } from './memory.ts'
-import { isFault, MovedOn, type Store, StoreError } from './store.ts'
+import { isFault, PreconditionFailed, type Store, StoreError } from './store.ts'
 import { View } from './view.ts'
 
 const prefix = '/counters/'
@@ -97,12 +97,12 @@ test('a Collection writes only while other records are as they were read, and do
   assert.equal(updated.value, 2)
   await store.update(base.key, 2, base.rev)
   const waits = t.mock.method(globalThis, 'setTimeout')
-  const isBase = (error: unknown): boolean => error instanceof MovedOn && error.given.key === base.key
+  const isBase = (error: unknown): boolean => error instanceof PreconditionFailed && error.precondition.key === base.key
   await assert.rejects(collection.create('', 'misses', 1, [other, base]), isBase)
   await assert.rejects(collection.update(updated, 3, [other, base]), isBase)
   assert.equal(waits.mock.callCount(), 0)
   assert.deepEqual(collection.list(), [updated])
   // It lost by itself, whatever it was given.
-  const isOwn = (error: unknown): boolean => isFault(error, 'Conflict') && !(error instanceof MovedOn)
+  const isOwn = (error: unknown): boolean => isFault(error, 'Conflict') && !(error instanceof PreconditionFailed)
   await assert.rejects(collection.update(created, 3, [base]), isOwn)
 })

@@ -5,10 +5,10 @@ import { assertReal } from './rehearsal.ts'
 import {
   compareRevs,
   type Entry,
-  type Given,
   isFault,
   type Json,
-  MovedOn,
+  type Precondition,
+  PreconditionFailed,
   type Rev,
   type Store,
   StoreError,
@@ -78,16 +78,16 @@ export class Collection<T> {
     return this.#store.watch(scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`, after, signal)
   }
 
-  /** `given`: only while each of those other records is as it was read (MovedOn). */
-  create(scope: string, name: string, value: T, given?: readonly Given[]): Promise<Entry<T>> {
-    return this.#create(this.key(scope, name), value, given)
+  /** `preconditions`: only while each of those other records is as it was read (PreconditionFailed). */
+  create(scope: string, name: string, value: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
+    return this.#create(this.key(scope, name), value, preconditions)
   }
 
-  async #create(key: string, asked: T, given?: readonly Given[]): Promise<Entry<T>> {
+  async #create(key: string, asked: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value, made } = expected(key, undefined, asked)
     assertReal(key, value, this.at(key) !== undefined)
     try {
-      const created = await this.#store.create(key, value as Json, given)
+      const created = await this.#store.create(key, value as Json, preconditions)
       made()
       if (!this.#has(created.rev)) await this.#reached(created.rev)
       return created as Entry<T>
@@ -96,13 +96,13 @@ export class Collection<T> {
     }
   }
 
-  /** `given`: as create. */
-  async update(entry: Entry<T>, asked: T, given?: readonly Given[]): Promise<Entry<T>> {
+  /** `preconditions`: as create. */
+  async update(entry: Entry<T>, asked: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value: added, made } = expected(entry.key, entry.rev, asked)
     const value = this.#revised(entry.value, added)
     assertReal(entry.key, value)
     try {
-      const updated = await this.#store.update(entry.key, value as Json, entry.rev, given)
+      const updated = await this.#store.update(entry.key, value as Json, entry.rev, preconditions)
       made()
       if (!this.#has(updated.rev)) await this.#reached(updated.rev)
       return updated as Entry<T>
@@ -127,22 +127,23 @@ export class Collection<T> {
   /**
    * Read, apply, compare-and-set; reloaded and retried when somebody else wrote first. `next` gets what is there (nothing:
    * undefined) and returns what shall be there. Null deletes it; undefined, or the very value, leaves it as it is. It may
-   * be called several times; what it throws ends the change. Returns what is there in the end. `given`: as create; not for
+   * be called several times; what it throws ends the change. Returns what is there in the end. `preconditions`: as create; not for
    * a deletion.
    */
-  change(key: string, next: (...current: Current<T>) => T, given?: readonly Given[]): Promise<Entry<T>>
-  change(key: string, next: Next<T>, given?: readonly Given[]): Promise<Entry<T> | undefined>
-  async change(key: string, next: Next<T>, given?: readonly Given[]): Promise<Entry<T> | undefined> {
+  change(key: string, next: (...current: Current<T>) => T, preconditions?: readonly Precondition[]): Promise<Entry<T>>
+  change(key: string, next: Next<T>, preconditions?: readonly Precondition[]): Promise<Entry<T> | undefined>
+  async change(key: string, next: Next<T>, preconditions?: readonly Precondition[]): Promise<Entry<T> | undefined> {
     for (;;) {
       const entry = this.at(key)
       const value = await next(entry?.value, entry)
       if (value === undefined || value === entry?.value || (value === null && !entry)) return entry
       try {
-        if (value !== null) return await (entry ? this.update(entry, value, given) : this.#create(key, value, given))
+        if (value !== null)
+          return await (entry ? this.update(entry, value, preconditions) : this.#create(key, value, preconditions))
         if (entry) await this.delete(entry)
         return undefined
       } catch (error) {
-        if (!isLost(error) || error instanceof MovedOn) throw error
+        if (!isLost(error) || error instanceof PreconditionFailed) throw error
       }
     }
   }
@@ -150,12 +151,12 @@ export class Collection<T> {
   /** Somebody else was quicker, perhaps on another server: until that is seen here, a retry would be in vain. */
   async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
     // What it was given may be of another kind, and is seen there: `moved`.
-    if (isLost(error) && !(error instanceof MovedOn)) await this.#seen(isSeen)
+    if (isLost(error) && !(error instanceof PreconditionFailed)) await this.#seen(isSeen)
     throw error
   }
 
   /** Until what changed this record is seen here, for a moment at most: for whoever lost against it. */
-  moved(entry: Given): Promise<void> {
+  moved(entry: Precondition): Promise<void> {
     return this.#seen(() => this.at(entry.key)?.rev !== entry.rev)
   }
 

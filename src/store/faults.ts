@@ -1,5 +1,5 @@
 // The faults that every engine reports, in the same words: what happened, to what, and what to do next.
-import { type Given, MovedOn, type Rev, StoreError } from './store.ts'
+import { type Precondition, PreconditionFailed, type Rev, StoreError } from './store.ts'
 
 export const alreadyExists = (key: string): StoreError =>
   new StoreError('AlreadyExists', `"${key}" already exists: update it, or choose another key`)
@@ -13,11 +13,10 @@ export const conflict = (key: string, expected: Rev, actual: Rev): StoreError =>
 const otherRev = (key: string, expected: Rev, actual: Rev): string =>
   `"${key}" is at revision ${actual}, not ${expected}: read it again`
 
-/** Of what a write was given: it may be gone. */
-export const movedOn = (given: Given, actual: Rev | undefined): MovedOn => {
-  const { key, rev } = given
+export const preconditionFailed = (precondition: Precondition, actual: Rev | undefined): PreconditionFailed => {
+  const { key, rev } = precondition
   const gone = `"${key}" no longer exists; it was at revision ${rev}: read it again`
-  return new MovedOn({ key, rev }, actual === undefined ? gone : otherRev(key, rev, actual))
+  return new PreconditionFailed({ key, rev }, actual === undefined ? gone : otherRev(key, rev, actual))
 }
 
 export const compacted = (after: Rev): StoreError =>

@@ -19,8 +19,9 @@ export function measured(store: Store, observe: Observe): Store {
   return {
     get: (key) => timed('get', now(), store.get(key)),
     list: (prefix, page) => timed('list', now(), store.list(prefix, page)),
-    create: (key, value, given) => timed('create', now(), store.create(key, value, given)),
-    update: (key, value, expect, given) => timed('update', now(), store.update(key, value, expect, given)),
+    create: (key, value, preconditions) => timed('create', now(), store.create(key, value, preconditions)),
+    update: (key, value, expect, preconditions) =>
+      timed('update', now(), store.update(key, value, expect, preconditions)),
     delete: (key, expect) => timed('delete', now(), store.delete(key, expect)),
     compact: (rev) => timed('compact', now(), store.compact(rev)),
     health: () => timed('health', now(), store.health()),

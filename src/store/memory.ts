@@ -1,10 +1,10 @@
 // The store in memory: for tests, and the plainest statement of the contract. Nothing outlives the process.
-import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber } from './faults.ts'
+import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed, revNumber } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
 import { readBack, textOf } from './json.ts'
 import { assertKey } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
-import type { Change, Entry, Given, Json, Rev, Store } from './store.ts'
+import type { Change, Entry, Json, Precondition, Rev, Store } from './store.ts'
 import { changeKey, zeroRev } from './store.ts'
 
 interface MemoryOptions extends FeedOptions {
@@ -56,10 +56,10 @@ export function openMemory(options: MemoryOptions = {}): Store {
     if (entry.rev !== expect) throw conflict(key, expect, entry.rev)
     return entry
   }
-  const assertUnmoved = (given: readonly Given[] = []): void => {
-    for (const each of given) {
+  const assertUnmoved = (preconditions: readonly Precondition[] = []): void => {
+    for (const each of preconditions) {
       const actual = entries.get(each.key)?.rev
-      if (actual !== each.rev) throw movedOn(each, actual)
+      if (actual !== each.rev) throw preconditionFailed(each, actual)
     }
   }
   const put = (key: string, value: Json, previous: Entry | undefined): Entry => {
@@ -81,19 +81,19 @@ export function openMemory(options: MemoryOptions = {}): Store {
       const found = keys.range(prefix, page?.after, page?.limit).map((key) => entries.get(key) as Entry)
       return { entries: found, rev: String(rev) }
     },
-    async create(key, value, given) {
+    async create(key, value, preconditions) {
       assertOpen()
       assertKey(key)
       const stored = frozen(readBack(value, textOf(key, value)))
       if (entries.has(key)) throw alreadyExists(key)
-      assertUnmoved(given)
+      assertUnmoved(preconditions)
       return put(key, stored, undefined)
     },
-    async update(key, value, expect, given) {
+    async update(key, value, expect, preconditions) {
       assertOpen()
       const stored = frozen(readBack(value, textOf(key, value)))
       const previous = expectEntry(key, expect)
-      assertUnmoved(given)
+      assertUnmoved(preconditions)
       return put(key, stored, previous)
     },
     async delete(key, expect) {

@@ -17,8 +17,8 @@ export interface Entry<T = Json> {
   readonly rev: Rev
 }
 
-/** What a write rests on: another entry, and the revision at which it was read. */
-export type Given = Pick<Entry, 'key' | 'rev'>
+/** A write may depend on another entry being unchanged since it was read at this revision. */
+export type Precondition = Pick<Entry, 'key' | 'rev'>
 
 export type Change<T = Json> =
   | { readonly type: 'put'; readonly entry: Entry<T>; readonly previous?: Entry<T> }
@@ -76,13 +76,13 @@ export interface Store {
   /**
    * MUST throw AlreadyExists when the key is there; of any number of concurrent calls exactly one succeeds. The value
    * is kept as JSON: the entry has what reading it back gives. TypeError for what is no key or no JSON. MUST throw
-   * MovedOn, a Conflict, when one of the other entries in `given` is not at its revision (any more), or is gone: one
-   * transaction compares all keys, this one first. Few are meant: etcd takes a hundred.
+   * PreconditionFailed, a Conflict, when an entry of `preconditions` was deleted or is at another revision: one
+   * transaction compares all keys, this one first. Pass few preconditions; etcd accepts about a hundred.
    */
-  create(key: string, value: Json, given?: readonly Given[]): Promise<Entry>
-  /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. `given`: as create. */
-  update(key: string, value: Json, expect: Rev, given?: readonly Given[]): Promise<Entry>
-  /** As update, with nothing given. Returns the revision of the deletion. */
+  create(key: string, value: Json, preconditions?: readonly Precondition[]): Promise<Entry>
+  /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when it does not exist. Else as create. */
+  update(key: string, value: Json, expect: Rev, preconditions?: readonly Precondition[]): Promise<Entry>
+  /** As update, without preconditions. Returns the revision of the deletion. */
   delete(key: string, expect: Rev): Promise<Rev>
   /**
    * The changes after `after`, gap-free, each once and in order; a bookmark once the past has been delivered and from
@@ -140,13 +140,13 @@ export class StoreError extends Error {
   }
 }
 
-/** A Conflict of something that the write was given, not of what was to be written. */
-export class MovedOn extends StoreError {
-  readonly given: Given
+/** A Conflict: one of the preconditions of a write does not hold. The entry to be written may be unchanged. */
+export class PreconditionFailed extends StoreError {
+  readonly precondition: Precondition
 
-  constructor(given: Given, message: string) {
+  constructor(precondition: Precondition, message: string) {
     super('Conflict', message)
-    this.given = given
+    this.precondition = precondition
   }
 }
 

@@ -8,8 +8,8 @@ import {
   changeKey,
   compareRevs,
   type Entry,
-  type Given,
   type Json,
+  type Precondition,
   type Rev,
   type Store,
   StoreError,
@@ -25,9 +25,9 @@ interface Named {
 }
 
 type Command =
-  | { readonly do: 'create'; readonly name: string; readonly value: Json; readonly given?: readonly Named[] }
+  | { readonly do: 'create'; readonly name: string; readonly value: Json; readonly preconditions?: readonly Named[] }
   | { readonly do: 'createAtOnce'; readonly names: readonly string[]; readonly value: Json }
-  | ({ readonly do: 'update' | 'delete'; readonly value: Json; readonly given?: readonly Named[] } & Named)
+  | ({ readonly do: 'update' | 'delete'; readonly value: Json; readonly preconditions?: readonly Named[] } & Named)
   | { readonly do: 'get'; readonly name: string }
   | { readonly do: 'list'; readonly after: string; readonly limit: number }
   | { readonly do: 'watch'; readonly from: number }
@@ -36,15 +36,15 @@ type Command =
 
 const name = fc.constantFrom('a', 'b', 'c', 'd/e', '😀', '\uffff')
 const value = fc.oneof(fc.integer(), fc.string({ unit: 'binary' }), fc.constant({ nested: [null, true] }))
-const given = fc.array(fc.record({ name, isRight: fc.boolean() }), { maxLength: 2 })
+const preconditions = fc.array(fc.record({ name, isRight: fc.boolean() }), { maxLength: 2 })
 const point = fc.double({ min: 0, max: 1, noNaN: true })
 const usual: fc.Arbitrary<Command>[] = [
   fc.record({ do: fc.constant('create' as const), name, value }),
-  fc.record({ do: fc.constant('create' as const), name, value, given }),
+  fc.record({ do: fc.constant('create' as const), name, value, preconditions }),
   fc.record({ do: fc.constant('createAtOnce' as const), names: fc.uniqueArray(name, { minLength: 2 }), value }),
   fc.record({ do: fc.constantFrom('update' as const, 'delete' as const), name, value, isRight: fc.boolean() }),
   fc.record({ do: fc.constantFrom('update' as const, 'delete' as const), name, value, isRight: fc.constant(true) }),
-  fc.record({ do: fc.constant('update' as const), name, value, isRight: fc.constant(true), given }),
+  fc.record({ do: fc.constant('update' as const), name, value, isRight: fc.constant(true), preconditions }),
   fc.record({ do: fc.constant('get' as const), name }),
   fc.record({ do: fc.constant('list' as const), after: name, limit: fc.integer({ min: 0, max: 4 }) }),
   fc.record({ do: fc.constant('watch' as const), from: point }),
@@ -88,7 +88,7 @@ class Model {
       .slice(0, limit)
   }
 
-  given(prefix: string, { name, isRight }: Named): Given {
+  precondition(prefix: string, { name, isRight }: Named): Precondition {
     const key = prefix + name
     return { key, rev: isRight ? (this.entries.get(key)?.rev ?? '0') : String(this.firstRev) }
   }
@@ -106,12 +106,13 @@ const outcome = async (work: Promise<unknown>): Promise<unknown> =>
 async function step(store: Store, model: Model, prefix: string, command: Command, engine: Engine): Promise<Store> {
   const key = 'name' in command ? prefix + command.name : ''
   const entry = model.entries.get(key)
-  const given = 'given' in command ? command.given?.map((each) => model.given(prefix, each)) : undefined
-  const moved = given?.some((each) => model.entries.get(each.key)?.rev !== each.rev) ? 'Conflict' : undefined
+  const preconditions =
+    'preconditions' in command ? command.preconditions?.map((each) => model.precondition(prefix, each)) : undefined
+  const moved = preconditions?.some((each) => model.entries.get(each.key)?.rev !== each.rev) ? 'Conflict' : undefined
   switch (command.do) {
     case 'create': {
       const refused = entry ? 'AlreadyExists' : moved
-      const done = await outcome(store.create(key, command.value, given))
+      const done = await outcome(store.create(key, command.value, preconditions))
       assert.deepEqual(done, refused ?? model.put(key, command.value))
       return store
     }
@@ -134,7 +135,9 @@ async function step(store: Store, model: Model, prefix: string, command: Command
       const expect = entry && command.isRight ? entry.rev : '0'
       const refused = !entry ? 'NotFound' : command.isRight ? moved : 'Conflict'
       const isUpdate = command.do === 'update'
-      const done = await outcome(isUpdate ? store.update(key, command.value, expect, given) : store.delete(key, expect))
+      const done = await outcome(
+        isUpdate ? store.update(key, command.value, expect, preconditions) : store.delete(key, expect),
+      )
       assert.deepEqual(done, refused ?? (isUpdate ? model.put(key, command.value) : model.delete(entry as Entry)))
       return store
     }

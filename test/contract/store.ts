@@ -6,11 +6,11 @@ import { compareKeys } from '../../src/store/keys.ts'
 import {
   compareRevs,
   type Entry,
-  type Given,
   isFault,
-  MovedOn,
   maxKeyBytes,
   maxValueBytes,
+  type Precondition,
+  PreconditionFailed,
   type Store,
   type StoreFault,
 } from '../../src/store/store.ts'
@@ -47,13 +47,13 @@ export function storeContract(engine: Engine): void {
   })
 }
 
-type GivenWrite = (given: readonly Given[]) => Promise<Entry>
+type ConditionalWrite = (preconditions: readonly Precondition[]) => Promise<Entry>
 /** The writes that may be given other entries: each of a key of its own, which is made ready first. */
-const givenWrites: Readonly<Record<string, (store: Store, key: string) => Promise<GivenWrite>>> = {
-  created: async (store, key) => (given) => store.create(key, 1, given),
+const conditionalWrites: Readonly<Record<string, (store: Store, key: string) => Promise<ConditionalWrite>>> = {
+  created: async (store, key) => (preconditions) => store.create(key, 1, preconditions),
   updated: async (store, key) => {
     const { rev } = await store.create(key, 0)
-    return (given) => store.update(key, 1, rev, given)
+    return (preconditions) => store.update(key, 1, rev, preconditions)
   },
 }
 
@@ -94,13 +94,13 @@ function writeContract(engine: Engine): void {
       await rejectsWith('NotFound', store.update('/cas/a', 5, second.rev))
     })
 
-    for (const [what, ready] of Object.entries(givenWrites)) {
-      test(`${engine.name}: an entry is ${what} only while others that it was given are as they were read`, async () => {
-        const base = await store.create(`/given/${what}/base`, 1)
-        const other = await store.create(`/given/${what}/other`, 1)
-        for (const [n, given] of [[base], [base, other], []].entries()) {
+    for (const [what, ready] of Object.entries(conditionalWrites)) {
+      test(`${engine.name}: an entry is ${what} only while its preconditions hold`, async () => {
+        const base = await store.create(`/preconditions/${what}/base`, 1)
+        const other = await store.create(`/preconditions/${what}/other`, 1)
+        for (const [n, preconditions] of [[base], [base, other], []].entries()) {
           const write = await ready(store, `/${what}/${n}`)
-          const written = await write(given)
+          const written = await write(preconditions)
           assert.deepEqual(await store.get(`/${what}/${n}`), written)
         }
         assert.deepEqual([await store.get(base.key), await store.get(other.key)], [base, other])
@@ -108,18 +108,22 @@ function writeContract(engine: Engine): void {
         const moved = await store.update(base.key, 2, base.rev)
         const write = await ready(store, `/${what}/refused`)
         const before = await store.get(`/${what}/refused`)
-        const refused = (given: readonly Given[], which: string, words: RegExp): Promise<void> =>
-          assert.rejects(write(given), (error: Error) => {
-            assert.ok(error instanceof MovedOn && error.fault === 'Conflict', error.stack)
-            assert.equal(error.given.key, which)
+        const refused = (preconditions: readonly Precondition[], which: string, words: RegExp): Promise<void> =>
+          assert.rejects(write(preconditions), (error: Error) => {
+            assert.ok(error instanceof PreconditionFailed && error.fault === 'Conflict', error.stack)
+            assert.equal(error.precondition.key, which)
             assert.match(error.message, words)
             return true
           })
-        for (const given of [[base], [base, other], [other, base], [other, base, other]])
-          await refused(given, base.key, new RegExp(`"${base.key}" is at revision ${moved.rev}, not ${base.rev}:`))
+        for (const preconditions of [[base], [base, other], [other, base], [other, base, other]])
+          await refused(
+            preconditions,
+            base.key,
+            new RegExp(`"${base.key}" is at revision ${moved.rev}, not ${base.rev}:`),
+          )
         for (const rev of ['0', 'abc', '', `${moved.rev}0`, `0${moved.rev}`, `${moved.rev}.0`, '-1'])
           await refused([other, { key: base.key, rev }], base.key, /is at revision/)
-        for (const key of ['/given/none', '', '/given/\0', '/given/\ud800'])
+        for (const key of ['/preconditions/none', '', '/preconditions/\0', '/preconditions/\ud800'])
           for (const rev of [moved.rev, '0', 'abc']) await refused([other, { key, rev }], key, /no longer exists/)
         await store.delete(base.key, moved.rev)
         await refused([other, moved], base.key, /no longer exists/)
@@ -127,8 +131,8 @@ function writeContract(engine: Engine): void {
         await write([other])
       })
 
-      test(`${engine.name}: what is ${what} while what it was given changes comes before that change, or not at all`, async () => {
-        let base = await store.create(`/given/${what}/busy`, 0)
+      test(`${engine.name}: what is ${what} while a precondition changes comes before that change, or not at all`, async () => {
+        let base = await store.create(`/preconditions/${what}/busy`, 0)
         for (let round = 0; round < 10; round++) {
           const keys = Array.from({ length: 24 }, (_, n) => `/${what}/${round}-${n}`)
           const writes = await Promise.all(keys.map((key) => ready(store, key)))
@@ -139,21 +143,21 @@ function writeContract(engine: Engine): void {
           const changed = await changing
           for (const [n, one] of done.entries()) {
             if (one.status === 'fulfilled') assert.ok(compareRevs(one.value.rev, changed.rev) < 0)
-            else assert.ok(one.reason instanceof MovedOn, String(one.reason))
-            if (one.status === 'rejected') await assert.rejects(async () => writes[n]?.([base]), MovedOn)
+            else assert.ok(one.reason instanceof PreconditionFailed, String(one.reason))
+            if (one.status === 'rejected') await assert.rejects(async () => writes[n]?.([base]), PreconditionFailed)
           }
           base = changed
         }
       })
     }
 
-    test(`${engine.name}: a write that was given something is judged by its own key first`, async () => {
+    test(`${engine.name}: a write with preconditions is judged by its own key first`, async () => {
       const base = await store.create('/own/base', 1)
       const own = await store.create('/own/a', 1)
       const gone = { key: '/own/gone', rev: base.rev }
       await store.update(base.key, 2, base.rev)
       const isOfTheKey = (fault: StoreFault) => (error: Error) => {
-        assert.ok(isFault(error, fault) && !(error instanceof MovedOn), error.stack)
+        assert.ok(isFault(error, fault) && !(error instanceof PreconditionFailed), error.stack)
         return true
       }
       // Whoever repeats a request finds what it made.
@@ -161,10 +165,10 @@ function writeContract(engine: Engine): void {
       await assert.rejects(store.update('/own/none', 2, own.rev, [base, gone]), isOfTheKey('NotFound'))
       for (const rev of [base.rev, '0', 'abc'])
         await assert.rejects(store.update('/own/a', 2, rev, [base, gone]), isOfTheKey('Conflict'))
-      await assert.rejects(store.update('/own/a', 2, own.rev, [base]), MovedOn)
+      await assert.rejects(store.update('/own/a', 2, own.rev, [base]), PreconditionFailed)
       // It may be among what it was given.
       await store.update('/own/a', 3, own.rev, [own])
-      await assert.rejects(store.create('/own/b', 1, [{ key: '/own/b', rev: own.rev }]), MovedOn)
+      await assert.rejects(store.create('/own/b', 1, [{ key: '/own/b', rev: own.rev }]), PreconditionFailed)
     })
 
     test(`${engine.name}: of 100 concurrent creates of one key exactly one succeeds`, async () => {

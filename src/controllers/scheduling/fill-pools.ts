@@ -14,7 +14,7 @@ import type { NodeRecord, NodeSlot, PoolRecord, SlotAllocation, VmRecord } from 
 import { portsIn } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { isDeleted } from '../../store/records/vms.ts'
-import { type Entry, ignoreLost, MovedOn } from '../../store/store.ts'
+import { type Entry, ignoreLost, PreconditionFailed } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 import type { Placements } from './placements.ts'
 import { poolTemplate } from './pool-template.ts'
@@ -182,7 +182,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
       failpoint('pools.filled')
     } catch (error) {
       ignoreLost(error)
-      if (error instanceof MovedOn) placements.unsure()
+      if (error instanceof PreconditionFailed) placements.unsure()
       loop.nudge()
     }
   }

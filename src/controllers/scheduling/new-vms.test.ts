@@ -6,7 +6,7 @@ import { addImage, startNode, startScheduler } from '../../../test/support/stand
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { rehearse } from '../../store/rehearsal.ts'
-import { type Given, StoreError } from '../../store/store.ts'
+import { type Precondition, StoreError } from '../../store/store.ts'
 import { NewVms } from './new-vms.ts'
 
 const inDefault = '/api/v1/namespaces/svc-default'
@@ -75,8 +75,8 @@ describe('a new VM', () => {
     const unanswered = (isWritten: boolean) =>
       newVms.written(
         record,
-        async (vm, given) => {
-          if (isWritten) await collections.vms.create('svc-default', 'lost', vm, given)
+        async (vm, preconditions) => {
+          if (isWritten) await collections.vms.create('svc-default', 'lost', vm, preconditions)
           throw new StoreError('Unknown', 'no answer')
         },
         () => false,
@@ -94,9 +94,9 @@ describe('a new VM', () => {
     const { newVms, collections } = service.services
     await deploy('known')
     const { place: _, ...record } = { ...recordOf('known'), name: 'late', uid: 'late-uid', conditions: [] }
-    const write = async (vm: VmRecord, given: readonly Given[]) => {
+    const write = async (vm: VmRecord, preconditions: readonly Precondition[]) => {
       if (vm.place) await collections.nodes.change('/nodes/node-1', (node) => node && { ...node, tags: ['new'] })
-      return collections.vms.create('svc-default', vm.name, vm, given)
+      return collections.vms.create('svc-default', vm.name, vm, preconditions)
     }
     const written = await newVms.written(record, write, () => true)
     assert.equal(written.value.place, undefined)

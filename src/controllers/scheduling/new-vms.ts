@@ -3,7 +3,7 @@
 
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { isRehearsal } from '../../store/rehearsal.ts'
-import { type Entry, type Given, MovedOn } from '../../store/store.ts'
+import { type Entry, type Precondition, PreconditionFailed } from '../../store/store.ts'
 
 /** How the first write of a VM ended; `unknown`: it may be there. */
 type FirstWrite = Entry<VmRecord> | 'refused' | 'unknown'
@@ -12,7 +12,7 @@ type FirstWrite = Entry<VmRecord> | 'refused' | 'unknown'
 interface Offer {
   readonly record: VmRecord
   /** To be written only while these are as they were looked at. */
-  readonly given: readonly Given[]
+  readonly preconditions: readonly Precondition[]
   /** To be called once. */
   ended(write: FirstWrite): void
 }
@@ -34,19 +34,20 @@ export class NewVms {
   /** Writes a new VM by `write`, with its place where it can have one at once. `isRefusal`: surely not written. */
   async written(
     record: VmRecord,
-    write: (record: VmRecord, given: readonly Given[]) => Promise<Entry<VmRecord>>,
+    write: (record: VmRecord, preconditions: readonly Precondition[]) => Promise<Entry<VmRecord>>,
     isRefusal: (error: unknown) => boolean,
   ): Promise<Entry<VmRecord>> {
     const offer = isRehearsal() ? undefined : await this.#take?.(record)
     if (!offer) return write(record, [])
     try {
-      const entry = await write(offer.record, offer.given)
+      const entry = await write(offer.record, offer.preconditions)
       offer.ended(entry)
       return entry
     } catch (error) {
       offer.ended(isRefusal(error) ? 'refused' : 'unknown')
       // Its place is gone: it waits for another.
-      if (error instanceof MovedOn && offer.given.some(({ key }) => key === error.given.key)) return write(record, [])
+      if (error instanceof PreconditionFailed && offer.preconditions.some(({ key }) => key === error.precondition.key))
+        return write(record, [])
       throw error
     }
   }
@@ -67,9 +68,9 @@ export class NewVm {
   }
 
   /** Resolves when it is written so, or not. */
-  offered(record: VmRecord, given: readonly Given[] = []): Promise<FirstWrite> {
+  offered(record: VmRecord, preconditions: readonly Precondition[] = []): Promise<FirstWrite> {
     if (this.#isSentBack) return Promise.resolve('refused')
-    return new Promise((ended) => this.#answer({ record, given, ended }))
+    return new Promise((ended) => this.#answer({ record, preconditions, ended }))
   }
 
   /** To be written as it is, unless it has an offer. */

@@ -6,7 +6,14 @@
 import { caughtUp } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
-import { type Entry, type Given, ignoreLost, isFault, MovedOn, type Store } from '../../store/store.ts'
+import {
+  type Entry,
+  ignoreLost,
+  isFault,
+  type Precondition,
+  PreconditionFailed,
+  type Store,
+} from '../../store/store.ts'
 import type { Presence } from '../controller.ts'
 import { followRooms, type Rooms } from './rooms.ts'
 
@@ -31,7 +38,7 @@ export class Placements {
   readonly #collections: Collections
   readonly #store: PlacementServices['store']
   readonly #term: number
-  #begun: Given | undefined
+  #begun: Precondition | undefined
   #isUnsure = false
   #last: Promise<unknown> = Promise.resolve()
 
@@ -66,7 +73,7 @@ export class Placements {
   }
 
   /** What every write that takes something of a node is to be given, beside the node itself. */
-  get term(): Given {
+  get term(): Precondition {
     if (!this.#begun) throw new Error('A placement outside of its turn')
     return this.#begun
   }
@@ -78,18 +85,18 @@ export class Placements {
     change: (record: VmRecord) => VmRecord | undefined,
   ): Promise<Entry<VmRecord> | 'moved' | undefined> {
     const { vms, nodes } = this.#collections
-    const given = [this.term, node]
+    const preconditions = [this.term, node]
     for (;;) {
       const entry = vms.at(key)
       if (entry?.value.uid !== uid) return undefined
       const value = change(entry.value)
       if (!value) return entry
       try {
-        return await vms.update(entry, value, given)
+        return await vms.update(entry, value, preconditions)
       } catch (error) {
         ignoreLost(error)
-        if (!(error instanceof MovedOn)) continue
-        if (error.given.key === termKey) this.unsure()
+        if (!(error instanceof PreconditionFailed)) continue
+        if (error.precondition.key === termKey) this.unsure()
         else await nodes.moved(node)
         return 'moved'
       }
@@ -97,7 +104,7 @@ export class Placements {
   }
 
   /** Undefined: a later leader has begun. */
-  async #begin(): Promise<Given | undefined> {
+  async #begin(): Promise<Precondition | undefined> {
     const { vms, nodes } = this.#collections
     for (;;) {
       const found = await this.#store.get(termKey)

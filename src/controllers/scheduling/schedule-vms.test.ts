@@ -28,9 +28,9 @@ beforeEach(async () => {
   before = async () => undefined
   store = {
     ...memory,
-    update: async (key, value, expect, given) => {
-      await before(key, given !== undefined)
-      return memory.update(key, value, expect, given)
+    update: async (key, value, expect, preconditions) => {
+      await before(key, preconditions !== undefined)
+      return memory.update(key, value, expect, preconditions)
     },
   }
   collections = await openCollections(store)

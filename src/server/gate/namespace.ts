@@ -5,7 +5,7 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import type { Collection } from '../../store/collection.ts'
 import type { Collections, NamespaceRecord } from '../../store/records/collections.ts'
-import { type Entry, type Given, isFault, MovedOn } from '../../store/store.ts'
+import { type Entry, isFault, type Precondition, PreconditionFailed } from '../../store/store.ts'
 
 interface Stored {
   readonly collections: Pick<Collections, 'namespaces'>
@@ -43,7 +43,7 @@ export async function writeInside<T>(
     try {
       return await write(space)
     } catch (error) {
-      if (!(error instanceof MovedOn) || error.given.key !== space.key) throw error
+      if (!(error instanceof PreconditionFailed) || error.precondition.key !== space.key) throw error
       await services.collections.namespaces.moved(space)
     }
   }
@@ -56,9 +56,11 @@ export function createInside<T>(
   collection: Collection<T>,
   name: string,
   record: T,
-  given: readonly Given[] = [],
+  preconditions: readonly Precondition[] = [],
 ): Promise<Entry<T>> {
-  return writeInside(services, namespace, (space) => collection.create(namespace, name, record, [space, ...given]))
+  return writeInside(services, namespace, (space) =>
+    collection.create(namespace, name, record, [space, ...preconditions]),
+  )
 }
 
 interface Requested {

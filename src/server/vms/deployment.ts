@@ -24,7 +24,7 @@ import {
 } from '../../store/records/fleet-records.ts'
 import { releaseQuota } from '../../store/records/quotas.ts'
 import { lateDeployment, removeVm } from '../../store/records/vms.ts'
-import { type Entry, type Given, ignoreLost, isFault, StoreError } from '../../store/store.ts'
+import { type Entry, ignoreLost, isFault, type Precondition, StoreError } from '../../store/store.ts'
 import { createInside } from '../gate/namespace.ts'
 import type { VmSecret } from '../nodes/desired.ts'
 import { WaitedTooLong, type Waits } from '../nodes/waits.ts'
@@ -50,7 +50,7 @@ export interface DeployServices extends Records, Omit<RegistryServices, 'collect
   readonly newVms: {
     written(
       record: VmRecord,
-      write: (record: VmRecord, given: readonly Given[]) => Promise<Entry<VmRecord>>,
+      write: (record: VmRecord, preconditions: readonly Precondition[]) => Promise<Entry<VmRecord>>,
       isRefusal: (error: unknown) => boolean,
     ): Promise<Entry<VmRecord>>
   }
@@ -191,8 +191,8 @@ async function write(
 ): Promise<Entry<VmRecord>> {
   const { collections, secrets, newVms } = services
   const { uid, name, namespace, createdAt } = record
-  const create = (placed: VmRecord, given: readonly Given[]): Promise<Entry<VmRecord>> =>
-    createInside(services, namespace, collections.vms, name, placed, image ? [image, ...given] : given)
+  const create = (placed: VmRecord, preconditions: readonly Precondition[]): Promise<Entry<VmRecord>> =>
+    createInside(services, namespace, collections.vms, name, placed, image ? [image, ...preconditions] : preconditions)
   if (secret) {
     const key = collections.vmSecrets.key('', uid)
     await secrets.sealing((protect) =>

@@ -13,7 +13,7 @@ import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tc
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { Collection } from '../collection.ts'
 import { openCollections } from '../records/collections.ts'
-import { changeRev, compareRevs, ignoreLost, isFault, MovedOn, type Store } from '../store.ts'
+import { changeRev, compareRevs, ignoreLost, isFault, PreconditionFailed, type Store } from '../store.ts'
 import { View } from '../view.ts'
 import { EtcdCalls, paging } from './calls.ts'
 import { EtcdClient } from './client.ts'
@@ -130,8 +130,8 @@ describe('lost answers', () => {
   })
 })
 
-describe('lost answers of an update that was given something', () => {
-  it('an update of etcd whose answer was lost is recognised, though what it was given has changed since', async () => {
+describe('lost answers of an update with preconditions', () => {
+  it('an update of etcd whose answer was lost is recognised, though its precondition has changed since', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const [{ rev }, base] = [await store.create('/a', 1), await store.create('/base', 1)]
@@ -146,14 +146,14 @@ describe('lost answers of an update that was given something', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  it('an update of etcd that is sent again after what it was given has changed is a Conflict, not Unknown', async () => {
+  it('an update of etcd that is sent again after its precondition has changed is a Conflict, not Unknown', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const [before, base] = [await store.create('/a', 1), await store.create('/base', 1)]
     await other.update('/base', 2, base.rev)
     await assert.rejects(
       losing('requests', () => store.update('/a', 2, before.rev, [base])),
-      MovedOn,
+      PreconditionFailed,
     )
     assert.deepEqual(await store.get('/a'), before)
     // Of the key itself it stays open: ours may have been the write before it.

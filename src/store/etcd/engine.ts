@@ -1,7 +1,7 @@
 // The store on etcd, for several servers: compare-and-set as transactions, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
 
-import { alreadyExists, closed, compacted, conflict, movedOn, notFound } from '../faults.ts'
+import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
 import { readBack, textOf } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
@@ -11,10 +11,10 @@ import {
   changeRev,
   type Entry,
   type Exchange,
-  type Given,
   type Health,
   type Json,
   type Page,
+  type Precondition,
   type Rev,
   type Store,
   StoreError,
@@ -25,7 +25,7 @@ import { alarmAdvice, storeFault, unknown } from './faults.ts'
 import { Follower } from './follower.ts'
 import { judgeDelete, recogniseCreate, recogniseUpdate } from './lost-write.ts'
 import {
-  type Given as EtcdGiven,
+  type Precondition as EtcdPrecondition,
   encodeCreate,
   encodeDelete,
   encodeUpdate,
@@ -126,7 +126,7 @@ class EtcdStore implements Store {
     return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit }))
   }
 
-  async create(key: string, value: Json, given: readonly Given[] = []): Promise<Entry> {
+  async create(key: string, value: Json, preconditions: readonly Precondition[] = []): Promise<Entry> {
     return this.#work(key, true, async () => {
       assertKey(key)
       const text = textOf(key, value)
@@ -135,8 +135,14 @@ class EtcdStore implements Store {
       const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
       try {
         const etcdKey = this.#layout.key(key)
-        const { txn } = await this.#calls.txn(encodeCreate(etcdKey, seal(etcdKey, op, text), this.#given(given)), once)
-        if (!txn.succeeded) throw given.length > 0 && !txn.found ? this.#movedOn(given, txn) : alreadyExists(key)
+        const { txn } = await this.#calls.txn(
+          encodeCreate(etcdKey, seal(etcdKey, op, text), this.#preconditions(preconditions)),
+          once,
+        )
+        if (!txn.succeeded)
+          throw preconditions.length > 0 && !txn.found
+            ? this.#failedPrecondition(preconditions, txn)
+            : alreadyExists(key)
         return entryAt(txn.header.revision)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
@@ -145,13 +151,13 @@ class EtcdStore implements Store {
     })
   }
 
-  async update(key: string, value: Json, expect: Rev, given: readonly Given[] = []): Promise<Entry> {
+  async update(key: string, value: Json, expect: Rev, preconditions: readonly Precondition[] = []): Promise<Entry> {
     return this.#work(key, true, async () => {
       const text = textOf(key, value)
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
       const etcdKey = this.#layout.key(key)
-      const request = encodeUpdate(etcdKey, seal(etcdKey, op, text), wanted, this.#given(given))
+      const request = encodeUpdate(etcdKey, seal(etcdKey, op, text), wanted, this.#preconditions(preconditions))
       const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
@@ -159,7 +165,7 @@ class EtcdStore implements Store {
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
         if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
         // No earlier try has won, and none that is still under way will: what it was given is never at that revision again.
-        if (found?.modRevision === wanted) throw this.#movedOn(given, txn)
+        if (found?.modRevision === wanted) throw this.#failedPrecondition(preconditions, txn)
         // An earlier try may have won, and somebody changed or removed it since.
         if (perhapsBefore) throw unknown(key, 'another writer changed it')
         throw this.#lost(key, expect, found)
@@ -281,19 +287,19 @@ class EtcdStore implements Store {
     return found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
   }
 
-  #given(given: readonly Given[]): EtcdGiven[] {
-    return given.map(({ key, rev }) => {
+  #preconditions(preconditions: readonly Precondition[]): EtcdPrecondition[] {
+    return preconditions.map(({ key, rev }) => {
       const revision = this.#layout.revision(rev)
       return { key: this.#layout.key(key), modRevision: isKey(key) && revision > 0 ? revision : nobodys }
     })
   }
 
   /** The first that is not as it was read. */
-  #movedOn(given: readonly Given[], { foundGiven }: TxnResponse): Error {
-    for (const [n, each] of given.entries()) {
-      const found = isKey(each.key) ? foundGiven[n] : undefined
+  #failedPrecondition(preconditions: readonly Precondition[], { foundPreconditions }: TxnResponse): Error {
+    for (const [n, each] of preconditions.entries()) {
+      const found = isKey(each.key) ? foundPreconditions[n] : undefined
       const actual = found && this.#layout.rev(found.modRevision)
-      if (actual !== each.rev) return movedOn(each, actual)
+      if (actual !== each.rev) return preconditionFailed(each, actual)
     }
     return new Error('etcd refused a write of which every comparison holds')
   }

@@ -71,31 +71,36 @@ const remove = (key: Buffer): Buffer => messageField(3, bytesField(1, key))
 const look = (key: Buffer, keysOnly = false): Buffer => messageField(3, messageField(1, encodeRange({ key, keysOnly })))
 
 /** Another key, and the revision that it must have. */
-export interface Given {
+export interface Precondition {
   readonly key: Buffer
   readonly modRevision: number
 }
-const comparisons = (given: readonly Given[]): Buffer[] =>
-  given.map(({ key, modRevision }) => comparison(key, modRevision))
-const looks = (given: readonly Given[]): Buffer[] => given.map(({ key }) => look(key, true))
+const comparisons = (preconditions: readonly Precondition[]): Buffer[] =>
+  preconditions.map(({ key, modRevision }) => comparison(key, modRevision))
+const looks = (preconditions: readonly Precondition[]): Buffer[] => preconditions.map(({ key }) => look(key, true))
 
-/** Where something is given and a comparison fails, the answer has what is there: of what is given, without its value. */
-export const encodeCreate = (key: Buffer, value: Buffer, given: readonly Given[] = []): Buffer =>
+/** If a comparison fails, the response has the entry itself and, without their values, those of the preconditions. */
+export const encodeCreate = (key: Buffer, value: Buffer, preconditions: readonly Precondition[] = []): Buffer =>
   message(
     comparison(key, 0),
-    ...comparisons(given),
+    ...comparisons(preconditions),
     messageField(2, put(key, value)),
-    ...(given.length > 0 ? [look(key), ...looks(given)] : []),
+    ...(preconditions.length > 0 ? [look(key), ...looks(preconditions)] : []),
   )
 
-/** Where a comparison fails, the answer has what is there: of what is given, without its value. */
-export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number, given: readonly Given[] = []): Buffer =>
+/** If a comparison fails, the response is as that of `encodeCreate`. */
+export const encodeUpdate = (
+  key: Buffer,
+  value: Buffer,
+  modRevision: number,
+  preconditions: readonly Precondition[] = [],
+): Buffer =>
   message(
     comparison(key, modRevision),
-    ...comparisons(given),
+    ...comparisons(preconditions),
     messageField(2, put(key, value)),
     look(key),
-    ...looks(given),
+    ...looks(preconditions),
   )
 
 export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
@@ -167,9 +172,9 @@ export function decodeRange(bytes: Buffer): RangeResponse {
 export interface TxnResponse {
   readonly header: Header
   readonly succeeded: boolean
-  /** What is there, when a comparison failed and something is: of the key itself, and of each that was given. */
+  /** Present after a failed comparison: the current entry of the key itself, and of each precondition. */
   readonly found: KeyValue | undefined
-  readonly foundGiven: readonly (KeyValue | undefined)[]
+  readonly foundPreconditions: readonly (KeyValue | undefined)[]
 }
 
 export function decodeTxn(bytes: Buffer): TxnResponse {
@@ -184,8 +189,8 @@ export function decodeTxn(bytes: Buffer): TxnResponse {
         if (kind === 1) looked.push(decodeRange(asBytes(answer)).kvs[0])
       })
   })
-  const [found, ...foundGiven] = looked
-  return { header, succeeded, found, foundGiven }
+  const [found, ...foundPreconditions] = looked
+  return { header, succeeded, found, foundPreconditions }
 }
 
 export interface WatchEvent {

@@ -69,9 +69,9 @@ export function foldedEvents(store: Store): KindStore {
   }
 
   return {
-    create(key, value, given) {
+    create(key, value, preconditions) {
       // What it rests on is nothing to those of the same moment.
-      if (given) return store.create(key, value, given)
+      if (preconditions) return store.create(key, value, preconditions)
       const settle = Promise.withResolvers<Entry>()
       const place = key.slice(0, key.lastIndexOf('/'))
       const waiting = places.get(place)
@@ -89,7 +89,7 @@ export function foldedEvents(store: Store): KindStore {
     },
     watch: (prefix, after, signal, options) =>
       store.watch(prefix, after, signal, { ...options, through: (changes) => changes.flatMap(unfoldedChanges) }),
-    update: (key, value, expect, given) => store.update(key, value, expect, given),
+    update: (key, value, expect, preconditions) => store.update(key, value, expect, preconditions),
     delete: (key, expect) => store.delete(key, expect),
   }
 }

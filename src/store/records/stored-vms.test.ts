@@ -4,7 +4,7 @@ import { it } from 'node:test'
 import type { KindStore } from '../collection.ts'
 import { measured } from '../measured.ts'
 import { openMemory } from '../memory.ts'
-import { MovedOn, type Store } from '../store.ts'
+import { PreconditionFailed, type Store } from '../store.ts'
 import { openCollections } from './collections.ts'
 import { foldedEvents } from './events.ts'
 import type { VmRecord } from './fleet-records.ts'
@@ -36,14 +36,14 @@ const wrapped: Readonly<Record<string, (store: Store) => KindStore>> = {
   'of events': foldedEvents,
 }
 for (const [what, wrap] of Object.entries(wrapped))
-  it(`a store that wraps another hands on what its writes were given: ${what}`, async (test) => {
+  it(`a store that wraps another hands on the preconditions of its writes: ${what}`, async (test) => {
     const store = openMemory()
     test.after(() => store.close())
     const base = await store.create('/base', 1)
     const { rev } = await wrap(store).create('/a', { name: 'a' }, [base])
     const updated = await wrap(store).update('/a', { name: 'b' }, rev, [base])
     await store.update('/base', 2, base.rev)
-    await assert.rejects(wrap(store).create('/b', { name: 'b' }, [base]), MovedOn)
-    await assert.rejects(wrap(store).update('/a', { name: 'c' }, updated.rev, [base]), MovedOn)
+    await assert.rejects(wrap(store).create('/b', { name: 'b' }, [base]), PreconditionFailed)
+    await assert.rejects(wrap(store).update('/a', { name: 'c' }, updated.rev, [base]), PreconditionFailed)
     assert.deepEqual(await store.get('/a'), updated)
   })

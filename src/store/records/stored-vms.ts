@@ -29,8 +29,8 @@ export function storedVms(store: Store): KindStore {
     ...(change.previous && { previous: loadedLater(change.previous) }),
   })
   return {
-    create: (key, value, given) => store.create(key, value, given),
-    update: (key, value, expect, given) => store.update(key, value, expect, given),
+    create: (key, value, preconditions) => store.create(key, value, preconditions),
+    update: (key, value, expect, preconditions) => store.update(key, value, expect, preconditions),
     delete: (key, expect) => store.delete(key, expect),
     async list(prefix, page) {
       const { entries, rev } = await store.list(prefix, page)

@@ -3,7 +3,7 @@
 
 import { systemClock, timestamp } from '../../platform/clock.ts'
 import { allEnded } from '../../platform/parallel.ts'
-import { type Entry, type Given, ignoreLost } from '../store.ts'
+import { type Entry, ignoreLost, type Precondition } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
 import { isFailedDeployment } from './node-vms.ts'
@@ -113,9 +113,9 @@ export function changeNode(
   { nodes }: Pick<Fleet, 'nodes'>,
   name: string,
   change: (record: NodeRecord) => NodeRecord | undefined,
-  given?: readonly Given[],
+  preconditions?: readonly Precondition[],
 ): Promise<Entry<NodeRecord> | undefined> {
-  return nodes.change(nodes.key('', name), (record) => record && change(record), given)
+  return nodes.change(nodes.key('', name), (record) => record && change(record), preconditions)
 }
 
 /** Takes VMs again, unless another request is about to remove or move it. */

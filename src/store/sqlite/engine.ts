@@ -5,7 +5,7 @@ import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { syncFolder } from '../../platform/files.ts'
 import { findThread } from '../../platform/threads.ts'
-import { alreadyExists, closed, compacted, conflict, movedOn, notFound, revNumber } from '../faults.ts'
+import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed, revNumber } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
 import { readBack, textOf } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
@@ -13,15 +13,15 @@ import {
   type Bookmark,
   type Change,
   type Entry,
-  type Given,
   type Health,
   type Json,
   type Page,
+  type Precondition,
   type Rev,
   type Store,
   StoreError,
 } from '../store.ts'
-import type { Answer, Givens, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
+import type { Answer, LogRow, Opening, Preconditions, Request, Row, ThreadOptions } from './protocol.ts'
 
 interface SqliteOptions extends FeedOptions {
   /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
@@ -144,29 +144,31 @@ class SqliteStore implements Store {
     return { entries: rows.map(toEntry), rev: String(rev) }
   }
 
-  async create(key: string, value: Json, given: readonly Given[] = []): Promise<Entry> {
+  async create(key: string, value: Json, preconditions: readonly Precondition[] = []): Promise<Entry> {
     assertKey(key)
     const text = textOf(key, value)
     const { answer, entry } = await this.#ask(
-      given.length > 0 ? ['create', key, text, givensOf(given)] : ['create', key, text],
+      preconditions.length > 0 ? ['create', key, text, preconditionsOf(preconditions)] : ['create', key, text],
       readBack(value, text),
     )
     if (answer[0] === 'exists') throw alreadyExists(key)
-    if (!entry) throw movedFault(given, answer)
+    if (!entry) throw failedPrecondition(preconditions, answer)
     return entry
   }
 
-  async update(key: string, value: Json, expect: Rev, given: readonly Given[] = []): Promise<Entry> {
+  async update(key: string, value: Json, expect: Rev, preconditions: readonly Precondition[] = []): Promise<Entry> {
     const text = textOf(key, value)
     if (!isKey(key)) throw notFound(key)
     const wanted = revNumber(expect)
     const { answer, entry } = await this.#ask(
-      given.length > 0 ? ['update', key, text, wanted, givensOf(given)] : ['update', key, text, wanted],
+      preconditions.length > 0
+        ? ['update', key, text, wanted, preconditionsOf(preconditions)]
+        : ['update', key, text, wanted],
       readBack(value, text),
     )
     if (answer[0] === 'absent') throw notFound(key)
     if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
-    if (!entry) throw movedFault(given, answer)
+    if (!entry) throw failedPrecondition(preconditions, answer)
     return entry
   }
 
@@ -327,13 +329,13 @@ function expectAnswer<K extends Answer[0]>(kind: K, answer: Answer): Extract<Ans
 }
 
 /** Text that is no revision, as the revision of what is no key, is nobody's: NaN. */
-const givensOf = (given: readonly Given[]): Givens =>
-  given.map(({ key, rev }) => [key, isKey(key) ? revNumber(rev) : Number.NaN])
+const preconditionsOf = (preconditions: readonly Precondition[]): Preconditions =>
+  preconditions.map(({ key, rev }) => [key, isKey(key) ? revNumber(rev) : Number.NaN])
 
-function movedFault(given: readonly Given[], answer: Answer): Error {
-  const moved = answer[0] === 'moved' && given[answer[1]]
+function failedPrecondition(preconditions: readonly Precondition[], answer: Answer): Error {
+  const moved = answer[0] === 'moved' && preconditions[answer[1]]
   if (!moved) return otherKind(answer)
-  return movedOn(moved, answer[2] === undefined ? undefined : String(answer[2]))
+  return preconditionFailed(moved, answer[2] === undefined ? undefined : String(answer[2]))
 }
 
 const otherKind = (answer: Answer): Error => new Error(`The store thread sent another kind of answer: ${answer[0]}`)

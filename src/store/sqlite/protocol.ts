@@ -10,11 +10,11 @@ export interface ThreadOptions {
 }
 
 /** Other keys, and the revision that each must have. */
-export type Givens = readonly (readonly [key: string, rev: number])[]
+export type Preconditions = readonly (readonly [key: string, rev: number])[]
 
 export type Request =
-  | readonly ['create', key: string, text: string, givens?: Givens]
-  | readonly ['update', key: string, text: string, expect: number, givens?: Givens]
+  | readonly ['create', key: string, text: string, preconditions?: Preconditions]
+  | readonly ['update', key: string, text: string, expect: number, preconditions?: Preconditions]
   | readonly ['delete', key: string, expect: number]
   | readonly ['get', key: string]
   | readonly ['list', prefix: string, after: string, limit: number]
@@ -36,7 +36,7 @@ export type LogRow = readonly [
 export type Answer =
   | readonly ['written', rev: number, previousText: string | null, previousRev: number | null]
   | readonly ['exists']
-  /** The given of this index is at another revision, or gone. */
+  /** The precondition of this index does not hold. */
   | readonly ['moved', index: number, actual: number | undefined]
   | readonly ['absent']
   | readonly ['conflict', actual: number]

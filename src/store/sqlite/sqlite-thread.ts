@@ -19,7 +19,7 @@ import {
   sumsVersion,
 } from './file.ts'
 import { Mark } from './mark.ts'
-import type { Answer, Givens, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
+import type { Answer, LogRow, Opening, Preconditions, Request, Row, ThreadOptions } from './protocol.ts'
 import { assertWhole, compactedOf, Damage, isSound, rowSum, type Stored, setCompacted } from './whole.ts'
 
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
@@ -167,8 +167,8 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     return [of, key, text, previous[3], previousRev]
   }
 
-  const movedOf = (givens: Givens): Answer | undefined => {
-    for (const [index, [key, wanted]] of givens.entries()) {
+  const movedOf = (preconditions: Preconditions): Answer | undefined => {
+    for (const [index, [key, wanted]] of preconditions.entries()) {
       const [actual] = (selectRev.get(key) ?? []) as readonly number[]
       if (actual !== wanted) return ['moved', index, actual]
     }
@@ -176,20 +176,20 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   }
 
   const writes: { readonly [K in Write]: Handle<K> } = {
-    create: ([, key, text, givens]) => {
-      if (givens) {
+    create: ([, key, text, preconditions]) => {
+      if (preconditions) {
         if (selectRev.get(key)) return ['exists']
-        const moved = movedOf(givens)
+        const moved = movedOf(preconditions)
         if (moved) return moved
       }
       if (insertEntry.run(key, next).changes === 0) return ['exists']
       return ['written', append(key, null, text), null, null]
     },
-    update: ([, key, text, expect, givens]) => {
+    update: ([, key, text, expect, preconditions]) => {
       const row = find(key)
       if (!row) return ['absent']
       if (row[2] !== expect) return ['conflict', row[2]]
-      const moved = givens && movedOf(givens)
+      const moved = preconditions && movedOf(preconditions)
       if (moved) return moved
       updateEntry.run(next, key)
       return ['written', append(key, row[2], text), row[1], row[2]]

@@ -17,7 +17,7 @@ import { isOnNode, nodeUseOf } from '../../../store/records/node-vms.ts'
 import { freeSlots } from '../../../store/records/pools.ts'
 import { changeNode, removeVm, unmarkNode, withoutMark } from '../../../store/records/vms.ts'
 import { isRehearsal } from '../../../store/rehearsal.ts'
-import { type Entry, type Given, type Store, StoreError } from '../../../store/store.ts'
+import { type Entry, type Precondition, type Store, StoreError } from '../../../store/store.ts'
 import type { Peers } from '../../cluster/server-calls.ts'
 import type { Settings } from '../../config/settings.ts'
 import { checkNamespace, writeInside } from '../../gate/namespace.ts'
@@ -55,7 +55,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     { namespace, name }: { namespace: string; name: string },
     { requestKey, now }: { readonly requestKey: string | undefined; readonly now: Date },
     next: (record: NodeRecord) => NodeRecord,
-    given?: readonly Given[],
+    preconditions?: readonly Precondition[],
   ): Promise<Node> {
     existing(namespace, name)
     const changed = await changeNode(
@@ -71,7 +71,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
           ...(requestKey !== undefined && { request: { key: requestKey, at: timestamp(now) } }),
         }
       },
-      given,
+      preconditions,
     )
     if (!changed) throw missing(namespace, name)
     return shown(changed)
