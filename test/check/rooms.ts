@@ -132,7 +132,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   runners: { imports: 'platform, rules, rules/runners', packages: 'jose (github/connection.ts)' },
   server: {
     imports:
-      'api, auth, legacy, server/browser, server/cluster, server/config, server/gate, server/http, server/legacy, server/lists, server/operations, server/routes, server/transfer',
+      'api, auth, legacy, server/browser, server/cluster, server/config, server/gate, server/http, server/legacy, server/lists, server/operations, server/routes, server/transfer, store',
     packages: 'fastify',
   },
   'server/browser': {
@@ -159,7 +159,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   'server/kubernetes': {
     imports:
-      'api, auth, platform, rules, server/cluster, server/config, server/gate, server/http, server/kubernetes/changes, server/kubernetes/kinds, server/lists, server/operations, server/tls, server/transfer, store, store/records',
+      'api, auth, platform, rules, server (app.ts), server/cluster, server/config, server/gate, server/http, server/kubernetes/changes, server/kubernetes/kinds, server/lists, server/operations, server/tls, server/transfer, store, store/records',
     packages: 'fastify, typebox',
   },
   'server/kubernetes/changes': { imports: 'api, server/http (patch.ts), server/kubernetes/kinds, store/records' },

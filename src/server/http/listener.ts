@@ -8,7 +8,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Certificates, Served } from '../tls/certificates.ts'
 
-interface ListenerOptions {
+export interface ListenerOptions {
   /** Without it, plain HTTP is answered only with the advice to use https://. */
   readonly plainHttp: boolean
   readonly certificates: Pick<Certificates, 'current' | 'subscribe'>

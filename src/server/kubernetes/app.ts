@@ -1,21 +1,12 @@
 // The port for clients of Kubernetes: HTTPS with TLS 1.3, the tokens, limits and permissions of the REST API, and a route
 // for every verb.
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { realNamespace } from '../../rules/names.ts'
-import { refuseWhenStale } from '../cluster/staleness-guard.ts'
+import { createBaseApp, refusalHeaders, type SendRefusal } from '../base-app.ts'
 import { bearer, unauthorized } from '../gate/authenticate.ts'
-import { readOwnWrites } from '../gate/read-own-writes.ts'
 import { spellingOf } from '../gate/spelling.ts'
-import { closeConnections } from '../http/drain.ts'
-import { listenerFactory } from '../http/listener.ts'
-import { observeRequests } from '../http/observe.ts'
-import { parseBodies } from '../http/parse-body.ts'
-import { plainUrl } from '../http/plain-url.ts'
 import { logFailure, refusalOf } from '../http/refusals.ts'
-import { serviceOptions } from '../http/service-options.ts'
-import { countTraffic } from '../http/traffic.ts'
-import { limitBodies } from '../transfer/request-timeout.ts'
 import { duplicateFields } from './changes/duplicate-fields.ts'
 import { coreVersions, groupBody, groupList, resourceList } from './discovery.ts'
 import { kindAt, kinds } from './kinds/index.ts'
@@ -42,28 +33,22 @@ const json = 'application/json'
 const open = new Set(['/version', '/version/', '/healthz', '/livez', '/readyz'])
 
 export function createKubernetesApp(services: KubernetesServices): FastifyInstance {
-  const { settings, limits, tokens } = services
-  const app = fastify({
-    ...serviceOptions(services),
-    serverFactory: listenerFactory({ ...services, plainHttp: false, minVersion: 'TLSv1.3' }),
-    rewriteUrl: ({ url = '' }) => plainUrl(url),
-    frameworkErrors: (error, request, reply) =>
-      sendRefusal(services, refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
+  const { limits, tokens } = services
+  const refuse: SendRefusal = (refusal, request, reply) => sendRefusal(services, refusal, request, reply)
+  const app = createBaseApp(services, {
+    plainHttp: false,
+    minVersion: 'TLSv1.3',
+    sendRefusal: refuse,
+    inspectBody(request, text) {
+      if (request.method !== 'DELETE') request.duplicates = duplicateFields(text)
+    },
   })
-  app.server.maxConnections = 50_000
-  const stopCounting = countTraffic(app.server, services.history.moved)
-  app.addHook('onClose', async () => stopCounting())
-  app.decorateRequest('principal', undefined)
-  app.decorateRequest('namespace', '')
   app.decorateRequest('about')
   app.decorateRequest('duplicates')
   app.addHook('onRequest', (request, reply, done) => {
     request.about = {}
     reply.header('x-request-id', request.id)
     done()
-  })
-  parseBodies(app, (request, text) => {
-    if (request.method !== 'DELETE') request.duplicates = duplicateFields(text)
   })
   app.addContentTypeParser<Buffer>(protobufType, { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {
@@ -72,20 +57,12 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
       done(error as Error)
     }
   })
-  limitBodies(app, {
-    requestSeconds: settings.limits.requestSeconds,
-    silenceSeconds: settings.limits.uploadSilenceSeconds,
-  })
-  observeRequests(app, services)
-  closeConnections(app, services.stopping)
-  if (services.staleness) refuseWhenStale(app, services.staleness)
-  if (services.horizon) readOwnWrites(app, services.horizon)
   app.addHook('onRequest', (request, _reply, done) => {
     const token = bearer(request)
     const judge = (principal: FastifyRequest['principal']): ApiError | undefined => {
       request.principal = principal
-      const spent = limits.charge(request, principal)
-      if (spent || open.has(request.url.split('?', 1)[0] ?? '')) return spent
+      const rateLimited = limits.charge(request, principal)
+      if (rateLimited || open.has(request.url.split('?', 1)[0] ?? '')) return rateLimited
       const isPerson = principal?.kind === 'user' || principal?.kind === 'serviceaccount'
       return isPerson ? undefined : unauthorized()
     }
@@ -98,9 +75,9 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
   app.setErrorHandler((error, request, reply) => {
     const refusal = refusalOf(error)
     logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
-    return sendRefusal(services, refusal, request, reply)
+    return refuse(refusal, request, reply)
   })
-  app.setNotFoundHandler((request, reply) => sendRefusal(services, noSuchPath(), request, reply))
+  app.setNotFoundHandler((request, reply) => refuse(noSuchPath(), request, reply))
   serveAbout(app, services)
   serveKinds(app, services)
   return app
@@ -114,11 +91,9 @@ function sendRefusal(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  const { retryAfterSeconds } = refusal.options
-  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
-  if (refusal.code === 401) reply.header('www-authenticate', 'Bearer realm="svc3"')
   const status = statusOf(refusal, request.about ?? {}, request.id)
-  return reply
+  return refusalHeaders(refusal, reply)
+    .header('x-request-id', request.id)
     .code(status.code)
     .type(json)
     .send(spelled(services, request)(JSON.stringify(status)))
