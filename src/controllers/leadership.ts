@@ -140,7 +140,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
         if (led) await renew(led)
         else await follow()
       } catch (error) {
-        if (!isFault(error, 'Unavailable')) log.error(`the record of who leads ${name} cannot be used`, {}, error)
+        if (!isFault(error, 'Unavailable')) log.error(`the leader's record of ${name} cannot be used`, {}, error)
       }
       await pause(leaseMs / 4)
     }

@@ -152,7 +152,7 @@ export const imageActions = {
   unprotect: {
     label: 'Remove protection',
     title: (name) => `Remove the protection of image ${name}`,
-    text: 'Whoever has a VM of it can then commit to it, and its owner can delete it.',
+    text: 'Users with a VM of it can then commit to it, and its owner can delete it.',
     done: (name) => `Protection of image ${name} removed`,
   },
   generate: {

@@ -194,7 +194,7 @@ export const restoreImage = operation({
   summary: 'Restore an earlier version of an image',
   description:
     'What an earlier version was becomes the next version; those between stay in the list. New VMs are deployed from it, existing ' +
-    'VMs stay as they are. The content of the 5 versions before the current one is kept. For whoever may commit to the image: a protected image only for administrators.',
+    'VMs stay as they are. The content of the 5 versions before the current one is kept. Requires the permission to commit to the image: for a protected image, an administrator.',
   involves: 'params.image',
   past: 'restored version {version} of image {name}',
   body: t.Object(

@@ -33,9 +33,9 @@ export const command = defineCommand({
     since: {
       type: 'string',
       value: 'TIME',
-      description: 'From this time on, or so long ago: 2026-11-17T12:00:00Z or 2h',
+      description: 'Since this time, or this long ago: 2026-11-17T12:00:00Z or 2h',
     },
-    until: { type: 'string', value: 'TIME', description: 'Before this time, or so long ago' },
+    until: { type: 'string', value: 'TIME', description: 'Before this time, or this long ago' },
     jsonl: { type: 'boolean', description: 'Print JSON lines, one event each' },
     watch: { type: 'boolean', description: 'Follow new events until Ctrl-C' },
     ...namespaced,

@@ -108,7 +108,7 @@ export const revoke = (provider: Provider, refreshToken: string): Promise<Outcom
 async function discover(provider: Provider): Promise<oidc.Configuration> {
   const issuer = new URL(provider.issuer)
   if (issuer.protocol !== 'https:' && !provider.allowPlainHttp)
-    throw new Told('refused', `Identity provider ${provider.issuer} does not use TLS`, 'Ask whoever runs the service')
+    throw new Told('refused', `Identity provider ${provider.issuer} does not use TLS`, "Ask the server's administrator")
   return oidc.discovery(issuer, provider.clientId, { token_endpoint_auth_method: 'none' }, oidc.None(), {
     [oidc.customFetch]: carriedBy(provider),
     ...(provider.allowPlainHttp && { execute: [oidc.allowInsecureRequests] }),

@@ -40,7 +40,7 @@ export async function meetServer(host: Host, { apiUrl, ca }: Connection, signal:
   if (!(await isAccepted(host, peer, signal)))
     throw new Failure(
       `You did not accept the certificate of ${origin}; nothing was sent`,
-      'Ask whoever runs the server for its fingerprint',
+      "Ask the server's administrator for its fingerprint",
     )
   await pin(host, origin, peer.fingerprint)
 }
@@ -128,7 +128,7 @@ const changed = (host: Host, peer: Peer, expected: string): ConnectionError =>
   refused(
     peer,
     `THE KEY OF ${peer.origin} HAS CHANGED: the connection may be intercepted. Nothing was sent. Accepted SHA-256 fingerprint: ${expected}, now: ${peer.fingerprint}${isStranger(peer) ? '' : ' (with a certificate of a trusted CA)'}`,
-    `Ask whoever runs the server. If the new key is right, ${remedy(host, peer)}`,
+    `Ask the server's administrator. If the new key is right, ${remedy(host, peer)}`,
   )
 
 const foreign = (peer: Stranger, file: string): ConnectionError =>

@@ -2148,7 +2148,7 @@ export interface Methods {
   /**
    * Restore an earlier version of an image
    *
-   * What an earlier version was becomes the next version; those between stay in the list. New VMs are deployed from it, existing VMs stay as they are. The content of the 5 versions before the current one is kept. For whoever may commit to the image: a protected image only for administrators.
+   * What an earlier version was becomes the next version; those between stay in the list. New VMs are deployed from it, existing VMs stay as they are. The content of the 5 versions before the current one is kept. Requires the permission to commit to the image: for a protected image, an administrator.
    *
    * `POST /api/v1/namespaces/{namespace}/images/{image}/restore`
    */

@@ -147,4 +147,4 @@ function toComeBack(hosts: readonly string[]): string {
 }
 
 const toGiveUp = (host: string): string =>
-  `have whoever runs it give it up ("svc3 server forget ${host}") and upload what is lost`
+  `ask its administrator to give it up ("svc3 server forget ${host}") and to upload the lost content again`

@@ -72,7 +72,7 @@ const poolCounters = {
 type PoolCounter = keyof typeof poolCounters
 
 const runnerPoolGauges = {
-  up: '1 if a runner pool hears of its jobs, or is paused',
+  up: '1 if a runner pool receives jobs, or is paused',
   jobs_waiting: 'Jobs without a runner',
   starting: 'VMs whose runner has not connected yet',
   idle: 'Runners that wait for a job',

@@ -6,7 +6,7 @@ import { jobColumns } from './columns.ts'
 const order = { Running: 0, Waiting: 1, Completed: 2 } as const
 
 export const command = defineCommand({
-  description: 'Jobs that are over are listed for a day.',
+  description: 'Finished jobs are listed for a day.',
   arguments: { name: { value: 'RUNNER-POOL', description: 'name of the runner pool', required: true } },
   options: { ...namespaced, ...printed },
   examples: [

@@ -86,7 +86,7 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
       if (message) receive(message)
       else giveUp(`QEMU said what is not QMP: ${JSON.stringify(line.slice(0, 100))}`)
     }
-    if (buffered.length > longestLine) giveUp('QEMU sent a line without end over its control socket')
+    if (buffered.length > longestLine) giveUp('QEMU sent a line that is too long over its control socket')
   })
   socket.on('error', refuse)
   socket.on('close', () => {

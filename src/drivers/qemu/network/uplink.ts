@@ -178,7 +178,7 @@ function ask(api: string, request: string): Promise<string> {
     socket.setEncoding('utf8')
     socket.on('data', (text: string) => {
       answer += text
-      if (answer.length > longestAnswer) socket.destroy(new Error('slirp4netns gave an answer without end'))
+      if (answer.length > longestAnswer) socket.destroy(new Error('slirp4netns sent a response that is too long'))
     })
     socket.on('error', reject)
     socket.on('close', () => resolve(answer))
