@@ -47,7 +47,7 @@ export class NodeAuthority {
     try {
       const authority = await this.current()
       const { signNode } = await import('./certificates.ts')
-      const certificate = signNode(authority, node, { notBefore, notAfter })
+      const certificate = await signNode(authority, node, { notBefore, notAfter })
       return { certificate, authority: authority.certificate }
     } catch (error) {
       log.error(
