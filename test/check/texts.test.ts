@@ -88,7 +88,7 @@ it('the search for messages goes through choices, constants and helpers, and fin
 it('no page has a phrasing that the style page rules out', () => {
   const pages = fs.globSync(['README.md', 'docs/**/*.md'], {
     cwd: root,
-    exclude: ['docs/decisions/**', 'docs/spec.md'],
+    exclude: ['docs/decisions/2026-11-16-one-http-client.md', 'docs/spec.md'],
   })
   const found = pages.flatMap((page) =>
     fs

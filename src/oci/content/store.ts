@@ -1,6 +1,6 @@
 // Content in a repository of a registry, behind the same interface as a folder of it. Chunks and manifests are blobs; an
 // image that is held is an OCI artifact under a tag of its own, which is what keeps its blobs from the registry's garbage
-// collection, and what our collector deletes. (docs/decisions/2026-11-15-images-in-a-registry.md)
+// collection, and what our collector deletes. (docs/decisions/2026-11-15-images.md)
 import {
   type ContentStore,
   ContentTooLargeError,

@@ -1,5 +1,5 @@
 // One connection to one member of etcd: gRPC on Node's own HTTP/2. It knows of every call whether it can have arrived,
-// and notices a peer that has gone silent (see docs/decisions/2026-11-15-etcd-without-grpc-library.md).
+// and notices a peer that has gone silent (see docs/decisions/2026-11-15-etcd.md).
 import http2 from 'node:http2'
 
 export interface Endpoint {
