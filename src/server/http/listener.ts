@@ -1,5 +1,6 @@
 // One port for HTTP and HTTPS, told apart by the first byte of a connection. Both use the same handler and limits; the
 // plain server owns the socket, so that counting and closing connections covers both.
+import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
@@ -13,23 +14,15 @@ export interface ListenerOptions {
   readonly plainHttp: boolean
   readonly certificates: Pick<Certificates, 'current' | 'subscribe'>
   readonly log: Log
-  /** How long a connection may say nothing, or take for its handshake. */
+  /** How long a connection may take to send its first byte, and then for its TLS handshake. */
   readonly openingMs?: number
-  /** The oldest TLS that is spoken; Node's own limit when it is left out. */
+  /** The oldest TLS version accepted. Default: Node's. */
   readonly minVersion?: 'TLSv1.3'
 }
 
 /** The record that opens every TLS connection; no HTTP request begins with it. */
 const handshakeRecord = 0x16
 const defaultOpeningMs = 10_000
-/**
- * Node accepts one connection per listening socket and turn of the event loop. With one socket, a turn that serves a node also
- * lets in just one: when thousands of nodes come back, a person would wait behind all of them for the port itself.
- */
-const acceptors = 16
-/** Of each: what waits here waits in no order. */
-const backlog = 128
-/** The handler that Fastify gives, and of its options those that servers have. */
 type Handler = Parameters<FastifyServerFactory>[0]
 interface Limits {
   readonly http?: http.ServerOptions
@@ -46,7 +39,7 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
     http.createServer({ ...limits.http, shouldUpgradeCallback }, options.plainHttp ? handler : refusePlain),
     limits,
   )
-  letGoOn(plain)
+  answerContinue(plain)
   const secure = new SecureSide(plain, handler, limits, options)
   /** Connections that have not sent a byte yet. */
   const undecided = new Set<net.Socket>()
@@ -65,44 +58,33 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
   })
 
   const original = {
-    listen: plain.listen.bind(plain) as (place: net.ListenOptions) => http.Server,
+    listen: plain.listen.bind(plain) as (address: net.ListenOptions) => http.Server,
     close: plain.close.bind(plain),
     closeIdleConnections: plain.closeIdleConnections.bind(plain),
     closeAllConnections: plain.closeAllConnections.bind(plain),
   }
-  const others: net.Server[] = []
-  const alsoListen = (place: net.ListenOptions): void => {
-    const other = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => plain.emit('connection', socket))
-    other.maxConnections = plain.maxConnections
-    others.push(other.on('error', () => undefined).listen(place))
+  /** The other address of localhost, on which Fastify listens too when it creates the server itself. */
+  let secondAddress: net.Server | undefined
+  const listenOnSecond = (): void => {
+    const { port, family } = plain.address() as net.AddressInfo
+    secondAddress = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+      plain.emit('connection', socket),
+    )
+    secondAddress.maxConnections = plain.maxConnections
+    secondAddress.on('error', () => undefined).listen({ host: family === 'IPv6' ? '127.0.0.1' : '::1', port })
   }
-  let wanted: net.ListenOptions = {}
-  plain.on('listening', () => {
-    const { port, address, family } = plain.address() as net.AddressInfo
-    if (isShared(wanted)) {
-      if (plain.maxConnections) plain.maxConnections = Math.ceil(plain.maxConnections / acceptors)
-      for (let n = 1; n < acceptors; n++) alsoListen({ ...shared, host: address, port })
-    }
-    // As Fastify does for its own servers: localhost is both of its addresses.
-    if (wanted.host === 'localhost') alsoListen({ host: family === 'IPv6' ? '127.0.0.1' : '::1', port })
-  })
   const dropUndecided = (): void => {
     for (const socket of undecided) socket.destroy()
   }
   return Object.assign(plain, {
-    listen(place: net.ListenOptions) {
-      wanted = place
-      if (!isShared(place)) return original.listen(place)
-      whenFree(place, (error) => {
-        if (error) plain.emit('error', error)
-        else original.listen({ ...place, ...shared })
-      })
-      return plain
+    listen(address: net.ListenOptions) {
+      if (address.host === 'localhost') plain.once('listening', listenOnSecond)
+      return original.listen(address)
     },
     close(callback?: (error?: Error) => void) {
       secure.close()
-      const closings = others.map((other) => new Promise((resolve) => other.close(resolve)))
-      return original.close((error) => void Promise.all(closings).then(() => callback?.(error)))
+      const closed = secondAddress && once(secondAddress.close(), 'close')
+      return original.close((error) => void Promise.resolve(closed).then(() => callback?.(error)))
     },
     closeIdleConnections() {
       original.closeIdleConnections()
@@ -117,30 +99,19 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
   })
 }
 
-const shared = { reusePort: true, backlog } as const
-/** Elsewhere one socket has to do. */
-const isShared = ({ port }: net.ListenOptions): boolean => process.platform === 'linux' && port !== undefined
-
-/** A port that is shared would also be shared with another process of the same user: only one that nobody has is taken. */
-function whenFree({ host, port }: net.ListenOptions, done: (error?: Error) => void): void {
-  const probe = net.createServer()
-  if (port) probe.once('error', done).listen({ host, port, exclusive: true }, () => probe.close(() => done()))
-  else done()
-}
-
-/** As Fastify does it for servers that it makes itself. */
+/** Fastify sets these limits only on servers that it creates itself. */
 function limited<S extends http.Server | https.Server>(server: S, { keepAliveTimeout, requestTimeout }: Limits): S {
   if (keepAliveTimeout !== undefined) server.keepAliveTimeout = keepAliveTimeout
   if (requestTimeout !== undefined) server.requestTimeout = requestTimeout
   return server
 }
 
-/** Who asks before sending a body (Expect: 100-continue) is answered by request-timeout.ts or the upload, not by Node. */
-function letGoOn(server: http.Server | https.Server): void {
+/** Leaves the answer to `Expect: 100-continue` to request-timeout.ts or the upload. Node would accept every body. */
+function answerContinue(server: http.Server | https.Server): void {
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
 }
 
-/** Peeks at the first byte; a connection that stays silent is closed. */
+/** Peeks at the first byte. A connection that sends nothing for `openingMs` is closed. */
 function afterFirstByte(
   socket: net.Socket,
   openingMs: number,
@@ -166,14 +137,14 @@ function afterFirstByte(
   socket.once('readable', look)
 }
 
-/** The HTTPS server behind the port. It is made when the first TLS connection comes: until then it costs nothing. */
+/** The HTTPS server behind the port, created with the first TLS connection. */
 class SecureSide {
   readonly #plain: http.Server
   readonly #handler: Handler
   readonly #limits: Limits
   readonly #options: ListenerOptions
-  /** By the address of the other side, which is what a connection before and after its handshake have in common. */
-  readonly #opening = new Map<string, net.Socket>()
+  /** Keyed by the remote address: the socket before the handshake and the TLS socket after it have nothing else in common. */
+  readonly #handshakes = new Map<string, net.Socket>()
   #server: https.Server | undefined
   #latest: Served | undefined
 
@@ -191,9 +162,9 @@ class SecureSide {
 
   take(socket: net.Socket): void {
     const name = nameOf(socket)
-    this.#opening.set(name, socket)
+    this.#handshakes.set(name, socket)
     socket.once('close', () => {
-      if (this.#opening.get(name) === socket) this.#opening.delete(name)
+      if (this.#handshakes.get(name) === socket) this.#handshakes.delete(name)
     })
     socket.on('error', () => undefined)
     socket.allowHalfOpen = false
@@ -215,7 +186,7 @@ class SecureSide {
 
   closeIdle(): void {
     this.#server?.closeIdleConnections()
-    for (const socket of this.#opening.values()) socket.destroy()
+    for (const socket of this.#handshakes.values()) socket.destroy()
   }
 
   closeAll(): void {
@@ -230,7 +201,7 @@ class SecureSide {
 
   async #open(): Promise<https.Server> {
     const stored = await this.#options.certificates.current()
-    // Several connections may have waited.
+    // Several connections may have waited for the certificate.
     this.#server ??= this.#create(this.#latest ?? stored)
     return this.#server
   }
@@ -245,21 +216,21 @@ class SecureSide {
       shouldUpgradeCallback,
     }
     const server = limited(https.createServer(options, this.#handler), this.#limits)
-    letGoOn(server)
-    server.on('secureConnection', (socket) => this.#opening.delete(nameOf(socket)))
+    answerContinue(server)
+    server.on('secureConnection', (socket) => this.#handshakes.delete(nameOf(socket)))
     // A peer that failed the handshake cannot read an answer either.
     server.removeAllListeners('tlsClientError').on('tlsClientError', (_error, socket) => socket.destroy())
     server.on('clientError', (error, socket) => {
       if (!this.#plain.emit('clientError', error, socket)) socket.destroy()
     })
     server.on('upgrade', (...upgrade) => this.#plain.emit('upgrade', ...upgrade))
-    // It never listens by itself; this starts its watch over slow requests.
+    // This server never listens itself. The event starts Node's check for slow requests.
     server.emit('listening')
     return server
   }
 }
 
-/** Only to a WebSocket: clients that offer others (h2c) mean an ordinary request. */
+/** Clients that offer other protocols (h2c) send an ordinary request. */
 const shouldUpgradeCallback = ({ headers }: http.IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
