@@ -1,5 +1,4 @@
-// Filters, pages and ETags of all lists. Served from memory: an item is rendered once per change, and the first page of an
-// unfiltered list once per change in its scope.
+// Filters, pages and ETags of all lists. Served from memory: an item is rendered once per change.
 import { badRequest } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import { type Fields, type Item, parseFieldSelector, parseLabelSelector, type Test } from '../../rules/selectors.ts'
@@ -7,19 +6,12 @@ import type { Entry, Rev } from '../../store/store.ts'
 import { type Render, renderer } from '../http/render.ts'
 import type { Listing } from './listing.ts'
 
-interface RenderedList {
-  readonly body: string | Buffer
-  readonly rev: Rev
-}
-
-/** One list operation: knows how to render its items and remembers what it rendered. */
+/** One list operation: renders its items and caches them. */
 export class Lists {
   readonly #render: Render
   readonly #fields: Fields
   readonly #real: (selector: string) => string
   readonly #items = new WeakMap<Entry<never>, string>()
-  readonly #pages = new Map<string, RenderedList & { readonly body: Buffer }>()
-  #pageBytes = 0
 
   /** `real`: a field selector as items are, whichever way its writer spells namespaces. */
   constructor(
@@ -36,19 +28,8 @@ export class Lists {
     return listing.collection.view.revOf(encodeURIComponent(listing.scope))
   }
 
-  list(listing: Listing<unknown>, query: ListQuery): RenderedList {
-    const rev = this.rev(listing)
-    const test = this.test(query)
-    const isPlain = !test && !listing.visible && !listing.isDerived && !listing.between
-    // Who walks through a list reads each further page once. Kept, 100,000 VMs would be so much memory outside of the heap that V8
-    // collects all of it again and again, and nobody is answered meanwhile.
-    if (!isPlain || query.continue !== undefined) return { body: this.#page(listing, query, test), rev }
-    const key = JSON.stringify([listing.scope, query.limit])
-    const known = this.#pages.get(key)
-    if (known?.rev === rev) return known
-    const rendered = { body: Buffer.from(this.#page(listing, query, undefined)), rev }
-    this.#remember(key, rendered)
-    return rendered
+  list(listing: Listing<unknown>, query: ListQuery): { readonly body: string; readonly rev: Rev } {
+    return { body: this.#page(listing, query), rev: this.rev(listing) }
   }
 
   /** One item as JSON text, kept as long as the entry is current. */
@@ -92,7 +73,8 @@ export class Lists {
     return (!listing.visible || listing.visible(item)) && (!test || test(item as Item))
   }
 
-  #page(listing: Listing<unknown>, query: ListQuery, test: Test | undefined): string {
+  #page(listing: Listing<unknown>, query: ListQuery): string {
+    const test = this.test(query)
     const limit = query.limit ?? Number.POSITIVE_INFINITY
     const texts: string[] = []
     let last = ''
@@ -116,29 +98,10 @@ export class Lists {
     const page = after === undefined ? { limit } : { after, limit }
     return listing.collection.view.range(encodeURIComponent(listing.scope), page)
   }
-
-  /** The newest are kept, within bounds. */
-  #remember(key: string, rendered: RenderedList & { readonly body: Buffer }): void {
-    this.#forget(key)
-    this.#pages.set(key, rendered)
-    this.#pageBytes += rendered.body.length
-    for (const oldest of this.#pages.keys()) {
-      if ((this.#pageBytes <= keptBytes && this.#pages.size <= keptPages) || oldest === key) break
-      this.#forget(oldest)
-    }
-  }
-
-  #forget(key: string): void {
-    this.#pageBytes -= this.#pages.get(key)?.body.length ?? 0
-    this.#pages.delete(key)
-  }
 }
 
 const isBetween = ({ between }: Listing<unknown>, key: string): boolean =>
   !between || (key > (between.after ?? '') && key < (between.before ?? '\uffff'))
-
-const keptPages = 1_000
-const keptBytes = 32 * 1_048_576
 
 /** A page continues after a key, not at a position: concurrent changes neither repeat nor hide other items. */
 const encodeContinue = (key: string): string => Buffer.from(key).toString('base64url')
