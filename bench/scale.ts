@@ -9,7 +9,6 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { heapFlags } from '../src/control-plane/heap.ts'
 import { parseEtcdAddress } from '../src/store/etcd/address.ts'
 import { EtcdCalls } from '../src/store/etcd/calls.ts'
 import { EtcdClient } from '../src/store/etcd/client.ts'
@@ -176,7 +175,7 @@ async function notReady(server: ServerProcess): Promise<number> {
 async function measure(count: number): Promise<Figures> {
   await using rig = await ServersRig.start({ members: 3 })
   const port = await freePort()
-  const nodeArgs = ['--max-semi-space-size=16', ...heapFlags, ...(process.env.SVC3_SCALE_NODE_ARGS?.split(' ') ?? [])]
+  const nodeArgs = ['--max-semi-space-size=16', ...(process.env.SVC3_SCALE_NODE_ARGS?.split(' ') ?? [])]
   const start = (): Promise<ServerProcess> => rig.server('one', nodeArgs, { host: '0.0.0.0', port })
   const first = await start()
   const { status } = await first.call('POST', '/namespaces/svc-default/images', { name: 'empty', size: '1G' })

@@ -2,7 +2,6 @@
 // signal, stop on another.
 import fs from 'node:fs'
 import path from 'node:path'
-import v8 from 'node:v8'
 import { usersFile } from '../auth/provider/local-users.ts'
 import { startLoop } from '../platform/loop.ts'
 import { notifySupervisor } from '../platform/notify.ts'
@@ -10,7 +9,6 @@ import { lookAfterLog } from '../platform/own-log.ts'
 import { isFault } from '../store/store.ts'
 import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts'
-import { heapFlags } from './heap.ts'
 import { readRequest, requestSignal, writeRequest } from './operator-request.ts'
 import { startFailure } from './start-failure.ts'
 
@@ -35,7 +33,6 @@ interface ServeOptions
 /** Returns the exit code, once the service has stopped or could not start. */
 export async function serve(options: ServeOptions): Promise<number> {
   const { dataDir, listen, note, greet, sidecar, ...rest } = options
-  for (const flag of heapFlags) v8.setFlagsFromString(flag)
   outliveReaders()
   const { stop, hurry } = stopRequested()
   let plane: ControlPlane
