@@ -201,7 +201,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
       'api, platform, rules, server/cluster, server/gate, server/images, server/nodes, server/remotes, store, store/records',
   },
   store: { imports: 'platform, store/etcd (open.ts), store/sqlite (open.ts)' },
-  'store/etcd': { imports: 'store' },
+  'store/etcd': { imports: 'platform, store' },
   'store/records': { imports: 'api, platform, store' },
   'store/sqlite': { imports: 'platform, store', packages: 'node:sqlite (sqlite-thread.ts, whole.ts)' },
 }

@@ -1,6 +1,7 @@
 // Request bodies in protobuf, which typed clients send for kinds of Kubernetes itself. Only the messages below are
-// known; answers are JSON, which those clients take. Every byte is looked at once per level, and levels are few.
+// known; responses are JSON, which those clients accept.
 import { ApiError } from '../../api/errors.ts'
+import { type FieldValue, ProtobufError, readFields } from '../../platform/protobuf.ts'
 
 type Type = 'text' | 'int' | 'flag' | Message
 interface Field {
@@ -8,7 +9,7 @@ interface Field {
   readonly type: Type
   readonly form?: 'list' | 'map'
 }
-/** Number of a field → what it is. Others are skipped. */
+/** By field number; fields that are not listed are skipped. */
 interface Message {
   readonly [number: number]: Field
 }
@@ -87,7 +88,7 @@ const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00])
 const envelope: Message = { 1: message('typeMeta', { 1: text('apiVersion'), 2: text('kind') }) }
 const rawField = 2
 
-/** The object in an envelope, as its JSON would be. */
+/** Returns the object in the envelope in the shape of its JSON. */
 export function decodeProtobuf(bytes: Buffer): Readonly<Record<string, unknown>> {
   if (bytes.length === 0) return {}
   if (!bytes.subarray(0, magic.length).equals(magic)) throw unreadable('it does not begin as one')
@@ -119,7 +120,7 @@ function decode(bytes: Buffer, known: Message): Record<string, unknown> {
   return Object.fromEntries(named.map(({ name, form }) => [name, formed(found.get(name) ?? [], form)]))
 }
 
-/** Of several values where one is meant, the last one counts. */
+/** As protobuf demands, the last value of a singular field wins. */
 function formed(values: readonly unknown[], form: Field['form']): unknown {
   if (form === 'list') return values
   if (form !== 'map') return values.at(-1)
@@ -130,7 +131,7 @@ function formed(values: readonly unknown[], form: Field['form']): unknown {
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-function read(value: Buffer | number, type: Type): unknown {
+function read(value: FieldValue, type: Type): unknown {
   if (type === 'int' || type === 'flag') {
     if (typeof value !== 'number') throw unreadable('a number has another type')
     return type === 'int' ? value : value !== 0
@@ -144,32 +145,11 @@ function read(value: Buffer | number, type: Type): unknown {
   }
 }
 
-/** Wire types: 0 a number, 1 and 5 of a fixed size, 2 bytes with their length before them. */
-function eachField(bytes: Buffer, take: (number: number, value: Buffer | number) => void): void {
-  let at = 0
-  const number = (): number => {
-    let value = 0
-    for (let shift = 0; shift < 10; shift++) {
-      const byte = bytes[at++]
-      if (byte === undefined) throw unreadable('it ends too early')
-      value += (byte & 0x7f) * 2 ** (7 * shift)
-      if (byte < 0x80) return value
-    }
-    throw unreadable('a number is too long')
-  }
-  const part = (length: number): Buffer => {
-    if (length > bytes.length - at) throw unreadable('a length goes beyond its end')
-    at += length
-    return bytes.subarray(at - length, at)
-  }
-  while (at < bytes.length) {
-    const tag = number()
-    const [field, wire] = [Math.floor(tag / 8), tag % 8]
-    if (wire === 0) take(field, number())
-    else if (wire === 2) take(field, part(number()))
-    else if (wire === 1) part(8)
-    else if (wire === 5) part(4)
-    else throw unreadable('a field has an unknown type')
+function eachField(bytes: Buffer, visit: (field: number, value: FieldValue) => void): void {
+  try {
+    readFields(bytes, visit)
+  } catch (error) {
+    throw error instanceof ProtobufError ? unreadable(error.message) : error
   }
 }
 

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import http2 from 'node:http2'
 import type net from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
+import { bytesField, message, presentNumber } from '../../platform/protobuf.ts'
 import type { EtcdCalls } from './calls.ts'
 import { EtcdClient, EtcdFailure } from './client.ts'
 import { CallFailure } from './connection.ts'
@@ -12,7 +13,6 @@ import { recogniseCreate } from './lost-write.ts'
 import { type KeyValue, methods } from './protocol.ts'
 import { Layout, seal } from './records.ts'
 import { grpc, judge } from './verdict.ts'
-import { bytesField, message, presentNumber } from './wire.ts'
 
 interface Asked {
   readonly method: string

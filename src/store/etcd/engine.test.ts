@@ -11,6 +11,7 @@ import { collect, collectTo } from '../../../test/contract/store-watch.ts'
 import { type EtcdCluster, startEtcd } from '../../../test/support/processes/etcd.ts'
 import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tcp-proxy.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
+import { bytesField, message, messageField, presentNumber } from '../../platform/protobuf.ts'
 import { Collection } from '../collection.ts'
 import { openCollections } from '../records/collections.ts'
 import { changeRev, compareRevs, ignoreLost, isFault, PreconditionFailed, type Store } from '../store.ts'
@@ -21,7 +22,6 @@ import { type EtcdOptions, openEtcd } from './engine.ts'
 import { methods } from './protocol.ts'
 import { listEntries } from './read.ts'
 import { Layout } from './records.ts'
-import { bytesField, message, messageField, presentNumber } from './wire.ts'
 
 let etcd: EtcdCluster
 let proxy: TcpProxy

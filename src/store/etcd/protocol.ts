@@ -1,5 +1,13 @@
 // The part of etcd's protocol (version 3) that the store speaks.
-import { bytesField, type FieldValue, message, messageField, numberField, presentNumber, readFields } from './wire.ts'
+import {
+  bytesField,
+  type FieldValue,
+  message,
+  messageField,
+  numberField,
+  presentNumber,
+  readFields,
+} from '../../platform/protobuf.ts'
 
 export const methods = {
   range: '/etcdserverpb.KV/Range',

@@ -1,11 +1,12 @@
-// Protocol buffers, as much as etcd's messages need: varints and length-delimited fields, written and read by number.
+// Protocol buffers, as far as etcd and typed Kubernetes clients need them: varints and length-delimited fields, written
+// and read by field number.
 
 const none = Buffer.alloc(0)
 
-/** Nearly every tag and length, made once. */
+/** Encodings of nearly every tag and length, allocated once. */
 const small = Array.from({ length: 0x80 }, (_, value) => Buffer.from([value]))
 
-/** At most 53 bits, which no revision of etcd reaches. */
+/** At most 53 bits, which no etcd revision reaches. */
 function varint(value: number): Buffer {
   const known = small[value]
   if (known) return known
@@ -23,14 +24,15 @@ const varintWire = 0
 const fixed64Wire = 1
 const bytesWire = 2
 const fixed32Wire = 5
+const maxVarintBytes = 10
 
 const tag = (field: number, wire: number): Buffer => varint(field * 8 + wire)
 
-/** Zero, false and nothing are left out, as the format has it. */
+/** Empty for zero, false and undefined, which proto3 does not encode. */
 export const numberField = (field: number, value: number | boolean | undefined): Buffer =>
   value ? presentNumber(field, Number(value)) : none
 
-/** Also when it is zero: for members of a "oneof". */
+/** Encodes zero too, for members of a "oneof". */
 export const presentNumber = (field: number, value: number): Buffer =>
   Buffer.concat([tag(field, varintWire), varint(value)])
 
@@ -39,35 +41,36 @@ export const bytesField = (field: number, value: Buffer | string | undefined): B
     ? none
     : messageField(field, typeof value === 'string' ? Buffer.from(value) : value)
 
-/** Also when it is empty: an empty message is not the same as none. */
+/** Encodes an empty message too, which differs from an absent one. */
 export const messageField = (field: number, value: Buffer): Buffer =>
   Buffer.concat([tag(field, bytesWire), varint(value.length), value])
 
 export const message = (...fields: readonly Buffer[]): Buffer => Buffer.concat(fields)
 
-export class WireError extends Error {
-  override readonly name = 'WireError'
+export class ProtobufError extends Error {
+  override readonly name = 'ProtobufError'
 }
 
-/** A varint as a number. Beyond 53 bits (identifiers of members) it is rounded, which is enough to tell them apart. */
+/** Varints beyond 53 bits (member ids of etcd) are rounded, which still tells them apart. */
 export type FieldValue = number | Buffer
 
-/** Hands each field to `visit`, in order. Numbers of other widths than etcd uses are passed over. */
+/** Calls `visit` for each field, in order. Skips fixed-width numbers, which no message that svc3 reads uses. */
 export function readFields(bytes: Buffer, visit: (field: number, value: FieldValue) => void): void {
   let at = 0
   const readVarint = (): number => {
     let value = 0
-    for (let scale = 1; ; scale *= 0x80) {
+    for (let shift = 0; shift < maxVarintBytes; shift++) {
       const byte = bytes[at++]
-      if (byte === undefined) throw new WireError('a message of etcd ends in the middle of a number')
-      value += (byte & 0x7f) * scale
+      if (byte === undefined) throw new ProtobufError('the message ends inside a number')
+      value += (byte & 0x7f) * 2 ** (7 * shift)
       if (byte < 0x80) return value
     }
+    throw new ProtobufError('a number is too long')
   }
   const skip = (length: number): number => {
     const from = at
     at += length
-    if (at > bytes.length) throw new WireError('a message of etcd ends in the middle of a field')
+    if (at > bytes.length) throw new ProtobufError('the message ends inside a field')
     return from
   }
   while (at < bytes.length) {
@@ -81,6 +84,6 @@ export function readFields(bytes: Buffer, visit: (field: number, value: FieldVal
       visit(field, bytes.subarray(from, from + length))
     } else if (wire === fixed64Wire) skip(8)
     else if (wire === fixed32Wire) skip(4)
-    else throw new WireError(`a message of etcd has a field of an unknown kind (${wire})`)
+    else throw new ProtobufError(`a field has the unknown wire type ${wire}`)
   }
 }

@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { bytesField, type FieldValue, message, numberField, presentNumber, readFields, WireError } from './wire.ts'
+import {
+  bytesField,
+  type FieldValue,
+  message,
+  numberField,
+  ProtobufError,
+  presentNumber,
+  readFields,
+} from './protobuf.ts'
 
 function fieldsOf(bytes: Buffer): [number, FieldValue][] {
   const found: [number, FieldValue][] = []
@@ -43,5 +51,5 @@ test('fields of protocol buffers of other widths are passed over, and broken byt
   // Minus one, in ten bytes: not ours, and no reason to fail.
   assert.ok((fieldsOf(Buffer.from('08ffffffffffffffffff01', 'hex'))[0]?.[1] as number) > Number.MAX_SAFE_INTEGER)
   for (const broken of ['08', '0896', '1205616263', '0d0102', '0b'])
-    assert.throws(() => fieldsOf(Buffer.from(broken, 'hex')), WireError, broken)
+    assert.throws(() => fieldsOf(Buffer.from(broken, 'hex')), ProtobufError, broken)
 })
