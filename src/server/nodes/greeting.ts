@@ -5,13 +5,13 @@ import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { changeNode } from '../../store/records/vms.ts'
 import type { Peers } from '../cluster/server-calls.ts'
-import type { Arrivals } from './arrivals.ts'
+import type { Admission } from './admission.ts'
 import { type DesiredServices, desiredFor } from './desired.ts'
 import { heartbeatSeconds } from './fleet.ts'
 import type { Presence } from './presence.ts'
 
 export interface GreetingServices extends DesiredServices {
-  readonly arrivals: Arrivals
+  readonly admission: Admission
   readonly presence: Presence
   readonly peers?: Peers | undefined
   readonly clock: Clock
@@ -29,10 +29,10 @@ export async function greeting(
   /** Aborts when the agent gives up. */
   signal: AbortSignal,
 ): Promise<() => AgentMessage> {
-  const { collections, arrivals, presence, peers, clock, log } = services
+  const { collections, admission, presence, peers, clock, log } = services
   if (!collections.nodes.get('', name)?.value.report)
     throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
-  const claim = await arrivals.admit(name, async () => {
+  const claim = await admission.admit(name, async () => {
     assertThere(name, signal)
     await changeNode(collections, name, (record) =>
       record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(clock.now()) },
@@ -40,7 +40,6 @@ export async function greeting(
     return presence.claim(name)
   })
   assertThere(name, signal)
-  arrivals.arrived(name)
   log.debug('an agent is connected', { node: name })
   return () => {
     // The agent has moved to another server meanwhile, and no longer reads this.

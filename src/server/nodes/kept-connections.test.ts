@@ -96,9 +96,9 @@ describe('a connection that an agent keeps', () => {
   it('a connection whose agent gave up while it waited for its turn does not end the one that the agent has', async () => {
     const { socket, message, answer } = await connect()
     await message('HELLO')
-    const { arrivals } = service.services
+    const { admission } = service.services
     const { promise: turnComes, resolve } = Promise.withResolvers<void>()
-    const places = Array.from({ length: 16 }, (_, n) => arrivals.admit(`other-${n}`, () => turnComes))
+    const places = Array.from({ length: 16 }, (_, n) => admission.admit(`other-${n}`, () => turnComes))
     const late = new WebSocket(url + path, { headers: { authorization: `Bearer ${token}` }, handshakeTimeout: 100 })
     open.add(late)
     await once(late, 'error')
@@ -108,7 +108,7 @@ describe('a connection that an agent keeps', () => {
     resolve()
     await Promise.all(places)
     // Its turn was before this one's.
-    await arrivals.admit('last', () => turn())
+    await admission.admit('last', () => turn())
     socket.send(line(1, 'noteAgent'))
     assert.equal((await answer(1)).status, 200)
   })
@@ -120,12 +120,12 @@ describe('a connection that an agent keeps', () => {
     it(`a connection whose agent ${how} while it waited for its turn does not end the one that the agent has`, async (t) => {
       const { socket, message, answer } = await connect()
       await message('HELLO')
-      const { arrivals, tokens } = service.services
+      const { admission, tokens } = service.services
       const turnComes = Promise.withResolvers<void>()
-      const places = Array.from({ length: 16 }, (_, n) => arrivals.admit(`other-${n}`, () => turnComes.promise))
+      const places = Array.from({ length: 16 }, (_, n) => admission.admit(`other-${n}`, () => turnComes.promise))
       const waits = Promise.withResolvers<void>()
-      const admit = arrivals.admit.bind(arrivals)
-      t.mock.method(arrivals, 'admit', (...args: Parameters<typeof admit>) => {
+      const admit = admission.admit.bind(admission)
+      t.mock.method(admission, 'admit', (...args: Parameters<typeof admit>) => {
         waits.resolve()
         return admit(...args)
       })
@@ -145,7 +145,7 @@ describe('a connection that an agent keeps', () => {
       turnComes.resolve()
       await Promise.all(places)
       // Its turn was before this one's.
-      await arrivals.admit('last', () => turn())
+      await admission.admit('last', () => turn())
       socket.send(line(1, 'noteAgent'))
       assert.equal((await answer(1)).status, 200)
       late.destroy()

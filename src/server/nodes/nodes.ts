@@ -9,7 +9,7 @@ import { markNode } from '../../store/records/node-states.ts'
 import type { Store } from '../../store/store.ts'
 import type { Peers } from '../cluster/server-calls.ts'
 import { ImageUses } from '../images/uses.ts'
-import { Arrivals } from './arrivals.ts'
+import { Admission } from './admission.ts'
 import { sendCaches } from './cache.ts'
 import { type Growth, sendDesired } from './desired.ts'
 import { Fleet } from './fleet.ts'
@@ -24,8 +24,8 @@ interface FleetServices {
   /** Those that are connected to any. */
   readonly presence: Presence
   readonly nodeRelay: NodeRelay
-  /** Those that are about to connect. */
-  readonly arrivals: Arrivals
+  /** For nodes that are about to connect. */
+  readonly admission: Admission
   readonly tunnels: Tunnels
   readonly growth: Growth
   /** For those who wait for a VM. */
@@ -97,7 +97,7 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
     fleet,
     presence,
     nodeRelay,
-    arrivals: new Arrivals(),
+    admission: new Admission(),
     tunnels: new Tunnels(nodeRelay),
     growth,
     waits,

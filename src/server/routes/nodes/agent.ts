@@ -51,7 +51,7 @@ interface AgentServices extends GreetingServices {
 
 export function agent(services: AgentServices): HandlersOf<typeof api> {
   const {
-    arrivals,
+    admission,
     collections,
     content,
     fleet,
@@ -149,7 +149,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         throw new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
           hint: 'If the node was removed, join again with a new token; otherwise check its clock',
         })
-      return arrivals.admit(name, async () => {
+      return admission.admit(name, async () => {
         const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
         const certificate = await nodeAuthority.certify(node, expiresAt)
         return { token, expiresAt: timestamp(expiresAt), ...(certificate && { certificate }) }
@@ -168,7 +168,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
           const isReady = record.isReady || isOpen
           return { ...record, report: body, isReady, lastSeenAt: timestamp(now), ...(cache && { cache }) }
         })
-      const changed = await (isOpen ? write() : arrivals.admit(name, write))
+      const changed = await (isOpen ? write() : admission.admit(name, write))
       if (!changed) throw notFound(kind, name, { hint: 'Join the node again' })
       const { namespace, uid } = changed.value
       return { name, namespace, ...(body.peerPort !== undefined && { peerSecrets: peerTickets.secretsFor(uid) }) }
