@@ -2,6 +2,7 @@
 
 import { settingsSchema } from '../src/server/config/settings.ts'
 import { createMetrics } from '../src/server/http/metrics.ts'
+import type { ObservedServer } from '../src/server/http/state-metrics.ts'
 
 /** The part of a page between `<!-- NAME -->` and `<!-- end of NAME -->` becomes the table. */
 export function withTable(page: string, name: string, table: string): string {
@@ -49,24 +50,9 @@ function meaningOf({ description, minimum, maximum, enum: allowed }: Schema): st
 }
 
 export function metricsTable(): string {
-  const { registry, tellState } = createMetrics('')
-  tellState({
-    isLeading: () => true,
-    isStoreWell: async () => true,
-    areImagesWell: () => true,
-    revision: () => 0,
-    readAgeSeconds: () => 0,
-    nodes: () => ({ true: 0, false: 0 }),
-    vms: () => ({}),
-    certificateEnd: () => undefined,
-    oldestPendingSeconds: () => 0,
-    quotas: () => [],
-    shares: () => [],
-    pools: () => [],
-    poolCounts: () => [],
-    runnerPools: () => [],
-    runnerEnds: () => [],
-  })
+  const { registry, observe } = createMetrics('')
+  // Nothing is scraped, so no metric reads the server.
+  observe({} as ObservedServer)
   // prom-client keeps the labels of a metric, and has no type for them.
   const metrics = registry.getMetricsAsArray() as unknown as readonly {
     name: string

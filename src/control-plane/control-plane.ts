@@ -15,7 +15,6 @@ import { watchEventLoop } from '../platform/event-loop.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Level, type Log } from '../platform/log.ts'
 import { parseSettings, type Settings } from '../server/config/settings.ts'
-import { clusterState } from '../server/http/cluster-state.ts'
 import { cutOff, untilNoticed } from '../server/http/drain.ts'
 import { createMetrics } from '../server/http/metrics.ts'
 import { forgetUploads } from '../server/images/store.ts'
@@ -113,9 +112,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
   cleanup.use(
-    watchEventLoop((heldMs) => {
-      metrics.loopHeld(heldMs / 1_000)
-      log.warn('the event loop was held: nothing was answered', { durationMs: heldMs })
+    watchEventLoop((blockedMs) => {
+      metrics.loopBlocked(blockedMs / 1_000)
+      log.warn('event loop blocked', { durationMs: blockedMs })
     }),
   )
 
@@ -216,7 +215,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const isLeading = (): boolean => leading.isLeading()
   server.history.countsWhile(isLeading)
   const { imagesProblem } = server
-  metrics.tellState(clusterState({ store, collections, clock, imagesProblem, staleness, isLeading }))
+  metrics.observe({ store, collections, clock, imagesProblem, staleness, isLeading })
   const ownLoops = startOwnLoops(server, imagePlace)
   const running = cleanup.move()
 

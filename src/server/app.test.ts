@@ -5,7 +5,6 @@ import net from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../test/support/rigs/service.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
-import { clusterState } from './http/cluster-state.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -310,7 +309,7 @@ describe('probes', () => {
 
   it('metrics of a namespace are shown to its people and to administrators alone', async () => {
     const { services } = service
-    services.metrics.tellState(clusterState({ ...services, isLeading: () => true }))
+    services.metrics.observe({ ...services, isLeading: () => true })
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
     for (const namespace of ['svc-default', 'svc-ios'])
       await service.call('PUT', `/api/v1/namespaces/${namespace}/quota`, { body: { cpu: 4 } })

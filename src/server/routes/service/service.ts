@@ -7,7 +7,7 @@ import { type Collections, viewsOf } from '../../../store/records/collections.ts
 import type { Store } from '../../../store/store.ts'
 import { type StalenessGuard, staleRefusal } from '../../cluster/staleness-guard.ts'
 import { Answer } from '../../http/answer.ts'
-import { type Metrics, shownMetrics } from '../../http/metrics.ts'
+import { type Metrics, visibleMetrics } from '../../http/metrics.ts'
 import { openApiDocument } from '../../http/openapi.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Certificates } from '../../tls/certificates.ts'
@@ -71,7 +71,7 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
     },
     async getMetrics({ principal }) {
       const caller = callerOf(services.roles, principal)
-      return shownMetrics(await services.metrics.registry.metrics(), (namespace) => maySee(caller, namespace))
+      return visibleMetrics(await services.metrics.registry.metrics(), (namespace) => maySee(caller, namespace))
     },
     getApiDocument: () => document,
   }

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { PoolRig } from '../../../test/support/rigs/pool-rig.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
-import { clusterState } from './cluster-state.ts'
 import { createMetrics } from './metrics.ts'
 
 async function told({ service: { services, clock } }: PoolRig): Promise<string[]> {
-  const { registry, tellState } = createMetrics('')
+  const { registry, observe } = createMetrics('')
   const { store, collections } = services
-  tellState(clusterState({ store, collections, clock, isLeading: () => true }))
+  observe({ store, collections, clock, isLeading: () => true })
   return (await registry.metrics()).split('\n').filter((line) => line.startsWith('svc3_pool_'))
 }
 const of = 'namespace="svc-default",pool="warm"'
