@@ -9,7 +9,6 @@ import { createRoles } from '../auth/roles.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens, type Tokens } from '../auth/tokens.ts'
-import { NewVms } from '../controllers/scheduling/new-vms.ts'
 import { followRooms, type Rooms } from '../controllers/scheduling/rooms.ts'
 import { WarmSlots } from '../controllers/scheduling/warm-slots.ts'
 import type { ContentStore } from '../images/content/content.ts'
@@ -147,7 +146,6 @@ export async function assembleServer(input: ServerInput) {
     requestSecret: () => signingKeys.derive('requests'),
     peerTickets: createPeerTickets(() => signingKeys.derive('peers'), clock),
     chunkHolders: createChunkHolders(clock),
-    newVms: new NewVms(),
     roomsIn: (namespace: string) => roomsNow().in(namespace),
     warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) => new WarmSlots(collections, roomsNow()).take(vm),
     peers,

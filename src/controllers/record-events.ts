@@ -30,8 +30,6 @@ type Compare<T> = (before: T, after: T) => EventDraft | readonly EventDraft[] | 
 export function recordEvents({ collections, clock, log }: Controller): Pick<Loop, 'nudge' | 'stop'> {
   const { events, vms, nodes, images, isos, pushJobs, certificates, runnerPools, runnerJobs } = collections
   const writing = new Set<Promise<void>>()
-  /** Of VMs that were written with their place: after the events of their requests, which are written when the records are there. */
-  let placed: EventDraft[] = []
 
   function write({ namespace, kind, name, uid, reason, message, isBad, audience = 'dev' }: EventDraft): void {
     const event: EventRecord = newEvent(clock.now(), {
@@ -51,12 +49,6 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     void written.then(() => writing.delete(written))
   }
 
-  function writePlaced(): void {
-    const drafts = placed
-    placed = []
-    for (const draft of drafts) write(draft)
-  }
-
   const follow = <T>(view: Pick<View<T>, 'subscribe'>, compare: Compare<T>): (() => void) =>
     view.subscribe((changes) => {
       for (const change of changes) {
@@ -69,11 +61,6 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
 
   const unsubscribes = [
     follow(vms.view, vmEvent),
-    vms.view.subscribe((changes) => {
-      for (const change of changes)
-        if (change.type === 'put' && !change.previous && change.entry.value.place)
-          if (placed.push(firstPlace(change.entry.value)) === 1) setImmediate(writePlaced)
-    }),
     follow(nodes.view, nodeEvent),
     follow(images.view, (before, after) => imageEvent('image', before, after)),
     follow(isos.view, (before, after) => imageEvent('iso', before, after)),
@@ -91,30 +78,16 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     nudge: () => undefined,
     stop: async () => {
       for (const unsubscribe of unsubscribes) unsubscribe()
-      writePlaced()
       await Promise.all(writing)
     },
   }
 }
 
 const vmEvent: Compare<VmRecord> = (before, after) => {
+  const { namespace, name, uid } = after
   const found = vmChange(before, after)
-  return found && aboutVm(after, found)
+  return found && { namespace, kind: 'vms', name, uid, ...found }
 }
-
-const aboutVm = ({ namespace, name, uid }: VmRecord, found: Found): EventDraft => ({
-  namespace,
-  kind: 'vms',
-  name,
-  uid,
-  ...found,
-})
-/** A VM that was asked for on the leader is written with its place. */
-const firstPlace = (vm: VmRecord): EventDraft => aboutVm(vm, placedEvent(vm.name, vm.place?.node ?? ''))
-const placedEvent = (name: string, node: string): Found => ({
-  reason: 'VmPlaced',
-  message: `VM ${name} placed on ${node}`,
-})
 
 type Found = Pick<EventDraft, 'reason' | 'message' | 'isBad'>
 
@@ -137,7 +110,7 @@ function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
     // The first generation is the deployment; a later one that never ran had to leave another node.
     return desired.generation > 1 && !observed.hasRun
       ? { reason: 'VmRescheduled', message: `VM ${name} rescheduled to ${place.node}` }
-      : placedEvent(name, place.node)
+      : { reason: 'VmPlaced', message: `VM ${name} placed on ${place.node}` }
   const where = place ? ` on ${place.node}` : ''
   if (observed.hasRun && !before.observed.hasRun) return { reason: 'VmStarted', message: `VM ${name} started${where}` }
   return observed.hasRun && isKept(before, after) ? powerChange(before, after, where) : undefined

@@ -98,11 +98,6 @@ function reasonIn(namespace: string, { quota, total }: Plan, amounts: Amounts): 
   return excess && excessText(namespace, excess)
 }
 
-export function hasQuota(records: Pick<Records, 'quotas'>, namespace: string): boolean {
-  const quota = quotaOf(records, namespace)
-  return quota !== undefined && isLimited(quota.value.limits)
-}
-
 /** Whether VMs that wait may be admitted now. */
 export function mayAdmitMore(before: Entry<QuotaRecord> | undefined, after: Entry<QuotaRecord> | undefined): boolean {
   if (!before || !after) return true

@@ -17,11 +17,10 @@ import { isFailedDeployment, isOnNode } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
 import { changeVm, dropSlot, dropSlots, forgetVm, isDeleted, unplaced } from '../../store/records/vms.ts'
-import { changeKey, type Entry, zeroRev } from '../../store/store.ts'
+import { changeKey, type Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
-import { Admission, hasQuota, mayAdmitMore, QuotaSweep } from './admission.ts'
+import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
-import { NewVm, NewVms } from './new-vms.ts'
 import { OwnerUsage } from './owner-usage.ts'
 import type { Placements } from './placements.ts'
 import type { Room } from './rooms.ts'
@@ -41,17 +40,10 @@ interface Chosen {
   readonly vm: Pending
   readonly slot?: Taken | undefined
   readonly allocation: Allocation
-  /** It is not written yet. */
-  readonly unwritten?: NewVm | undefined
 }
 
-interface SchedulerServices extends Controller {
-  /** Where VMs are asked for on the server that schedules. */
-  readonly newVms?: NewVms
-}
-
-export function scheduleVms(controller: SchedulerServices, placements: Placements): Loop {
-  const { collections, clock, log, newVms = new NewVms() } = controller
+export function scheduleVms(controller: Controller, placements: Placements): Loop {
+  const { collections, clock, log } = controller
   const { vms, nodes, quotas } = collections
   /** Keys of VMs that wait for a node, or for other ports. */
   const waiting = new Set<string>()
@@ -73,9 +65,6 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     turnsKnown.set(vm.key, turn)
     return turn
   }
-  /** By the keys that they are to have. */
-  let arriving = new Map<string, NewVm>()
-  let isSweeping = false
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
 
@@ -99,11 +88,6 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     shouldTryAll = true
     loop.nudge()
   }
-  /** They are written as they are, and wait. */
-  const sendBack = (): void => {
-    for (const each of arriving.values()) each.sentBack()
-    arriving = new Map()
-  }
   for (const { key, value } of vms.each()) note(key, value)
 
   const loop = startLoop({
@@ -115,34 +99,13 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     run: async (signal) => {
       if (performance.now() - sweptMs >= sweepMs * 0.9) {
         sweptMs = performance.now()
-        isSweeping = true
-        sendBack()
-        await placements.exclusively(sweep).finally(() => {
-          isSweeping = false
-        })
+        await placements.exclusively(sweep)
         shouldTryAll = true
       }
-      if (signal.aborted || !hasWork()) return
-      let hasBegun = false
-      await placements
-        .exclusively(() => {
-          hasBegun = true
-          return schedule()
-        })
-        .finally(() => hasBegun || sendBack())
+      if (!signal.aborted && (shouldTryAll || fresh.size > 0)) await placements.exclusively(placeAll)
     },
   })
   const unsubscribes = [
-    newVms.open((value) => {
-      const key = vms.key(value.namespace, value.name)
-      // Those who wait go first, and nobody waits for a sweep. What a quota counts must be there: a crash would leave it counted.
-      if (waiting.size > 0 || isSweeping || arriving.has(key) || hasQuota(collections, value.namespace))
-        return undefined
-      const unwritten = new NewVm({ key, value, rev: zeroRev })
-      arriving.set(key, unwritten)
-      loop.nudge()
-      return unwritten.offer
-    }),
     vms.view.subscribe((changes) => {
       for (const change of changes) {
         const after = change.type === 'put' ? change.entry : undefined
@@ -163,24 +126,10 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     }),
   ]
 
-  function hasWork(): boolean {
-    return shouldTryAll || fresh.size > 0 || arriving.size > 0
-  }
-
-  async function schedule(): Promise<void> {
-    const arrived = arriving
-    arriving = new Map()
-    try {
-      await placeAll(arrived)
-    } finally {
-      for (const unwritten of arrived.values()) unwritten.sentBack()
-    }
-  }
-
-  async function placeAll(arrived: ReadonlyMap<string, NewVm>): Promise<void> {
+  async function placeAll(): Promise<void> {
     if (shouldTryAll) for (const key of waiting) fresh.add(key)
     shouldTryAll = false
-    if (fresh.size === 0 && arrived.size === 0) return
+    if (fresh.size === 0) return
     const admission = new Admission(collections)
     const warm = new WarmSlots(collections, rooms)
     const chosen = new Map<Room, Chosen[]>()
@@ -190,13 +139,11 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     const pending = [...fresh].flatMap((key) => vms.at(key) ?? [])
     fresh.clear()
     const toPlace = pending.filter(({ value }) => !value.place).map(knownTurn)
-    for (const { entry } of arrived.values()) toPlace.push(turnOf(entry))
     const turns = new Turns(starvation, toPlace, { sharesOf, nowMs: clock.now().getTime() })
     const others = createSlices()
     for (let turn = turns.next(); turn; turn = turns.next()) {
       await others()
-      const unwritten = arrived.get(turn.key)
-      const vm = unwritten?.entry ?? vms.at(turn.key)
+      const vm = vms.at(turn.key)
       if (!vm || vm.value.place) continue
       const { demand, shape } = turn
       const overQuota = admission.refusal(vm.value, turn.amounts)
@@ -230,7 +177,7 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
       turns.placed(turn, amountsOn(room, allocation), room)
       if (!slot || slot.needsRoom) room.take(allocation, demand.reservedPorts)
       const already = chosen.get(room)
-      const one = { vm, allocation, slot, unwritten }
+      const one = { vm, allocation, slot }
       if (already) already.push(one)
       else chosen.set(room, [one])
     }
@@ -241,7 +188,7 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     // All of it, whatever fails: what is written after the next run has looked would not be seen by it.
     await allEnded([
       ...[...chosen].map(([room, list]) => settle(room, list, admission, warm)),
-      ...unplaced.map(({ vm, refusal }) => explain(vm, refusal, arrived.get(vm.key))),
+      ...unplaced.map(({ vm, refusal }) => explain(vm, refusal)),
       ...inTurn.map(otherPorts),
     ])
     await warm.count()
@@ -286,17 +233,13 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
   }
 
   /** Undefined: there is no such VM. `moved`: the node is not as it was. */
-  async function bind(
-    { vm, allocation, slot, unwritten }: Chosen,
+  function bind(
+    { vm, allocation, slot }: Chosen,
     node: Entry<NodeRecord>,
   ): Promise<Entry<VmRecord> | 'moved' | undefined> {
-    const on = (record: VmRecord): VmRecord => placedOn(node.value, record, allocation, slot)
-    if (!unwritten)
-      return placements.changeVm(vm, node, (record) => (record.place || isDeleted(record) ? undefined : on(record)))
-    const write = await unwritten.offered(on(vm.value), [placements.term, node])
-    if (write === 'unknown') placements.unsure()
-    if (write === 'refused' || write === 'unknown') return 'moved'
-    return write
+    return placements.changeVm(vm, node, (record) =>
+      record.place || isDeleted(record) ? undefined : placedOn(node.value, record, allocation, slot),
+    )
   }
 
   function placedOn(
@@ -315,14 +258,8 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
     }
   }
 
-  async function explain({ key, value }: Pending, refusal: Refusal, unwritten?: NewVm): Promise<void> {
+  async function explain({ key, value }: Pending, refusal: Refusal): Promise<void> {
     const nowMs = performance.now()
-    if (unwritten) {
-      explainedMs.set(key, nowMs)
-      const conditions = withScheduled(value, 'False', refusal)
-      if ((await unwritten.offered({ ...value, conditions })) === 'refused') forget(key)
-      return
-    }
     const current = value.conditions.find(({ type }) => type === 'Scheduled')
     if (current?.message === refusal.message) return
     if (nowMs - (explainedMs.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return later()
@@ -375,7 +312,6 @@ export function scheduleVms(controller: SchedulerServices, placements: Placement
       clearTimeout(laterTimer)
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
-      sendBack()
     },
   }
 }

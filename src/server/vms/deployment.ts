@@ -24,7 +24,7 @@ import {
 } from '../../store/records/fleet-records.ts'
 import { releaseQuota } from '../../store/records/quotas.ts'
 import { lateDeployment, removeVm } from '../../store/records/vms.ts'
-import { type Entry, ignoreLost, isFault, type Precondition, StoreError } from '../../store/store.ts'
+import { type Entry, ignoreLost, isFault, StoreError } from '../../store/store.ts'
 import { createInside } from '../gate/namespace.ts'
 import type { VmSecret } from '../nodes/desired.ts'
 import { WaitedTooLong, type Waits } from '../nodes/waits.ts'
@@ -45,16 +45,7 @@ const maxLooks = 10
 interface Records {
   readonly collections: Collections
 }
-export interface DeployServices extends Records, Omit<RegistryServices, 'collections'> {
-  /** Writes a new VM with its place, where it can have one at once: controllers/scheduling/new-vms.ts. */
-  readonly newVms: {
-    written(
-      record: VmRecord,
-      write: (record: VmRecord, preconditions: readonly Precondition[]) => Promise<Entry<VmRecord>>,
-      isRefusal: (error: unknown) => boolean,
-    ): Promise<Entry<VmRecord>>
-  }
-}
+export type DeployServices = Records & Omit<RegistryServices, 'collections'>
 export interface AwaitServices extends InterruptionServices, Records {
   /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>
@@ -189,10 +180,8 @@ async function write(
   record: VmRecord,
   { secret, image }: { readonly secret: VmSecret | undefined; readonly image: Entry<ImageRecord> | undefined },
 ): Promise<Entry<VmRecord>> {
-  const { collections, secrets, newVms } = services
+  const { collections, secrets } = services
   const { uid, name, namespace, createdAt } = record
-  const create = (placed: VmRecord, preconditions: readonly Precondition[]): Promise<Entry<VmRecord>> =>
-    createInside(services, namespace, collections.vms, name, placed, image ? [image, ...preconditions] : preconditions)
   if (secret) {
     const key = collections.vmSecrets.key('', uid)
     await secrets.sealing((protect) =>
@@ -200,7 +189,7 @@ async function write(
     )
   }
   try {
-    return await newVms.written(record, create, isRefusal)
+    return await createInside(services, namespace, collections.vms, name, record, image && [image])
   } catch (error) {
     // What the store did not answer for may be there, and needs it; a secret without its VM is swept.
     const kept = secret && isRefusal(error) ? collections.vmSecrets.get('', uid) : undefined
