@@ -217,7 +217,7 @@ const ranks: readonly ((node: Candidate, demand: Demand) => number)[] = [
   ({ vms }, { scheduler }) => (scheduler === 'most-allocated' ? -vms : vms),
 ]
 
-export function isBetter(node: Candidate, other: Candidate, demand: Demand): boolean {
+function isBetter(node: Candidate, other: Candidate, demand: Demand): boolean {
   for (const rank of ranks) {
     const one = rank(node, demand)
     const another = rank(other, demand)
@@ -225,10 +225,6 @@ export function isBetter(node: Candidate, other: Candidate, demand: Demand): boo
   }
   return false
 }
-
-/** Whether it is asked, and could take the VM now, ports aside. */
-export const isFit = (node: Candidate, demand: Demand): boolean =>
-  isAsked(node, demand) && obstacleOf(node, demand) === undefined
 
 export function place<Node extends Candidate>(demand: Demand, nodes: Iterable<Node>): Placement<Node> {
   const reasons: NodeReason[] = []
@@ -266,7 +262,7 @@ export function allocatePorts(
   return { ssh, screenshare, ...(vnc !== undefined && { vnc }) }
 }
 
-export function allocate(node: Candidate, demand: Demand): Allocation | undefined {
+function allocate(node: Candidate, demand: Demand): Allocation | undefined {
   const ports = allocatePorts(demand, (port) => node.isPortTaken(port))
   if (!ports) return undefined
   const { os, cpu, gpuPassthrough } = demand

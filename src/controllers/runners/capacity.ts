@@ -28,16 +28,16 @@ export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<
     let open = own.flatMap((pool) => {
       const demand = pool.deleting || pool.isPaused ? undefined : demandIn(collections, pool)
       const warm = warmRequest(collections, pool)
-      return demand ? [{ pool, demand, warm, shape: JSON.stringify([namespace, pool.uid]) }] : []
+      return demand ? [{ pool, demand, warm }] : []
     })
     while (open.length > 0)
-      open = open.filter(({ pool: { uid, max }, demand, warm, shape }) => {
+      open = open.filter(({ pool: { uid, max }, demand, warm }) => {
         const had = found.get(uid) ?? 0
         const amounts = leastAmounts(demand)
         if (had >= max || firstExcess(limits, used, amounts)) return false
         // A warm VM has its room already.
         if (!(warm && slots.take(warm))) {
-          const place = rooms.place(demand, namespace, shape)
+          const place = rooms.place(demand, namespace)
           if (!place.ok) return false
           place.node.take(place.allocation, [])
         }

@@ -143,8 +143,7 @@ const seen = (rooms: Rooms): unknown => ({
         ports: ports.filter((port) => isPortTaken(port)),
       })),
   ),
-  withSlots: namespaces.map((namespace) => [...rooms.withSlots(namespace)].map(({ name }) => name).toSorted()),
-  capacity: namespaces.map((namespace) => rooms.capacityIn(namespace)),
+  withSlots: [...new Set(rooms.namespacesWithSlots())].toSorted(),
   ports: addresses.map((ip) => ports.filter((port) => rooms.portsOf(ip).has(port))),
 })
 

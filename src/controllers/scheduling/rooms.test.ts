@@ -4,9 +4,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { vmRecord } from '../../../bench/records.ts'
 import { type Demand, place } from '../../rules/placement.ts'
-import { capacityIn } from '../../rules/queue/shares.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
-import { type NodeUseChange, nodeUseOf } from '../../store/records/node-vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { type RoomRecords, Rooms } from './rooms.ts'
 
@@ -79,14 +77,6 @@ class Fleet implements RoomRecords {
       some.ports.map((port) => vmOn(some, port)),
     )
   }
-  /** A VM of a node comes or, if it is there, goes. */
-  change(some: Some, ssh: number): NodeUseChange {
-    const vms = this.vms.get(some.name) ?? []
-    const found = vms.find(({ value }) => value.place?.ssh === ssh)
-    const vm = found ?? vmOn(some, ssh)
-    this.vms.set(some.name, found ? vms.filter((each) => each !== found) : [...vms, vm])
-    return { node: some.name, by: found ? -1 : 1, use: nodeUseOf(vm.value), slot: undefined }
-  }
 }
 
 const demand: Demand = {
@@ -110,11 +100,10 @@ const seen = (rooms: Rooms): unknown => ({
       .in(namespace)
       .map((room) => [room.name, room.freeCpu, room.vms, room.unfit, ports.map((port) => room.isPortTaken(port))]),
   ),
-  capacity: namespaces.map((namespace) => rooms.capacityIn(namespace)),
   ports: addresses.map((ip) => ports.filter((port) => rooms.portsOf(ip).has(port))),
   placed: namespaces.map((namespace) =>
     demands.map((each) => {
-      const found = rooms.place(each, namespace, JSON.stringify({ ...each, reservedPorts: [] }))
+      const found = rooms.place(each, namespace)
       return found.ok ? { node: found.node.name, allocation: found.allocation } : found.reasons
     }),
   ),
@@ -150,7 +139,7 @@ describe('rooms', () => {
           else if (kind === 'ports') rooms.takePorts(name, [9_002])
           else rooms.named(name)?.take({ cpu: 1, memoryMiB: 1, gpus: 0, ssh: 9_001, screenshare: 9_002 }, [])
           if (kind === 'put' || kind === 'delete') rooms.changed(name)
-          if (kind === 'away') rooms.presenceChanged(name)
+          if (kind === 'away') rooms.changed(name)
           if (kind === 'back') rooms.presenceChanged()
           if (!isLookedAt) continue
           rooms.look()
@@ -171,7 +160,7 @@ describe('rooms', () => {
           const rooms = new Rooms(fleet, fleet)
           for (const each of asked) {
             const expected = place(each, rooms.in('one'))
-            const found = rooms.place(each, 'one', JSON.stringify({ ...each, reservedPorts: [] }))
+            const found = rooms.place(each, 'one')
             assert.deepEqual(found, expected)
             if (found.ok) found.node.take(found.allocation, each.reservedPorts)
           }
@@ -185,7 +174,7 @@ describe('rooms', () => {
     for (const name of ['a', 'b']) fleet.put({ name, namespace: 'one', ip: '10.0.0.1', ports: [], isCordoned: false })
     const rooms = new Rooms(fleet, fleet)
     const where = (): unknown => {
-      const found = rooms.place(demand, 'one', 'shape')
+      const found = rooms.place(demand, 'one')
       return found.ok ? found.node.name : found.reasons.map(({ obstacle }) => obstacle.cause)
     }
     assert.equal(where(), 'a')
@@ -193,70 +182,5 @@ describe('rooms', () => {
     assert.equal(where(), 'b')
     fleet.away.add('b')
     assert.deepEqual(where(), ['disconnected', 'disconnected'])
-  })
-
-  it('a node whose agent comes and goes costs no look at its VMs', () => {
-    const fleet = new Fleet()
-    fleet.put({ name: 'a', namespace: 'one', ip: '10.0.0.1', ports: [9_001], isCordoned: false })
-    const rooms = new Rooms(fleet, fleet)
-    fleet.nodeVms.on = () => assert.fail('a look at its VMs')
-    for (const cause of ['disconnected', undefined]) {
-      if (cause) fleet.away.add('a')
-      else fleet.away.delete('a')
-      rooms.presenceChanged('a')
-      rooms.look()
-      assert.equal(rooms.named('a')?.unfit?.cause, cause)
-    }
-  })
-
-  it('a VM that comes or goes costs no look at the others of its node', () => {
-    const fleet = new Fleet()
-    const node = { name: 'a', namespace: 'one', ip: '10.0.0.1', ports: [9_001], isCordoned: false }
-    fleet.put(node)
-    const rooms = new Rooms(fleet, fleet)
-    fleet.nodeVms.on = () => assert.fail('a look at its VMs')
-    for (const vms of [2, 1]) {
-      rooms.named('a')?.take({ cpu: 1, memoryMiB: 512, gpus: 0, ssh: 9_002, screenshare: 9_003 }, [])
-      rooms.used([fleet.change(node, 9_002)])
-      rooms.look()
-      assert.equal(rooms.named('a')?.vms, vms)
-    }
-  })
-
-  it('rooms know what the nodes of a namespace have together', () => {
-    const fleet = new Fleet()
-    const rooms = new Rooms(fleet, fleet)
-    for (const [at, name] of names.entries()) {
-      fleet.put({ name, namespace: namespaces[at % 2] ?? '', ip: '10.0.0.1', ports: [], isCordoned: false })
-      rooms.changed(name)
-    }
-    rooms.look()
-    const records = fleet.nodes.list().map(({ value }) => value)
-    for (const namespace of namespaces) assert.deepEqual(rooms.capacityIn(namespace), capacityIn(namespace, records))
-  })
-
-  it('a VM that is placed costs looks at a few nodes, however many there are', () => {
-    let looks = 0
-    const all = Array.from({ length: 2_000 }, (_, at) =>
-      entry({ name: `n${at}`, namespace: 'one', ip: `10.0.${at >> 8}.${at & 255}`, ports: [], isCordoned: false }),
-    )
-    const byName = new Map(all.map((each) => [each.value.name, each]))
-    const nodes = { list: () => all, get: (_: string, name: string) => byName.get(name) }
-    const nodeVms = { on: () => [], takerOf: () => undefined }
-    const isOpen = (): boolean => {
-      looks++
-      return true
-    }
-    const rooms = new Rooms({ nodes, nodeVms }, { isOpen })
-    const first = rooms.place(demand, 'one', 'shape')
-    assert.ok(first.ok)
-    looks = 0
-    for (let count = 0; count < 100; count++) {
-      const found = rooms.place(demand, 'one', 'shape')
-      assert.ok(found.ok)
-      found.node.take(found.allocation, [])
-      rooms.look()
-    }
-    assert.ok(looks <= 100 * 5, `${looks} looks for 100 VMs`)
   })
 })

@@ -10,7 +10,7 @@ import { type Allocation, demandOf } from '../../rules/placement.ts'
 import { isAboutCores, isAboutPorts, summaryOf } from '../../rules/placement-reasons.ts'
 import type { Shares } from '../../rules/queue/queue.ts'
 import { leastAmounts } from '../../rules/queue/quota.ts'
-import { amountsOn } from '../../rules/queue/shares.ts'
+import { amountsOn, capacityIn } from '../../rules/queue/shares.ts'
 import { Starvation, type Turn, Turns } from '../../rules/queue/turns.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 import { isFailedDeployment, isOnNode } from '../../store/records/node-vms.ts'
@@ -154,7 +154,7 @@ export function scheduleVms(controller: Controller, placements: Placements): Loo
       const slot = warm.take(vm.value)
       const candidates = rooms.in(vm.value.namespace)
       const known = refused.get(shape)
-      const found = slot ? placedBy(slot) : known === undefined ? rooms.place(demand, turn.namespace, shape) : undefined
+      const found = slot ? placedBy(slot) : known === undefined ? rooms.place(demand, turn.namespace) : undefined
       if (!found?.ok) {
         const reasons = found?.reasons ?? []
         const refusal = known ?? {
@@ -194,11 +194,14 @@ export function scheduleVms(controller: Controller, placements: Placements): Loo
     await warm.count()
   }
 
-  /** What the owners of a namespace have, and what there is. */
+  function* nodeRecords(): Iterable<NodeRecord> {
+    for (const { value } of nodes.each()) yield value
+  }
+
   const sharesOf = (namespace: string): Shares => ({
     usage: usage.in(namespace),
     weights: quotaOf(collections, namespace)?.value.weights ?? {},
-    total: rooms.capacityIn(namespace),
+    total: capacityIn(namespace, nodeRecords()),
   })
 
   /** All of a node at once. Who was too late, because the node changed meanwhile, is tried again. */

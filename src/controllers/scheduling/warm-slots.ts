@@ -98,7 +98,7 @@ export class WarmSlots {
     const known = this.#free.get(namespace)
     if (known) return known
     const found = new Map<string, Free[]>()
-    for (const room of this.#rooms.withSlots(namespace)) {
+    for (const room of this.#rooms.in(namespace)) {
       if (room.unfit) continue
       for (const [uid, each] of room.slots) {
         const { slot } = each

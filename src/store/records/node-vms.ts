@@ -13,16 +13,6 @@ export interface NodeUse {
   readonly ports: readonly number[]
 }
 
-/** A VM has something of a node from now on, or has it no longer. */
-export interface NodeUseChange {
-  readonly node: string
-  readonly by: 1 | -1
-  /** Undefined: nothing. */
-  readonly use: NodeUse | undefined
-  /** Of a pool, that the VM has taken. */
-  readonly slot: string | undefined
-}
-
 /** Undefined: nothing. A deployment that failed is shown, and has left its node. */
 export function nodeUseOf(record: VmRecord): NodeUse | undefined {
   const { place, shape, os, reservedPorts } = record
@@ -47,7 +37,7 @@ export class NodeVms {
   readonly #vms: Collection<VmRecord>
   /** Keys of VMs by uid, by the name of the node. */
   readonly #keys = new Map<string, Map<string, string>>()
-  readonly #listeners = new Set<(changes: readonly NodeUseChange[]) => void>()
+  readonly #listeners = new Set<(nodes: ReadonlySet<string>) => void>()
 
   constructor(vms: Collection<VmRecord>) {
     this.#vms = vms
@@ -80,29 +70,29 @@ export class NodeVms {
       // The past has been delivered.
       if ('type' in batch) break
       for (const change of batch as readonly unknown[])
-        for (const { node } of changesOfUse(change as Change<VmRecord>)) touched.add(node)
+        for (const node of nodesTouchedBy(change as Change<VmRecord>)) touched.add(node)
     }
     return touched
   }
 
-  /** Notified of what VMs have of nodes, when that is more or less than before. */
-  subscribe(listener: (changes: readonly NodeUseChange[]) => void): () => void {
+  /** Calls `listener` with the names of nodes whose VMs use more or less of them than before. */
+  subscribe(listener: (nodes: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
   #apply(changes: readonly Change<VmRecord>[]): void {
-    const told: NodeUseChange[] = []
+    const touched = new Set<string>()
     for (const change of changes) {
-      const uses = changesOfUse(change)
-      if (uses.length === 0) continue
-      told.push(...uses)
+      const nodes = nodesTouchedBy(change)
+      if (nodes.length === 0) continue
+      for (const node of nodes) touched.add(node)
       const before = change.previous?.value
       if (before?.place) this.#remove(before.place.node, before.uid)
       if (change.type === 'put' && change.entry.value.place)
         this.#add(change.entry.value.place.node, change.entry.value.uid, change.entry.key)
     }
-    if (told.length > 0) for (const listener of this.#listeners) listener(told)
+    if (touched.size > 0) for (const listener of this.#listeners) listener(touched)
   }
 
   #add(node: string, uid: string, key: string): void {
@@ -117,17 +107,15 @@ export class NodeVms {
   }
 }
 
-/** None for a VM that has what it had. */
-function changesOfUse(change: Change<VmRecord>): readonly NodeUseChange[] {
+/** The nodes of which the VM uses more or less than before. */
+function nodesTouchedBy(change: Change<VmRecord>): readonly string[] {
   const before = change.previous?.value
   const after = change.type === 'put' ? change.entry.value : undefined
-  return before && after && isSameUse(before, after) ? [] : [...changeOfUse(before, -1), ...changeOfUse(after, 1)]
+  return before && after && isSameUse(before, after)
+    ? []
+    : [before, after].flatMap((record) => record?.place?.node ?? [])
 }
 
-const changeOfUse = (record: VmRecord | undefined, by: 1 | -1): readonly NodeUseChange[] =>
-  record?.place ? [{ node: record.place.node, by, use: nodeUseOf(record), slot: record.place.slot }] : []
-
-/** What else a VM has of its node MUST NOT change while it is there: it would be taken away as something else than it was counted as. */
 function isSameUse(before: VmRecord, after: VmRecord): boolean {
   const { place: was } = before
   const { place: is } = after

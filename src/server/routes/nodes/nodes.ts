@@ -116,8 +116,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       ...listing(collections.nodes, '', shown, ({ namespace }) => namespace === params.namespace),
       isCutByPath: true,
       isDerived: true,
-      extraChanges: (changed) =>
-        collections.nodeVms.subscribe((uses) => changed(keysOf(new Set(uses.map(({ node }) => node))))),
+      extraChanges: (changed) => collections.nodeVms.subscribe((nodes) => changed(keysOf(nodes))),
       extraAfter: async (rev, signal) => keysOf(await collections.nodeVms.touchedAfter(rev, signal)),
     }),
 
