@@ -23,13 +23,13 @@ import { startPeerServer } from './images/peer-server.ts'
 import { createPeers, type PeersOptions } from './images/peers.ts'
 import { type Recipe, recipes } from './images/recipes.ts'
 import { createAddresses } from './link/addresses.ts'
-import { type Connection, createConnection, isRetriable } from './link/connection.ts'
+import { type AgentConnection, createConnection, isRetriable } from './link/connection.ts'
 import { startHeartbeat } from './link/heartbeat.ts'
 import { openIdentity } from './link/identity.ts'
 import { createNodeReporter } from './link/node-reporter.ts'
 import type { NodeCredentials } from './link/peer-tls.ts'
 import { createReports } from './link/reports.ts'
-import { openStream, problemOf } from './link/stream.ts'
+import { connectionProblem, openStream } from './link/stream.ts'
 import { startMeasurements } from './measurements/measurements.ts'
 import { type Durability, openHandles } from './state/handles.ts'
 import { openLastSeenStore } from './state/last-seen-store.ts'
@@ -125,13 +125,17 @@ export async function startAgent(options: AgentOptions, signal = new AbortContro
   }
 }
 
-async function joinPatiently(connection: Connection, log: Log, signal: AbortSignal): Promise<void> {
+async function joinPatiently(connection: AgentConnection, log: Log, signal: AbortSignal): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await connection.join(signal)
     } catch (error) {
       if (signal.aborted || !isRetriable(error)) throw error
-      log.warn('cannot join the cluster yet', { address: connection.apiUrl, problem: problemOf(error), attempt })
+      log.warn('cannot join the cluster yet', {
+        address: connection.apiUrl,
+        problem: connectionProblem(error),
+        attempt,
+      })
       connection.turn()
       await wait(backOff(Math.min(attempt, 10), joinRetry, Math.random), signal)
     }
@@ -139,14 +143,14 @@ async function joinPatiently(connection: Connection, log: Log, signal: AbortSign
 }
 
 interface Connections {
-  readonly connection: Connection
-  readonly content: Connection
-  readonly chunks: Connection
+  readonly connection: AgentConnection
+  readonly content: AgentConnection
+  readonly chunks: AgentConnection
 }
 
 /** By digest, as `openImages` takes them. */
 const blobsOf =
-  (chunks: Connection): OpenBlob =>
+  (chunks: AgentConnection): OpenBlob =>
   async (digest, signal) => {
     try {
       return (await chunks.open({ ...getBlob, path: getBlob.path.replace('{digest}', digest) }, signal)).body
@@ -157,7 +161,7 @@ const blobsOf =
   }
 
 const peersOf =
-  (content: Connection): PeersOptions['find'] =>
+  (content: AgentConnection): PeersOptions['find'] =>
   async (wanted, signal) =>
     (await content.call(findPeers, { body: wanted }, signal)).peers
 

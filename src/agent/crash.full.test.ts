@@ -14,12 +14,12 @@ import { SimulatedDriver } from '../drivers/simulated.ts'
 import { KeyedLog } from '../platform/keyed-log.ts'
 import { silentLog } from '../platform/log.ts'
 import { startAgent } from './agent.ts'
-import { failPoints, type Kind } from './vms/steps.ts'
+import { failPoints, type WorkKind } from './vms/steps.ts'
 
 const program = path.resolve(import.meta.dirname, '../../test/support/processes/agent-process.ts')
 
 /** Desired states that lead to each kind of work: those before it are fulfilled first. */
-const changes: Readonly<Record<Kind, readonly Partial<DesiredVm>[]>> = {
+const changes: Readonly<Record<WorkKind, readonly Partial<DesiredVm>[]>> = {
   deploy: [{}],
   start: [{}, { power: 'stopped' }, { power: 'running' }],
   stop: [{}, { power: 'stopped' }],
@@ -58,7 +58,7 @@ describe('agent that is killed', { concurrency: 4 }, () => {
     it(`an agent that is killed at ${point} goes on with its work`, async () => {
       await using server = await AgentServer.start()
       const folder = path.join(root, point)
-      const before = [...(rare[point] ?? changes[point.split('.')[1] as Kind])]
+      const before = [...(rare[point] ?? changes[point.split('.')[1] as WorkKind])]
       const fatal = before.pop()
       const vm = { uid: 'a', ssh: 42_000 + index }
       await work(server, folder, async () => {

@@ -1,6 +1,6 @@
 // What a command is: data for parser, help and reference, and a function that does the work; and the table of commands.
 import type { Client } from '../client/client.ts'
-import type { Connection } from './connect/connection.ts'
+import type { ServerConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
 import { type Column, type Format, formats, type Rendering } from './output/output.ts'
 
@@ -218,7 +218,7 @@ export interface Context {
   /** Values that must not appear in any message. */
   readonly secrets: Set<string>
   /** Where the service is and as whom to talk to it: a token that has run out is renewed when it can be. */
-  connection(): Promise<Connection>
+  connection(): Promise<ServerConnection>
   /** The service, as whom the environment or the configuration says. Throws when none is known. */
   connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
   /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */

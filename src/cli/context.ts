@@ -2,7 +2,7 @@
 import { isLoopback } from '../rules/addresses.ts'
 import { asCalled } from './called-as.ts'
 import type { CommandTable, Context } from './command.ts'
-import { type Connection, chooseNamespace, findConnection } from './connect/connection.ts'
+import { chooseNamespace, findConnection, type ServerConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
 import type { Parsed } from './line/parse.ts'
 import type { Format, Rendering } from './output/output.ts'
@@ -32,14 +32,14 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     return { format, isTerminal, color, now: host.now(), ...(isTerminal && { columns: widthOf(host) }) }
   }
   let hasWarned = false
-  const warnOfClearText = ({ apiUrl, token }: Connection): void => {
+  const warnOfClearText = ({ apiUrl, token }: ServerConnection): void => {
     if (hasWarned || token === undefined || isLoopback(new URL(apiUrl).hostname)) return
     hasWarned = true
     note(`The token is sent unencrypted to ${apiUrl}; use https:// to protect it`)
   }
   let hasNamed = false
   /** Only for people: scripts mean what they set. */
-  const nameOverridden = ({ apiUrl, overridden }: Connection): void => {
+  const nameOverridden = ({ apiUrl, overridden }: ServerConnection): void => {
     if (hasNamed || overridden === undefined || !host.stderr.isTerminal) return
     hasNamed = true
     const variable = host.env.SVC3_API_URL ? 'SVC3_API_URL' : 'SVC3_DATA'

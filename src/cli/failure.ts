@@ -4,7 +4,7 @@ import { ConnectionError } from '../client/transport.ts'
 import { asCalled } from './called-as.ts'
 import { hintHere, isAboutMissing, messageOf } from './causes.ts'
 import type { CommandTable } from './command.ts'
-import { type Connection, findConnection, serverOf } from './connect/connection.ts'
+import { findConnection, type ServerConnection, serverOf } from './connect/connection.ts'
 import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
 import { exitCodes, isCommandError } from './line/usage.ts'
@@ -87,7 +87,7 @@ function tellRefusal(error: ApiError, { host, options = [], helpLine }: FailureC
 /** Whether they are right depends on who asks, and where: a wrong cluster is a frequent cause. */
 const personal: ReadonlySet<Reason> = new Set(['Unauthorized', 'Forbidden'])
 
-function connectionOf(host: Host): Connection | undefined {
+function connectionOf(host: Host): ServerConnection | undefined {
   try {
     return findConnection(host)
   } catch {
@@ -104,10 +104,10 @@ const hints: Readonly<Partial<Record<Reason, string>>> = {
   Timeout: 'Try again; the service may be busy',
 }
 /** How to give a token differs between HTTP and here; every other hint of the service is good here too. */
-const hintOf = (error: ApiError, place: Connection | undefined): string | undefined =>
+const hintOf = (error: ApiError, place: ServerConnection | undefined): string | undefined =>
   error.reason === 'Unauthorized' ? loginHint(place) : (error.options.hint ?? hints[error.reason])
 
-const loginHint = (place: Connection | undefined): string => {
+const loginHint = (place: ServerConnection | undefined): string => {
   const context = place?.context === undefined ? '' : ` --context ${place.context}`
   return `Run svc3 login${context}, or set SVC3_TOKEN to a valid token`
 }

@@ -3,13 +3,13 @@ import type { ItemOf } from '../api/operation.ts'
 import type { CallInput, ListOperation } from '../client/client.ts'
 import type { Context, Session } from './command.ts'
 import { Interrupted, TimedOut } from './line/usage.ts'
-import { type Step, startProgress } from './output/progress.ts'
+import { type ProgressStep, startProgress } from './output/progress.ts'
 
 interface Followed<T> {
   /** In front of its progress: `Image tools`. */
   readonly label: string
   isDone(item: T): boolean
-  step(item: T): Step | undefined
+  step(item: T): ProgressStep | undefined
   /** How long to wait, and what is said when that is over. Default: no limit. */
   readonly timeout?: { readonly ms: number; readonly message: string } | undefined
   /** What continues when nobody waits any more: `the save`. */

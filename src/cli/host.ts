@@ -12,7 +12,7 @@ export interface Sink {
   flush(): Promise<void>
 }
 
-export interface Source {
+export interface InputStream {
   readonly isTerminal: boolean
   /** Standard input, until its end. */
   chunks(signal: AbortSignal): AsyncIterable<Uint8Array>
@@ -35,7 +35,7 @@ export interface Host {
   readonly workingDir: string
   /** The words that start this program again. */
   readonly self: readonly string[]
-  readonly stdin: Source
+  readonly stdin: InputStream
   readonly stdout: Sink
   readonly stderr: Sink
   now(): Date

@@ -2,7 +2,7 @@
 import fs from 'node:fs'
 import { quoted } from '../rules/shell-word.ts'
 import { commands } from './commands/index.ts'
-import type { Host, Sink, Source } from './host.ts'
+import type { Host, InputStream, Sink } from './host.ts'
 import { main } from './main.ts'
 
 const names = ['svc3', 'orka3']
@@ -110,7 +110,7 @@ function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Si
   }
 }
 
-const stdin: Source = {
+const stdin: InputStream = {
   get isTerminal() {
     return isTerminal(0)
   },

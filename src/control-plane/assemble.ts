@@ -22,7 +22,7 @@ import { createLimits } from '../server/gate/limits.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/gate/namespace.ts'
 import { createHistory } from '../server/http/history.ts'
 import type { Metrics } from '../server/http/metrics.ts'
-import { LegacyUsage } from '../server/legacy/usage.ts'
+import { LegacyUsageCounter } from '../server/legacy/usage.ts'
 import { NodeAuthority } from '../server/nodes/authority.ts'
 import { createChunkHolders } from '../server/nodes/chunk-holders.ts'
 import { Deliveries } from '../server/nodes/deliveries.ts'
@@ -108,7 +108,7 @@ export async function assembleServer(input: ServerInput) {
     Promise.race([history.flush().catch(notKept(log, 'charts')), setTimeout(lastWordMs, undefined, { ref: false })]),
   )
   cleanup.defer(() => history.stop())
-  const legacyUsage = new LegacyUsage(collections, clock)
+  const legacyUsage = new LegacyUsageCounter(collections, clock)
   cleanup.defer(() => legacyUsage.flush().catch(notKept(log, 'usage of the 2.4.x API')))
   const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
   const stopping = new AbortController()

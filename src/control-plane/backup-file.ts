@@ -89,11 +89,11 @@ export async function checkBackup(file: FileHandle, name: string): Promise<Check
     for await (const entry of entriesOf(file)) {
       if (!head) {
         if (entry.name !== names.head) throw new OperatorError(`${name} is not a backup of svc3`)
-        head = checkedHead(JSON.parse(await textOf(entry)), name)
+        head = checkedHead(JSON.parse(await entryText(entry)), name)
       } else if (entry.name === names.end) {
         sha256 = entry.sha256Before
-        end = JSON.parse(await textOf(entry)) as BackupEnd
-      } else if (entry.name.startsWith('records/')) records += linesOf(await textOf(entry)).length
+        end = JSON.parse(await entryText(entry)) as BackupEnd
+      } else if (entry.name.startsWith('records/')) records += linesOf(await entryText(entry)).length
       else if (entry.name.startsWith('content/')) contents += 1
     }
   } catch (error) {
@@ -120,7 +120,7 @@ function checkedHead(value: unknown, name: string): BackupHead {
   return head as BackupHead
 }
 
-export const textOf = async (entry: TarEntry): Promise<string> => (await contentOf(entry)).toString('utf8')
+export const entryText = async (entry: TarEntry): Promise<string> => (await contentOf(entry)).toString('utf8')
 
 const linesOf = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '')
 export const recordsOf = (text: string): readonly BackupRecord[] =>

@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 
-export interface Connection {
+export interface ConnectionFile {
   readonly apiUrl: string
   /** Only where the process logs its own machine in. */
   readonly adminToken?: string
@@ -15,16 +15,16 @@ export const administrator = 'admin@localhost'
 
 const fileIn = (dataDir: string): string => path.join(dataDir, 'connection.json')
 
-export const writeConnection = (dataDir: string, connection: Connection): Promise<void> =>
+export const writeConnection = (dataDir: string, connection: ConnectionFile): Promise<void> =>
   writeFileAtomically(fileIn(dataDir), `${JSON.stringify(connection, null, 2)}\n`, { mode: 0o600 })
 
 export const removeConnection = (dataDir: string): Promise<void> => fs.rm(fileIn(dataDir), { force: true })
 
 /** Undefined when the file is missing or unreadable. */
-export async function readConnection(dataDir: string): Promise<Connection | undefined> {
+export async function readConnection(dataDir: string): Promise<ConnectionFile | undefined> {
   const text = await readFileIfPresent(fileIn(dataDir))
   try {
-    return text === undefined ? undefined : (JSON.parse(text) as Connection)
+    return text === undefined ? undefined : (JSON.parse(text) as ConnectionFile)
   } catch {
     return undefined
   }

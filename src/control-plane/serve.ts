@@ -7,7 +7,7 @@ import { startLoop } from '../platform/loop.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
 import { isFault } from '../store/store.ts'
-import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
+import { type ConnectionFile, readConnection, removeConnection, writeConnection } from './connection.ts'
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts'
 import { readRequest, requestSignal, writeRequest } from './operator-request.ts'
 import { startFailure } from './start-failure.ts'
@@ -23,7 +23,7 @@ interface ServeOptions
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }
   /** Further fields of the connection file; asked for again every minute. */
-  note(plane: ControlPlane): Promise<Pick<Connection, 'adminToken'>>
+  note(plane: ControlPlane): Promise<Pick<ConnectionFile, 'adminToken'>>
   /** What runs in this process next to the service. It stops first; what outlives it is told last. */
   sidecar?(plane: ControlPlane): Promise<{ stop(): Promise<void>; left(): string }>
   /** Printed below the line that the service is ready. */

@@ -41,7 +41,7 @@ interface Note extends Pick<InstallRequest, 'user' | 'dataDir' | 'writes' | 'wor
   readonly groups: readonly string[]
 }
 
-export interface Step {
+export interface InstallStep {
   readonly says: string
   run(): Promise<void>
 }
@@ -70,7 +70,7 @@ const definitionOf = (
   ],
 })
 
-export async function installSteps(target: Installation, request: InstallRequest): Promise<readonly Step[]> {
+export async function installSteps(target: Installation, request: InstallRequest): Promise<readonly InstallStep[]> {
   const { supervisor, isLive, run, kind } = target
   const { user, dataDir, secrets } = request
   const groups = await groupsOf(kind, run)
@@ -158,7 +158,7 @@ export async function upgrade(target: Installation): Promise<{ readonly from: st
   return { from, to: version }
 }
 
-export function uninstallSteps(target: Installation): readonly Step[] {
+export function uninstallSteps(target: Installation): readonly InstallStep[] {
   const { kind, supervisor, run, isLive } = target
   const files = supervisor.files(definitionOf(target, { user: '', groups: [], dataDir: '/', writes: [], words: [] }))
   return [
@@ -199,14 +199,14 @@ const copyProgram = (target: Installation): Promise<Installed> => {
   return installProgram({ packageDir: target.packageDir, folder: place(target, seenAs), seenAs, node })
 }
 
-const programStep = (target: Installation): Step => ({
+const programStep = (target: Installation): InstallStep => ({
   says: `${programDir(target.kind)}: a copy of this program${target.node === undefined ? ' and of Node' : ''}`,
   run: async () => {
     await copyProgram(target)
   },
 })
 
-const noteStep = (target: Installation, note: Note): Step => ({
+const noteStep = (target: Installation, note: Note): InstallStep => ({
   says: `${programDir(target.kind)}/${noteFile}: settings for upgrades`,
   run: () =>
     writeFileAtomically(
@@ -216,7 +216,7 @@ const noteStep = (target: Installation, note: Note): Step => ({
     ),
 })
 
-const fileSteps = (target: Installation, definition: ServiceDefinition): readonly Step[] =>
+const fileSteps = (target: Installation, definition: ServiceDefinition): readonly InstallStep[] =>
   target.supervisor.files(definition).map(({ path: file, text, mode }) => ({
     says: `${file}:\n${text.replace(/^/gm, '    ').trimEnd()}`,
     run: async () => {
@@ -225,7 +225,7 @@ const fileSteps = (target: Installation, definition: ServiceDefinition): readonl
     },
   }))
 
-const startStep = ({ kind, supervisor, run }: Installation): Step => ({
+const startStep = ({ kind, supervisor, run }: Installation): InstallStep => ({
   says: `${supervisor.name}: start ${serviceNames[kind]} now and at every boot`,
   run: async () => {
     try {
@@ -238,7 +238,7 @@ const startStep = ({ kind, supervisor, run }: Installation): Step => ({
 })
 
 /** An error says in which step it happened. */
-function withName(step: Step, { name }: Supervisor): Step {
+function withName(step: InstallStep, { name }: Supervisor): InstallStep {
   return {
     says: step.says,
     run: async () => {

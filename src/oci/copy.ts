@@ -6,10 +6,10 @@ import { eachAtOnce } from '../platform/parallel.ts'
 import { RegistryError } from './artifact/errors.ts'
 import type { Descriptor } from './artifact/oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
-import type { BlobContent, Destination, Source } from './artifact/target.ts'
+import type { ArtifactSource, BlobContent, Destination } from './artifact/target.ts'
 
 interface From {
-  readonly target: Source
+  readonly target: ArtifactSource
   readonly reference: string
 }
 

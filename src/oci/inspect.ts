@@ -5,7 +5,7 @@ import { type ImageLimits, openResolvedImage, type RemoteImage } from './artifac
 import type { RawManifest } from './artifact/oci-manifest.ts'
 import { parseOciManifest } from './artifact/oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
-import type { Source } from './artifact/target.ts'
+import type { ArtifactSource } from './artifact/target.ts'
 import { inspectTart, isTart } from './tart/read.ts'
 
 export interface Inspected {
@@ -22,7 +22,7 @@ export interface Inspected {
 }
 
 export async function inspectImage(
-  source: Source,
+  source: ArtifactSource,
   reference: string,
   options: ResolveOptions & { readonly limits?: ImageLimits } = {},
 ): Promise<Inspected> {

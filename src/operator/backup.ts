@@ -6,7 +6,7 @@ import { askServer } from '../control-plane/operator-request.ts'
 import { addressOf, assertThere } from '../control-plane/store-place.ts'
 import { counted } from '../rules/sizes.ts'
 import { explaining, keyPlace, withStore } from './data.ts'
-import { type DataPlace, fileOf, placeOf, placeOptions } from './options.ts'
+import { type DataPlace, dataPlaceOf, fileOf, placeOptions } from './options.ts'
 
 /** A server copies many images in this time. */
 const timeoutMs = 12 * 3_600_000
@@ -29,7 +29,7 @@ export const command = defineCommand({
   ],
   run: ({ host }, { args, options }) =>
     explaining('No backup was made', async () => {
-      const place = placeOf(host, options)
+      const place = dataPlaceOf(host, options)
       const file = fileOf(host, args.file)
       const withImages = !options['without-images']
       const { contents, records, revision, bytes, keyIds, imagePlace } = await backUp(place, file, withImages)

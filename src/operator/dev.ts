@@ -8,7 +8,7 @@ import { defineCommand } from '../cli/command.ts'
 import { contextElsewhere, dataDir } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
-import { administrator, type Connection, readConnection } from '../control-plane/connection.ts'
+import { administrator, type ConnectionFile, readConnection } from '../control-plane/connection.ts'
 import type { ControlPlane, KubernetesPlace } from '../control-plane/control-plane.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
 import { isAlive } from '../platform/is-alive.ts'
@@ -191,7 +191,7 @@ function administratorOf(localUsers: ControlPlane['localUsers']): User | undefin
 }
 
 /** The administrator's token for the connection file, as long as there is that user. */
-export function adminNote(): (plane: Plane) => Promise<Pick<Connection, 'adminToken'>> {
+export function adminNote(): (plane: Plane) => Promise<Pick<ConnectionFile, 'adminToken'>> {
   let isFirst = true
   let isSaid = false
   return async (plane) => {

@@ -7,7 +7,7 @@ import { graceFactor, hostOf } from '../server/cluster/servers.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/records/server-records.ts'
 import { type Entry, ignoreLost, type Store } from '../store/store.ts'
 import { explaining, withStore } from './data.ts'
-import { placeOf, placeOptions } from './options.ts'
+import { dataPlaceOf, placeOptions } from './options.ts'
 
 export const command = defineCommand({
   description:
@@ -20,7 +20,7 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 server forget 10.0.0.12:8443', does: 'Remove a server whose host was scrapped' }],
   run: ({ host }, { args, options }) =>
     explaining('Nothing was changed', async () => {
-      const { dataDir, storeAddress } = placeOf(host, options)
+      const { dataDir, storeAddress } = dataPlaceOf(host, options)
       const address = await addressOf(dataDir, storeAddress)
       if (!isShared(address))
         throw new OperatorError(

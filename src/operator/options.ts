@@ -57,7 +57,7 @@ export interface DataPlace {
 
 type Given = Readonly<Record<'data' | 'store', string | undefined>>
 
-export function placeOf(host: Host, options: Given): DataPlace {
+export function dataPlaceOf(host: Host, options: Given): DataPlace {
   const storeAddress = storeOf(host, options.store)
   return { dataDir: dataDir(host, options.data), ...(storeAddress !== undefined && { storeAddress }) }
 }

@@ -1,7 +1,7 @@
 // What a node's data folder says for the next start: its name, the server address it joined by, those it has learned
 // since, and the pinned key.
 import path from 'node:path'
-import { textOf } from '../cli/connect/connection.ts'
+import { stringOf } from '../cli/connect/connection.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 
 interface Remembered {
@@ -15,7 +15,7 @@ export async function remembered(dataDir: string): Promise<Remembered> {
     const node = JSON.parse((await readFileIfPresent(path.join(dataDir, 'node.json'))) ?? '{}')
     const { name, apiUrl, apiUrls = [], pin } = node
     const urls = [apiUrl, ...apiUrls].filter((url) => typeof url === 'string')
-    return { name: textOf(name), apiUrls: [...new Set(urls)], pin: textOf(pin) }
+    return { name: stringOf(name), apiUrls: [...new Set(urls)], pin: stringOf(pin) }
   } catch {
     return { name: undefined, apiUrls: [], pin: undefined }
   }

@@ -11,11 +11,11 @@ import {
   checkBackup,
   clusterKey,
   entriesOf,
+  entryText,
   folderFiles,
   manifestsNamedBy,
   names,
   recordsOf,
-  textOf,
 } from '../control-plane/backup-file.ts'
 import { OperatorError } from '../control-plane/data-folder.ts'
 import { contentFolder, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
@@ -30,7 +30,7 @@ import type { ClusterRecord } from '../store/records/collections.ts'
 import type { Json, Rev } from '../store/store.ts'
 import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
 import { explaining, keyPlace } from './data.ts'
-import { fileOf, imagesTarget, imagesTargetOf, placeOf, placeOptions } from './options.ts'
+import { dataPlaceOf, fileOf, imagesTarget, imagesTargetOf, placeOptions } from './options.ts'
 
 export const command = defineCommand({
   description:
@@ -51,7 +51,7 @@ export const command = defineCommand({
   ],
   run: ({ host }, { args, options }) =>
     explaining('Nothing was restored', async () => {
-      const { dataDir, storeAddress = `sqlite:${dataDir}` } = placeOf(host, options)
+      const { dataDir, storeAddress = `sqlite:${dataDir}` } = dataPlaceOf(host, options)
       const { head, contents, kept, missingKeys, imagePlace } = await restoreBackup({
         file: fileOf(host, args.file),
         dataDir,
@@ -144,7 +144,7 @@ async function* restored(handle: FileHandle, revision: Rev, imagePlace: string):
 
 async function* allRecords(handle: FileHandle): AsyncGenerator<BackupRecord> {
   for await (const entry of entriesOf(handle))
-    if (entry.name.startsWith('records/')) yield* recordsOf(await textOf(entry))
+    if (entry.name.startsWith('records/')) yield* recordsOf(await entryText(entry))
 }
 
 /** What the records say of images: where they were, and which. */
@@ -200,7 +200,7 @@ async function putFiles(handle: FileHandle, dataDir: string): Promise<readonly s
   for await (const entry of entriesOf(handle)) {
     const name = folderFiles.find((each) => names.folder(each) === entry.name)
     if (!name) continue
-    const text = await textOf(entry)
+    const text = await entryText(entry)
     const before = await fs.readFile(path.join(dataDir, name), 'utf8').catch(() => undefined)
     if (before === undefined) await writeFileAtomically(path.join(dataDir, name), text, { mode: 0o600 })
     else if (before !== text) kept.push(name)

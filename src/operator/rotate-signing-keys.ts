@@ -10,7 +10,7 @@ import { addressOf, assertThere } from '../control-plane/store-place.ts'
 import { systemClock } from '../platform/clock.ts'
 import { openCollections } from '../store/records/collections.ts'
 import { explaining, withStore } from './data.ts'
-import { placeOf, placeOptions } from './options.ts'
+import { dataPlaceOf, placeOptions } from './options.ts'
 
 const timeoutMs = 60_000
 
@@ -31,7 +31,7 @@ export const command = defineCommand({
     },
   ],
   async run({ host }, { options }) {
-    const { dataDir, storeAddress } = placeOf(host, options)
+    const { dataDir, storeAddress } = dataPlaceOf(host, options)
     becomeOwner(dataDir)
     const rotated = await explaining('The current keys stay in use; try again', async () => {
       const address = await addressOf(dataDir, storeAddress)

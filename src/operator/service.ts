@@ -6,7 +6,14 @@ import { Failure, UsageError } from '../cli/line/usage.ts'
 import type { Column } from '../cli/output/output.ts'
 import { checkoutFolder } from '../control-plane/checkout.ts'
 import { isUserName } from '../host/accounts.ts'
-import { type Installation, installedAs, installSteps, type Step, uninstallSteps, upgrade } from '../host/install.ts'
+import {
+  type Installation,
+  type InstallStep,
+  installedAs,
+  installSteps,
+  uninstallSteps,
+  upgrade,
+} from '../host/install.ts'
 import { NotBuilt } from '../host/program.ts'
 import { defaultUsers, type ServiceKind, serviceNames } from '../host/service.ts'
 import { runProgram, type Supervisor, supervisors } from '../host/supervisors.ts'
@@ -290,7 +297,7 @@ const after = ({ kind, root }: ServiceRequest, program: string): string =>
 
 export type Install = Extract<ServiceRequest, { action: 'install' }>
 
-async function toInstall(target: Installation, request: Install): Promise<readonly Step[]> {
+async function toInstall(target: Installation, request: Install): Promise<readonly InstallStep[]> {
   const { kind, user = usualUser(kind), dataDir, writes, words, joinToken } = request
   if (!isUserName(user)) throw new Failure(`Invalid user name "${user}"`, 'Choose another with --user')
   const secrets = joinToken === undefined ? [] : [{ name: joinTokenFile, text: `${joinToken}\n` }]

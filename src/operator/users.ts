@@ -24,7 +24,7 @@ import { isAlive } from '../platform/is-alive.ts'
 import { openCollections } from '../store/records/collections.ts'
 import { StoreError } from '../store/store.ts'
 import { withStore } from './data.ts'
-import { type DataPlace, placeOf, placeOptions } from './options.ts'
+import { type DataPlace, dataPlaceOf, placeOptions } from './options.ts'
 
 const email = { value: 'EMAIL', description: 'email address of the user', required: true } as const satisfies Argument
 
@@ -50,7 +50,7 @@ export const add = defineCommand({
   ],
   async run(context, { args, options }) {
     const password = await newPassword(context, options['password-stdin'])
-    return edit(context, placeOf(context.host, options), async (users) => {
+    return edit(context, dataPlaceOf(context.host, options), async (users) => {
       const { email, admin } = await users.add(args.email, { admin: options.admin, password })
       return `User ${email} added${admin ? ' as an administrator' : ''}.\n`
     })
@@ -69,7 +69,7 @@ export const list = defineCommand({
   options: { ...placeOptions, ...printed },
   examples: [{ line: 'svc3 server users list', does: 'List all users' }],
   run: (context, { options }) =>
-    edit(context, placeOf(context.host, options), async (users) => {
+    edit(context, dataPlaceOf(context.host, options), async (users) => {
       // Each field by name: the hash of the password is not for the answer.
       const listed = users.list().map(({ email, admin, createdAt }) => ({ email, admin, createdAt }))
       await context.print(listed, columns, 'No users. Add one with svc3 server users add EMAIL')
@@ -88,7 +88,7 @@ export const remove = defineCommand({
       question: () => `Remove user ${args.email}? Their password is lost, and their tokens stop working.`,
       refused: 'Nothing removed',
     })
-    return edit(context, placeOf(context.host, options), async (users) => {
+    return edit(context, dataPlaceOf(context.host, options), async (users) => {
       const { email } = await users.remove(args.email)
       return `User ${email} removed. Their tokens no longer work.\n`
     })
@@ -102,7 +102,7 @@ export const reset = defineCommand({
   examples: [{ line: 'svc3 server users reset ada@example.com', does: 'Set a new password; asks for it' }],
   async run(context, { args, options }) {
     const password = await newPassword(context, options['password-stdin'])
-    const place = placeOf(context.host, options)
+    const place = dataPlaceOf(context.host, options)
     return edit(context, place, async (users) => {
       const before = (await readConnection(place.dataDir))?.adminToken
       const { email } = await users.reset(args.email, password)

@@ -11,16 +11,16 @@ const allowedFields = [
   'reason', 'problem', 'stack', 'code', 'kind', 'name', 'namespace', 'revision', 'address', 'version', 'node', 'count',
   'keyId', 'signal', 'pid', 'folder', 'attempt', 'delayMs',
 ] as const // biome-ignore format: a list to read
-export type Fields = { readonly [Field in (typeof allowedFields)[number]]?: string | number | boolean | undefined }
+export type LogFields = { readonly [Field in (typeof allowedFields)[number]]?: string | number | boolean | undefined }
 
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 export interface Log {
-  debug(message: string, fields?: Fields): void
-  info(message: string, fields?: Fields): void
-  warn(message: string, fields?: Fields): void
+  debug(message: string, fields?: LogFields): void
+  info(message: string, fields?: LogFields): void
+  warn(message: string, fields?: LogFields): void
   /** `error` is reduced to its message and, for faults of ours, its stack: neither carries request data. */
-  error(message: string, fields?: Fields, error?: unknown): void
+  error(message: string, fields?: LogFields, error?: unknown): void
 }
 
 const longestText = 4_000
@@ -62,7 +62,7 @@ export function createLog(level: Level, write: (line: string) => void = toStanda
   }
 }
 
-type Line = Fields & { readonly level: Level; readonly time: string; readonly message: string }
+type Line = LogFields & { readonly level: Level; readonly time: string; readonly message: string }
 
 /** `12:03:44 POST /api/v1/namespaces/svc-default/vms 201 812 ms`, `12:03:44 warn  lease lost node=mac-1`. */
 export function readableLine(json: string): string {
@@ -86,7 +86,7 @@ const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 export const silentLog: Log = createLog('silent')
 
-function allowed(fields: Fields | undefined): Fields {
+function allowed(fields: LogFields | undefined): LogFields {
   const result: Record<string, string | number | boolean> = {}
   if (!fields) return result
   for (const name of allowedFields) {
@@ -97,7 +97,7 @@ function allowed(fields: Fields | undefined): Fields {
   return result
 }
 
-const describe = (error: unknown): Fields =>
+const describe = (error: unknown): LogFields =>
   error instanceof Error
     ? allowed({ problem: error.message, stack: error.stack })
     : error === undefined

@@ -44,21 +44,21 @@ export function parseLabelSelector(text: string): Parsed {
 const otherNames: ReadonlyMap<string, string> = new Map([['status.node', 'node']])
 
 /** As much of a schema as tells which fields there are. */
-export interface Fields {
+export interface SelectableFields {
   readonly type?: unknown
   readonly enum?: unknown
-  readonly properties?: Readonly<Record<string, Fields>>
+  readonly properties?: Readonly<Record<string, SelectableFields>>
 }
 
-function hasField({ type, properties, enum: values }: Fields, [name, ...rest]: readonly string[]): boolean {
+function hasField({ type, properties, enum: values }: SelectableFields, [name, ...rest]: readonly string[]): boolean {
   if (name === undefined) return true
-  if (properties) return Object.hasOwn(properties, name) && hasField(properties[name] as Fields, rest)
+  if (properties) return Object.hasOwn(properties, name) && hasField(properties[name] as SelectableFields, rest)
   // A map, a list, or one of several shapes: which names are in there, only an item tells.
   return (type === undefined && values === undefined) || type === 'object' || type === 'array'
 }
 
 /** `item` is what items are: a selector on a field that they do not have is a mistake, not an empty list. */
-export function parseFieldSelector(text: string, item: Fields): Parsed {
+export function parseFieldSelector(text: string, item: SelectableFields): Parsed {
   return parse(text, equality, (asked) => {
     const name = otherNames.get(asked) ?? asked
     const path = name.split('.')

@@ -2,7 +2,7 @@
 import { type Json, maxValueBytes, StoreError } from './store.ts'
 
 /** The JSON of a value, or TooLarge. */
-export function textOf(key: string, value: unknown): string {
+export function jsonText(key: string, value: unknown): string {
   const text = JSON.stringify(value)
   if (text === undefined) throw new TypeError(`The value for "${key}" is not JSON`)
   // A UTF-16 unit makes at most three bytes: most values need no counting.

@@ -5,7 +5,7 @@ import type { PushFormat } from '../../api/records.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import { type Annotations, annotationsOf } from '../../oci/artifact/annotations.ts'
 import { imageSource } from '../../oci/artifact/image-target.ts'
-import type { Source } from '../../oci/artifact/target.ts'
+import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
 import { type Forwarding, forwardTo } from '../../oci/forward.ts'
 import type { OnWaiting, Outage, Waiting } from '../../oci/registry/patience.ts'
@@ -91,7 +91,7 @@ const nothingMade: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefi
 function sourceForTart(
   { store, isAlone, signal, progress }: PushOptions,
   annotations: Annotations,
-): AsyncDisposable & { target: Source } {
+): AsyncDisposable & { target: ArtifactSource } {
   const target = tartSource(store, {
     annotations,
     signal,

@@ -10,7 +10,7 @@ import {
 } from '../../api/nodes/captures.ts'
 import { timeoutAfter } from '../../client/client.ts'
 import type { Waiting } from '../../oci/registry/patience.ts'
-import { type Connection, isRetriable } from '../link/connection.ts'
+import { type AgentConnection, isRetriable } from '../link/connection.ts'
 import type { Receiver } from './deliver.ts'
 
 /** How far a capture is. */
@@ -39,7 +39,7 @@ const timeoutMs = 120_000
 /** A chunk is small; a connection that takes longer is dead, or as good as that. */
 const putTimeoutMs = 10 * 60_000
 
-export function captureServer(content: Connection): CaptureServer {
+export function captureServer(content: AgentConnection): CaptureServer {
   const turning = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work()

@@ -1,7 +1,7 @@
 // An image in a registry, reached straight from this node: as whom, the server says, each time it is needed.
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { ContentSource } from '../../images/content/content.ts'
-import type { Source } from '../../oci/artifact/target.ts'
+import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
 import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
@@ -30,7 +30,7 @@ const patience: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_0
 
 interface OpenedRegistryImage {
   readonly image: Inspected
-  readonly source: Source
+  readonly source: ArtifactSource
   close(): void
 }
 
@@ -57,7 +57,7 @@ async function openRegistryImage({ reference, vm, ask, signal, waits }: Registry
 
 export async function withRegistryImage<T>(
   place: RegistryPlace,
-  use: (image: Inspected, source: Source) => Promise<T>,
+  use: (image: Inspected, source: ArtifactSource) => Promise<T>,
 ): Promise<T> {
   const { image, source, close } = await openRegistryImage(place)
   try {

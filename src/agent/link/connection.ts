@@ -19,7 +19,7 @@ import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
 import { LineTooLong, valueOfLine } from './lines.ts'
 import { notOpened } from './not-opened.ts'
 
-export interface Connection {
+export interface AgentConnection {
   /** The address in use. */
   readonly apiUrl: string
   /** What the cluster calls this node; empty before it has joined. */
@@ -77,7 +77,7 @@ const openingMs = 20_000
 /** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
 const longestLineBytes = 256 * 1024 * 1024
 
-export function createConnection(options: ConnectionOptions): Connection {
+export function createConnection(options: ConnectionOptions): AgentConnection {
   const { addresses, identity, joinToken, log } = options
   const { maxSockets = 4, trust, maxLineBytes = longestLineBytes } = options
   const transport = options.transport ?? httpTransport({ maxSockets, trust })

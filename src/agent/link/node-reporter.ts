@@ -3,7 +3,7 @@
 import { noteAgent, reportNode } from '../../api/nodes/agent.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { ResponseOf } from '../../api/operation.ts'
-import type { Connection } from './connection.ts'
+import type { AgentConnection } from './connection.ts'
 
 interface NodeReporter {
   /** Returns what the server answers to a whole report. */
@@ -15,7 +15,7 @@ interface NodeReporter {
 /** Also what only time changes at the server reaches the node, and the other way round. */
 const wholeEveryMs = 60_000
 
-export function createNodeReporter(connection: Pick<Connection, 'call'>): NodeReporter {
+export function createNodeReporter(connection: Pick<AgentConnection, 'call'>): NodeReporter {
   let reported: { readonly text: string; readonly atMs: number } | undefined
   return {
     async report(body, signal) {

@@ -6,7 +6,7 @@ import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
-import type { Connection, Follower } from './connection.ts'
+import type { AgentConnection, Follower } from './connection.ts'
 import { LineTooLong, valueOfLine } from './lines.ts'
 import { openStream, type Stream, type StreamOptions } from './stream.ts'
 
@@ -38,7 +38,7 @@ function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: P
       }
       signal.throwIfAborted()
     },
-  } as unknown as Connection
+  } as unknown as AgentConnection
   const stream = openStream({
     connection,
     prepare: async () => undefined,

@@ -6,7 +6,7 @@ import { ConnectionError } from '../../client/transport.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { boundedDelay, isTransient, type RetryPolicy, retryAfterOf, wait } from '../../rules/retry.ts'
-import type { Connection } from './connection.ts'
+import type { AgentConnection } from './connection.ts'
 import { LineTooLong } from './lines.ts'
 
 export interface Stream {
@@ -20,7 +20,7 @@ export interface Stream {
 }
 
 export interface StreamOptions {
-  readonly connection: Connection
+  readonly connection: AgentConnection
   /**
    * Tells the server how the node is now. Before an opening, unless a server let the node in before: then after it, because a
    * call up the connection costs a fraction of a request, of each of all the nodes that come back at once.
@@ -102,7 +102,7 @@ export function openStream(options: StreamOptions): Stream {
     const kind = isTalking ? 'message' : adviceOn(error) === '' ? 'absence' : 'obstacle'
     if (logged.has(kind)) return
     logged.add(kind)
-    const problem = problemOf(error)
+    const problem = connectionProblem(error)
     const next =
       error instanceof LineTooLong
         ? 'reduce the VMs on this node, or their metadata and user data'
@@ -186,7 +186,7 @@ const adviceOn = (error: unknown): string =>
   error instanceof ConnectionError && !error.isTransient ? `. ${error.hint}` : ''
 
 /** Why there is no connection, and what to do, for the log. */
-export const problemOf = (error: unknown): string => reasonOf(error) + adviceOn(error)
+export const connectionProblem = (error: unknown): string => reasonOf(error) + adviceOn(error)
 
 const lost = (address: string, what: string): ConnectionError =>
   new ConnectionError('lost', address, `${address} ${what}`, 'Check the server log')

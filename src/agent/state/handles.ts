@@ -45,7 +45,7 @@ export interface VmRecord {
 /** As it is written: an agent of an earlier version, put back by a failed upgrade, has to read it (where it is a file each). */
 type StoredRecord = Omit<VmRecord, 'desired'> & { readonly wish: StoredDesired }
 
-export interface Found {
+export interface HandleLookup {
   readonly uid: string
   /** Missing when none was written: then the VM never started. `unreadable`: something is there that nobody can read. */
   readonly record: VmRecord | 'unreadable' | undefined
@@ -56,8 +56,8 @@ export type Durability = 'synced' | 'written'
 
 export interface Handles {
   handleFor(uid: string): Handle
-  list(): Promise<readonly Found[]>
-  read(uid: string): Promise<Found['record']>
+  list(): Promise<readonly HandleLookup[]>
+  read(uid: string): Promise<HandleLookup['record']>
   write(record: VmRecord): Promise<void>
   /** All that is kept of the VM. */
   remove(uid: string): Promise<void>
@@ -127,7 +127,7 @@ export function openHandles(folder: string, driver: string, durability: Durabili
   const handleFor = (uid: string): Handle => ({ version: 1, driver, uid, folder: folderOf(uid) })
   if (durability === 'written') return loggedHandles(handleFor, new KeyedLog(vms, recordName))
 
-  const read = async (uid: string): Promise<Found['record']> => {
+  const read = async (uid: string): Promise<HandleLookup['record']> => {
     const text = await readFileIfPresent(path.join(folderOf(uid), fileName))
     return text === undefined ? undefined : parse(text)
   }

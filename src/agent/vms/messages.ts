@@ -1,7 +1,7 @@
 // What people read about a VM when something did not work: what happened, why, and what to do next.
 import type { Architecture } from '../../api/architecture.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import type { Kind } from './steps.ts'
+import type { WorkKind } from './steps.ts'
 
 interface Text {
   readonly what: string
@@ -10,7 +10,7 @@ interface Text {
   readonly nextOnArm?: string
 }
 
-const texts: Readonly<Record<Kind, Text>> = {
+const texts: Readonly<Record<WorkKind, Text>> = {
   deploy: { what: 'Could not be deployed', next: 'Deploy it again' },
   start: {
     what: 'Could not be started',
@@ -37,8 +37,8 @@ interface Where {
   readonly architecture: Architecture
 }
 
-export function problemOf(
-  kind: Kind,
+export function failureMessage(
+  kind: WorkKind,
   { node, architecture }: Where,
   error: unknown,
   leftovers: readonly unknown[],

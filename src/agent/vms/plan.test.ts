@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type Actual, type Desired, type Plan, planFor, type Situation } from './plan.ts'
-import { failPoints, kinds, steps } from './steps.ts'
+import { failPoints, steps, workKinds } from './steps.ts'
 
 const desires: readonly Desired[] = ['running', 'stopped', 'suspended', 'deleted']
 const actuals: readonly Actual[] = ['absent', 'stopped', 'running', 'suspended', 'failed', 'gone']
@@ -145,7 +145,7 @@ describe('plan table', () => {
     for (const situation of every) {
       const plan = planFor(situation)
       if (!('kind' in plan)) continue
-      const places = plan.steps.map((step) => (kinds[plan.kind] as readonly string[]).indexOf(step))
+      const places = plan.steps.map((step) => (workKinds[plan.kind] as readonly string[]).indexOf(step))
       assert.ok(!places.includes(-1), shown(plan))
       assert.deepEqual(
         places,

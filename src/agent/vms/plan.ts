@@ -1,7 +1,7 @@
 // What to do about a VM: a table of desired × observed. Pure: no I/O, no clock, no driver.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
-import type { Kind, Step } from './steps.ts'
+import type { WorkKind, WorkStep } from './steps.ts'
 
 export type Desired = DesiredVm['power']
 export type Actual = Observed['state']
@@ -33,8 +33,8 @@ export interface Rest {
   readonly as: 'done' | 'lost' | 'not-running'
 }
 export interface Work {
-  readonly kind: Kind
-  readonly steps: readonly [Step, ...Step[]]
+  readonly kind: WorkKind
+  readonly steps: readonly [WorkStep, ...WorkStep[]]
 }
 export type Plan = Rest | Work
 
@@ -43,7 +43,7 @@ const done: Rest = { steps: [], as: 'done' }
 const lost: Rest = { steps: [], as: 'lost' }
 /** Only what runs can be frozen. The server refuses it; but the VM may have ended since. */
 const notRunning: Rest = { steps: [], as: 'not-running' }
-const work = (kind: Kind, ...steps: [Step, ...Step[]]): Work => ({ kind, steps })
+const work = (kind: WorkKind, ...steps: [WorkStep, ...WorkStep[]]): Work => ({ kind, steps })
 
 const deploy = work('deploy', 'image', 'create', 'start')
 const start = work('start', 'image', 'start')
@@ -104,7 +104,7 @@ const isUp: Readonly<Record<Actual, boolean>> = {
 const canBeClaimed: Readonly<Partial<Record<Actual, boolean>>> = { running: true, suspended: true }
 
 /** How it comes back to the desired state once its disk was worked on with the VM down. */
-const back: Readonly<Record<Desired, readonly Step[]>> = {
+const back: Readonly<Record<Desired, readonly WorkStep[]>> = {
   running: ['start'],
   stopped: [],
   suspended: ['start', 'suspend'],
@@ -134,7 +134,7 @@ const revert = ({ desired, actual }: Situation): Work =>
     : work('revert', 'image', ...(isUp[actual] ? (['kill'] as const) : []), 'revert', ...back[desired])
 
 const resize = ({ desired, actual, hasCredentials }: Situation): Work => {
-  const down: readonly Step[] = isUp[actual] ? ['stop'] : []
-  const inside: readonly Step[] = hasCredentials && desired === 'running' ? ['partition'] : []
+  const down: readonly WorkStep[] = isUp[actual] ? ['stop'] : []
+  const inside: readonly WorkStep[] = hasCredentials && desired === 'running' ? ['partition'] : []
   return work('resize', 'image', ...down, 'grow', ...back[desired], ...inside)
 }

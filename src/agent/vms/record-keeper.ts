@@ -2,7 +2,7 @@
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { type Claim, originAfter } from '../state/authority.ts'
-import { type Found, type Handles, rebased, storedOf, type VmRecord } from '../state/handles.ts'
+import { type HandleLookup, type Handles, rebased, storedOf, type VmRecord } from '../state/handles.ts'
 
 export interface Texts {
   readonly problem?: string | undefined
@@ -21,7 +21,7 @@ export class RecordKeeper {
   #isUnwritten = false
   #tellable: number | undefined
 
-  constructor(handles: Handles, handle: Handle, found: Found['record'] | 'new') {
+  constructor(handles: Handles, handle: Handle, found: HandleLookup['record'] | 'new') {
     this.#handles = handles
     this.#handle = handle
     this.#isUnreadable = found === 'unreadable'

@@ -21,10 +21,10 @@ export const steps = [
   'discard',
   'destroy',
 ] as const
-export type Step = (typeof steps)[number]
+export type WorkStep = (typeof steps)[number]
 
 /** What is shown of a step while it lasts. */
-export const phases: Readonly<Record<Step, string>> = {
+export const phases: Readonly<Record<WorkStep, string>> = {
   image: 'getting the image',
   create: 'creating the disk',
   start: 'starting',
@@ -42,7 +42,7 @@ export const phases: Readonly<Record<Step, string>> = {
 }
 
 /** Kinds of work, with every step that they may have, in order. */
-export const kinds = {
+export const workKinds = {
   deploy: ['image', 'create', 'start'],
   start: ['image', 'start'],
   stop: ['stop'],
@@ -53,12 +53,12 @@ export const kinds = {
   capture: ['capture'],
   claim: ['claim', 'discard'],
   delete: ['destroy'],
-} as const satisfies Readonly<Record<string, readonly Step[]>>
-export type Kind = keyof typeof kinds
+} as const satisfies Readonly<Record<string, readonly WorkStep[]>>
+export type WorkKind = keyof typeof workKinds
 
 /** `agent.<kind>.<step>` stands before a step; `done` after the last one, before it is written down. */
-export const failPointOf = (kind: Kind, step: Step | 'done'): string => `agent.${kind}.${step}`
+export const failPointOf = (kind: WorkKind, step: WorkStep | 'done'): string => `agent.${kind}.${step}`
 
-export const failPoints: readonly string[] = Object.entries(kinds).flatMap(([kind, list]) =>
-  [...list, 'done' as const].map((step) => failPointOf(kind as Kind, step)),
+export const failPoints: readonly string[] = Object.entries(workKinds).flatMap(([kind, list]) =>
+  [...list, 'done' as const].map((step) => failPointOf(kind as WorkKind, step)),
 )

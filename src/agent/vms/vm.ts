@@ -8,9 +8,16 @@ import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { ArrivalUser } from '../images/arrivals.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
-import { deletionOf, type Found, isDeployed, type StoredDesired } from '../state/handles.ts'
+import { deletionOf, type HandleLookup, isDeployed, type StoredDesired } from '../state/handles.ts'
 import { BootWatch, type SshPlace } from './boot-watch.ts'
-import { interrupted, lostProblem, manualGrowth, notRunningProblem, problemOf, restartedWarning } from './messages.ts'
+import {
+  failureMessage,
+  interrupted,
+  lostProblem,
+  manualGrowth,
+  notRunningProblem,
+  restartedWarning,
+} from './messages.ts'
 import { planFor, type Rest, type Work } from './plan.ts'
 import { RecordKeeper, type Texts } from './record-keeper.ts'
 import { reportOf } from './report.ts'
@@ -35,7 +42,7 @@ const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 
 export class VmWorker {
   readonly handle: Handle
   readonly #context: VmContext
-  readonly #found: Found['record'] | 'new'
+  readonly #found: HandleLookup['record'] | 'new'
   readonly #stopping = new AbortController()
   #current = new AbortController()
   /** Only between two tries. */
@@ -62,7 +69,7 @@ export class VmWorker {
   #boot: BootWatch | undefined
 
   /** `found`: what the folder held when the agent started; `new` where there was none. */
-  constructor(context: VmContext, uid: string, found: Found['record'] | 'new') {
+  constructor(context: VmContext, uid: string, found: HandleLookup['record'] | 'new') {
     this.#context = context
     this.#found = found
     this.#isHalfMade = found === undefined
@@ -395,7 +402,7 @@ export class VmWorker {
     const { name, namespace, architecture } = desired
     log.warn('an operation on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
     this.#held = { generation: desired.generation }
-    const problem = problemOf(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
+    const problem = failureMessage(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
     await this.#settle(desired, { problem })
   }
 
@@ -410,7 +417,7 @@ export class VmWorker {
     if (outcome.as === 'failed') {
       if (this.#current.signal.aborted) return this.wake()
       const architecture = this.desired?.architecture ?? 'amd64'
-      throw new Error(problemOf('delete', { node: this.#context.node, architecture }, outcome.error, []))
+      throw new Error(failureMessage('delete', { node: this.#context.node, architecture }, outcome.error, []))
     }
     if (outcome.as === 'outdated') return this.wake()
     this.#unfollow?.()

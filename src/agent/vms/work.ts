@@ -12,7 +12,7 @@ import type { Greets } from './boot-watch.ts'
 import type { Growth } from './grow.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, isoFile, specOf } from './spec.ts'
-import { failPointOf, phases, type Step } from './steps.ts'
+import { failPointOf, phases, type WorkStep } from './steps.ts'
 
 export interface Tools {
   readonly driver: Driver
@@ -82,7 +82,7 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outco
 }
 
 /** What a VM is after a step. */
-const results: Readonly<Partial<Record<Step, 'stopped' | 'running' | 'suspended'>>> = {
+const results: Readonly<Partial<Record<WorkStep, 'stopped' | 'running' | 'suspended'>>> = {
   create: 'stopped',
   start: 'running',
   stop: 'stopped',
@@ -93,7 +93,7 @@ const results: Readonly<Partial<Record<Step, 'stopped' | 'running' | 'suspended'
 
 export const isPortTaken = (error: unknown): boolean => error instanceof Error && error.name === 'PortTaken'
 
-const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
+const actions: Readonly<Record<WorkStep, (bench: Bench) => Promise<void>>> = {
   async image(bench) {
     bench.spec = await specFor(bench)
   },

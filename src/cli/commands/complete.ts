@@ -2,7 +2,7 @@
 import { defineCommand, type Names } from '../command.ts'
 import { fieldsOf, readConfig } from '../connect/connection.ts'
 import type { Host } from '../host.ts'
-import { type Candidate, type Place, placeOf } from '../line/complete.ts'
+import { type Candidate, type Cursor, cursorOf } from '../line/complete.ts'
 
 /** With the start of the program, less than the second after which somebody goes on typing. */
 export const namesTimeoutMs = 600
@@ -25,7 +25,7 @@ export const command = defineCommand({
   async run({ host, commands }, { args: { words }, options }) {
     const current = words.at(-1) ?? ''
     try {
-      const place = await placeOf(commands, words.slice(0, -1), current)
+      const place = await cursorOf(commands, words.slice(0, -1), current)
       const candidates = (await candidatesOf(host, place))
         .map(({ value, description }) => ({ value: place.prefix + value, description }))
         .filter(({ value }) => value.startsWith(current) && /^[\x21-\x7e]+$/.test(value))
@@ -40,14 +40,14 @@ export const command = defineCommand({
   },
 })
 
-async function candidatesOf(host: Host, place: Place): Promise<readonly Candidate[]> {
+async function candidatesOf(host: Host, place: Cursor): Promise<readonly Candidate[]> {
   if (place.names === undefined) return place.words
   const { without } = place
   const names = await namesOf(host, place, place.names)
   return names.filter((value) => !without.includes(value)).map((value) => ({ value, description: '' }))
 }
 
-async function namesOf(host: Host, { namespace, context }: Place, names: Names): Promise<readonly string[]> {
+async function namesOf(host: Host, { namespace, context }: Cursor, names: Names): Promise<readonly string[]> {
   if (names === 'contexts') return Object.keys(fieldsOf(readConfig(host).config?.contexts) ?? {})
   const { isLive, liveNames } = await import('../connect/names.ts')
   if (!isLive(names)) return []

@@ -11,7 +11,7 @@ import type { Host } from '../host.ts'
 import { didYouMean } from '../line/suggest.ts'
 import { Failure, UsageError } from '../line/usage.ts'
 
-export interface Connection {
+export interface ServerConnection {
   readonly apiUrl: string
   readonly token?: string | undefined
   readonly tokenExpiresAt?: string | undefined
@@ -43,7 +43,7 @@ interface Renewal {
 
 type Fields = Readonly<Record<string, unknown>>
 
-export function findConnection(host: Host): Connection {
+export function findConnection(host: Host): ServerConnection {
   const { SVC3_API_URL, SVC3_DATA, SVC3_TOKEN } = host.env
   const token = SVC3_TOKEN?.trim() || undefined
   const found = SVC3_API_URL
@@ -57,9 +57,9 @@ export function findConnection(host: Host): Connection {
 }
 
 /** SVC3_API_URL. A stored token goes only where it was meant to go. */
-function byAddress(host: Host, apiUrl: string, hasToken: boolean): Connection {
+function byAddress(host: Host, apiUrl: string, hasToken: boolean): ServerConnection {
   const named = { apiUrl, source: 'SVC3_API_URL' }
-  const stored = (): Connection => {
+  const stored = (): ServerConnection => {
     const own = contextFor(host, apiUrl)
     const local = own?.token === undefined ? localConnection(host) : undefined
     const isLocal = local && isSame(local.apiUrl, apiUrl)
@@ -83,7 +83,7 @@ function readable<T>(read: () => T, otherwise: T): T {
 }
 
 /** SVC3_DATA: the server that runs on that folder, whatever is configured. */
-function byDataFolder(host: Host, folder: string): Connection {
+function byDataFolder(host: Host, folder: string): ServerConnection {
   const local = localConnection(host)
   if (!local) {
     const context = currentContext(host)
@@ -94,7 +94,7 @@ function byDataFolder(host: Host, folder: string): Connection {
       `Run svc3 dev --data ${place}, or unset SVC3_DATA${instead}`,
     )
   }
-  const stored = (): Connection => {
+  const stored = (): ServerConnection => {
     const own = contextFor(host, local.apiUrl)
     return { ...merged(local, own), ...overriding(host, own?.context) }
   }
@@ -102,7 +102,7 @@ function byDataFolder(host: Host, folder: string): Connection {
 }
 
 /** The context in use, otherwise the local server. */
-function byConfiguration(host: Host): Connection {
+function byConfiguration(host: Host): ServerConnection {
   const context = contextConnection(host)
   if (context?.token !== undefined) return context
   const local = localConnection(host)
@@ -117,7 +117,7 @@ function byConfiguration(host: Host): Connection {
 }
 
 /** Who logged in to the local server is that user; who logged out is what they were before. */
-const merged = (local: Connection, own: Connection | undefined): Connection =>
+const merged = (local: ServerConnection, own: ServerConnection | undefined): ServerConnection =>
   own?.token === undefined
     ? { ...local, namespace: own?.namespace, ca: own?.ca, context: own?.context }
     : { ...own, pid: local.pid }
@@ -127,7 +127,7 @@ export function contextElsewhere(host: Host, apiUrl: string): string | undefined
   return readable(() => overriding(host, contextFor(host, apiUrl)?.context).overridden, undefined)
 }
 
-function overriding(host: Host, own: string | undefined): Pick<Connection, 'overridden'> {
+function overriding(host: Host, own: string | undefined): Pick<ServerConnection, 'overridden'> {
   const current = currentContext(host)
   return current === undefined || current === own ? {} : { overridden: current }
 }
@@ -135,7 +135,7 @@ function overriding(host: Host, own: string | undefined): Pick<Connection, 'over
 const isSame = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin
 
 /** The namespace of a command: flag > environment > context > the default. */
-export function chooseNamespace(host: Host, flag: string | undefined, connection: Connection): string {
+export function chooseNamespace(host: Host, flag: string | undefined, connection: ServerConnection): string {
   const { SVC3_DEFAULT_NAMESPACE, ORKA_DEFAULT_NAMESPACE } = host.env
   return flag || SVC3_DEFAULT_NAMESPACE || ORKA_DEFAULT_NAMESPACE || connection.namespace || 'svc-default'
 }
@@ -150,15 +150,15 @@ export function dataDir(host: Host, flag?: string): string {
 
 /** The name of the context that is used where the environment names no other server. */
 function currentContext(host: Host): string | undefined {
-  return textOf(host.env.SVC3_CONTEXT) ?? textOf(readConfig(host).config?.currentContext)
+  return stringOf(host.env.SVC3_CONTEXT) ?? stringOf(readConfig(host).config?.currentContext)
 }
 
 /** The configured context of that server. */
-function contextFor(host: Host, apiUrl: string): Connection | undefined {
+function contextFor(host: Host, apiUrl: string): ServerConnection | undefined {
   const { config } = readConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
   const isFor = (name: string): boolean => {
-    const known = textOf(fieldsOf(contexts[name])?.apiUrl)
+    const known = stringOf(fieldsOf(contexts[name])?.apiUrl)
     return known !== undefined && URL.canParse(known) && isSame(known, apiUrl)
   }
   const current = currentContext(host)
@@ -166,28 +166,28 @@ function contextFor(host: Host, apiUrl: string): Connection | undefined {
   return name === undefined ? undefined : namedContext(host, name)
 }
 
-function contextConnection(host: Host): Connection | undefined {
+function contextConnection(host: Host): ServerConnection | undefined {
   const name = currentContext(host)
   return name === undefined ? undefined : namedContext(host, name)
 }
 
-function namedContext(host: Host, name: string): Connection {
+function namedContext(host: Host, name: string): ServerConnection {
   const { file, config } = readConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
   if (host.env.SVC3_CONTEXT === name && !Object.hasOwn(contexts, name))
     throw unknownContext(name, Object.keys(contexts), file)
   const context = fieldsOf(Object.hasOwn(contexts, name) ? contexts[name] : undefined)
-  const apiUrl = textOf(context?.apiUrl)
+  const apiUrl = stringOf(context?.apiUrl)
   if (!context || apiUrl === undefined)
     throw new Failure(`Context ${name} in ${file} has no apiUrl`, `Run svc3 config set --context ${name} --api-url URL`)
   const source = `context ${name} in ${file}`
   return {
     apiUrl: checkUrl(apiUrl, source),
-    token: textOf(context.token),
-    tokenExpiresAt: textOf(context.tokenExpiresAt),
+    token: stringOf(context.token),
+    tokenExpiresAt: stringOf(context.tokenExpiresAt),
     renewal: renewalOf(name, context),
-    namespace: textOf(context.namespace),
-    ca: textOf(context.ca),
+    namespace: stringOf(context.namespace),
+    ca: stringOf(context.ca),
     context: name,
     source,
   }
@@ -209,24 +209,24 @@ export function readConfig({ env }: Host): { readonly file: string; readonly con
 }
 
 function renewalOf(context: string, fields: Fields): Renewal | undefined {
-  const [refreshToken, issuer, clientId] = [fields.refreshToken, fields.issuer, fields.clientId].map(textOf)
+  const [refreshToken, issuer, clientId] = [fields.refreshToken, fields.issuer, fields.clientId].map(stringOf)
   return refreshToken && issuer && clientId ? { context, refreshToken, issuer, clientId } : undefined
 }
 
-function localConnection(host: Host): Connection | undefined {
+function localConnection(host: Host): ServerConnection | undefined {
   const { SVC3_DATA } = host.env
   const file = `${dataDir(host, SVC3_DATA || undefined)}/connection.json`
   const note = readJson(file)
   if (!note) return undefined
-  const apiUrl = textOf(note.apiUrl)
+  const apiUrl = stringOf(note.apiUrl)
   if (apiUrl === undefined) throw new Failure(`${file} has no apiUrl`, restart(host))
   const pid = typeof note.pid === 'number' ? note.pid : undefined
-  const token = textOf(note.adminToken)
+  const token = stringOf(note.adminToken)
   return { apiUrl: checkUrl(apiUrl, file), token, localLogin: token && file, source: file, pid }
 }
 
 /** What to say when nothing listens at the address of a connection. */
-export function explainRefusal(host: Host, connection: Connection): { message: string; hint: string } {
+export function explainRefusal(host: Host, connection: ServerConnection): { message: string; hint: string } {
   const { apiUrl, source, pid, context } = connection
   const message = `No server answers at ${apiUrl}${context === undefined ? '' : ` (context ${context})`}`
   if (pid !== undefined && !isAlive(pid))
@@ -237,7 +237,7 @@ export function explainRefusal(host: Host, connection: Connection): { message: s
 }
 
 /** The server and, where there is one, the context: for refusals. */
-export const serverOf = ({ apiUrl, context }: Connection): string =>
+export const serverOf = ({ apiUrl, context }: ServerConnection): string =>
   context === undefined ? apiUrl : `${apiUrl}, context ${context}`
 
 const restart = ({ isInstalled, checkout }: Host): string =>
@@ -282,5 +282,5 @@ function readJson(file: string): Fields | undefined {
 
 export const fieldsOf = (value: unknown): Fields | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
-export const textOf = (value: unknown): string | undefined =>
+export const stringOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined

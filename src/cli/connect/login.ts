@@ -7,7 +7,7 @@ import { httpTransport } from '../../client/http.ts'
 import type { Context } from '../command.ts'
 import { Failure } from '../line/usage.ts'
 import { editContext } from './config.ts'
-import type { Connection } from './connection.ts'
+import type { ServerConnection } from './connection.ts'
 import type { Outcome, Problem, Provider, ProviderTokens } from './oidc.ts'
 import { openClient, transportFor } from './session.ts'
 import { meetServer } from './trust.ts'
@@ -18,7 +18,7 @@ export interface Issuer {
 }
 
 /** The provider that the service trusts. */
-export async function issuerOf({ host, signal, secrets }: Context, connection: Connection): Promise<Issuer> {
+export async function issuerOf({ host, signal, secrets }: Context, connection: ServerConnection): Promise<Issuer> {
   if (connection.apiUrl.startsWith('https:')) await meetServer(host, connection, signal)
   const client = openClient(host, { ...connection, token: undefined }, { secrets })
   const { baseOauthEndpoint, appClientId } = await client.call(getClusterInfo, { signal })
@@ -26,7 +26,7 @@ export async function issuerOf({ host, signal, secrets }: Context, connection: C
   throw new Failure(`${connection.apiUrl} has no identity provider`, 'Set SVC3_TOKEN, or run svc3 user set-token')
 }
 
-export function providerOf(context: Context, connection: Connection, { issuer, clientId }: Issuer): Provider {
+export function providerOf(context: Context, connection: ServerConnection, { issuer, clientId }: Issuer): Provider {
   const { host, signal, secrets } = context
   const { origin, hostname } = new URL(issuer)
   // Where the service itself is reached without TLS, its own provider cannot be better.
@@ -37,7 +37,11 @@ export function providerOf(context: Context, connection: Connection, { issuer, c
 const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
 /** Exchanges the provider's tokens for a token of the service. */
-export async function exchange(context: Context, connection: Connection, tokens: ProviderTokens): Promise<UserToken> {
+export async function exchange(
+  context: Context,
+  connection: ServerConnection,
+  tokens: ProviderTokens,
+): Promise<UserToken> {
   const { idToken, accessToken, refreshToken } = tokens
   for (const secret of [idToken, accessToken, refreshToken]) if (secret) context.secrets.add(secret)
   const client = openClient(context.host, { ...connection, token: undefined }, { secrets: context.secrets })

@@ -3,10 +3,10 @@
 
 import type { Context } from '../command.ts'
 import { editContext, withConfigLock } from './config.ts'
-import { type Connection, findConnection } from './connection.ts'
+import { findConnection, type ServerConnection } from './connection.ts'
 import { exchange, failureOf, providerOf } from './login.ts'
 
-export function renewToken(context: Context, connection: Connection): Promise<Connection> {
+export function renewToken(context: Context, connection: ServerConnection): Promise<ServerConnection> {
   const { host } = context
   return withConfigLock(host, 'renewal', async () => {
     const current = findConnection(host)
@@ -28,5 +28,5 @@ export function renewToken(context: Context, connection: Connection): Promise<Co
   })
 }
 
-const isStillGood = ({ tokenExpiresAt }: Connection, now: Date): boolean =>
+const isStillGood = ({ tokenExpiresAt }: ServerConnection, now: Date): boolean =>
   Date.parse(tokenExpiresAt ?? '') > now.getTime()

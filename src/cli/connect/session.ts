@@ -3,7 +3,7 @@ import { type Client, createClient } from '../../client/client.ts'
 import { httpTransport } from '../../client/http.ts'
 import { ConnectionError, type Transport } from '../../client/transport.ts'
 import type { Host } from '../host.ts'
-import { type Connection, explainRefusal } from './connection.ts'
+import { explainRefusal, type ServerConnection } from './connection.ts'
 import { keptRevision } from './kept-revision.ts'
 import { trustFor } from './trust.ts'
 
@@ -16,7 +16,7 @@ interface SessionLimits {
 
 export function openClient(
   host: Host,
-  connection: Connection,
+  connection: ServerConnection,
   { timeoutMs, attempts, secrets }: SessionLimits,
 ): Client {
   return createClient({
@@ -32,7 +32,11 @@ export function openClient(
 }
 
 /** How requests to the service, and to its identity provider, are carried. */
-export function transportFor(host: Host, connection: Connection, secrets: ReadonlySet<string> = new Set()): Transport {
+export function transportFor(
+  host: Host,
+  connection: ServerConnection,
+  secrets: ReadonlySet<string> = new Set(),
+): Transport {
   const plain = explained(httpTransport({ trust: trustFor(host, connection) }), host, connection)
   if (!host.env.SVC3_DEBUG) return plain
   const debugging = import('./debug.ts').then(({ debugged }) => debugged(plain, host, secrets))
@@ -44,7 +48,7 @@ const quickKey = (): string =>
   [Date.now(), process.pid, Math.random(), Math.random()].map((part) => part.toString(36)).join('-')
 
 /** Nobody listening is the failure that a new user meets first: it says how to start the service. */
-function explained(transport: Transport, host: Host, connection: Connection): Transport {
+function explained(transport: Transport, host: Host, connection: ServerConnection): Transport {
   return async (request) => {
     try {
       return await transport(request)

@@ -6,12 +6,12 @@ import { ConnectionError } from '../../client/transport.ts'
 import { readLine } from '../confirm.ts'
 import type { Host } from '../host.ts'
 import { Failure, UsageError } from '../line/usage.ts'
-import { type Connection, fieldsOf, readConfig, textOf } from './connection.ts'
+import { fieldsOf, readConfig, type ServerConnection, stringOf } from './connection.ts'
 
 const probeMs = 5_000
 
 /** Judges each connection when it is made. Nothing where there is no TLS. */
-export function trustFor(host: Host, { apiUrl, ca }: Connection): Trust | undefined {
+export function trustFor(host: Host, { apiUrl, ca }: ServerConnection): Trust | undefined {
   if (!apiUrl.startsWith('https:')) return undefined
   // Errors in these are reported now, and not as a failure of the connection.
   const { origin } = new URL(apiUrl)
@@ -29,7 +29,7 @@ export function trustFor(host: Host, { apiUrl, ca }: Connection): Trust | undefi
 }
 
 /** Asks, on a terminal, about a server that nobody vouches for and that is new here. Nothing is sent to it before. */
-export async function meetServer(host: Host, { apiUrl, ca }: Connection, signal: AbortSignal): Promise<void> {
+export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, signal: AbortSignal): Promise<void> {
   const { hostname, port, origin } = new URL(apiUrl)
   const canAsk = host.stdin.isTerminal && host.stderr.isTerminal
   if (!canAsk || ca !== undefined || expectedFingerprint(host, origin, ca) !== undefined) return
@@ -49,7 +49,7 @@ export async function meetServer(host: Host, { apiUrl, ca }: Connection, signal:
 function expectedFingerprint(host: Host, origin: string, ca: string | undefined): string | undefined {
   const given = host.env.SVC3_FINGERPRINT
   if (given) return checkFingerprint(given, 'SVC3_FINGERPRINT')
-  return ca === undefined ? textOf(fieldsOf(readConfig(host).config?.pins)?.[origin]) : undefined
+  return ca === undefined ? stringOf(fieldsOf(readConfig(host).config?.pins)?.[origin]) : undefined
 }
 
 /** Without a fingerprint, the server is as one that was never met. */

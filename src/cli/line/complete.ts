@@ -19,7 +19,7 @@ export interface Candidate {
   readonly description: string
 }
 
-export interface Place {
+export interface Cursor {
   /** Known here; those that do not begin as what is typed are left out later. */
   readonly words: readonly Candidate[]
   /** Have to be asked for. */
@@ -73,9 +73,9 @@ const early: Options = {
 }
 
 /** `before` are the words before the one that is typed; none of them is the program's name. */
-export async function placeOf(table: CommandTable, before: readonly string[], current: string): Promise<Place> {
+export async function cursorOf(table: CommandTable, before: readonly string[], current: string): Promise<Cursor> {
   const located = locatedOf(table, before)
-  const nothing: Place = { words: [], prefix: '', without: [], namespace: undefined, context: undefined }
+  const nothing: Cursor = { words: [], prefix: '', without: [], namespace: undefined, context: undefined }
   if (!located) return nothing
   const { found, rest } = located
   const command = isLeaf(found) ? (await found.load()).command : undefined
@@ -153,7 +153,7 @@ function fitting(
   valued: Option | (Arguments[string] & Valued),
   current: string,
   before = '',
-): Pick<Place, 'words' | 'names' | 'prefix' | 'without'> {
+): Pick<Cursor, 'words' | 'names' | 'prefix' | 'without'> {
   const { names, value = '', choices } = valued as Valued
   if (value === 'KIND/NAME') return involved(current, before)
   const isList = value.endsWith('[,…]')
@@ -163,7 +163,7 @@ function fitting(
   return { words, names: words.length > 0 ? undefined : kind, prefix: before + list, without: list.split(',') }
 }
 
-function involved(current: string, before: string): Pick<Place, 'words' | 'names' | 'prefix' | 'without'> {
+function involved(current: string, before: string): Pick<Cursor, 'words' | 'names' | 'prefix' | 'without'> {
   const [kind, name] = splitAt(current, '/')
   const words = Object.keys(byKind).map((word) => ({ value: `${word}/`, description: '' }))
   if (name === undefined) return { words, names: undefined, prefix: before, without: [] }

@@ -11,7 +11,7 @@ interface Talking {
   readonly isTalking: boolean
 }
 
-export interface Step {
+export interface ProgressStep {
   /** What is done now; may be empty where bytes say it. */
   readonly text: string
   readonly percent?: number | undefined
@@ -19,7 +19,7 @@ export interface Step {
 }
 
 export interface Progress {
-  show(step: Step): void
+  show(step: ProgressStep): void
   /** Removes the changing line, before anything else is written. */
   end(): void
 }
@@ -94,7 +94,7 @@ interface Line {
   readonly what: string
   readonly startMs: number
   readonly rate: ReturnType<typeof startRate>
-  step: Step | undefined
+  step: ProgressStep | undefined
 }
 
 function changingLines(stderr: Stderr): Board {
@@ -167,7 +167,11 @@ function lineText({ what, startMs, rate, step = { text: '' } }: Line, columns: n
   return (widthOf(whole) <= room ? whole : cut(withoutBar, room)) + clock
 }
 
-function shownStep(step: Step, rate: Line['rate'], nowMs: number): { text: string; percent: number | undefined } {
+function shownStep(
+  step: ProgressStep,
+  rate: Line['rate'],
+  nowMs: number,
+): { text: string; percent: number | undefined } {
   const moved = step.bytes && rate(step.bytes, nowMs)
   const text = [step.text, moved?.text].filter(Boolean).join(': ')
   return { text: visible(text), percent: step.percent ?? moved?.percent }
@@ -187,7 +191,7 @@ export interface Meter {
   /** So many bytes are there now. */
   at(bytes: number): void
   /** Something else than the bytes is to be waited for now. */
-  show(step: Step): void
+  show(step: ProgressStep): void
   end(): void
 }
 
@@ -202,7 +206,10 @@ export function startMeter(context: Talking, what: string, totalBytes: number, s
 }
 
 /** Of what says how much has come and which part of the whole that is: how much the whole will be follows roughly. */
-export function stepOf(text: string, progress: { readonly percent: number; readonly bytes: number } | undefined): Step {
+export function stepOf(
+  text: string,
+  progress: { readonly percent: number; readonly bytes: number } | undefined,
+): ProgressStep {
   const { percent = 0, bytes = 0 } = progress ?? {}
   const moved: Bytes | undefined =
     percent > 0 && bytes > 0

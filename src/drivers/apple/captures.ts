@@ -7,7 +7,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platform/files.ts'
 import { explainFullDisk } from '../disk-full.ts'
 import type { Capture } from '../driver.ts'
-import { cloneFile, placeOf, requireMachine } from './machine.ts'
+import { cloneFile, requireMachine, tartFile } from './machine.ts'
 import { tartFiles } from './tart.ts'
 
 const folderName = 'captures'
@@ -77,7 +77,7 @@ export async function cloneMachine(folder: string, signal: AbortSignal): Promise
   await fs.mkdir(place, { recursive: true, mode: 0o700 })
   try {
     for (const file of ['config', 'nvram', 'disk'] as const)
-      await cloneFile(placeOf(folder, machine, file), path.join(place, tartFiles[file]), signal)
+      await cloneFile(tartFile(folder, machine, file), path.join(place, tartFiles[file]), signal)
     await syncFolder(place)
   } catch (error) {
     await fs.rm(place, { recursive: true, force: true })

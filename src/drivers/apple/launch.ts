@@ -2,7 +2,7 @@
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Started, VmSpec } from '../driver.ts'
-import { isSuspendable, isSuspended, placeOf, readConfig, requireMachine } from './machine.ts'
+import { isSuspendable, isSuspended, readConfig, requireMachine, tartFile } from './machine.ts'
 import { findProcess, lastOfLog, printedVnc, type Run, spawnTart, writeRun } from './run.ts'
 import { isRunning, type Tart } from './tart.ts'
 
@@ -71,7 +71,7 @@ export async function bringUp(tart: Tart, folder: string, run: Run, options: Bri
   } catch (error) {
     await options.giveUp()
     if (!wasSuspended || options.signal.aborted || !(await isSuspended(folder, run))) throw error
-    await fs.rm(placeOf(folder, run, 'state'), { force: true })
+    await fs.rm(tartFile(folder, run, 'state'), { force: true })
     await launch(tart, folder, run, options).catch(async (again: unknown) => {
       await options.giveUp()
       throw again

@@ -42,18 +42,18 @@ export async function requireMachine(folder: string): Promise<MachineRecord> {
   return machine
 }
 
-export const placeOf = (folder: string, { name }: Pick<MachineRecord, 'name'>, file: keyof typeof tartFiles): string =>
+export const tartFile = (folder: string, { name }: Pick<MachineRecord, 'name'>, file: keyof typeof tartFiles): string =>
   path.join(tartFolder(folder, name), tartFiles[file])
 
 export async function readConfig(folder: string, machine: Pick<MachineRecord, 'name'>): Promise<TartConfig> {
-  return JSON.parse(await fs.readFile(placeOf(folder, machine, 'config'), 'utf8')) as TartConfig
+  return JSON.parse(await fs.readFile(tartFile(folder, machine, 'config'), 'utf8')) as TartConfig
 }
 
 /** tart suspends macOS only. */
 export const isSuspendable = ({ os = 'darwin' }: TartConfig): boolean => os === 'darwin'
 
 export const isSuspended = (folder: string, machine: Pick<MachineRecord, 'name'>): Promise<boolean> =>
-  fs.access(placeOf(folder, machine, 'state')).then(
+  fs.access(tartFile(folder, machine, 'state')).then(
     () => true,
     () => false,
   )
@@ -170,7 +170,7 @@ export async function shapeMachine(folder: string, vm: VmSpec, tart: Tart, signa
 }
 
 export async function diskBytes(folder: string): Promise<number> {
-  return (await fs.stat(placeOf(folder, await requireMachine(folder), 'disk'))).size
+  return (await fs.stat(tartFile(folder, await requireMachine(folder), 'disk'))).size
 }
 
 const gigabyte = 1_000_000_000
@@ -183,7 +183,7 @@ export async function growDisk(folder: string, bytes: number, tart: Tart): Promi
   if (bytes < now) throw new Error(`the disk already has ${now} bytes and cannot shrink to ${bytes}`)
   const whole = Math.floor(bytes / gigabyte)
   if (whole * gigabyte > now) await tart.command(folder, ['set', machine.name, '--disk-size', String(whole)])
-  await growFile(placeOf(folder, machine, 'disk'), bytes)
+  await growFile(tartFile(folder, machine, 'disk'), bytes)
 }
 
 async function growFile(file: string, bytes: number): Promise<void> {

@@ -16,11 +16,11 @@ import {
   createMachine,
   isSuspendable,
   isSuspended,
-  placeOf,
   readConfig,
   readMachine,
   requireMachine,
   shapeMachine,
+  tartFile,
 } from './machine.ts'
 import {
   describeEnd,
@@ -270,7 +270,7 @@ export class AppleVm {
     // What it was doing is given up with it.
     const machine = await readMachine(this.#folder)
     if (machine) {
-      await fs.rm(placeOf(this.#folder, machine, 'state'), { force: true })
+      await fs.rm(tartFile(this.#folder, machine, 'state'), { force: true })
       await this.#allowance.giveBack(machine.name)
     }
     await forgetRun(this.#folder)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { maxReadBytes, NbdSession, readReply, type Step } from './protocol.ts'
+import { maxReadBytes, type NbdAction, NbdSession, readReply } from './protocol.ts'
 
 const optionMagic = 0x49484156454f5054n
 const diskBytes = 10 * 2 ** 20
@@ -28,7 +28,8 @@ function request(kind: number, cookie: bigint, offset: bigint, length: number): 
 const clientFlags = Buffer.from([0, 0, 0, 3])
 /** An empty name, and one kind of information that is asked for. */
 const go = option(7, Buffer.from([0, 0, 0, 0, 0, 1, 0, 3]))
-const steps = (session: NbdSession, ...pieces: Buffer[]): Step[] => pieces.flatMap((piece) => [...session.take(piece)])
+const steps = (session: NbdSession, ...pieces: Buffer[]): NbdAction[] =>
+  pieces.flatMap((piece) => [...session.take(piece)])
 const opened = (): NbdSession => {
   const session = new NbdSession(diskBytes)
   steps(session, clientFlags, go)

@@ -2,7 +2,7 @@
 // steps out. What a client may make us keep is bounded, and each byte is looked at once.
 // https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 
-export type Step =
+export type NbdAction =
   /** To be sent to the client as it is. */
   | { readonly kind: 'send'; readonly bytes: Buffer }
   /** To be answered with `readReply`, in any order. */
@@ -61,7 +61,7 @@ export class NbdSession {
   #rest: Buffer = Buffer.alloc(0)
 
   /** Each says how much of the bytes it has used; 0: there is too little. */
-  readonly #parts: Readonly<Record<Exclude<Phase, 'over'>, (bytes: Buffer) => Generator<Step, number>>> = {
+  readonly #parts: Readonly<Record<Exclude<Phase, 'over'>, (bytes: Buffer) => Generator<NbdAction, number>>> = {
     flags: (bytes) => this.#flags(bytes),
     options: (bytes) => this.#option(bytes),
     requests: (bytes) => this.#request(bytes),
@@ -71,7 +71,7 @@ export class NbdSession {
     this.#diskBytes = diskBytes
   }
 
-  *take(piece: Buffer): Generator<Step> {
+  *take(piece: Buffer): Generator<NbdAction> {
     let bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
     while (this.#phase !== 'over') {
       const used = yield* this.#parts[this.#phase](bytes)
@@ -82,7 +82,7 @@ export class NbdSession {
     this.#rest = this.#phase === 'over' ? Buffer.alloc(0) : Buffer.from(bytes)
   }
 
-  *#flags(bytes: Buffer): Generator<Step, number> {
+  *#flags(bytes: Buffer): Generator<NbdAction, number> {
     if (bytes.length < 4) return 0
     const flags = bytes.readUInt32BE(0)
     if ((flags & ~3) !== 0) return yield* this.#end('unknown handshake flags')
@@ -91,7 +91,7 @@ export class NbdSession {
     return 4
   }
 
-  *#option(bytes: Buffer): Generator<Step, number> {
+  *#option(bytes: Buffer): Generator<NbdAction, number> {
     if (bytes.length < optionHeadBytes) return 0
     if (bytes.readBigUInt64BE(0) !== magic.option) return yield* this.#end('not an NBD option')
     const kind = bytes.readUInt32BE(8)
@@ -113,7 +113,7 @@ export class NbdSession {
     return optionHeadBytes + length
   }
 
-  *#info(kind: number, data: Buffer): Generator<Step> {
+  *#info(kind: number, data: Buffer): Generator<NbdAction> {
     const nameBytes = data.length < 6 ? Number.NaN : data.readUInt32BE(0)
     const countAt = 4 + nameBytes
     const isWhole = countAt + 2 <= data.length && countAt + 2 + 2 * data.readUInt16BE(countAt) === data.length
@@ -129,7 +129,7 @@ export class NbdSession {
     if (kind === option.go) this.#phase = 'requests'
   }
 
-  *#request(bytes: Buffer): Generator<Step, number> {
+  *#request(bytes: Buffer): Generator<NbdAction, number> {
     if (bytes.length < requestBytes) return 0
     if (bytes.readUInt32BE(0) !== magic.request) return yield* this.#end('not an NBD request')
     const kind = bytes.readUInt16BE(6)
@@ -147,7 +147,7 @@ export class NbdSession {
     return requestBytes
   }
 
-  *#end(problem?: string): Generator<Step, number> {
+  *#end(problem?: string): Generator<NbdAction, number> {
     this.#phase = 'over'
     yield { kind: 'end', ...(problem !== undefined && { problem }) }
     return 0
@@ -161,7 +161,7 @@ export class NbdSession {
   }
 }
 
-const send = (bytes: Buffer): Step => ({ kind: 'send', bytes })
+const send = (bytes: Buffer): NbdAction => ({ kind: 'send', bytes })
 
 function uint16(value: number): Buffer {
   const bytes = Buffer.alloc(2)

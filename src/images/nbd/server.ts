@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
-import { greeting, NbdSession, readReply, type Step } from './protocol.ts'
+import { greeting, type NbdAction, NbdSession, readReply } from './protocol.ts'
 
 export interface ServedDisk {
   readonly bytes: number
@@ -76,7 +76,7 @@ async function serve(connection: net.Socket, disk: ServedDisk): Promise<void> {
 async function answer(
   connection: net.Socket,
   disk: ServedDisk,
-  { cookie, offset, length }: Extract<Step, { kind: 'read' }>,
+  { cookie, offset, length }: Extract<NbdAction, { kind: 'read' }>,
   spares: Buffer[],
   signal: AbortSignal,
 ): Promise<void> {

@@ -8,7 +8,7 @@ import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
 import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import { bad, parseOciManifest } from './oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'
-import type { Destination, Source } from './target.ts'
+import type { ArtifactSource, Destination } from './target.ts'
 
 /** What an image has to be; any other is refused before its content is fetched. */
 export interface ImageLimits {
@@ -16,7 +16,7 @@ export interface ImageLimits {
 }
 
 /** References are digests of our manifests. `annotations` are what the artifact says of itself beside what it has to. */
-export function imageSource(store: ContentStore, annotations: Annotations = {}): Source {
+export function imageSource(store: ContentStore, annotations: Annotations = {}): ArtifactSource {
   const own = new Map<string, Buffer>()
   return {
     ...storeSource('the image store', store, own),
@@ -33,7 +33,7 @@ export function storeSource(
   name: string,
   store: ContentStore,
   own: ReadonlyMap<string, Buffer>,
-): Omit<Source, 'resolve'> {
+): Omit<ArtifactSource, 'resolve'> {
   return {
     name,
     async *open({ digest, size }, { offset = 0, signal, isUnchecked = false } = {}) {
@@ -96,7 +96,7 @@ export interface RemoteImage {
 
 /** An image that is somewhere else: `restoreDisk(image, content, …)` makes a disk of it. */
 export async function openRemoteImage(
-  source: Source,
+  source: ArtifactSource,
   reference: string,
   options: ResolveOptions & { readonly limits?: ImageLimits } = {},
 ): Promise<RemoteImage> {
@@ -105,7 +105,7 @@ export async function openRemoteImage(
 
 /** The same of a manifest that was resolved already. */
 export async function openResolvedImage(
-  source: Source,
+  source: ArtifactSource,
   manifest: RawManifest,
   options: { readonly signal?: AbortSignal | undefined; readonly limits?: ImageLimits | undefined } = {},
 ): Promise<RemoteImage> {

@@ -1,7 +1,7 @@
 // From a reference to one manifest: a tag is asked for once, an index is followed to the manifest of an architecture.
 import type { RawManifest } from './oci-manifest.ts'
 import { bad, isIndexType, parseIndex } from './oci-manifest.ts'
-import type { Source } from './target.ts'
+import type { ArtifactSource } from './target.ts'
 
 export interface ResolveOptions {
   /** Which one of an index; without it, an index is refused unless it names only one. */
@@ -10,7 +10,7 @@ export interface ResolveOptions {
 }
 
 export async function resolveManifest(
-  source: Source,
+  source: ArtifactSource,
   reference: string,
   { architecture, signal }: ResolveOptions = {},
 ): Promise<RawManifest> {

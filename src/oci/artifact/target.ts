@@ -9,7 +9,7 @@ export interface OpenOptions {
   readonly isUnchecked?: boolean | undefined
 }
 
-export interface Source {
+export interface ArtifactSource {
   /** For messages; carries no secret. */
   readonly name: string
   /** A tag is resolved here once: everything after goes by the digest that comes back. */

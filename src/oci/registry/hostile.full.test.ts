@@ -21,7 +21,7 @@ import {
   parseOciManifest,
   rawManifest,
 } from '../artifact/oci-manifest.ts'
-import type { Source } from '../artifact/target.ts'
+import type { ArtifactSource } from '../artifact/target.ts'
 import { copy } from '../copy.ts'
 
 interface Json {
@@ -43,7 +43,7 @@ after(() => fs.rm(folder, { recursive: true, force: true }))
 const digestOf = (bytes: Buffer | string) => `sha256:${hash('sha256', bytes)}`
 
 /** The good artifact with another manifest, and with blobs that are what they are. */
-function source(manifest: RawManifest, more: ReadonlyMap<string, Buffer> = new Map()): Source {
+function source(manifest: RawManifest, more: ReadonlyMap<string, Buffer> = new Map()): ArtifactSource {
   const good = imageSource(image.store)
   return {
     ...good,
@@ -67,7 +67,7 @@ function bent(change: (json: Json) => unknown, type = ociManifestType): RawManif
 }
 
 let stores = 0
-async function refused(from: Source, message: RegExp, limits?: ImageLimits): Promise<void> {
+async function refused(from: ArtifactSource, message: RegExp, limits?: ImageLimits): Promise<void> {
   stores += 1
   const store = await openStore(path.join(folder, `store-${stores}`))
   await assert.rejects(copy({ target: from, reference: 'v1' }, { target: imageDestination(store, limits) }), message)
@@ -77,7 +77,7 @@ async function refused(from: Source, message: RegExp, limits?: ImageLimits): Pro
 }
 
 /** An artifact of a manifest of ours that was written by somebody else. */
-function artifactOf(manifest: unknown, layers: Record<string, unknown>[] = []): Source {
+function artifactOf(manifest: unknown, layers: Record<string, unknown>[] = []): ArtifactSource {
   const bytes = Buffer.from(sorted(manifest))
   const layer = {
     mediaType: 'application/vnd.svc3.image.manifest.v1+json',
@@ -288,7 +288,7 @@ describe('an artifact', () => {
       platform: { architecture, os: 'linux' },
     })
     const other = `sha256:${'5'.repeat(64)}`
-    const index = (type: string, ...manifests: unknown[]): Source => {
+    const index = (type: string, ...manifests: unknown[]): ArtifactSource => {
       const raw = rawManifest(type, Buffer.from(JSON.stringify({ schemaVersion: 2, manifests })))
       const inner = source(good)
       return { ...inner, resolve: async (reference) => (reference === 'v1' ? raw : await inner.resolve(reference)) }

@@ -14,7 +14,7 @@ import {
   parseOciManifest,
   type RawManifest,
 } from '../artifact/oci-manifest.ts'
-import type { Destination, Source } from '../artifact/target.ts'
+import type { ArtifactSource, Destination } from '../artifact/target.ts'
 import { readBlob, streamBlob } from './download.ts'
 import { createExchange, type Exchange, type RegistryOptions } from './exchange.ts'
 import { redactUrl } from './redact.ts'
@@ -37,7 +37,7 @@ export interface RepositoryOptions {
   readonly pieceBytes?: number | undefined
 }
 
-export interface Repository extends Source, Destination {
+export interface Repository extends ArtifactSource, Destination {
   /** Names of what it has: the first ten thousand. */
   tags(signal?: AbortSignal): Promise<readonly string[]>
   /** Of a blob; undefined when it is not there. */

@@ -13,7 +13,7 @@ import { largestDiskBytes } from '../../rules/sizes.ts'
 import type { ImageLimits } from '../artifact/image-target.ts'
 import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
 import { bad, type OciManifest, parseOciManifest } from '../artifact/oci-manifest.ts'
-import type { Source } from '../artifact/target.ts'
+import type { ArtifactSource } from '../artifact/target.ts'
 import { openLayerNotes } from './layer-notes.ts'
 import { decodeAppleLz4 } from './lz4.ts'
 
@@ -55,7 +55,7 @@ interface DiskLayer {
 
 /** Puts the chunks into the store, config and NVRAM included; the manifest is the caller's to put. */
 export async function packTart(
-  source: Source,
+  source: ArtifactSource,
   raw: RawManifest,
   store: ContentStore,
   options: TartOptions = {},
@@ -104,7 +104,7 @@ export async function packTart(
 
 /** What one is, before any of its disk is fetched. */
 export async function inspectTart(
-  source: Source,
+  source: ArtifactSource,
   raw: RawManifest,
   { signal, limits = {} }: Pick<TartOptions, 'signal' | 'limits'> = {},
 ): Promise<Pick<Manifest, 'architecture' | 'virtualSizeBytes'> & { os: Manifest['os']; storedBytes: number }> {
@@ -112,7 +112,7 @@ export async function inspectTart(
   return { architecture, os, virtualSizeBytes, storedBytes }
 }
 
-async function look(source: Source, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
+async function look(source: ArtifactSource, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
   const oci = parseOciManifest(raw)
   const parts = partsOf(oci)
   const virtualSizeBytes = diskSizeOf(parts.disk, oci)
@@ -187,7 +187,7 @@ function platformOf(
 
 async function packDiskLayer(
   { blob, offset, rawBytes, rawDigest }: DiskLayer,
-  source: Source,
+  source: ArtifactSource,
   store: ContentStore,
   count: (piece: Buffer) => void,
   signal: AbortSignal,

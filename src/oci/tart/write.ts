@@ -11,7 +11,7 @@ import { type Annotations, titleKey } from '../artifact/annotations.ts'
 import { storeSource } from '../artifact/image-target.ts'
 import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../artifact/oci-manifest.ts'
-import type { Source } from '../artifact/target.ts'
+import type { ArtifactSource } from '../artifact/target.ts'
 import { encodeAppleLz4 } from './lz4-encode.ts'
 import { largestConfigBytes, largestNvramBytes, tartAnnotation, tartTypes } from './read.ts'
 
@@ -25,7 +25,7 @@ interface TartWriting {
   readonly annotations?: Annotations
 }
 
-interface TartSource extends Source {
+interface TartSource extends ArtifactSource {
   /** Digests of the layers that were made in the store: nobody but this source needs them. */
   readonly made: ReadonlySet<string>
 }

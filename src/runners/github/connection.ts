@@ -42,7 +42,7 @@ type ServiceCall = Omit<Call, 'url' | 'authorization'> & {
   readonly query?: Readonly<Record<string, string>>
 }
 
-export class Connection {
+export class GitHubConnection {
   readonly #options: ConnectionOptions
   #admin: Promise<Admin> | undefined
 

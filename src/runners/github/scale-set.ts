@@ -3,7 +3,7 @@
 import type { RetryPolicy } from '../../rules/retry.ts'
 import { noDemand } from '../../rules/runners/jobs.ts'
 import { type DemandQueue, type KnownRunner, type RunnerSource, SourceError } from '../source.ts'
-import { Connection, type ConnectionOptions, textIn } from './connection.ts'
+import { type ConnectionOptions, GitHubConnection, textIn } from './connection.ts'
 import { call, GitHubRefusal } from './http.ts'
 import { batchOf, demandOf } from './messages.ts'
 
@@ -28,7 +28,7 @@ interface ScaleSet {
 }
 
 export function githubSource(options: ScaleSetOptions): RunnerSource {
-  const connection = new Connection(options)
+  const connection = new GitHubConnection(options)
   const { name, group, labels, retry } = options
 
   async function groupId(signal: AbortSignal): Promise<number> {
@@ -180,7 +180,7 @@ export function githubSource(options: ScaleSetOptions): RunnerSource {
 }
 
 async function openQueue(
-  connection: Connection,
+  connection: GitHubConnection,
   { id, ownerName, retry }: { id: number; ownerName: string; retry: RetryPolicy | undefined },
   signal: AbortSignal,
 ): Promise<DemandQueue> {

@@ -22,7 +22,7 @@ import { systemClock } from '../../platform/clock.ts'
 import { createLog } from '../../platform/log.ts'
 import { openMemory } from '../../store/memory.ts'
 import { type Collections, openCollections } from '../../store/records/collections.ts'
-import { placeOf } from './console-login.ts'
+import { pathInConsole } from './console-login.ts'
 
 const own = 'http://127.0.0.1:1'
 const password = 'correct horse'
@@ -284,7 +284,7 @@ describe('a login at an organisation’s own provider', () => {
 
 describe('where a login ends', () => {
   it('where a login ends is a page of the console, whatever a link says', () => {
-    assert.equal(placeOf('vms/svc-default/demo?x=1'), 'vms/svc-default/demo?x=1')
+    assert.equal(pathInConsole('vms/svc-default/demo?x=1'), 'vms/svc-default/demo?x=1')
     for (const to of [
       '//evil.example',
       'https://evil.example',
@@ -296,6 +296,6 @@ describe('where a login ends', () => {
       undefined,
       'javascript:x',
     ])
-      assert.doesNotMatch(`/console/${placeOf(to)}`, /evil|^\/console\/\/|oidc|api$|javascript|\\/)
+      assert.doesNotMatch(`/console/${pathInConsole(to)}`, /evil|^\/console\/\/|oidc|api$|javascript|\\/)
   })
 })

@@ -69,7 +69,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
 
   app.get('/console/login', { onRequest }, async (request, reply) => {
     const query = request.query as { to?: unknown; here?: unknown }
-    const to = placeOf(query.to)
+    const to = pathInConsole(query.to)
     reply.header('cache-control', 'no-store')
     // The provider sends the browser back to the service's own address: the login has to begin there.
     const isElsewhere = new URL(services.apiUrl()).host !== request.host && query.here === undefined
@@ -147,7 +147,7 @@ function problemOf(error: unknown, { log }: LoginServices): Problem {
 }
 
 /** A page of the console, below its root: never another site, whatever somebody put into a link. */
-export function placeOf(to: unknown): string {
+export function pathInConsole(to: unknown): string {
   if (typeof to !== 'string' || to.length > 1_024 || !URL.canParse(to, 'http://console/console/')) return ''
   const url = new URL(to, 'http://console/console/')
   const isBelow = url.origin === 'http://console' && url.pathname.startsWith('/console/')
@@ -159,7 +159,7 @@ function begunIn(cookie: string | undefined): (LoginBegun & { readonly to: strin
     const value = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString('utf8')) as Record<string, unknown>
     const { state, nonce, verifier, to } = value
     if ([state, nonce, verifier].some((each) => typeof each !== 'string' || each.length < 20)) return undefined
-    return { state, nonce, verifier, to: placeOf(to) } as LoginBegun & { to: string }
+    return { state, nonce, verifier, to: pathInConsole(to) } as LoginBegun & { to: string }
   } catch {
     return undefined
   }

@@ -8,7 +8,7 @@ import {
   ContentUnavailableError,
   NoContentError,
 } from '../../images/content/content.ts'
-import type { Fields, Log } from '../../platform/log.ts'
+import type { Log, LogFields } from '../../platform/log.ts'
 import { isOutOfSpace } from '../../store/faults.ts'
 import { StoreError, type StoreFault } from '../../store/store.ts'
 
@@ -101,7 +101,7 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
 }
 
 /** A fault of ours is an error, with where it happened; a refusal that is meant, of a node that is away say, a warning. */
-export function logFailure(log: Log, refusal: ApiError, fields: Fields): void {
+export function logFailure(log: Log, refusal: ApiError, fields: LogFields): void {
   const { code: status, reason, message } = refusal
   const { cause } = refusal.options
   // Lost content is no fault of the caller's either.

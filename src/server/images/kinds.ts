@@ -4,7 +4,7 @@ import { type ImageContents, openImageContents } from './contents.ts'
 import { amongServers, type ImageServices, ImageStore } from './store.ts'
 import type { ImageUses } from './uses.ts'
 
-export interface Kind {
+export interface ImageKindParts {
   readonly noun: 'images' | 'isos'
   readonly store: ImageStore
   /** Makes content of a file, and takes it. */
@@ -16,7 +16,7 @@ export interface KindServices extends ImageServices {
   readonly isoUses: ImageUses
 }
 
-export function imageKinds(services: KindServices): Readonly<Record<'image' | 'iso', Kind>> {
+export function imageKinds(services: KindServices): Readonly<Record<'image' | 'iso', ImageKindParts>> {
   const { collections, imageUses, isoUses, content } = services
   const contents = openImageContents(content)
   const among = amongServers(services)

@@ -10,7 +10,7 @@ import { logFailure, refusalOf } from '../http/refusals.ts'
 import { duplicateFields } from './changes/duplicate-fields.ts'
 import { coreVersions, groupBody, groupList, resourceList } from './discovery.ts'
 import { kindAt, kinds } from './kinds/index.ts'
-import { type Fields, fieldsOf } from './kinds/kind.ts'
+import { fieldsOf, type ObjectFields } from './kinds/kind.ts'
 import { openApiDocuments, openApiIndex } from './openapi.ts'
 import { decodeProtobuf, protobufType } from './protobuf.ts'
 import { reviews } from './reviews.ts'
@@ -149,7 +149,7 @@ function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
   )
   for (const { group, version: of, plural, kind, review } of reviews)
     app.post(`/apis/${group}/${of}/${plural}`, (request, reply) => {
-      const body = fieldsOf(request.body) as Fields
+      const body = fieldsOf(request.body) as ObjectFields
       if (!request.principal) throw unauthorized()
       const spec = fieldsOf(body.spec)
       const status = review({ ...services, kinds }, request.principal, spec)
@@ -159,7 +159,7 @@ function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
 }
 
 /** As much like Kubernetes as clients compare: an old one would be warned of a skew that means nothing here. */
-function versionInfo(version: string): Fields {
+function versionInfo(version: string): ObjectFields {
   return {
     major: '1',
     minor: '33',

@@ -10,7 +10,7 @@ import type { Entry } from '../../store/store.ts'
 import { refusalOf } from '../http/refusals.ts'
 import type { Listing } from '../lists/listing.ts'
 import { keeping, keptOf, type Meta } from './changes/kept-metadata.ts'
-import { type Fields, fieldsOf, type Kind, type KubeObject } from './kinds/kind.ts'
+import { fieldsOf, type Kind, type KubeObject, type ObjectFields } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
 import type { Query } from './query.ts'
 import { realName, run, runWith, type Writer } from './run.ts'
@@ -26,7 +26,7 @@ const policies = ['Background', 'Foreground', 'Orphan']
 
 /** In the body or the query. Of propagation and grace only the form is looked at: there are no dependents here. */
 export function readDeleteOptions(body: unknown, query: Query): DeleteOptions {
-  const options: Fields = fieldsOf(body)
+  const options: ObjectFields = fieldsOf(body)
   if (options.kind !== undefined && options.kind !== 'DeleteOptions')
     throw new ApiError(
       'BadRequest',

@@ -10,7 +10,7 @@ import { metadataProblems } from '../gate/record-metadata.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { bodyValidator, type Validator } from '../http/validate.ts'
 import { keptOf } from './changes/kept-metadata.ts'
-import { apiVersionOf, type Fields, fieldsOf, type Kind, type Texts, type Written } from './kinds/kind.ts'
+import { apiVersionOf, fieldsOf, type Kind, type ObjectFields, type Texts, type Written } from './kinds/kind.ts'
 import type { Query } from './query.ts'
 import { wrongKind } from './status.ts'
 
@@ -40,7 +40,7 @@ export function readObject(
     throw new ApiError('BadRequest', 'The request body is no object', {
       hint: 'Send an object with apiVersion and kind',
     })
-  const fields = withoutNulls(body as Fields)
+  const fields = withoutNulls(body as ObjectFields)
   checkKind(kind, fields)
   const metadata = fieldsOf(fields.metadata)
   const place = metadata.namespace
@@ -88,7 +88,7 @@ export function readObject(
   return { object, warnings: faults }
 }
 
-function checkKind(kind: Kind, { apiVersion, kind: name }: Fields): void {
+function checkKind(kind: Kind, { apiVersion, kind: name }: ObjectFields): void {
   const isRight =
     (apiVersion === undefined || apiVersion === apiVersionOf(kind)) && (name === undefined || name === kind.kind)
   // Not String(…): of an object, that calls what the client calls toString.
@@ -97,17 +97,17 @@ function checkKind(kind: Kind, { apiVersion, kind: name }: Fields): void {
 }
 
 /** A field that is null is a field left out. */
-const withoutNulls = (fields: Fields): Fields =>
+const withoutNulls = (fields: ObjectFields): ObjectFields =>
   Object.fromEntries(
     Object.entries(fields)
       .filter(([, value]) => value !== null)
       .map(([name, value]) => [
         name,
-        typeof value === 'object' && !Array.isArray(value) ? withoutNulls(value as Fields) : value,
+        typeof value === 'object' && !Array.isArray(value) ? withoutNulls(value as ObjectFields) : value,
       ]),
   )
 
-function nameIn({ name, generateName }: Fields): string {
+function nameIn({ name, generateName }: ObjectFields): string {
   if (typeof name === 'string' && name !== '') return name
   if (typeof generateName === 'string' && generateName !== '') return ''
   const message = 'Specify metadata.name or metadata.generateName'
@@ -169,7 +169,7 @@ function checkLabels(kind: Kind, labels: Texts): void {
 
 const validators = new WeakMap<Kind, Validator>()
 
-export function checkSpec(kind: Kind, fields: Fields): void {
+export function checkSpec(kind: Kind, fields: ObjectFields): void {
   const { status: _, ...schema } = kind.schema
   const validate = validators.get(kind) ?? bodyValidator(t.Object(optional(schema)))
   validators.set(kind, validate)

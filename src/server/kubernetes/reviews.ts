@@ -7,7 +7,7 @@ import { realNamespace } from '../../rules/names.ts'
 import type { Settings } from '../config/settings.ts'
 import { denied } from '../gate/authenticate.ts'
 import type { ReviewResource } from './discovery.ts'
-import { type Fields, fieldsOf, type Kind, verbsOf } from './kinds/kind.ts'
+import { fieldsOf, type Kind, type ObjectFields, verbsOf } from './kinds/kind.ts'
 
 interface ReviewServices {
   readonly roles: Roles
@@ -15,7 +15,7 @@ interface ReviewServices {
   readonly kinds: readonly Kind[]
 }
 
-type Review = (services: ReviewServices, principal: Principal, spec: Fields) => Fields
+type Review = (services: ReviewServices, principal: Principal, spec: ObjectFields) => ObjectFields
 
 const authentication = 'authentication.k8s.io'
 const authorization = 'authorization.k8s.io'
@@ -44,7 +44,7 @@ export const reviews: readonly (ReviewResource & { readonly review: Review })[] 
   },
 ]
 
-function whoAmI(_services: ReviewServices, principal: Principal): Fields {
+function whoAmI(_services: ReviewServices, principal: Principal): ObjectFields {
   const isAdmin = principal.kind === 'user' && principal.admin
   const uid = 'uid' in principal ? principal.uid : undefined
   const groups = ['system:authenticated', ...(isAdmin ? ['svc3:administrators'] : [])]
@@ -62,7 +62,7 @@ export function operationsOf(kind: Kind, verb: string): readonly Operation[] {
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-function mayI(services: ReviewServices, principal: Principal, spec: Fields): Fields {
+function mayI(services: ReviewServices, principal: Principal, spec: ObjectFields): ObjectFields {
   const { resourceAttributes, nonResourceAttributes } = spec
   if (resourceAttributes === undefined && nonResourceAttributes !== undefined)
     return { allowed: ['get', 'head'].includes(text(fieldsOf(nonResourceAttributes).verb)) }
@@ -80,14 +80,20 @@ function mayI(services: ReviewServices, principal: Principal, spec: Fields): Fie
   return judged(services, principal, kind, text(verb), real)
 }
 
-function judged(services: ReviewServices, principal: Principal, kind: Kind, verb: string, namespace: string): Fields {
+function judged(
+  services: ReviewServices,
+  principal: Principal,
+  kind: Kind,
+  verb: string,
+  namespace: string,
+): ObjectFields {
   const operations = operationsOf(kind, verb)
   if (operations.length === 0) return { allowed: false, reason: `${verb} is not possible for ${kind.plural}` }
   const refusal = operations.map((operation) => denied(operation, principal, namespace, services)).find(Boolean)
   return refusal ? { allowed: false, reason: refusal.message } : { allowed: true }
 }
 
-function whatMayI(services: ReviewServices, principal: Principal, spec: Fields): Fields {
+function whatMayI(services: ReviewServices, principal: Principal, spec: ObjectFields): ObjectFields {
   const namespace = realNamespace(text(spec.namespace), services.settings.compat.namespaceAliases)
   const resourceRules = services.kinds.flatMap((kind) => {
     const verbs = verbsOf(kind).filter((verb) => judged(services, principal, kind, verb, namespace).allowed === true)

@@ -10,10 +10,10 @@ import { patches } from './changes/patch.ts'
 import { deletionOf, finalize, mustBeDeletable } from './delete.ts'
 import {
   apiVersionOf,
-  type Fields,
   fieldsOf,
   type Kind,
   type KubeObject,
+  type ObjectFields,
   type Planned,
   type Written,
 } from './kinds/kind.ts'
@@ -164,7 +164,7 @@ export function applying(
     isForced: query.isForced,
     lastApplied: lastAppliedIn(before),
   })
-  const { metadata, ...rest } = object as Fields
+  const { metadata, ...rest } = object as ObjectFields
   const { name, uid, resourceVersion } = config.metadata
   const { labels, annotations } = before.metadata
   return {
@@ -193,7 +193,7 @@ export function applying(
 }
 
 /** What `kubectl apply` keeps in an annotation, as any client may write it. */
-function lastAppliedIn({ metadata }: KubeObject): Fields {
+function lastAppliedIn({ metadata }: KubeObject): ObjectFields {
   try {
     const text = metadata.annotations['kubectl.kubernetes.io/last-applied-configuration'] ?? '{}'
     refuseDeepJson(text)
@@ -213,7 +213,7 @@ const made = (texts: Texts, names: readonly string[] = []): Texts =>
   Object.fromEntries(Object.entries(texts).filter(([name]) => names.includes(name)))
 
 /** The object that a patch makes of another one. */
-export function patched(kind: Kind, contentType: string, before: KubeObject, patch: unknown): Fields {
+export function patched(kind: Kind, contentType: string, before: KubeObject, patch: unknown): ObjectFields {
   const type = contentType.split(';', 1)[0]?.trim() ?? ''
   const isStrategic = type === 'application/strategic-merge-patch+json'
   const apply = Object.hasOwn(patches, type) ? patches[type] : undefined

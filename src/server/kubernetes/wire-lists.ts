@@ -6,7 +6,7 @@ import {
   type Item,
   parseFieldSelector,
   parseLabelSelector,
-  type Fields as SelectableFields,
+  type SelectableFields,
   type Test,
 } from '../../rules/selectors.ts'
 import type { RecordMeta } from '../../store/records/record-meta.ts'

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { refuseDeepJson } from '../http/json-depth.ts'
 
-export type Fields = Readonly<Record<string, unknown>>
+export type BodyFields = Readonly<Record<string, unknown>>
 
 /** Every body of this scope becomes fields. */
 export function parseLegacyBodies(scope: FastifyInstance): void {
@@ -26,7 +26,7 @@ export function dropBodies(scope: FastifyInstance): void {
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-function fieldsOf(bytes: Uint8Array): Fields {
+function fieldsOf(bytes: Uint8Array): BodyFields {
   const text = textOf(bytes).trim()
   if (text === '') return {}
   return /^[[{"]/.test(text) || text === 'null' ? jsonFields(text) : formFields(text)
@@ -40,7 +40,7 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-function jsonFields(text: string): Fields {
+function jsonFields(text: string): BodyFields {
   refuseDeepJson(text)
   let value: unknown
   try {
@@ -56,7 +56,7 @@ function jsonFields(text: string): Fields {
 }
 
 /** `reserved_ports[]=8000:80&…`, and values that are JSON themselves, as some clients send what is not text. */
-function formFields(text: string): Fields {
+function formFields(text: string): BodyFields {
   // Before it is parsed: half a million fields take seconds.
   let count = 1
   for (let at = text.indexOf('&'); at !== -1; at = text.indexOf('&', at + 1))

@@ -3,7 +3,7 @@
 import type { FastifyReply } from 'fastify'
 import type { LocalIssuer } from '../../auth/provider/issuer.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import type { Fields } from './bodies.ts'
+import type { BodyFields } from './bodies.ts'
 import type { LegacyAnswer } from './envelope.ts'
 import type { Performer, PerformServices } from './perform.ts'
 
@@ -15,7 +15,7 @@ export interface CallServices extends PerformServices {
 
 export interface LegacyContext extends Performer {
   readonly params: Readonly<Record<string, string>>
-  readonly fields: Fields
+  readonly fields: BodyFields
   readonly services: CallServices
 }
 

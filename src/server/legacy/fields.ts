@@ -1,7 +1,7 @@
 // Reads fields of 2.4.x requests leniently: numbers and booleans may be text, as in forms, and clients send "None" and
 // "N/A" back as they got them.
 import { badRequest, type Cause } from '../../api/errors.ts'
-import type { Fields } from './bodies.ts'
+import type { BodyFields } from './bodies.ts'
 
 /** Undefined: not set. Throws a text that says what was expected. */
 type Reader<T> = (value: unknown) => T | undefined
@@ -87,7 +87,7 @@ type Read<S extends Readers, Required extends keyof S> = {
 
 /** All faulty fields are named at once. Fields that the table does not have are ignored. */
 export function readFields<const S extends Readers, const Required extends keyof S & string = never>(
-  fields: Fields,
+  fields: BodyFields,
   readers: S,
   required: readonly Required[] = [],
 ): Read<S, Required> {

@@ -15,14 +15,14 @@ import type { Metrics } from '../http/metrics.ts'
 import { logFailure, refusalOf } from '../http/refusals.ts'
 import type { Operations } from '../operations/invoke.ts'
 import { readForm, registerForms, registerUploads } from '../transfer/multipart.ts'
-import { dropBodies, type Fields, parseLegacyBodies } from './bodies.ts'
+import { type BodyFields, dropBodies, parseLegacyBodies } from './bodies.ts'
 import type { CallServices, LegacyHandler } from './call.ts'
 import { legacyCalls, openCalls } from './calls.ts'
 import { type Envelope, envelopeOf, goneEnvelope, type LegacyAnswer, refusalEnvelope } from './envelope.ts'
 import { markDeprecated, markNamed } from './headers.ts'
 import { pageOf } from './page.ts'
 import { createPerformers, type Performer } from './perform.ts'
-import type { LegacyUsage } from './usage.ts'
+import type { LegacyUsageCounter } from './usage.ts'
 
 const json = 'application/json; charset=utf-8'
 const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const
@@ -36,7 +36,7 @@ export interface LegacyServices extends CallServices {
   readonly settings: Pick<Settings, 'compat' | 'console' | 'legacy' | 'limits'>
   readonly metrics: Metrics
   /** Who calls paths of 2.4.x. */
-  readonly legacyUsage: LegacyUsage
+  readonly legacyUsage: LegacyUsageCounter
   readonly log: Log
 }
 
@@ -64,7 +64,7 @@ export function serveLegacy(app: FastifyInstance, services: LegacyServices, oper
         const performer: Performer = performers(request, reply)
         const params = request.params as Record<string, string>
         mustBeNamed(params)
-        const fields = (request.body ?? {}) as Fields
+        const fields = (request.body ?? {}) as BodyFields
         const answer = await handler({ ...performer, params, fields, services })
         if (isReply(answer)) return answer
         return send(reply, answer.status ?? 200, envelopeOf(answer))
@@ -169,8 +169,8 @@ function mustBeNamed(params: Readonly<Record<string, string>>): void {
 
 /** Parameters of the replacements, by what the client called them. */
 function namesIn({ params, body }: FastifyRequest): Record<string, unknown> {
-  const { vm, vmconfig, image } = (params ?? {}) as Fields
-  const given = (typeof body === 'object' && body !== null ? body : {}) as Fields
+  const { vm, vmconfig, image } = (params ?? {}) as BodyFields
+  const given = (typeof body === 'object' && body !== null ? body : {}) as BodyFields
   const { orka_vm_name: name, orka_node_name: node, image: file, iso } = given
   return {
     vm: vm ?? name, vmconfig: vmconfig ?? name, name: node, image: image ?? file, iso, remoteimage: file, remoteiso: iso,

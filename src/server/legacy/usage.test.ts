@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { openMemory } from '../../store/memory.ts'
 import { openCollections } from '../../store/records/collections.ts'
 import { StoreError } from '../../store/store.ts'
-import { LegacyUsage } from './usage.ts'
+import { LegacyUsageCounter } from './usage.ts'
 
 const call = { endpoint: 'GET /resources/vm/list', subject: 'ada@example.com', client: 'curl/8', isRefused: false }
 
@@ -12,7 +12,7 @@ async function open() {
   const store = openMemory()
   const collections = await openCollections(store)
   const clock = { nowMs: Date.parse('2026-11-15T09:00:00Z'), now: () => new Date(clock.nowMs) }
-  return { store, collections, clock, usage: new LegacyUsage(collections, clock) }
+  return { store, collections, clock, usage: new LegacyUsageCounter(collections, clock) }
 }
 
 describe('the usage of 2.4.x', () => {
@@ -31,7 +31,7 @@ describe('the usage of 2.4.x', () => {
 
   it('the usage of 2.4.x adds up what several servers count', async () => {
     const { collections, clock, usage } = await open()
-    const other = new LegacyUsage(collections, clock)
+    const other = new LegacyUsageCounter(collections, clock)
     for (let round = 0; round < 5; round++) {
       usage.count(call)
       other.count(call)

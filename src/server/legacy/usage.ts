@@ -18,7 +18,7 @@ const others = '(others)'
 const maxClientLength = 120
 const keptMs = 180 * 86_400_000
 
-export class LegacyUsage {
+export class LegacyUsageCounter {
   readonly #collections: Pick<Collections, 'legacyUsage'>
   readonly #clock: Clock
   #added = new Map<string, LegacyUsageRecord>()

@@ -1,7 +1,13 @@
 // Filters, pages and ETags of all lists. Served from memory: an item is rendered once per change.
 import { badRequest } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
-import { type Fields, type Item, parseFieldSelector, parseLabelSelector, type Test } from '../../rules/selectors.ts'
+import {
+  type Item,
+  parseFieldSelector,
+  parseLabelSelector,
+  type SelectableFields,
+  type Test,
+} from '../../rules/selectors.ts'
 import type { Entry, Rev } from '../../store/store.ts'
 import { type Render, renderer } from '../http/render.ts'
 import type { Listing } from './listing.ts'
@@ -9,7 +15,7 @@ import type { Listing } from './listing.ts'
 /** One list operation: renders its items and caches them. */
 export class Lists {
   readonly #render: Render
-  readonly #fields: Fields
+  readonly #fields: SelectableFields
   readonly #real: (selector: string) => string
   readonly #items = new WeakMap<Entry<never>, string>()
 
@@ -20,7 +26,7 @@ export class Lists {
   ) {
     this.#real = real
     this.#render = renderer(operation.item)
-    this.#fields = operation.item as Fields
+    this.#fields = operation.item as SelectableFields
   }
 
   /** The revision that the answer to a list of this scope stands for. */

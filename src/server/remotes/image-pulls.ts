@@ -22,7 +22,7 @@ import type { Entry } from '../../store/store.ts'
 import { Answer } from '../http/answer.ts'
 import type { ImportOptions } from '../images/contents.ts'
 import { type Intake, takeIn } from '../images/intake.ts'
-import { imageKinds, type Kind, type KindServices } from '../images/kinds.ts'
+import { type ImageKindParts, imageKinds, type KindServices } from '../images/kinds.ts'
 import type { NewImage } from '../images/store.ts'
 import type { Uploads } from '../transfer/uploads.ts'
 import { RemoteError } from './http.ts'
@@ -73,7 +73,7 @@ export async function listOffers(services: OfferServices, kind: RemoteKind): Pro
 /** Records the pull. The controller sees it at once. */
 export async function beginPull(
   services: BeginPullServices,
-  { store }: Kind,
+  { store }: ImageKindParts,
   request: PullRequest,
 ): Promise<Answer<Image>> {
   const { kind, wanted, namespace, caller, now, requestKey } = request

@@ -3,7 +3,7 @@
 import type { ContentStore } from '../../images/content/content.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { type ImageLimits, imageDestination } from '../../oci/artifact/image-target.ts'
-import type { Source } from '../../oci/artifact/target.ts'
+import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { waitingLine } from '../../oci/registry/patience.ts'
@@ -66,7 +66,7 @@ export async function takeFromRegistry(
 }
 
 export async function takeFrom(
-  source: Source,
+  source: ArtifactSource,
   digest: string,
   { content: store }: { readonly content: ContentStore },
   { architecture, signal, progress }: ImportOptions,

@@ -1,6 +1,6 @@
 // The interface of a remote: what it offers, and how to fetch it.
 import type { Architecture } from '../../api/architecture.ts'
-import type { Source } from '../../oci/artifact/target.ts'
+import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import type { Firmware, GuestSystem, Imported } from '../images/contents.ts'
 import type { Progress } from '../images/intake.ts'
 
@@ -29,7 +29,7 @@ interface FetchWork {
   /** Makes content of the file. */
   take(): Promise<Imported>
   /** Makes content of an image in a registry, by the digest of its manifest there. */
-  takeFrom(source: Source, digest: string): Promise<Imported>
+  takeFrom(source: ArtifactSource, digest: string): Promise<Imported>
 }
 
 /** One kind of remote. MUST throw RemoteError for what is the remote's fault, and stop when the signal aborts. */

@@ -3,8 +3,8 @@
 import {
   CallFailure,
   type CallStream,
-  type Connection,
   type Endpoint,
+  type EtcdConnection,
   type Metadata,
   type StreamListener,
 } from './connection.ts'
@@ -97,7 +97,7 @@ export class EtcdClient {
     let isUnclear = false
     let logins = 0
     for (let tries = 1; ; tries++) {
-      let connection: Connection | undefined
+      let connection: EtcdConnection | undefined
       try {
         connection = this.#members.usual() ?? (await this.#members.connect(untilMs))
         const metadata = this.#options.credentials ? await this.#metadata(connection) : hasLeader
@@ -125,7 +125,7 @@ export class EtcdClient {
   }
 
   /** Opens a conversation with a member that has a leader. Rejects with EtcdFailure. */
-  async stream(method: string, listener: StreamListener): Promise<{ connection: Connection; stream: CallStream }> {
+  async stream(method: string, listener: StreamListener): Promise<{ connection: EtcdConnection; stream: CallStream }> {
     try {
       const connection = await this.#members.connect(performance.now() + this.#options.timeoutMs)
       const stream = connection.stream(method, await this.#metadata(connection), listener)
@@ -138,7 +138,7 @@ export class EtcdClient {
   }
 
   /** Something went wrong there: the others come first for a while. */
-  avoid(connection: Connection | undefined, problem: string): void {
+  avoid(connection: EtcdConnection | undefined, problem: string): void {
     this.#members.avoid(connection, problem)
   }
 
@@ -160,7 +160,7 @@ export class EtcdClient {
     this.#members.close()
   }
 
-  async #metadata(connection: Connection): Promise<Metadata> {
+  async #metadata(connection: EtcdConnection): Promise<Metadata> {
     const { credentials } = this.#options
     if (!credentials) return hasLeader
     this.#token ??= this.#login(connection, credentials)
@@ -174,7 +174,7 @@ export class EtcdClient {
     }
   }
 
-  async #login(connection: Connection, credentials: () => Promise<Credentials>): Promise<string> {
+  async #login(connection: EtcdConnection, credentials: () => Promise<Credentials>): Promise<string> {
     const { user, password } = await credentials()
     try {
       const body = encodeAuthenticate(user, password)

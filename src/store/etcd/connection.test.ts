@@ -7,7 +7,7 @@ import type net from 'node:net'
 import { after, before, describe, it, mock, type TestContext } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tcp-proxy.ts'
-import { CallFailure, Connection } from './connection.ts'
+import { CallFailure, EtcdConnection } from './connection.ts'
 
 const nobodyAnswers = '/silent'
 const isAnswered = '/answered'
@@ -16,7 +16,7 @@ const deadlineMs = 60_000
 const question = Buffer.from('question')
 
 interface Peer {
-  readonly connection: Connection
+  readonly connection: EtcdConnection
   readonly proxy: TcpProxy
   /** Resolves when it has been asked whether it is there. */
   readonly pinged: Promise<void>
@@ -51,7 +51,7 @@ async function startPeer(t: TestContext): Promise<Peer> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const proxy = await startTcpProxy((server.address() as net.AddressInfo).port)
-  const connection = await Connection.open({ url: `http://127.0.0.1:${proxy.port}` })
+  const connection = await EtcdConnection.open({ url: `http://127.0.0.1:${proxy.port}` })
   t.after(async () => {
     connection.close()
     await proxy[Symbol.asyncDispose]()
@@ -61,7 +61,7 @@ async function startPeer(t: TestContext): Promise<Peer> {
 }
 
 /** How it ends. */
-const watch = (connection: Connection): Promise<CallFailure> =>
+const watch = (connection: EtcdConnection): Promise<CallFailure> =>
   new Promise((ended) => void connection.stream(nobodyAnswers, {}, { message: () => undefined, ended }))
 
 const failureOf = (call: Promise<Buffer>): Promise<unknown> => call.catch((error: unknown) => error)

@@ -59,7 +59,7 @@ const windowBytes = 8 * 1_048_576
 /** A page of a list is far smaller. */
 const maxMessageBytes = 256 * 1_048_576
 
-export class Connection {
+export class EtcdConnection {
   readonly url: string
   readonly #session: http2.ClientHttp2Session
   readonly #watchdog: NodeJS.Timeout
@@ -70,7 +70,7 @@ export class Connection {
   #pingedMs = Number.NEGATIVE_INFINITY
   #reason = 'the connection was closed'
 
-  static async open({ url, tls }: Endpoint): Promise<Connection> {
+  static async open({ url, tls }: Endpoint): Promise<EtcdConnection> {
     const options = tls && (await tls())
     const session = http2.connect(url, {
       ...options,
@@ -93,7 +93,7 @@ export class Connection {
       })
     })
     session.setLocalWindowSize(windowBytes)
-    return new Connection(url, session)
+    return new EtcdConnection(url, session)
   }
 
   private constructor(url: string, session: http2.ClientHttp2Session) {

@@ -3,7 +3,7 @@
 
 import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
-import { readBack, textOf } from '../json.ts'
+import { jsonText, readBack } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -129,7 +129,7 @@ class EtcdStore implements Store {
   async create(key: string, value: Json, preconditions: readonly Precondition[] = []): Promise<Entry> {
     return this.#work(key, true, async () => {
       assertKey(key)
-      const text = textOf(key, value)
+      const text = jsonText(key, value)
       const op = newOperationId()
       const before = this.#follower.revision
       const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
@@ -153,7 +153,7 @@ class EtcdStore implements Store {
 
   async update(key: string, value: Json, expect: Rev, preconditions: readonly Precondition[] = []): Promise<Entry> {
     return this.#work(key, true, async () => {
-      const text = textOf(key, value)
+      const text = jsonText(key, value)
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
       const etcdKey = this.#layout.key(key)

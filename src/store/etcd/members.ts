@@ -1,13 +1,13 @@
 // The members of a cluster: which one is asked, connections to them, and whether they are what they should be.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CallFailure, Connection, type Endpoint } from './connection.ts'
+import { CallFailure, type Endpoint, EtcdConnection } from './connection.ts'
 import { decodeStatus, methods } from './protocol.ts'
 import { judge } from './verdict.ts'
 
 interface Member {
   readonly endpoint: Endpoint
-  connection: Connection | undefined
-  opening: Promise<Connection> | undefined
+  connection: EtcdConnection | undefined
+  opening: Promise<EtcdConnection> | undefined
   /** Others are asked first until then. */
   avoidUntilMs: number
   problem: string | undefined
@@ -46,7 +46,7 @@ export class Members {
   }
 
   /** Something went wrong there: the others come first for a while. */
-  avoid(connection: Connection | undefined, problem: string): void {
+  avoid(connection: EtcdConnection | undefined, problem: string): void {
     const member = this.#members.find((one) => connection !== undefined && one.connection === connection)
     if (!member) return
     member.problem = problem
@@ -80,13 +80,13 @@ export class Members {
   }
 
   /** Nearly always there is nothing to wait for. */
-  usual(): Connection | undefined {
+  usual(): EtcdConnection | undefined {
     const member = this.#members[this.#preferred]
     return member?.connection?.isUsable && member.avoidUntilMs <= performance.now() ? member.connection : undefined
   }
 
   /** A connection to the best member there is; rejects with CallFailure when there is none in time. */
-  async connect(untilMs: number): Promise<Connection> {
+  async connect(untilMs: number): Promise<EtcdConnection> {
     for (;;) {
       const usual = this.usual()
       if (usual) return usual
@@ -106,13 +106,15 @@ export class Members {
    * The first that opens, or undefined. Where one has not within a moment, the next is tried beside it: a member that is
    * paused takes connections, and says nothing on them.
    */
-  #openFirst(order: readonly { readonly member: Member; readonly index: number }[]): Promise<Connection | undefined> {
-    const { promise, resolve } = Promise.withResolvers<Connection | undefined>()
+  #openFirst(
+    order: readonly { readonly member: Member; readonly index: number }[],
+  ): Promise<EtcdConnection | undefined> {
+    const { promise, resolve } = Promise.withResolvers<EtcdConnection | undefined>()
     const waiting = [...order]
     let underWay = 0
     let isOver = false
     let timer: NodeJS.Timeout | undefined
-    const end = (connection?: Connection): void => {
+    const end = (connection?: EtcdConnection): void => {
       isOver = true
       clearTimeout(timer)
       resolve(connection)
@@ -154,7 +156,7 @@ export class Members {
     return [...problems].join('; ')
   }
 
-  async #open(member: Member): Promise<Connection> {
+  async #open(member: Member): Promise<EtcdConnection> {
     if (member.connection?.isUsable) return member.connection
     member.opening ??= this.#check(member.endpoint).finally(() => {
       member.opening = undefined
@@ -165,8 +167,8 @@ export class Members {
   }
 
   /** A connection to a member that answers, is of the same cluster as the others, and new enough. */
-  async #check(endpoint: Endpoint): Promise<Connection> {
-    const connection = await Connection.open(endpoint)
+  async #check(endpoint: Endpoint): Promise<EtcdConnection> {
+    const connection = await EtcdConnection.open(endpoint)
     try {
       const { header, version } = decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs))
       this.#clusterId ??= header.clusterId

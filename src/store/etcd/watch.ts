@@ -1,6 +1,6 @@
 // A watch on etcd, read until it ends.
 import { type EtcdClient, EtcdFailure } from './client.ts'
-import type { Connection } from './connection.ts'
+import type { EtcdConnection } from './connection.ts'
 import { decodeWatch, encodeWatch, methods, type Range, type WatchEvent } from './protocol.ts'
 
 type WatchEnd =
@@ -22,7 +22,7 @@ export async function readWatch(
 ): Promise<WatchEnd> {
   if (signal.aborted) return { kind: 'stopped' }
   const ended = Promise.withResolvers<WatchEnd>()
-  let connection: Connection | undefined
+  let connection: EtcdConnection | undefined
   const receive = (body: Buffer): void => {
     const { canceled, compactRevision, cancelReason, events, created, header } = decodeWatch(body)
     if (canceled) ended.resolve(compactRevision > 0 ? { kind: 'compacted' } : canceledBy(client, cancelReason))

@@ -7,7 +7,7 @@ import { syncFolder } from '../../platform/files.ts'
 import { findThread } from '../../platform/threads.ts'
 import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed, revNumber } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
-import { readBack, textOf } from '../json.ts'
+import { jsonText, readBack } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -21,7 +21,7 @@ import {
   type Store,
   StoreError,
 } from '../store.ts'
-import type { Answer, LogRow, Opening, Preconditions, Request, Row, ThreadOptions } from './protocol.ts'
+import type { LogRow, Opening, Preconditions, Request, Row, ThreadOptions, ThreadReply } from './protocol.ts'
 
 interface SqliteOptions extends FeedOptions {
   /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
@@ -94,7 +94,7 @@ interface Waiting {
 
 /** `entry` is there after a create or an update. */
 interface Settled {
-  readonly answer: Answer
+  readonly answer: ThreadReply
   readonly entry: Entry | undefined
 }
 
@@ -118,7 +118,7 @@ class SqliteStore implements Store {
     this.#worker = worker
     this.#folder = folder
     this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), String(rev), options)
-    worker.on('message', (answers: Answer[]) => this.#settle(answers))
+    worker.on('message', (answers: ThreadReply[]) => this.#settle(answers))
     worker.on('error', (error) => this.#die(error))
     this.#exited = new Promise((resolve) => {
       worker.on('exit', (exitCode) => {
@@ -146,7 +146,7 @@ class SqliteStore implements Store {
 
   async create(key: string, value: Json, preconditions: readonly Precondition[] = []): Promise<Entry> {
     assertKey(key)
-    const text = textOf(key, value)
+    const text = jsonText(key, value)
     const { answer, entry } = await this.#ask(
       preconditions.length > 0 ? ['create', key, text, preconditionsOf(preconditions)] : ['create', key, text],
       readBack(value, text),
@@ -157,7 +157,7 @@ class SqliteStore implements Store {
   }
 
   async update(key: string, value: Json, expect: Rev, preconditions: readonly Precondition[] = []): Promise<Entry> {
-    const text = textOf(key, value)
+    const text = jsonText(key, value)
     if (!isKey(key)) throw notFound(key)
     const wanted = revNumber(expect)
     const { answer, entry } = await this.#ask(
@@ -245,7 +245,7 @@ class SqliteStore implements Store {
     this.#worker.postMessage(unsent.map(({ request }) => request))
   }
 
-  #settle(answers: readonly Answer[]): void {
+  #settle(answers: readonly ThreadReply[]): void {
     const changes: Change[] = []
     const settled: (Settled & { readonly waiting: Waiting })[] = []
     let rev: number | undefined
@@ -315,7 +315,11 @@ const toChange = ([rev, key, text, previousText, previousRev]: LogRow): Change =
   committed(key, text === null ? undefined : toEntry([key, text, rev]), ['written', rev, previousText, previousRev])
 
 /** `entry` is what was put; without it, the change is a deletion. */
-function committed(key: string, entry: Entry | undefined, answer: Extract<Answer, { readonly 0: 'written' }>): Change {
+function committed(
+  key: string,
+  entry: Entry | undefined,
+  answer: Extract<ThreadReply, { readonly 0: 'written' }>,
+): Change {
   const [, rev, previousText, previousRev] = answer
   const previous = toPrevious(key, previousText, previousRev)
   if (entry) return { type: 'put', entry, ...(previous && { previous }) }
@@ -323,19 +327,20 @@ function committed(key: string, entry: Entry | undefined, answer: Extract<Answer
   return { type: 'delete', key, rev: String(rev), previous }
 }
 
-function expectAnswer<K extends Answer[0]>(kind: K, answer: Answer): Extract<Answer, { readonly 0: K }> {
+function expectAnswer<K extends ThreadReply[0]>(kind: K, answer: ThreadReply): Extract<ThreadReply, { readonly 0: K }> {
   if (answer[0] !== kind) throw otherKind(answer)
-  return answer as Extract<Answer, { readonly 0: K }>
+  return answer as Extract<ThreadReply, { readonly 0: K }>
 }
 
 /** Text that is no revision, as the revision of what is no key, is nobody's: NaN. */
 const preconditionsOf = (preconditions: readonly Precondition[]): Preconditions =>
   preconditions.map(({ key, rev }) => [key, isKey(key) ? revNumber(rev) : Number.NaN])
 
-function failedPrecondition(preconditions: readonly Precondition[], answer: Answer): Error {
+function failedPrecondition(preconditions: readonly Precondition[], answer: ThreadReply): Error {
   const moved = answer[0] === 'moved' && preconditions[answer[1]]
   if (!moved) return otherKind(answer)
   return preconditionFailed(moved, answer[2] === undefined ? undefined : String(answer[2]))
 }
 
-const otherKind = (answer: Answer): Error => new Error(`The store thread sent another kind of answer: ${answer[0]}`)
+const otherKind = (answer: ThreadReply): Error =>
+  new Error(`The store thread sent another kind of answer: ${answer[0]}`)

@@ -33,7 +33,7 @@ export type LogRow = readonly [
   previousRev: number | null,
 ]
 
-export type Answer =
+export type ThreadReply =
   | readonly ['written', rev: number, previousText: string | null, previousRev: number | null]
   | readonly ['exists']
   /** The precondition of this index does not hold. */

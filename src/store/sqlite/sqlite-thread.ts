@@ -19,7 +19,7 @@ import {
   sumsVersion,
 } from './file.ts'
 import { Mark } from './mark.ts'
-import type { Answer, LogRow, Opening, Preconditions, Request, Row, ThreadOptions } from './protocol.ts'
+import type { LogRow, Opening, Preconditions, Request, Row, ThreadOptions, ThreadReply } from './protocol.ts'
 import { assertWhole, compactedOf, Damage, isSound, rowSum, type Stored, setCompacted } from './whole.ts'
 
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
@@ -133,7 +133,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   /** Why the last commit failed, until one succeeds. */
   let trouble: string | undefined
 
-  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => Answer
+  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => ThreadReply
   type Write = 'create' | 'update' | 'delete'
 
   /** The revision of the write being judged: `rev` moves on only after COMMIT, so a rolled-back batch uses none up. */
@@ -167,7 +167,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     return [of, key, text, previous[3], previousRev]
   }
 
-  const movedOf = (preconditions: Preconditions): Answer | undefined => {
+  const movedOf = (preconditions: Preconditions): ThreadReply | undefined => {
     for (const [index, [key, wanted]] of preconditions.entries()) {
       const [actual] = (selectRev.get(key) ?? []) as readonly number[]
       if (actual !== wanted) return ['moved', index, actual]
@@ -253,7 +253,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   }
 
   /** Runs `work` in a transaction. Returns why nothing of it was applied; throws when that is not certain. */
-  function transact(work: () => void): Answer | undefined {
+  function transact(work: () => void): ThreadReply | undefined {
     let isCommitting = false
     try {
       begin.run()
@@ -276,7 +276,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   }
 
   /** A damaged record fails those who asked for it, before they have changed anything. */
-  function attempt(work: () => Answer): Answer {
+  function attempt(work: () => ThreadReply): ThreadReply {
     try {
       return work()
     } catch (error) {
@@ -289,8 +289,8 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     request[0] === 'create' || request[0] === 'update' || request[0] === 'delete'
 
   function runGroup(group: readonly Request[]): void {
-    const answers: Answer[] = []
-    let failure: Answer | undefined
+    const answers: ThreadReply[] = []
+    let failure: ThreadReply | undefined
     if (group.some(isWrite)) {
       failure = transact(() => {
         next = rev + 1

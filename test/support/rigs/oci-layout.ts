@@ -16,13 +16,13 @@ import {
   type RawManifest,
   rawManifest,
 } from '../../../src/oci/artifact/oci-manifest.ts'
-import type { Destination, OpenOptions, Source } from '../../../src/oci/artifact/target.ts'
+import type { ArtifactSource, Destination, OpenOptions } from '../../../src/oci/artifact/target.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../../src/platform/files.ts'
 
 const refName = 'org.opencontainers.image.ref.name'
 const pieceBytes = 2 ** 20
 
-export function openLayout(folder: string): Source & Destination {
+export function openLayout(folder: string): ArtifactSource & Destination {
   const fileOf = (digest: string) => {
     if (!digestPattern.test(digest)) throw new TypeError(`"${digest.slice(0, 80)}" is not a digest`)
     return path.join(folder, 'blobs', 'sha256', digest.slice('sha256:'.length))

@@ -1,7 +1,7 @@
 // svc3 config set
 import path from 'node:path'
 import { defineCommand } from '../../command.ts'
-import { checkUrl, fieldsOf, readConfig, textOf } from '../../connect/connection.ts'
+import { checkUrl, fieldsOf, readConfig, stringOf } from '../../connect/connection.ts'
 import { UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
@@ -36,8 +36,8 @@ export const command = defineCommand({
       throw new UsageError('Nothing to set', 'Specify at least one option')
     const { config = {} } = readConfig(host)
     const given = options['api-url'] === undefined ? undefined : checkUrl(options['api-url'], '--api-url')
-    const name = options.context ?? textOf(config.currentContext) ?? (given && new URL(given).host)
-    const known = textOf(fieldsOf(fieldsOf(config.contexts)?.[name ?? ''])?.apiUrl)
+    const name = options.context ?? stringOf(config.currentContext) ?? (given && new URL(given).host)
+    const known = stringOf(fieldsOf(fieldsOf(config.contexts)?.[name ?? ''])?.apiUrl)
     const apiUrl = given ?? known
     if (name === undefined || apiUrl === undefined)
       throw new UsageError(

@@ -1,6 +1,6 @@
 // svc3 config use-context
 import { defineCommand } from '../../command.ts'
-import { fieldsOf, readConfig, textOf, unknownContext } from '../../connect/connection.ts'
+import { fieldsOf, readConfig, stringOf, unknownContext } from '../../connect/connection.ts'
 
 export const command = defineCommand({
   description: 'Switches to another configured server. For a single command, use --context.',
@@ -15,7 +15,7 @@ export const command = defineCommand({
     await editConfig(host, (current) => ({ ...current, currentContext: name }))
     for (const variable of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])
       if (host.env[variable]) note(`${variable} is set and overrides the context; unset it`)
-    const apiUrl = textOf(fieldsOf(contexts[name])?.apiUrl) ?? ''
+    const apiUrl = stringOf(fieldsOf(contexts[name])?.apiUrl) ?? ''
     await done(`Using context ${name} (${apiUrl}).`, { context: name, apiUrl })
     return 0
   },

@@ -1,6 +1,6 @@
 // svc3 config view
 import { defineCommand, printed } from '../../command.ts'
-import { fieldsOf, readConfig, textOf } from '../../connect/connection.ts'
+import { fieldsOf, readConfig, stringOf } from '../../connect/connection.ts'
 import type { Column } from '../../output/output.ts'
 
 interface Shown {
@@ -19,13 +19,13 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 config view', does: 'List the contexts' }],
   async run(context) {
     const { config = {} } = readConfig(context.host)
-    const current = textOf(config.currentContext)
+    const current = stringOf(config.currentContext)
     const pins = fieldsOf(config.pins) ?? {}
     const items = Object.entries(fieldsOf(config.contexts) ?? {}).map(([name, value]): Shown => {
       const fields = fieldsOf(value) ?? {}
-      const apiUrl = textOf(fields.apiUrl) ?? ''
-      const fingerprint = textOf(pins[URL.canParse(apiUrl) ? new URL(apiUrl).origin : '']) ?? ''
-      const [namespace, ca] = [textOf(fields.namespace) ?? '', textOf(fields.ca) ?? '']
+      const apiUrl = stringOf(fields.apiUrl) ?? ''
+      const fingerprint = stringOf(pins[URL.canParse(apiUrl) ? new URL(apiUrl).origin : '']) ?? ''
+      const [namespace, ca] = [stringOf(fields.namespace) ?? '', stringOf(fields.ca) ?? '']
       return { name, current: name === current, apiUrl, namespace, ca, fingerprint }
     })
     for (const name of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])

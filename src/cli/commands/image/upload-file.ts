@@ -13,7 +13,7 @@ import { Interrupted } from '../../line/usage.ts'
 import { type Meter, startMeter } from '../../output/progress.ts'
 import type { ImageKind } from './kind.ts'
 import { checkName } from './options.ts'
-import { openSource, type Source } from './upload-source.ts'
+import { openSource, type UploadSource } from './upload-source.ts'
 
 interface UploadChoice {
   readonly file: string
@@ -71,7 +71,14 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
 type Params = { readonly namespace: string; readonly upload: string }
 
 /** Until all of it is there, however often the connection is lost, as long as it goes on at all. */
-async function send(client: Client, params: Params, begun: Upload, source: Source, meter: Meter, signal: AbortSignal) {
+async function send(
+  client: Client,
+  params: Params,
+  begun: Upload,
+  source: UploadSource,
+  meter: Meter,
+  signal: AbortSignal,
+) {
   let { offset } = begun
   let movedMs = performance.now()
   for (let attempt = 1; offset < source.bytes; ) {

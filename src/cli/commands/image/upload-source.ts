@@ -4,7 +4,7 @@ import crypto from 'node:crypto'
 import fs from 'node:fs/promises'
 import { Failure } from '../../line/usage.ts'
 
-export interface Source extends AsyncDisposable {
+export interface UploadSource extends AsyncDisposable {
   readonly bytes: number
   /** Another file, or the same one after a change, has another key. */
   readonly key: string
@@ -16,7 +16,7 @@ export interface Source extends AsyncDisposable {
 
 const pieceBytes = 2 ** 20
 
-export async function openSource(file: string): Promise<Source> {
+export async function openSource(file: string): Promise<UploadSource> {
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     throw new Failure(`Cannot read ${file} (${error.code})`, 'Check the name of the file')
   })

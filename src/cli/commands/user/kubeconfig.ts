@@ -6,7 +6,7 @@ import path from 'node:path'
 import { getClusterInfo } from '../../../api/service/service.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import { defineCommand, namespaced } from '../../command.ts'
-import { type Connection, dataDir } from '../../connect/connection.ts'
+import { dataDir, type ServerConnection } from '../../connect/connection.ts'
 import type { Host } from '../../host.ts'
 import { Failure } from '../../line/usage.ts'
 
@@ -76,7 +76,7 @@ const kubeconfig = ({ name, server, certificate, namespace, exec }: Place) => ({
 })
 
 /** How kubectl gets a token: this program, for the same server. */
-function execOf(host: Host, { context, source, apiUrl }: Connection): Fields {
+function execOf(host: Host, { context, source, apiUrl }: ServerConnection): Fields {
   const isByContext = context !== undefined && !host.env.SVC3_API_URL && !host.env.SVC3_DATA
   const env = isByContext
     ? []

@@ -2,7 +2,7 @@
 
 import { type Context, connected, defineCommand } from '../../command.ts'
 import { editContext } from '../../connect/config.ts'
-import { type Connection, findConnection, serverOf } from '../../connect/connection.ts'
+import { findConnection, type ServerConnection, serverOf } from '../../connect/connection.ts'
 
 const timeoutMs = 3_000
 
@@ -35,7 +35,7 @@ export const command = defineCommand({
 })
 
 /** As far as the provider can be reached: without it the login ends here all the same. */
-async function revoke(context: Context, connection: Connection): Promise<void> {
+async function revoke(context: Context, connection: ServerConnection): Promise<void> {
   const { renewal } = connection
   if (!renewal) return
   const [{ revoke: end }, { providerOf }] = await Promise.all([

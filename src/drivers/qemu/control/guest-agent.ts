@@ -13,12 +13,12 @@ export async function isListening(qmp: Qmp): Promise<boolean> {
   return devices.some((one) => one.label === agentDevice && one['frontend-open'] === true)
 }
 
-export type Answer = Readonly<Record<string, unknown>>
+export type GuestAgentReply = Readonly<Record<string, unknown>>
 
 /** One connection: QEMU has one at a time, and the next one waits until it is over. */
 export class GuestAgent implements Disposable {
   readonly #socket: net.Socket
-  readonly #answers: Answer[] = []
+  readonly #answers: GuestAgentReply[] = []
   #buffered = ''
   #receivedBytes = 0
   #isOver = false
@@ -63,7 +63,7 @@ export class GuestAgent implements Disposable {
     execute: string,
     values: Readonly<Record<string, string | number>>,
     limitMs: number,
-  ): Promise<Answer | undefined> {
+  ): Promise<GuestAgentReply | undefined> {
     const untilMs = performance.now() + limitMs
     this.#socket.write(`${JSON.stringify({ execute, arguments: values })}\n`)
     for (;;) {
@@ -73,7 +73,7 @@ export class GuestAgent implements Disposable {
   }
 
   /** Undefined: none in time, or none will come. */
-  async answer(limitMs: number): Promise<Answer | undefined> {
+  async answer(limitMs: number): Promise<GuestAgentReply | undefined> {
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, limitMs)
     let isLate = false
@@ -109,10 +109,10 @@ export class GuestAgent implements Disposable {
   }
 }
 
-function parse(line: string): Answer | undefined {
+function parse(line: string): GuestAgentReply | undefined {
   try {
     const answer: unknown = JSON.parse(line)
-    return typeof answer === 'object' && answer !== null ? (answer as Answer) : undefined
+    return typeof answer === 'object' && answer !== null ? (answer as GuestAgentReply) : undefined
   } catch {
     return undefined
   }

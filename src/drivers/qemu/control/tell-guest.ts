@@ -2,7 +2,7 @@
 // network. What it does not confirm is put into words for whoever deployed it.
 import { randomBytes } from 'node:crypto'
 import type { Identity } from '../network/identity.ts'
-import { type Answer, type GuestAgent, isListening } from './guest-agent.ts'
+import { type GuestAgent, type GuestAgentReply, isListening } from './guest-agent.ts'
 import type { Qmp } from './qmp.ts'
 
 /** What a guest confirms, and how people call it. */
@@ -56,7 +56,7 @@ const wordsOf = (identity: Identity) => ({
   seed: randomBytes(32).toString('hex'),
 })
 
-const listOf = (answer: Answer): readonly string[] =>
+const listOf = (answer: GuestAgentReply): readonly string[] =>
   Array.isArray(answer.return) ? answer.return.map((part) => String(part)) : []
 
 function noteOf(missing: readonly Part[], why: string): string {

@@ -2,7 +2,7 @@
 // them: `f:cpu` a field, `v:"ios"` an item of a set, `k:{"uid":"1"}` an item with a key. By the schema of the kind, objects
 // and maps are taken apart; a list is one value unless `x-kubernetes-list-type` says otherwise.
 import { ApiError } from '../../../api/errors.ts'
-import { type Fields, fieldsOf } from '../kinds/kind.ts'
+import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
 
 export interface Shape {
   readonly properties?: Readonly<Record<string, Shape>>
@@ -37,7 +37,7 @@ function inside({ properties, patternProperties }: Shape, name: string): Shape |
 const isTakenApart = ({ properties, patternProperties, additionalProperties }: Shape): boolean =>
   additionalProperties !== true && (properties !== undefined || patternProperties !== undefined)
 
-const isObject = (value: unknown): value is Fields =>
+const isObject = (value: unknown): value is ObjectFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The step of an item; undefined: its list is one value. */
@@ -116,7 +116,7 @@ interface Tree {
 }
 
 /** As `fieldsV1` has them: nested, by their steps. */
-export function encoded(paths: Iterable<string>): Fields {
+export function encoded(paths: Iterable<string>): ObjectFields {
   // No step is called like a property that every object has: each begins with f:, v: or k:.
   const root: Tree = {}
   for (const path of [...paths].sort()) {
@@ -163,7 +163,7 @@ export const pathText = (path: string): string =>
       const rest = step.slice(2)
       if (step.startsWith('f:')) return `.${rest}`
       if (step.startsWith('v:')) return `[${rest}]`
-      const keys = Object.entries(JSON.parse(rest) as Fields)
+      const keys = Object.entries(JSON.parse(rest) as ObjectFields)
       return `[${keys.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`
     })
     .join('')

@@ -2,7 +2,7 @@
 // owned by whoever wrote it.
 import { setMetadata } from '../../../api/service/metadata.ts'
 import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/records/record-meta.ts'
-import { apiVersionOf, type Fields, type Kind, type KubeObject, type Planned, type Texts } from '../kinds/kind.ts'
+import { apiVersionOf, type Kind, type KubeObject, type ObjectFields, type Planned, type Texts } from '../kinds/kind.ts'
 import { creatorAnnotation } from '../kinds/orka.ts'
 import type { Shape } from './field-paths.ts'
 
@@ -62,7 +62,7 @@ export const withMeta =
   }
 
 /** What of an object somebody may own: all that clients write. */
-export const ownable = (kind: Kind, object: Pick<KubeObject, 'metadata'> & Fields): Fields => ({
+export const ownable = (kind: Kind, object: Pick<KubeObject, 'metadata'> & ObjectFields): ObjectFields => ({
   ...Object.fromEntries(
     Object.keys(kind.schema)
       .filter((name) => name !== 'status' && object[name] !== undefined)

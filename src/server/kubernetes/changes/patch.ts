@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/errors.ts'
 import { maxDepth } from '../../http/json-depth.ts'
-import { type Fields, fieldsOf } from '../kinds/kind.ts'
+import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
 import type { Shape } from './field-paths.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
@@ -12,24 +12,24 @@ const maxOperations = 1_000
 const maxCopiedChars = 1_048_576
 
 /** Content type → how it is applied. */
-export const patches: Readonly<Record<string, (object: Fields, patch: unknown, shape: Shape) => Fields>> = {
+export const patches: Readonly<Record<string, (object: ObjectFields, patch: unknown, shape: Shape) => ObjectFields>> = {
   'application/json-patch+json': jsonPatch,
   'application/merge-patch+json': (object, patch) => merged(object, objectIn(patch)),
   'application/strategic-merge-patch+json': (object, patch, shape) => strategicMerge(object, objectIn(patch), shape),
 }
 
-function objectIn(patch: unknown): Fields {
-  if (typeof patch === 'object' && patch !== null && !Array.isArray(patch)) return patch as Fields
+function objectIn(patch: unknown): ObjectFields {
+  if (typeof patch === 'object' && patch !== null && !Array.isArray(patch)) return patch as ObjectFields
   throw bad('a merge patch must be an object')
 }
 
 /** Null removes. */
-function merged(target: unknown, patch: Fields): Fields {
+function merged(target: unknown, patch: ObjectFields): ObjectFields {
   const result = new Map(Object.entries(fieldsOf(target)))
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) result.delete(name)
     else if (typeof value === 'object' && !Array.isArray(value))
-      result.set(name, merged(result.get(name), value as Fields))
+      result.set(name, merged(result.get(name), value as ObjectFields))
     else result.set(name, value)
   }
   return Object.fromEntries(result)
@@ -42,7 +42,7 @@ interface Step {
   readonly value: unknown
 }
 
-function jsonPatch(object: Fields, patch: unknown): Fields {
+function jsonPatch(object: ObjectFields, patch: unknown): ObjectFields {
   if (!Array.isArray(patch)) throw bad('a JSON patch must be a list of operations')
   if (patch.length > maxOperations) throw bad(`a JSON patch may have at most ${maxOperations} operations`)
   let result: unknown = structuredClone(object)
@@ -120,7 +120,7 @@ function at(document: unknown, steps: readonly string[]): unknown {
     const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, step)
     if (!isThere)
       throw new ApiError('Invalid', `The JSON patch names /${steps.join('/').slice(0, 200)}, which does not exist`)
-    value = (value as Fields)[step]
+    value = (value as ObjectFields)[step]
   }
   return value
 }

@@ -1,14 +1,14 @@
 // Strategic merge patch, which kubectl sends for kinds of Kubernetes itself: a merge patch that merges lists with keys, and
 // takes directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`).
 import { ApiError } from '../../../api/errors.ts'
-import { type Fields, fieldsOf } from '../kinds/kind.ts'
+import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
 import { keyOfItem, type Shape } from './field-paths.ts'
 
 const fromList = '$deleteFromPrimitiveList/'
 const order = '$setElementOrder/'
 
 /** Null removes. */
-export function strategicMerge(target: unknown, patch: Fields, shape: Shape | undefined): Fields {
+export function strategicMerge(target: unknown, patch: ObjectFields, shape: Shape | undefined): ObjectFields {
   const { $patch: directive, $retainKeys: retained, ...fields } = patch
   if (directive === 'replace') return withoutDirectives(fields)
   if (directive === 'delete') return {}
@@ -30,7 +30,7 @@ export function strategicMerge(target: unknown, patch: Fields, shape: Shape | un
     const of = shape?.properties && Object.hasOwn(shape.properties, name) ? shape.properties[name] : undefined
     if (value === null) result.delete(name)
     else if (Array.isArray(value)) result.set(name, mergedList(result.get(name), value, of))
-    else if (typeof value === 'object') result.set(name, strategicMerge(result.get(name), value as Fields, of))
+    else if (typeof value === 'object') result.set(name, strategicMerge(result.get(name), value as ObjectFields, of))
     else result.set(name, value)
   }
   if (retained === undefined) return Object.fromEntries(result)
@@ -50,7 +50,7 @@ function mergedList(target: unknown, patch: readonly unknown[], shape: Shape | u
   return [...items.values()]
 }
 
-const withoutDirectives = (fields: Fields): Fields =>
+const withoutDirectives = (fields: ObjectFields): ObjectFields =>
   Object.fromEntries(Object.entries(fields).filter(([name, value]) => !name.startsWith('$') && value !== null))
 
 function listIn(name: string, value: unknown): readonly unknown[] {

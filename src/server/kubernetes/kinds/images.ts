@@ -25,7 +25,7 @@ import {
   sameSpec,
   type Written,
 } from './kind.ts'
-import { annotation, archLabel, descriptionAnnotation, label, orka, own, specOf, textOf } from './orka.ts'
+import { annotation, archLabel, descriptionAnnotation, label, orka, own, specOf, stringOf } from './orka.ts'
 import { column } from './vm-fields.ts'
 
 const text = (description: string) => t.Optional(t.String({ maxLength: 512, description }))
@@ -84,8 +84,8 @@ const imagePlans: Readonly<Record<string, Plan>> = {
   vm: (object) => {
     const { destination, sourceNamespace } = specOf(object)
     const { name, description } = names(object)
-    const vm = { namespace: textOf(sourceNamespace), params: { vm: source(object) } }
-    return textOf(destination) === undefined
+    const vm = { namespace: stringOf(sourceNamespace), params: { vm: source(object) } }
+    return stringOf(destination) === undefined
       ? { ...vm, operation: commitVm, body: given({ description }) }
       : { ...vm, operation: saveVm, body: given({ imageName: name, description }) }
   },

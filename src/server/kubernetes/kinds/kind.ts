@@ -9,7 +9,7 @@ import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/r
 import type { ListOperation } from '../../operations/invoke.ts'
 
 export type Texts = Readonly<Record<string, string>>
-export type Fields = Readonly<Record<string, unknown>>
+export type ObjectFields = Readonly<Record<string, unknown>>
 
 interface ObjectMeta {
   readonly name: string
@@ -28,7 +28,7 @@ interface ObjectMeta {
 }
 
 /** As it crosses the wire; `spec`, `status` and what else a kind has stand beside `metadata`. */
-export interface KubeObject extends Fields {
+export interface KubeObject extends ObjectFields {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: ObjectMeta
@@ -47,7 +47,7 @@ export interface Shown {
   readonly labels?: Texts | undefined
   readonly annotations?: Readonly<Record<string, string | undefined>> | undefined
   /** `spec`, `status`, or what else the kind has at its top. */
-  readonly body: Fields
+  readonly body: ObjectFields
 }
 
 export interface Column {
@@ -64,12 +64,12 @@ export interface Planned {
   /** Where that is not the namespace of the path. */
   readonly namespace?: string | undefined
   readonly params?: Texts
-  readonly query?: Fields
-  readonly body?: Fields
+  readonly query?: ObjectFields
+  readonly body?: ObjectFields
 }
 
 /** What a request says about an object that it writes. */
-export interface Written extends Fields {
+export interface Written extends ObjectFields {
   readonly metadata: ObjectMeta
 }
 
@@ -169,8 +169,8 @@ export const isMade = ({ list }: Kind): boolean => list.madeOf !== undefined
 export const given = <T extends object>(fields: T): { [Name in keyof T]: Exclude<T[Name], undefined> } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never
 
-export const fieldsOf = (value: unknown): Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+export const fieldsOf = (value: unknown): ObjectFields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ObjectFields) : {}
 
 /** The object of a record, at a version and in a namespace. */
 export function objectOf(

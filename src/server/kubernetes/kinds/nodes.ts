@@ -1,7 +1,7 @@
 // OrkaNode: a node, in the namespace that it belongs to.
 import * as t from 'typebox'
 import { deleteNode, listNodes, moveNode, type Node, tagNode, untagNode } from '../../../api/nodes/nodes.ts'
-import { type Fields, fieldsOf, type Kind } from './kind.ts'
+import { fieldsOf, type Kind, type ObjectFields } from './kind.ts'
 import { archLabel, label, orka, own } from './orka.ts'
 import { column } from './vm-fields.ts'
 
@@ -109,9 +109,9 @@ export const orkaNodeKind: Kind = {
     operations: [tagNode, untagNode, moveNode],
     plan: (before, after) => {
       const { name } = before.metadata
-      const [was, is] = [before, after].map((object) => fieldsOf(object.spec)) as [Fields, Fields]
-      const tags = (spec: Fields): readonly string[] => (Array.isArray(spec.tags) ? (spec.tags as string[]) : [])
-      const tag = (operation: typeof tagNode | typeof untagNode, from: Fields, of: Fields) =>
+      const [was, is] = [before, after].map((object) => fieldsOf(object.spec)) as [ObjectFields, ObjectFields]
+      const tags = (spec: ObjectFields): readonly string[] => (Array.isArray(spec.tags) ? (spec.tags as string[]) : [])
+      const tag = (operation: typeof tagNode | typeof untagNode, from: ObjectFields, of: ObjectFields) =>
         tags(from)
           .filter((each) => !tags(of).includes(each))
           .map((each) => ({ operation, params: { name }, body: { tag: each } }))

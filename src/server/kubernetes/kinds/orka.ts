@@ -19,5 +19,5 @@ export const annotation = (object: KubeObject, name: string): string => object.m
 export const withoutMade = (labels: Texts): Texts =>
   Object.fromEntries(Object.entries(labels).filter(([name]) => name !== archLabel))
 
-export const textOf = (value: unknown): string | undefined =>
+export const stringOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined

@@ -1,8 +1,8 @@
 // Fields that VirtualMachineInstance and VirtualMachineConfig share, and how they become those of the REST API.
 import * as t from 'typebox'
 import type { VmShape } from '../../../api/vms/vm-shape.ts'
-import { type Column, type Fields, given, type KubeObject } from './kind.ts'
-import { annotation, creatorAnnotation, textOf } from './orka.ts'
+import { type Column, given, type KubeObject, type ObjectFields } from './kind.ts'
+import { annotation, creatorAnnotation, stringOf } from './orka.ts'
 
 const text = (description: string, maxLength = 256) => t.Optional(t.String({ maxLength, description }))
 const flag = (description: string) => t.Optional(t.Boolean({ description }))
@@ -29,7 +29,7 @@ export const shapeSchema = {
 }
 
 /** As the record has it. */
-export const shownShape = (shape: VmShape): Fields =>
+export const shownShape = (shape: VmShape): ObjectFields =>
   given({
     image: shape.image,
     cpu: shape.cpu,
@@ -50,19 +50,19 @@ export const shownShape = (shape: VmShape): Fields =>
   })
 
 /** What clients of the original always send empty counts as not said. */
-export function askedShape(spec: Fields): Fields {
+export function askedShape(spec: ObjectFields): ObjectFields {
   const { scheduler } = spec
   return given({
-    image: textOf(spec.image),
+    image: stringOf(spec.image),
     cpu: spec.cpu,
     memory: spec.memory,
-    node: textOf(spec.nodeName),
-    iso: textOf(spec.iso),
-    systemSerial: textOf(spec.systemSerial),
-    tag: textOf(spec.tag),
+    node: stringOf(spec.nodeName),
+    iso: stringOf(spec.iso),
+    systemSerial: stringOf(spec.systemSerial),
+    tag: stringOf(spec.tag),
     tagRequired: spec.tagRequired,
     vncConsole: spec.vncConsole,
-    scheduler: scheduler === 'default-scheduler' ? 'default' : textOf(scheduler),
+    scheduler: scheduler === 'default-scheduler' ? 'default' : stringOf(scheduler),
     netBoost: spec.netBoost,
     legacyIO: spec.legacyIO,
     gpuPassthrough: spec.gpuPassthrough,
@@ -84,7 +84,7 @@ export const column = ([name, type, path, isWide = false]: Cell): Column => ({
   description: path,
   isWide,
   cell: (object: KubeObject) =>
-    path.split('.').reduce<unknown>((value, step) => (value as Fields | undefined)?.[step], object),
+    path.split('.').reduce<unknown>((value, step) => (value as ObjectFields | undefined)?.[step], object),
 })
 
 export const ownerColumn: Column = {

@@ -5,8 +5,8 @@ import { setMetadata } from '../../../api/service/metadata.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../../api/vms/vms.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
 import { isDeleted } from '../../../store/records/vms.ts'
-import { type Fields, fieldsOf, given, type Kind, type Shown, sameSpec, type Written } from './kind.ts'
-import { archLabel, configLabel, creatorAnnotation, label, orka, own, specOf, textOf, withoutMade } from './orka.ts'
+import { fieldsOf, given, type Kind, type ObjectFields, type Shown, sameSpec, type Written } from './kind.ts'
+import { archLabel, configLabel, creatorAnnotation, label, orka, own, specOf, stringOf, withoutMade } from './orka.ts'
 import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
 
 const Condition = t.Object({
@@ -99,7 +99,7 @@ function show(vm: Vm, record: VmRecord): Shown {
   }
 }
 
-const reserved = ({ reservedPorts }: Vm): Fields =>
+const reserved = ({ reservedPorts }: Vm): ObjectFields =>
   reservedPorts.length === 0
     ? {}
     : {
@@ -117,12 +117,12 @@ function plan({ metadata, ...object }: Written) {
     query: { wait: false },
     body: given({
       name: metadata.name,
-      vmConfig: textOf(labels[configLabel]),
+      vmConfig: stringOf(labels[configLabel]),
       ...askedShape(spec),
-      reservedPorts: textOf(spec.reservedPorts),
+      reservedPorts: stringOf(spec.reservedPorts),
       customVMMetadata: spec.customVMMetadata === undefined ? undefined : fieldsOf(spec.customVMMetadata),
       labels: withoutMade(labels),
-      ttl: textOf(annotations[own('ttl')]),
+      ttl: stringOf(annotations[own('ttl')]),
       // What is no number is refused by the schema of the operation.
       priority: priority === undefined ? undefined : Number.isNaN(Number(priority)) ? priority : Number(priority),
     }),

@@ -1,11 +1,11 @@
 // Handler of legacy usage: who calls paths of 2.4.x, as the gateway has counted.
 import type * as api from '../../../api/service/legacy-usage.ts'
 import type { Settings } from '../../config/settings.ts'
-import type { LegacyUsage } from '../../legacy/usage.ts'
+import type { LegacyUsageCounter } from '../../legacy/usage.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 interface LegacyUsageServices {
-  readonly legacyUsage: LegacyUsage
+  readonly legacyUsage: LegacyUsageCounter
   readonly settings: Pick<Settings, 'legacy'>
 }
 

@@ -4,7 +4,7 @@ import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
 import { wait } from '../../../../rules/retry.ts'
 import type { Context } from '../../../command.ts'
-import { type Board, type Progress, type Step, startProgress } from '../../../output/progress.ts'
+import { type Board, type Progress, type ProgressStep, startProgress } from '../../../output/progress.ts'
 import { isNodeLost, pendingReason } from './reasons.ts'
 
 interface Followed {
@@ -24,7 +24,7 @@ export async function whileFollowing<T>(
   if (!context.isTalking) return work(() => undefined)
   const over = new AbortController()
   const progress = startProgress(context, `VM ${followed.name}`)
-  const showStep = (step: Step): void => {
+  const showStep = (step: ProgressStep): void => {
     followed.onStep?.()
     progress.show(step)
   }
@@ -91,7 +91,7 @@ async function follow(
   }
 }
 
-function stepOf(vm: Vm): Step | undefined {
+function stepOf(vm: Vm): ProgressStep | undefined {
   // What keeps a VM off every node says more than that it waits for one.
   const reason = vm.node === undefined ? pendingReason(vm) : undefined
   if (reason !== undefined) return { text: `waiting for a node: ${reason}` }

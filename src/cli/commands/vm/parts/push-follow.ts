@@ -3,7 +3,7 @@ import { getPushJob, listPushJobs, type PushJob } from '../../../../api/vms/push
 import { sizeText } from '../../../../rules/sizes.ts'
 import type { Context, Session } from '../../../command.ts'
 import { followRecord } from '../../../follow-record.ts'
-import type { Step } from '../../../output/progress.ts'
+import type { ProgressStep } from '../../../output/progress.ts'
 import { waitsFor } from './push-columns.ts'
 
 export async function followJob(context: Context, session: Session, name: string): Promise<PushJob> {
@@ -19,7 +19,7 @@ export async function followJob(context: Context, session: Session, name: string
   return client.call(getPushJob, { params: { namespace, job: name }, signal: context.signal })
 }
 
-function stepOf({ progress, phase, waiting }: PushJob): Step {
+function stepOf({ progress, phase, waiting }: PushJob): ProgressStep {
   const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = progress
   const isSending = total > 0
   const early = done > 0 ? `, ${sizeText(done)} sent` : ''
