@@ -86,9 +86,10 @@ it('the search for messages goes through choices, constants and helpers, and fin
 })
 
 it('no page has a phrasing that the style page rules out', () => {
-  const pages = fs.globSync(['README.md', 'docs/**/*.md'], {
+  // CONTRIBUTING.md has the table of phrasings before and after.
+  const pages = fs.globSync(['*.md', 'docs/**/*.md'], {
     cwd: root,
-    exclude: ['docs/decisions/2026-11-16-one-http-client.md', 'docs/spec.md'],
+    exclude: ['CONTRIBUTING.md', 'docs/decisions/2026-11-16-one-http-client.md'],
   })
   const found = pages.flatMap((page) =>
     fs
