@@ -7,7 +7,6 @@ import { Frame } from './frame.tsx'
 import { Login, LoginAgain } from './login.tsx'
 import type { Named } from './pages/paths.ts'
 import { Overview } from './pages/service/overview.tsx'
-import { texts } from './texts.ts'
 import { OpenedDialog } from './ui/dialog.tsx'
 import { Empty, Loading, Page } from './ui/page.tsx'
 import { Toasts } from './ui/toasts.tsx'
@@ -70,9 +69,9 @@ export function App() {
           </Route>
         ))}
         <Route>
-          <Page title={texts.common.notFoundTitle}>
-            <Empty title={texts.common.notFoundTitle} text={texts.common.notFoundText}>
-              <Link href="/">{texts.common.back}</Link>
+          <Page title="Page not found">
+            <Empty title="Page not found" text="Check the address. What it pointed to may have been deleted.">
+              <Link href="/">Go to the overview</Link>
             </Empty>
           </Page>
         </Route>

@@ -1,6 +1,5 @@
 // A fault of ours takes down no more than it must, and says so.
 import { Component, type ReactNode } from 'react'
-import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
 
 interface Props {
@@ -19,12 +18,12 @@ export class Broken extends Component<Props, { readonly error: unknown }> {
     if (error === undefined) return this.props.children
     return (
       <div className="page">
-        <h1>{texts.common.broken}</h1>
-        <p>{texts.common.brokenText}</p>
+        <h1>Something went wrong</h1>
+        <p>This page crashed. Your VMs are not affected. Reload the page to try again.</p>
         <pre className="code">{error instanceof Error ? error.message : String(error)}</pre>
         <div>
           <Button kind="primary" onClick={() => location.reload()}>
-            {texts.common.reload}
+            Reload
           </Button>
         </div>
       </div>

@@ -6,14 +6,13 @@ import { choose, useNamespaces } from './api/namespaces.ts'
 import { logOut, useSession } from './api/session.ts'
 import { type Place, sectionsFor } from './nav.ts'
 import { openFinder, Shortcuts } from './shortcuts.tsx'
-import { texts } from './texts.ts'
 import { chooseTheme, themes, useTheme } from './theme.ts'
 import { SelectField } from './ui/field.tsx'
 import { Icon, Mark } from './ui/icons.tsx'
 import { Menu } from './ui/menu.tsx'
 import { Time } from './ui/time.tsx'
 
-const { nav } = texts
+const themeNames = { system: 'System', light: 'Light', dark: 'Dark' }
 
 export function Frame({ children }: { readonly children: ReactNode }) {
   const [isOpen, setOpen] = useState(false)
@@ -28,19 +27,19 @@ export function Frame({ children }: { readonly children: ReactNode }) {
   return (
     <>
       <button type="button" className="skip" onClick={() => main.current?.focus()}>
-        {nav.skip}
+        Skip to content
       </button>
       <div className="frame">
         <header className="top">
           <Link className="brand" href="/">
             <Mark />
-            {texts.product}
+            svc3
           </Link>
           <button
             type="button"
             className="button button-icon"
             data-kind="quiet"
-            aria-label={nav.menu}
+            aria-label="Menu"
             aria-expanded={isOpen}
             onClick={() => setOpen(!isOpen)}
           >
@@ -64,7 +63,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
 const Lost = ({ since }: { readonly since: string }) => (
   <div className="banner">
     <Icon name="offline" />
-    <span role="status">{texts.connection.lost(clock.format(new Date(since)))}</span>
+    <span role="status">{`Connection lost at ${clock.format(new Date(since))}. This page shows what was known then, and reconnects automatically.`}</span>
     <span aria-hidden="true">
       <Time at={since} />
     </span>
@@ -77,15 +76,15 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
     <aside className="side" data-open={isOpen}>
       <Link className="brand" href="/">
         <Mark />
-        {texts.product}
+        svc3
       </Link>
       <button type="button" className="button finder" onClick={openFinder}>
         <Icon name="search" />
-        <span>{texts.finder.open}</span>
-        <kbd>{texts.finder.keys}</kbd>
+        <span>Search</span>
+        <kbd>Ctrl K</kbd>
       </button>
       <NamespaceChoice />
-      <nav className="nav" aria-label={nav.label}>
+      <nav className="nav" aria-label="Pages">
         {sectionsFor(person?.admin === true).map(({ title, places }) => (
           <Fragment key={title ?? ''}>
             {title !== undefined && <span className="nav-title">{title}</span>}
@@ -120,21 +119,15 @@ const Links = ({ links, path }: LinksProps) => (
 function NamespaceChoice() {
   const { all, chosen } = useNamespaces()
   return (
-    <SelectField
-      label={nav.namespace}
-      value={chosen}
-      onValue={choose}
-      labels={{ '': nav.allNamespaces }}
-      choices={all}
-    />
+    <SelectField label="Namespace" value={chosen} onValue={choose} labels={{ '': 'All namespaces' }} choices={all} />
   )
 }
 
 function Foot() {
   const { person } = useSession()
   const items = [
-    { label: nav.logOut, onChoose: () => void logOut(false) },
-    { label: nav.logOutEverywhere, onChoose: () => void logOut(true) },
+    { label: 'Log out', onChoose: () => void logOut(false) },
+    { label: 'Log out everywhere', onChoose: () => void logOut(true) },
   ]
   return (
     <div className="side-foot">
@@ -145,9 +138,9 @@ function Foot() {
         </span>
         <div className="person" title={person?.name}>
           <div className="person">{person?.name}</div>
-          {person?.admin && <div className="person small muted">{nav.administrator}</div>}
+          {person?.admin && <div className="person small muted">Administrator</div>}
         </div>
-        <Menu label={nav.account} items={items} />
+        <Menu label="Account" items={items} />
       </div>
     </div>
   )
@@ -156,13 +149,13 @@ function Foot() {
 function ThemeChoice() {
   const chosen = useTheme()
   return (
-    <fieldset className="segments" aria-label={nav.theme}>
+    <fieldset className="segments" aria-label="Theme">
       {themes.map((theme) => (
-        <label key={theme} title={nav.themes[theme]}>
+        <label key={theme} title={themeNames[theme]}>
           <input
             type="radio"
             name="theme"
-            aria-label={nav.themes[theme]}
+            aria-label={themeNames[theme]}
             checked={theme === chosen}
             onChange={() => chooseTheme(theme)}
           />

@@ -2,14 +2,13 @@
 import { type FormEvent, useState } from 'react'
 import { useLocation } from 'wouter'
 import { logIn, providerUrl, useSession } from './api/session.ts'
-import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { SecretField } from './ui/field.tsx'
 import { Mark } from './ui/icons.tsx'
 import { ErrorNote, Note } from './ui/page.tsx'
 
-const { login } = texts
+const providers = { builtIn: 'Log in with email and password', own: 'Log in with your identity provider' }
 
 export function Login() {
   const { phase, provider, problem } = useSession()
@@ -19,7 +18,7 @@ export function Login() {
       <div className="login-card">
         <div className="brand">
           <Mark />
-          <h1>{login.title}</h1>
+          <h1>Log in to svc3</h1>
         </div>
         {problem !== undefined && (
           <Note tone="bad" role="alert">
@@ -28,16 +27,16 @@ export function Login() {
         )}
         {phase === 'unreachable' ? (
           <Note tone="warn" role="status">
-            {login.unreachable}
+            The server is not responding. This page reconnects automatically.
           </Note>
         ) : (
           <>
             {provider && (
               <>
                 <a className="button" data-kind="primary" href={providerUrl(path)}>
-                  {login.providers[provider]}
+                  {providers[provider]}
                 </a>
-                <div className="or">{login.or}</div>
+                <div className="or">or use a token</div>
               </>
             )}
             <TokenForm isMain={!provider} />
@@ -53,10 +52,10 @@ export function LoginAgain() {
   const { provider } = useSession()
   const [path] = useLocation()
   return (
-    <Dialog title={login.ended}>
-      <p className="muted">{login.endedText}</p>
+    <Dialog title="Session ended">
+      <p className="muted">Log in again to continue. Everything you typed is still here.</p>
       <TokenForm isMain />
-      {provider && <a href={providerUrl(path)}>{login.leaves(login.providers[provider])}</a>}
+      {provider && <a href={providerUrl(path)}>{`${providers[provider]} (leaves this page)`}</a>}
     </Dialog>
   )
 }
@@ -80,12 +79,12 @@ function TokenForm({ isMain }: { readonly isMain: boolean }) {
   }
   return (
     <form className="stack" onSubmit={submit}>
-      <SecretField label={login.token} hint={login.tokenHint} onValue={setToken} />
+      <SecretField label="Token" hint="Run svc3 user get-token to print yours" onValue={setToken} />
       <ErrorNote error={error} />
       <Button type="submit" kind={isMain ? 'primary' : undefined} isBusy={isBusy}>
-        {login.submit}
+        Log in
       </Button>
-      <p className="small muted">{login.kept}</p>
+      <p className="small muted">The token is sent to the server once. The browser does not store it.</p>
     </form>
   )
 }

@@ -1,8 +1,5 @@
 // The pages that the navigation leads to, in its sections, and the finder finds.
-import { texts } from './texts.ts'
 import type { IconName } from './ui/icons.tsx'
-
-const { nav } = texts
 
 export type Place = readonly [path: string, label: string, icon?: IconName]
 
@@ -13,43 +10,43 @@ interface Section {
 }
 
 const sections: readonly Section[] = [
-  { places: [['/', nav.overview, 'overview']] },
+  { places: [['/', 'Overview', 'overview']] },
   {
-    title: nav.compute,
+    title: 'Compute',
     places: [
-      ['/vms', nav.vms, 'vm'],
-      ['/pools', nav.pools, 'pool'],
-      ['/runner-pools', nav.runnerPools, 'runner'],
-      ['/configurations', nav.configs, 'config'],
-      ['/quota', nav.quota, 'quota'],
+      ['/vms', 'VMs', 'vm'],
+      ['/pools', 'Pools', 'pool'],
+      ['/runner-pools', 'Runner pools', 'runner'],
+      ['/configurations', 'Configurations', 'config'],
+      ['/quota', 'Quota', 'quota'],
     ],
   },
   {
-    title: nav.library,
+    title: 'Library',
     places: [
-      ['/images', nav.images, 'image'],
-      ['/isos', nav.isos, 'iso'],
-      ['/pushes', nav.pushes, 'push'],
+      ['/images', 'Images', 'image'],
+      ['/isos', 'ISOs', 'iso'],
+      ['/pushes', 'Push jobs', 'push'],
     ],
   },
   {
-    title: nav.cluster,
+    title: 'Cluster',
     places: [
-      ['/nodes', nav.nodes, 'node'],
-      ['/events', nav.events, 'events'],
-      ['/charts', nav.charts, 'charts'],
-      ['/usage', nav.usage, 'usage'],
+      ['/nodes', 'Nodes', 'node'],
+      ['/events', 'Events', 'events'],
+      ['/charts', 'Charts', 'charts'],
+      ['/usage', 'Usage', 'usage'],
     ],
   },
   {
-    title: nav.administration,
+    title: 'Administration',
     isForAdministrators: true,
     places: [
-      ['/credentials', nav.credentials, 'credentials'],
-      ['/namespaces', nav.namespaces, 'namespace'],
-      ['/access', nav.access, 'access'],
-      ['/accounts', nav.accounts, 'account'],
-      ['/legacy', nav.legacy, 'legacy'],
+      ['/credentials', 'Registry credentials', 'credentials'],
+      ['/namespaces', 'Namespaces', 'namespace'],
+      ['/access', 'Access', 'access'],
+      ['/accounts', 'Service accounts', 'account'],
+      ['/legacy', 'Legacy usage', 'legacy'],
     ],
   },
 ]

@@ -1,9 +1,22 @@
 // Keys for what is done most: Ctrl-K, one letter, or `g` and one letter. Letters do nothing while somebody types into a field.
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
-import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
 import { Dialog, openDialog } from './ui/dialog.tsx'
+
+const shortcuts = [
+  ['Ctrl K', 'Search everything'],
+  ['/', 'Search this page'],
+  ['n', 'Deploy VM'],
+  ['g then o', 'Overview'],
+  ['g then v', 'VMs'],
+  ['g then i', 'Images'],
+  ['g then n', 'Nodes'],
+  ['g then p', 'Push jobs'],
+  ['g then e', 'Events'],
+  ['?', 'Show this list'],
+  ['Esc', 'Close the dialog or menu'],
+] as const
 
 const places: Readonly<Record<string, string>> = {
   o: '/',
@@ -58,9 +71,9 @@ export function Shortcuts() {
   }, [go])
   if (!isOpen) return null
   return (
-    <Dialog title={texts.common.shortcuts} onClose={() => setOpen(false)}>
+    <Dialog title="Keyboard shortcuts" onClose={() => setOpen(false)}>
       <dl className="facts">
-        {texts.common.shortcutList.map(([keys, does]) => (
+        {shortcuts.map(([keys, does]) => (
           <div key={keys} style={{ display: 'contents' }}>
             <dt>
               <kbd>{keys}</kbd>
@@ -70,7 +83,7 @@ export function Shortcuts() {
         ))}
       </dl>
       <div className="dialog-foot">
-        <Button onClick={() => setOpen(false)}>{texts.common.close}</Button>
+        <Button onClick={() => setOpen(false)}>Close</Button>
       </div>
     </Dialog>
   )

@@ -2,12 +2,11 @@
 // the request comes from a page of ours and not from a form somewhere else.
 import { fetchTransport } from '../../src/client/fetch.ts'
 import { ConnectionError } from '../../src/client/transport.ts'
-import { texts } from '../texts.ts'
 
 export const sessionHeader = { 'x-svc3-console': '1' } as const
 
 const unreachable = (url: string, cause: unknown): ConnectionError =>
-  new ConnectionError('lost', url, texts.connection.unreachable, texts.connection.unreachableHint, cause)
+  new ConnectionError('lost', url, 'Server not reachable', 'Try again when the page has reconnected', cause)
 
 export const pageTransport = fetchTransport({
   fetch: (url, init) =>

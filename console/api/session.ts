@@ -4,7 +4,6 @@ import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import { isObject, parseJson, refusal } from '../../src/client/answer.ts'
 import { dropAllDrafts } from '../drafts.ts'
-import { texts } from '../texts.ts'
 import { createListeners } from './listeners.ts'
 import { sessionHeader } from './page-transport.ts'
 import { consoleUrl } from './places.ts'
@@ -29,7 +28,7 @@ interface SessionState {
   /** The last one known: stays while the session has ended, so that the page does, too. */
   readonly person: Person | undefined
   /** Who asks for a password; undefined where nobody does. */
-  readonly provider: keyof typeof texts.login.providers | undefined
+  readonly provider: 'builtIn' | 'own' | undefined
   readonly problem: string | undefined
 }
 
@@ -141,7 +140,12 @@ async function takeTicket(): Promise<void> {
     // A link that was used before is no harm where somebody is logged in.
     if (!wasIn)
       set({
-        problem: error instanceof ApiError ? texts.login.problem(error.message, error.options.hint) : String(error),
+        problem:
+          error instanceof ApiError
+            ? error.options.hint === undefined
+              ? error.message
+              : `${error.message}. ${error.options.hint}.`
+            : String(error),
       })
   }
 }

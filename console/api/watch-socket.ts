@@ -2,7 +2,6 @@
 // more lists than that. To the client it is a transport; a message is parsed once, and its events go on as objects.
 import { isObject, parseJson } from '../../src/client/answer.ts'
 import { ConnectionError, type Transport, type TransportResponse } from '../../src/client/transport.ts'
-import { texts } from '../texts.ts'
 
 const watchPath = '/api/v1/watch'
 
@@ -51,7 +50,7 @@ export function watchingTransport({ serviceUrl, onOpen, onClose }: Options, othe
   let connection: Promise<WebSocket> | undefined
 
   const lost = (): ConnectionError =>
-    new ConnectionError('lost', serviceUrl, texts.connection.unreachable, texts.connection.reconnects)
+    new ConnectionError('lost', serviceUrl, 'Server not reachable', 'This page reconnects automatically')
 
   const connect = (): Promise<WebSocket> => {
     const socket = new WebSocket(serviceUrl.replace(/^http/, 'ws') + watchPath)

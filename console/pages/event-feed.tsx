@@ -1,7 +1,6 @@
 // What was done to one thing, or lately at all: the newest first.
 import { type Event, listEvents } from '../../src/api/service/events.ts'
 import { useLive } from '../api/live.ts'
-import { texts } from '../texts.ts'
 import { Loading } from '../ui/page.tsx'
 import { Time } from '../ui/time.tsx'
 import { isOwn } from './own-events.ts'
@@ -40,7 +39,7 @@ export function EventFeed({ namespaces, kinds, name, uid, since = '', endedBy, e
 export function Feed({ events, empty }: { readonly events: readonly Event[]; readonly empty: string }) {
   if (events.length === 0) return <p className="muted">{empty}</p>
   return (
-    <ul className="feed" aria-label={texts.common.events}>
+    <ul className="feed" aria-label="Events">
       {events.map((event) => (
         <li key={event.name}>
           <span>{event.message}</span>

@@ -1,6 +1,5 @@
 // What the finder finds, and in which order: names that begin with what was typed come first; then what can be done to things, by a
 // word of the action and a word of the thing, whichever is first.
-import { texts } from '../texts.ts'
 
 /** An item of a menu, as far as it is looked for. */
 interface Item {
@@ -58,8 +57,8 @@ const actionsOf = <I extends Item>({ key, kind, name, actions }: Found<I>): read
   (actions?.() ?? [])
     .map((item) => ({
       key: `${key} ${item.label}`,
-      kind: texts.finder.kinds.action,
-      name: texts.common.labelled(item.label, name),
+      kind: 'Action',
+      name: `${item.label}: ${name}`,
       detail: item.reason ?? kind,
       item,
     }))

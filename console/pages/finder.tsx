@@ -11,7 +11,6 @@ import { listVms } from '../../src/api/vms/vms.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { type Place, sectionsFor } from '../nav.ts'
-import { texts } from '../texts.ts'
 import { Dialog } from '../ui/dialog.tsx'
 import { choose, type MenuItem } from '../ui/menu.tsx'
 import { credentialCreation } from './access/add-credentials.tsx'
@@ -24,14 +23,11 @@ import { imageItems } from './images/actions.tsx'
 import { imageCreations } from './images/creations.tsx'
 import { imageKinds } from './images/kind.ts'
 import { nodeItems } from './nodes/actions.tsx'
-import { nodeTexts } from './nodes/texts.ts'
 import { imagePath, listPath, type Named, nodePath, poolPath, runnerPoolPath, vmPath } from './paths.ts'
 import { poolCreation, poolItems } from './pools/actions.tsx'
 import { runnerPoolItems } from './runner-pools/actions.tsx'
 import { vmItems } from './vms/actions.tsx'
 import { configCreation, configItems } from './vms/configs.tsx'
-
-const words = texts.finder
 
 type Found = FoundItem<MenuItem>
 
@@ -56,18 +52,18 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
     event.preventDefault()
   }
   return (
-    <Dialog title={words.title} onClose={onClose}>
+    <Dialog title="Search" onClose={onClose}>
       <input
         className="input"
         role="combobox"
-        aria-label={words.title}
+        aria-label="Search"
         aria-expanded={found.length > 0}
         aria-controls={id}
         aria-activedescendant={found[at] && `${id}${at}`}
         aria-autocomplete="list"
         autoComplete="off"
         spellCheck={false}
-        placeholder={words.hint}
+        placeholder="VM, image, node or page, or an action: stop web"
         value={typed}
         onChange={(event) => {
           setTyped(event.target.value)
@@ -75,7 +71,7 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
         }}
         onKeyDown={press}
       />
-      <div id={id} role="listbox" className="found" aria-label={words.results}>
+      <div id={id} role="listbox" className="found" aria-label="Results">
         {found.map((entry, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are heard by the field, which keeps the focus
           // biome-ignore lint/a11y/useFocusableInteractive: the same
@@ -96,7 +92,7 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
       </div>
       {found.length === 0 && (
         <p className="muted" role="status">
-          {texts.common.nothingFound}
+          No matches
         </p>
       )}
     </Dialog>
@@ -130,7 +126,6 @@ function useEntries(here: string): readonly Found[] {
   const { items: images } = useLive(listImages, [main])
   return useMemo(() => {
     const isAdmin = acting.person?.admin === true
-    const { kinds } = words
     /** Whose page has nothing to show any more leads to the list. */
     const from = (path: string, list: string) => ({
       ...acting,
@@ -141,23 +136,20 @@ function useEntries(here: string): readonly Found[] {
     const places = (kind: string, all: readonly Place[]): Found[] =>
       all.map(([path, name]) => ({ key: path, kind, name, path }))
     return [
-      ...places(kinds.action, [
-        ['/vms?deploy', texts.common.deployVm],
-        ...(isAdmin ? [['/nodes?join', nodeTexts.join] as const] : []),
-      ]),
+      ...places('Action', [['/vms?deploy', 'Deploy VM'], ...(isAdmin ? [['/nodes?join', 'Add node'] as const] : [])]),
       ...places(
-        kinds.page,
+        'Page',
         sectionsFor(isAdmin).flatMap((section) => section.places),
       ),
       ...creations(main, isAdmin),
-      ...things(kinds.vm, vms, vmPath, (vm) => vmItems(vm, from(vmPath(vm), '/vms'))),
-      ...things(kinds.node, nodes, nodePath, (node) => nodeItems(node, from(nodePath(node), '/nodes'))),
-      ...things(kinds.pool, pools, poolPath, (pool) => poolItems(pool, from(poolPath(pool), '/pools'))),
-      ...things(kinds.runnerPool, runnerPools, runnerPoolPath, (pool) =>
+      ...things('VM', vms, vmPath, (vm) => vmItems(vm, from(vmPath(vm), '/vms'))),
+      ...things('Node', nodes, nodePath, (node) => nodeItems(node, from(nodePath(node), '/nodes'))),
+      ...things('Pool', pools, poolPath, (pool) => poolItems(pool, from(poolPath(pool), '/pools'))),
+      ...things('Runner pool', runnerPools, runnerPoolPath, (pool) =>
         runnerPoolItems(pool, from(runnerPoolPath(pool), '/runner-pools')),
       ),
       ...things(
-        kinds.config,
+        'Configuration',
         configs,
         ({ name }) => listPath('/configurations', { search: name }),
         (config) => configItems(config, acting),
@@ -166,7 +158,7 @@ function useEntries(here: string): readonly Found[] {
         const path = imagePath('image', image.name)
         return {
           key: `image ${image.name}`,
-          kind: kinds.image,
+          kind: 'Image',
           name: image.name,
           detail: image.description,
           path,
@@ -182,23 +174,22 @@ function creations(namespace: string, isAdmin: boolean): readonly Found[] {
   const of = (page: string, items: readonly MenuItem[]): Found[] =>
     items.map((item) => ({
       key: `${page} ${item.label}`,
-      kind: words.kinds.action,
+      kind: 'Action',
       name: item.label,
       detail: page,
       item,
     }))
-  const { nav } = texts
   return [
-    ...of(nav.images, imageCreations(imageKinds.image, namespace)),
-    ...of(nav.isos, imageCreations(imageKinds.iso, namespace)),
-    ...of(nav.configs, [configCreation(namespace)]),
-    ...of(nav.pools, [poolCreation(namespace)]),
+    ...of('Images', imageCreations(imageKinds.image, namespace)),
+    ...of('ISOs', imageCreations(imageKinds.iso, namespace)),
+    ...of('Configurations', [configCreation(namespace)]),
+    ...of('Pools', [poolCreation(namespace)]),
     ...(isAdmin
       ? [
-          ...of(nav.credentials, [credentialCreation(namespace)]),
-          ...of(nav.namespaces, [namespaceCreation]),
-          ...of(nav.access, [accessCreation(namespace)]),
-          ...of(nav.accounts, [accountCreation(namespace)]),
+          ...of('Registry credentials', [credentialCreation(namespace)]),
+          ...of('Namespaces', [namespaceCreation]),
+          ...of('Access', [accessCreation(namespace)]),
+          ...of('Service accounts', [accountCreation(namespace)]),
         ]
       : []),
   ]

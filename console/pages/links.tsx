@@ -1,6 +1,5 @@
 // Links to the pages of things, and the column of a table that has them.
 import { Link } from 'wouter'
-import { texts } from '../texts.ts'
 import type { Column } from '../ui/table/table.tsx'
 import { vmPath } from './paths.ts'
 
@@ -13,7 +12,7 @@ export const NameLink = ({ name, path }: { readonly name: string; readonly path:
 
 /** The first column of most tables: the name, and where it leads if it has a page. */
 export const nameColumn = <T extends { readonly name: string }>(path?: (row: T) => string): Column<T> => ({
-  title: texts.common.name,
+  title: 'Name',
   look: 'name',
   by: ({ name }) => name,
   cell: (row) => (path ? <NameLink name={row.name} path={path(row)} /> : <b>{row.name}</b>),

@@ -28,7 +28,6 @@ import {
 import { find, findAll } from './find.ts'
 import { addedText, branchesOf, originOf, pathOf } from './images/lineage.ts'
 import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
-import { imageTexts } from './images/texts.ts'
 import { blocksOf, capacityOf, joinLine } from './nodes/model.ts'
 import { isOwn } from './own-events.ts'
 import { imagePath, vmPath } from './paths.ts'
@@ -554,9 +553,9 @@ describe('pages of images', () => {
     const first = (name: string) => lineageOf(of(name), [of(name)]).rows
     assert.deepEqual(
       ['deleted', 'ghcr.io/team/base@sha256:1'].map((name) => first(name).map((row) => [originOf(row), pathOf(row)])),
-      [imageTexts.notHere, imageTexts.inRegistry].map((text) => [
+      ['Deleted or renamed', 'In a registry'].map((text) => [
         [text, undefined],
-        [imageTexts.sources.vm, undefined],
+        ['Saved from VM', undefined],
       ]),
     )
   })
@@ -569,11 +568,16 @@ describe('pages of images', () => {
     ]
     const reasons = (change: Partial<Image>) =>
       [ada, root].map((person) => reasonAgainstDeletingAnImage({ ...hidden, ...change }, person))
-    const { foreign, protected: isProtected } = imageTexts.notDeletable
-    assert.deepEqual(reasons({}), [foreign, undefined])
+    assert.deepEqual(reasons({}), [
+      'Made in another namespace: only its owner, people of that namespace and administrators delete it',
+      undefined,
+    ])
     assert.deepEqual(reasons({ owner: 'ada' }), [undefined, undefined])
     assert.deepEqual(reasons({ owner: 'bo', sourceNamespace: 'svc-a' }), [undefined, undefined])
-    assert.deepEqual(reasons({ owner: 'ada', protected: true }), [isProtected, undefined])
+    assert.deepEqual(reasons({ owner: 'ada', protected: true }), [
+      'Protected: only administrators delete it',
+      undefined,
+    ])
   })
 })
 

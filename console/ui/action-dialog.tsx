@@ -3,7 +3,6 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import type { Operation, ResponseOf } from '../../src/api/operation.ts'
 import type { RawInput } from '../../src/client/client.ts'
 import { problemOf, useAction } from '../api/calls.ts'
-import { type ActionWords, texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Code } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
@@ -12,6 +11,18 @@ import type { MenuItem } from './menu.tsx'
 import { ErrorNote } from './page.tsx'
 import { Teach } from './teach.tsx'
 import { say } from './toasts.tsx'
+
+export const typeToConfirm = (name: string) => `Type ${name} to confirm`
+
+/** What an action says: on its button, in its dialog, and when it has succeeded. */
+export interface ActionWords {
+  readonly label: string
+  /** The heading of the dialog: a question if something is lost. */
+  readonly title: (name: string) => string
+  readonly text?: string
+  /** Without it, the page itself shows what came of the action. */
+  readonly done?: (name: string) => string
+}
 
 interface Props<O extends Operation> {
   readonly words: ActionWords
@@ -49,7 +60,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
     onDone(answer)
   })
   const isUnconfirmed = confirm !== undefined && typed !== confirm
-  const blocked = isUnconfirmed ? texts.common.typeName(confirm) : reason
+  const blocked = isUnconfirmed ? typeToConfirm(confirm) : reason
   const error = asked === about ? action.error : undefined
   const submit = (event: FormEvent): void => {
     event.preventDefault()
@@ -63,12 +74,12 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
         {text !== undefined && <p className="muted">{text}</p>}
         <Faults value={problemOf(error).fields}>{children}</Faults>
         {confirm !== undefined && (
-          <TextField label={texts.common.typeName(confirm)} value={typed} onValue={setTyped} autoFocus />
+          <TextField label={typeToConfirm(confirm)} value={typed} onValue={setTyped} autoFocus />
         )}
         <ErrorNote error={error} />
         <Teach operation={operation} input={input} />
         <div className="dialog-foot">
-          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind={isDanger ? 'danger' : 'primary'} isBusy={action.isBusy} reason={blocked}>
             {words.label}
           </Button>
@@ -120,7 +131,7 @@ export const SecretDialog = ({ title, text, secret, what, onClose, children }: S
     <p className="muted">{children}</p>
     <div className="dialog-foot">
       <Button kind="primary" onClick={onClose}>
-        {texts.common.done}
+        Done
       </Button>
     </div>
   </Dialog>

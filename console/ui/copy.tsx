@@ -1,6 +1,5 @@
 // Copying a text with one press, also where the page was loaded over plain HTTP.
 import { useEffect, useState } from 'react'
-import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Icon } from './icons.tsx'
 
@@ -23,7 +22,7 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
     const timer = setTimeout(() => setDone(false), 1_600)
     return () => clearTimeout(timer)
   }, [isDone])
-  const label = isDone ? texts.common.copied : texts.common.copyWhat(what)
+  const label = isDone ? 'Copied' : `Copy ${what}`
   return (
     <Button
       kind="quiet"

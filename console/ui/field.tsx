@@ -11,8 +11,9 @@ import {
 } from 'react'
 import { useNamespaces } from '../api/namespaces.ts'
 import { draftKey, dropDraft, keepInDraft, readDraft } from '../drafts.ts'
-import { texts } from '../texts.ts'
 import { OfferedInput, Select } from './select.tsx'
+
+export const required = (field: string) => `${field} is required`
 
 /** What the service said about fields of the last request, by their names. */
 export const Faults = createContext<ReadonlyMap<string, string>>(new Map())
@@ -162,7 +163,7 @@ export function SelectField({ value, onValue, onKeep, labels = {}, choices = [],
 /** One of the namespaces that the person may use. */
 export function NamespaceField({ value, onValue }: Pick<AreaProps, 'value' | 'onValue'>) {
   const { all } = useNamespaces()
-  return <SelectField label={texts.common.namespace} value={value} onValue={onValue} choices={all} />
+  return <SelectField label="Namespace" value={value} onValue={onValue} choices={all} />
 }
 
 interface CheckProps extends Pick<Around, 'label' | 'field' | 'onKeep'> {
@@ -193,7 +194,7 @@ export const SearchField = ({ placeholder, value, onValue }: SearchProps) => (
   <input
     type="search"
     className="input search"
-    aria-label={texts.common.search}
+    aria-label="Search"
     placeholder={placeholder}
     value={value}
     onChange={(event) => onValue(event.target.value)}

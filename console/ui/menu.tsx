@@ -1,7 +1,6 @@
 // A button that opens a list of actions, each with the reason where it may not be taken.
 import { type KeyboardEvent, useId, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
-import { texts } from '../texts.ts'
 import { showAt } from './anchored.ts'
 import { Button } from './button.tsx'
 import { type DrawDialog, openDialog } from './dialog.tsx'
@@ -173,5 +172,5 @@ export const NextActions = ({ items }: { readonly items: readonly MenuItem[] }) 
 
 /** What can be done to one thing. */
 export const ActionsMenu = ({ name, items, size }: ActionsProps) => (
-  <Menu label={texts.common.actionsOf(name)} items={items} {...(size ? { size } : { text: texts.common.actions })} />
+  <Menu label={`Actions for ${name}`} items={items} {...(size ? { size } : { text: 'Actions' })} />
 )

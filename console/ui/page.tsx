@@ -5,7 +5,6 @@ import { Link } from 'wouter'
 import { ConnectionError } from '../../src/client/transport.ts'
 import { problemOf } from '../api/calls.ts'
 import type { Snapshot } from '../api/live-list.ts'
-import { texts } from '../texts.ts'
 import { Code } from './copy.tsx'
 
 interface Props {
@@ -18,7 +17,7 @@ interface Props {
 
 export function Page({ title, above, beside, actions, children }: Props) {
   useEffect(() => {
-    document.title = `${title} · ${texts.product}`
+    document.title = `${title} · svc3`
   }, [title])
   return (
     <div className="page">
@@ -59,7 +58,7 @@ export function Loaded<T>({ list, empty, children }: LoadedProps<T>) {
 export const ListError = ({ list: { isLoaded, error } }: { readonly list: Snapshot<unknown> }) =>
   isLoaded && error instanceof ConnectionError ? null : <ErrorNote error={error} />
 
-export const Loading = () => <div className="skeleton" role="status" aria-label={texts.common.loading} />
+export const Loading = () => <div className="skeleton" role="status" aria-label="Loading…" />
 
 interface CardProps {
   readonly title: string
@@ -94,11 +93,11 @@ export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, React
 interface DetailProps<T> {
   readonly list: Snapshot<T>
   readonly name: string
-  /** The page of all of them, and where it is. */
-  readonly up: readonly [label: string, path: string]
-  /** Shown behind it. */
+  readonly noun: string
+  /** The page that lists them all. */
+  readonly path: string
+  /** Left out for images and ISOs, which all namespaces share. */
   readonly namespace?: string
-  readonly gone: { readonly title: string; readonly text?: string }
   readonly beside: (item: T) => ReactNode
   readonly actions: (item: T) => ReactNode
   readonly children: (item: T) => ReactNode
@@ -106,13 +105,24 @@ interface DetailProps<T> {
 
 /** The page of one item of a list, as long as it is there. */
 export function DetailPage<T extends { readonly name: string }>(props: DetailProps<T>) {
-  const { list, name, up, namespace, gone, beside, actions, children } = props
+  const { list, name, noun, path, namespace, beside, actions, children } = props
   const item = list.items.find((each) => each.name === name)
-  const above = <Link href={up[1]}>{up[0]}</Link>
+  const above = <Link href={path}>{`${noun}s`}</Link>
   if (!item)
     return (
       <Page title={name} above={above}>
-        {list.isLoaded ? <Empty title={gone.title} text={gone.text ?? texts.common.notFoundText} /> : <Loading />}
+        {list.isLoaded ? (
+          <Empty
+            title={`${noun} not found`}
+            text={
+              namespace === undefined
+                ? 'It may have been deleted or renamed.'
+                : `${noun} ${name} not found in ${namespace}. It may have been deleted.`
+            }
+          />
+        ) : (
+          <Loading />
+        )}
       </Page>
     )
   return (
@@ -161,7 +171,7 @@ export function ErrorNote({ error }: { readonly error: unknown }) {
     <Note tone="bad" role="alert">
       <b>{message}</b>
       {hint !== undefined && <span>{hint}</span>}
-      {requestId !== undefined && <span className="small mono">{texts.common.requestId(requestId)}</span>}
+      {requestId !== undefined && <span className="small mono">{`Request ID ${requestId}`}</span>}
     </Note>
   )
 }
@@ -178,7 +188,7 @@ export function Empty({ title, text, command, children }: EmptyProps) {
     <div className="empty">
       <h2>{title}</h2>
       <p>{text}</p>
-      {command !== undefined && <Code text={command} what={texts.common.command} />}
+      {command !== undefined && <Code text={command} what="Show as command" />}
       {children}
     </div>
   )

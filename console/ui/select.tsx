@@ -2,7 +2,6 @@
 // Two of them: one to choose from, and one to type into that offers what is known.
 import { type UseComboboxGetInputPropsOptions, type UseComboboxProps, useCombobox, useSelect } from 'downshift'
 import { type InputHTMLAttributes, type KeyboardEvent, useLayoutEffect, useMemo, useRef } from 'react'
-import { texts } from '../texts.ts'
 import { showAt } from './anchored.ts'
 import { Icon } from './icons.tsx'
 
@@ -71,7 +70,7 @@ export function Select({ id, label, labelId, choices, value, onValue, ...describ
           popover="manual"
           className="menu choices"
           aria-labelledby={undefined}
-          aria-label={texts.common.choicesOf(label)}
+          aria-label={`Choices for ${label}`}
         >
           {choices.map((choice, index) => (
             <li
@@ -150,7 +149,7 @@ export function OfferedInput({ id, label, value, onValue, offers, ...rest }: Off
           popover="manual"
           className="menu choices"
           aria-labelledby={undefined}
-          aria-label={texts.common.choicesOf(label)}
+          aria-label={`Choices for ${label}`}
         >
           {offered.map((each, index) => (
             <li

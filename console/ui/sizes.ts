@@ -1,7 +1,8 @@
-// Rates of data, and numbers with at most one decimal.
+// Amounts as people read them.
 import { sizeText } from '../../src/rules/sizes.ts'
-import { texts } from '../texts.ts'
 
-export const rateText = (bytesPerSecond: number): string => texts.common.perSecond(sizeText(bytesPerSecond))
+export const count = (amount: number, one: string, many: string): string => `${amount} ${amount === 1 ? one : many}`
+
+export const rateText = (bytesPerSecond: number): string => `${sizeText(bytesPerSecond)}/s`
 
 export const oneDecimal = (value: number): string => String(Number(value.toFixed(1)))

@@ -4,7 +4,6 @@ import type { Operation } from '../../src/api/operation.ts'
 import { serviceUrl } from '../api/places.ts'
 import { commandLine, hasCommand, type Input, withoutOption } from '../teach/commands.ts'
 import { curlLine } from '../teach/requests.ts'
-import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Code } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
@@ -15,7 +14,8 @@ interface Props {
   readonly input: Input
 }
 
-type Kind = 'command' | 'request'
+const titles = { command: 'Show as command', request: 'Show as request' }
+type Kind = keyof typeof titles
 
 export function Teach({ operation, input }: Props) {
   const [open, setOpen] = useState<Kind>()
@@ -31,7 +31,7 @@ export function Teach({ operation, input }: Props) {
             aria-expanded={open === kind}
             onClick={() => setOpen(open === kind ? undefined : kind)}
           >
-            {texts.common[kind]}
+            {titles[kind]}
           </Button>
         ))}
       </div>
@@ -43,7 +43,7 @@ export function Teach({ operation, input }: Props) {
 const Line = ({ kind, operation, input }: Props & { readonly kind: Kind }) => (
   <Code
     text={kind === 'command' ? commandLine(operation, input) : curlLine(operation, input, serviceUrl)}
-    what={texts.common[kind]}
+    what={titles[kind]}
   />
 )
 
@@ -53,26 +53,28 @@ export function TeachPage({ operation, input }: Props) {
   const missing = withoutOption(operation, input)
   return (
     <>
-      <Button kind="quiet" className="teach-page" aria-label={texts.common.command} onClick={() => setOpen(true)}>
+      <Button kind="quiet" className="teach-page" aria-label="Show as command" onClick={() => setOpen(true)}>
         <Icon name="code" />
-        <span>{texts.common.command}</span>
+        <span>Show as command</span>
       </Button>
       {isOpen && (
         <Dialog title={operation.summary} onClose={() => setOpen(false)}>
           {hasCommand(operation) && (
             <div className="stack-tight">
-              <h3>{texts.common.command}</h3>
+              <h3>Show as command</h3>
               <Line kind="command" operation={operation} input={input} />
-              {missing.length > 0 && <p className="muted small">{texts.common.withoutOption(missing.join(', '))}</p>}
+              {missing.length > 0 && (
+                <p className="muted small">{`The command has no option for these filters: ${missing.join(', ')}`}</p>
+              )}
             </div>
           )}
           <div className="stack-tight">
-            <h3>{texts.common.request}</h3>
+            <h3>Show as request</h3>
             <Line kind="request" operation={operation} input={input} />
-            {input.isEverywhere && <p className="muted small">{texts.common.oneNamespace}</p>}
+            {input.isEverywhere && <p className="muted small">A request lists one namespace. Repeat it for each.</p>}
           </div>
           <div className="dialog-foot">
-            <Button onClick={() => setOpen(false)}>{texts.common.close}</Button>
+            <Button onClick={() => setOpen(false)}>Close</Button>
           </div>
         </Dialog>
       )}

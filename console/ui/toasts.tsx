@@ -2,7 +2,6 @@
 import { useEffect, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
 import { createListeners } from '../api/listeners.ts'
-import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Icon } from './icons.tsx'
 
@@ -50,15 +49,9 @@ function Shown({ toast }: { readonly toast: Toast }) {
   return (
     <div className="toast">
       <span>
-        {text} {path !== undefined && <Link href={path}>{texts.common.view}</Link>}
+        {text} {path !== undefined && <Link href={path}>View</Link>}
       </span>
-      <Button
-        kind="quiet"
-        size="small"
-        className="button-icon"
-        aria-label={texts.common.close}
-        onClick={() => drop(id)}
-      >
+      <Button kind="quiet" size="small" className="button-icon" aria-label="Close" onClick={() => drop(id)}>
         <Icon name="close" />
       </Button>
     </div>

@@ -248,13 +248,4 @@ describe('files', () => {
       [],
     )
   })
-
-  it('pages of the console take their English texts from tables', () => {
-    const written = />\s*[^<>{}()=]*[A-Za-z]{2,}[^<>{}()=]*<\/|(?:label|title|text|hint|placeholder)="[^"]*[A-Za-z]/
-    assert.match('<b>Some text</b>', written)
-    assert.deepEqual(
-      sources.filter(({ file, text }) => file.endsWith('.tsx') && written.test(text)).map(({ file }) => file),
-      [],
-    )
-  })
 })

@@ -79,7 +79,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
       'downshift (select.tsx), lucide (icons.tsx), react, react-dom (menu.tsx), wouter (dialog.tsx, page.tsx, toasts.tsx)',
   },
   'console/ui/table': {
-    imports: 'console, console/api, console/teach, console/ui, api, client',
+    imports: 'console/api, console/teach, console/ui, api, client',
     packages: 'react, react-dom (visible-rows.ts), wouter (query.ts)',
   },
   'control-plane': {

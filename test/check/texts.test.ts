@@ -85,6 +85,14 @@ it('the search for messages goes through choices, constants and helpers, and fin
   )
 })
 
+it('the search for texts goes between tags, into attributes and into strings', () => {
+  const code = "export const A = () => <p className='big bold' title='Name'>Delete it{'VM now deleted'}</p>"
+  assert.deepEqual(
+    textsOf('console/a.tsx', code).map(({ text }) => text),
+    ['Name', 'Delete it', 'VM now deleted'],
+  )
+})
+
 it('no page has a phrasing that the style page rules out', () => {
   // CONTRIBUTING.md has the table of phrasings before and after.
   const pages = fs.globSync(['*.md', 'docs/**/*.md'], {

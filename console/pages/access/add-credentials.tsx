@@ -1,13 +1,17 @@
 // Credentials for a registry: on their own page, and where a push lacks them.
 import { addRegistryCredential } from '../../../src/api/access/registry-credentials.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog } from '../../ui/action-dialog.tsx'
-import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
+import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
+import { CheckField, filled, required, SecretField, TextField, useForm } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
-import { credentialTexts as words } from './texts.ts'
+
+export const addWords: ActionWords = {
+  label: 'Add credentials',
+  title: () => 'Add registry credentials',
+  done: (server) => `Credentials for ${server} added`,
+}
 
 export const credentialCreation = (namespace: string): MenuItem => ({
-  label: words.add.label,
+  label: addWords.label,
   dialog: (onClose) => <AddCredentials namespace={namespace} onClose={onClose} />,
 })
 
@@ -27,23 +31,28 @@ export function AddCredentials({ namespace, server: known, onClose }: Props) {
     replace: false,
   })
   const { server, username, password, ...checks } = values
-  const missing = username === '' ? words.username : password === '' ? words.password : undefined
+  const missing = username === '' ? 'User name' : password === '' ? 'Password' : undefined
   return (
     <ActionDialog
-      words={words.add}
+      words={addWords}
       made={server}
       operation={addRegistryCredential}
       input={{ params: { namespace }, body: { server, username, password, ...filled(checks) } }}
-      reason={missing && texts.common.required(missing)}
+      reason={missing && required(missing)}
       onClose={onClose}
     >
-      <TextField label={words.server} hint={words.serverHint} {...field('server')} autoFocus={known === undefined} />
+      <TextField
+        label="Registry"
+        hint="Include the scheme, for example https://ghcr.io"
+        {...field('server')}
+        autoFocus={known === undefined}
+      />
       <div className="fields">
-        <TextField label={words.username} {...field('username')} autoFocus={known !== undefined} />
-        <SecretField label={words.password} autoComplete="new-password" {...field('password')} />
+        <TextField label="User name" {...field('username')} autoFocus={known !== undefined} />
+        <SecretField label="Password" autoComplete="new-password" {...field('password')} />
       </div>
-      <CheckField label={words.allowInsecure} {...field('allowInsecure')} />
-      <CheckField label={words.replace} {...field('replace')} />
+      <CheckField label="Allow plain HTTP" {...field('allowInsecure')} />
+      <CheckField label="Replace existing credentials for this registry" {...field('replace')} />
     </ActionDialog>
   )
 }

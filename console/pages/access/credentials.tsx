@@ -7,19 +7,24 @@ import {
 } from '../../../src/api/access/registry-credentials.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
-import { removal } from '../../ui/action-dialog.tsx'
+import { type ActionWords, removal } from '../../ui/action-dialog.tsx'
 import { ActionsMenu } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { credentialCreation } from './add-credentials.tsx'
-import { credentialTexts as words } from './texts.ts'
+
+const removeWords: ActionWords = {
+  label: 'Remove',
+  title: (server) => `Remove credentials for ${server}?`,
+  text: 'Pulls and pushes that need them will fail.',
+  done: (server) => `Credentials for ${server} removed`,
+}
 
 const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] => [
-  { title: words.server, look: 'name', by: (each) => each.server, cell: (each) => <b>{each.server}</b> },
-  { title: words.username, by: (each) => each.username },
-  { title: words.updatedBy, by: (each) => each.updatedBy, look: 'wide' },
-  timeColumn(texts.common.updated, (each) => each.updatedAt),
+  { title: 'Registry', look: 'name', by: (each) => each.server, cell: (each) => <b>{each.server}</b> },
+  { title: 'User name', by: (each) => each.username },
+  { title: 'Added by', by: (each) => each.updatedBy, look: 'wide' },
+  timeColumn('Updated', (each) => each.updatedAt),
   actionsColumn((each) => <CredentialMenu server={each.server} namespace={namespace} />),
 ]
 
@@ -29,7 +34,10 @@ export function Credentials() {
   const list = useLive(listRegistryCredentials, isLoaded ? [main] : [])
   return (
     <TablePage
-      words={words}
+      title="Registry credentials"
+      text="Used to pull and push images in this namespace. Passwords are stored encrypted and never shown."
+      emptyTitle="No credentials yet"
+      emptyText="Add a user name and password for each private registry."
       beside={<span className="tag">{main}</span>}
       operation={listRegistryCredentials}
       input={{ params: { namespace: main } }}
@@ -43,7 +51,7 @@ export function Credentials() {
 function CredentialMenu({ server, namespace }: { readonly server: string; readonly namespace: string }) {
   const remove = removal({
     name: server,
-    words: words.remove,
+    words: removeWords,
     operation: removeRegistryCredential,
     input: { params: { namespace }, body: { server } },
   })

@@ -2,34 +2,45 @@
 import { createNamespace, deleteNamespace, listNamespaces, type Namespace } from '../../../src/api/access/namespaces.ts'
 import { defaultNamespace } from '../../../src/rules/names.ts'
 import { useLiveCluster } from '../../api/live.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
-import { namespaceTexts as words } from './texts.ts'
+
+const createWords: ActionWords = {
+  label: 'Create namespace',
+  title: () => 'Create namespace',
+  done: (name) => `Namespace ${name} created`,
+}
+
+const deleteWords: ActionWords = {
+  label: 'Delete',
+  title: (name) => `Delete namespace ${name}?`,
+  text: 'Its registry credentials, service accounts and role bindings are deleted too. Delete its VMs and move its nodes first.',
+  done: (name) => `Namespace ${name} deleted`,
+}
 
 const columns: readonly Column<Namespace>[] = [
   nameColumn(),
   {
-    title: words.use,
+    title: 'Used for',
     by: (each) => Number(each.customPods),
-    cell: (each) => (each.customPods ? words.forPods : words.forVms),
+    cell: (each) => (each.customPods ? 'Other workloads' : 'VMs'),
   },
-  timeColumn(texts.common.created, (each) => each.createdAt),
+  timeColumn('Created', (each) => each.createdAt),
   actionsColumn((each) => <NamespaceMenu name={each.name} />),
 ]
 
 export const namespaceCreation: MenuItem = {
-  label: words.create.label,
+  label: createWords.label,
   dialog: (onClose) => <Create onClose={onClose} />,
 }
 
 export const Namespaces = () => (
   <TablePage
-    words={words}
+    title="Namespaces"
     operation={listNamespaces}
     input={{}}
     create={namespaceCreation}
@@ -40,8 +51,8 @@ export const Namespaces = () => (
 
 function NamespaceMenu({ name }: { readonly name: string }) {
   const remove = removal(
-    { name, words: words.delete, operation: deleteNamespace, input: { params: { namespace: name } } },
-    name === defaultNamespace ? words.isDefault : undefined,
+    { name, words: deleteWords, operation: deleteNamespace, input: { params: { namespace: name } } },
+    name === defaultNamespace ? 'The default namespace cannot be deleted' : undefined,
   )
   return <ActionsMenu name={name} items={[remove]} size="small" />
 }
@@ -51,14 +62,19 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   const { name, ...checks } = values
   return (
     <ActionDialog
-      words={words.create}
+      words={createWords}
       made={name}
       operation={createNamespace}
       input={{ body: { name, ...filled(checks) } }}
       onClose={onClose}
     >
-      <TextField label={texts.common.name} hint={words.nameHint} {...field('name')} autoFocus />
-      <CheckField label={words.customPods} {...field('enableCustomPods')} />
+      <TextField
+        label="Name"
+        hint="Starts with svc-; lowercase letters, digits and dashes"
+        {...field('name')}
+        autoFocus
+      />
+      <CheckField label="Reserve for other workloads (no VMs)" {...field('enableCustomPods')} />
     </ActionDialog>
   )
 }

@@ -12,15 +12,26 @@ import {
 import { devRole } from '../../../src/rules/names.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
-import { TextField, useForm } from '../../ui/field.tsx'
+import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
+import { required, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { nameColumn } from '../links.tsx'
 import { parseAccounts, parseNames } from './subjects.ts'
-import { roleTexts as words } from './texts.ts'
+
+const addWords: ActionWords = {
+  label: 'Grant access',
+  title: (namespace) => `Grant access to ${namespace}`,
+  text: 'Grants the developer role in this namespace.',
+  done: (namespace) => `Access to ${namespace} granted`,
+}
+
+const removeWords: ActionWords = {
+  label: 'Revoke access',
+  title: (name) => `Revoke access of ${name}?`,
+  done: (name) => `Access of ${name} revoked`,
+}
 
 interface Developer {
   readonly name: string
@@ -31,15 +42,16 @@ interface Developer {
 
 const columns: readonly Column<Developer>[] = [
   nameColumn(),
-  { title: words.kind, by: ({ subject }) => kindOf(subject) },
-  { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'wide' },
+  { title: 'Kind', by: ({ subject }) => kindOf(subject) },
+  { title: 'Namespace', by: ({ namespace }) => namespace, look: 'wide' },
   actionsColumn((each) => <SubjectMenu {...each} />),
 ]
 
-const kindOf = ({ kind, namespace = '' }: Subject): string => (kind === 'User' ? words.user : words.account(namespace))
+const kindOf = ({ kind, namespace = '' }: Subject): string =>
+  kind === 'User' ? 'User' : `Service account of ${namespace}`
 
 export const accessCreation = (namespace: string): MenuItem => ({
-  label: words.add.label,
+  label: addWords.label,
   dialog: (onClose) => <Add namespace={namespace} onClose={onClose} />,
 })
 
@@ -49,7 +61,10 @@ export function RoleBindings() {
   const items = useMemo(() => list.items.flatMap(developersOf), [list.items])
   return (
     <TablePage
-      words={words}
+      title="Access"
+      text="Users and service accounts with the developer role. In svc-default, every user has it unless removed."
+      emptyTitle="No developers added yet"
+      emptyText="Grant users or service accounts the developer role in a namespace."
       operation={listSubjects}
       input={{ params: { namespace: main, role: devRole } }}
       create={accessCreation(main)}
@@ -69,7 +84,7 @@ const inputFor = ({ kind, name, namespace = '' }: Subject): SubjectsInput =>
 function SubjectMenu({ name, namespace, subject }: Developer) {
   const remove = removal({
     name,
-    words: { ...words.remove, text: words.revoked(namespace) },
+    words: { ...removeWords, text: `They can no longer view or change anything in ${namespace}.` },
     operation: removeSubjects,
     input: { params: { namespace, role: devRole }, body: inputFor(subject) },
   })
@@ -82,15 +97,15 @@ function Add({ namespace, onClose }: { readonly namespace: string; readonly onCl
   const serviceaccounts = parseAccounts(values.serviceaccounts, namespace)
   return (
     <ActionDialog
-      words={words.add}
+      words={addWords}
       name={namespace}
       operation={addSubjects}
       input={{ params: { namespace, role: devRole }, body: { users, serviceaccounts } }}
-      reason={users.length + serviceaccounts.length === 0 ? texts.common.required(words.subjects) : undefined}
+      reason={users.length + serviceaccounts.length === 0 ? required('A user or service account') : undefined}
       onClose={onClose}
     >
-      <TextField label={words.users} hint={words.usersHint} {...field('users')} autoFocus />
-      <TextField label={words.accounts} hint={words.accountsHint} {...field('serviceaccounts')} />
+      <TextField label="Users" hint="Email addresses, separated by commas" {...field('users')} autoFocus />
+      <TextField label="Service accounts" hint="NAMESPACE:NAME, separated by commas" {...field('serviceaccounts')} />
     </ActionDialog>
   )
 }

@@ -9,25 +9,42 @@ import {
 } from '../../../src/api/access/service-accounts.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, removal, SecretDialog } from '../../ui/action-dialog.tsx'
-import { CheckField, TextField, useForm } from '../../ui/field.tsx'
+import { ActionDialog, type ActionWords, removal, SecretDialog } from '../../ui/action-dialog.tsx'
+import { CheckField, required, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
 import { nameColumn } from '../links.tsx'
-import { accountTexts as words } from './texts.ts'
+
+const createWords: ActionWords = {
+  label: 'Create service account',
+  title: () => 'Create service account',
+  done: (name) => `Service account ${name} created`,
+}
+
+const tokenWords: ActionWords = {
+  label: 'Create token',
+  title: (name) => `Create token for ${name}`,
+  text: 'The token is shown once. To revoke it, delete the service account.',
+}
+
+const deleteWords: ActionWords = {
+  label: 'Delete',
+  title: (name) => `Delete service account ${name}?`,
+  text: 'All its tokens stop working immediately.',
+  done: (name) => `Service account ${name} deleted`,
+}
 
 const columns: readonly Column<ServiceAccount>[] = [
   nameColumn(),
-  { title: texts.common.namespace, by: (each) => each.namespace, look: 'wide' },
-  timeColumn(texts.common.created, (each) => each.createdAt),
+  { title: 'Namespace', by: (each) => each.namespace, look: 'wide' },
+  timeColumn('Created', (each) => each.createdAt),
   actionsColumn((each) => <AccountMenu account={each} />),
 ]
 
 export const accountCreation = (namespace: string): MenuItem => ({
-  label: words.create.label,
+  label: createWords.label,
   dialog: (onClose) => <Create namespace={namespace} onClose={onClose} />,
 })
 
@@ -35,7 +52,9 @@ export function ServiceAccounts() {
   const { shown, main } = useNamespaces()
   return (
     <TablePage
-      words={words}
+      title="Service accounts"
+      emptyTitle="No service accounts yet"
+      emptyText="CI systems log in with the token of a service account."
       operation={listServiceAccounts}
       input={{ params: { namespace: main } }}
       create={accountCreation(main)}
@@ -50,10 +69,10 @@ function AccountMenu({ account }: { readonly account: ServiceAccount }) {
   const params = { namespace, serviceaccount: name }
   const items = [
     {
-      label: words.token.label,
+      label: tokenWords.label,
       dialog: (onClose: () => void) => <MakeToken name={name} params={params} onClose={onClose} />,
     },
-    removal({ name, words: words.delete, operation: deleteServiceAccount, input: { params } }),
+    removal({ name, words: deleteWords, operation: deleteServiceAccount, input: { params } }),
   ]
   return <ActionsMenu name={name} items={items} size="small" />
 }
@@ -71,17 +90,17 @@ function MakeToken({ name, params, onClose }: MakeTokenProps) {
   if (made)
     return (
       <SecretDialog
-        title={words.token.title(name)}
-        text={words.tokenOnce}
+        title={tokenWords.title(name)}
+        text="Copy the token now. It is not shown again."
         secret={made.token}
-        what={words.tokenName}
+        what="token"
         onClose={onClose}
       >
         {made.expiresAt === null ? (
-          words.tokenNoEnd
+          'Valid until the service account is deleted.'
         ) : (
           <>
-            {words.tokenEnds} <Time at={made.expiresAt} />
+            Expires <Time at={made.expiresAt} />
           </>
         )}
       </SecretDialog>
@@ -89,7 +108,7 @@ function MakeToken({ name, params, onClose }: MakeTokenProps) {
   const body = noExpiration ? { noExpiration } : duration === '' ? {} : { duration }
   return (
     <ActionDialog
-      words={words.token}
+      words={tokenWords}
       name={name}
       operation={createServiceAccountToken}
       input={{ params, body }}
@@ -97,13 +116,13 @@ function MakeToken({ name, params, onClose }: MakeTokenProps) {
       onDone={setMade}
     >
       <TextField
-        label={words.duration}
-        hint={words.durationHint}
+        label="Valid for"
+        hint="For example 30d or 8760h (default: 1 year)"
         {...field('duration')}
         readOnly={noExpiration}
         autoFocus
       />
-      <CheckField label={words.noExpiration} {...field('noExpiration')} />
+      <CheckField label="Never expires" {...field('noExpiration')} />
     </ActionDialog>
   )
 }
@@ -112,16 +131,16 @@ function Create({ namespace, onClose }: { readonly namespace: string; readonly o
   const [name, setName] = useState('')
   return (
     <ActionDialog
-      words={words.create}
+      words={createWords}
       made={name}
       operation={createServiceAccount}
       input={{ params: { namespace, serviceaccount: name } }}
-      reason={name === '' ? texts.common.required(texts.common.name) : undefined}
+      reason={name === '' ? required('Name') : undefined}
       onClose={onClose}
     >
       <TextField
-        label={texts.common.name}
-        hint={words.nameHint}
+        label="Name"
+        hint="Lowercase letters, digits, dashes and periods"
         field="serviceaccount"
         also="name"
         value={name}

@@ -6,7 +6,6 @@ import { ErrorNote, Loading } from '../../ui/page.tsx'
 import { dayRanges } from './model.ts'
 import { RangePicker, useRange } from './range.tsx'
 import { AllSeries, type SeriesAnswer } from './series.tsx'
-import { chartTexts as words } from './texts.ts'
 
 interface Props {
   readonly operation: Operation
@@ -23,14 +22,14 @@ export function Measured({ operation, params }: Props) {
   useEffect(() => setEveryMs(error === undefined ? usualMs : failedMs), [error])
   const answer = data as SeriesAnswer | undefined
   return (
-    <section className="stack" aria-label={words.measured}>
+    <section className="stack" aria-label="Resource usage">
       <div className="spread">
-        <h2>{words.measured}</h2>
+        <h2>Resource usage</h2>
         <RangePicker ranges={dayRanges} minutes={minutes} onPick={pick} />
       </div>
       {isPending && <Loading />}
       {answer === undefined && <ErrorNote error={error} />}
-      {answer?.series.length === 0 && <p className="muted">{words.notMeasured}</p>}
+      {answer?.series.length === 0 && <p className="muted">The driver of this node reports no measurements.</p>}
       {answer && answer.series.length > 0 && <AllSeries answer={answer} />}
     </section>
   )

@@ -2,7 +2,8 @@
 import { useLocation, useSearch } from 'wouter'
 import { Button } from '../../ui/button.tsx'
 import { type Range, rangeFrom, zoneText } from './model.ts'
-import { chartTexts as words } from './texts.ts'
+
+const rangeTitles = { '1h': 'Last hour', '6h': 'Last 6 hours', '24h': 'Last 24 hours', '7d': 'Last 7 days' }
 
 export function useRange(ranges: readonly Range[], first?: Range): [minutes: number, pick: (range: Range) => void] {
   const [place, go] = useLocation()
@@ -23,13 +24,13 @@ interface Props {
 export const RangePicker = ({ ranges, minutes, onPick }: Props) => (
   <div className="line range">
     <fieldset className="line plain">
-      <legend className="hidden-text">{words.range}</legend>
+      <legend className="hidden-text">Time range</legend>
       {ranges.map((range) => (
         <Button
           key={range}
           size="small"
           aria-pressed={rangeFrom(range, ranges) === minutes}
-          title={words.rangeNames[range]}
+          title={rangeTitles[range]}
           onClick={() => onPick(range)}
         >
           {range}

@@ -3,7 +3,25 @@ import { useIsDark } from '../../theme.ts'
 import { Card } from '../../ui/page.tsx'
 import { formatFor, latestOf, rangeOf, timesOf, type Unit } from './model.ts'
 import { Plot } from './plot.tsx'
-import { chartTexts as words } from './texts.ts'
+
+const titles = {
+  runningVms: 'Running VMs',
+  deploySeconds: 'Time to deploy (median)',
+  deploySecondsP95: 'Time to deploy (p95)',
+  queueSeconds: 'Time in the queue (median)',
+  queueSecondsP95: 'Time in the queue (p95)',
+  bytesPerSecond: 'Data transferred',
+  apiSeconds: 'API latency (median)',
+  apiSecondsP99: 'API latency (p99)',
+  cpu: 'CPU',
+  memory: 'Memory',
+  diskRead: 'Disk reads',
+  diskWrite: 'Disk writes',
+  networkIn: 'Network in',
+  networkOut: 'Network out',
+  disk: 'Disk used',
+  cacheHits: 'Image cache hits',
+} as Readonly<Record<string, string>>
 
 interface Series {
   readonly name: string
@@ -33,18 +51,18 @@ function One({ series, stepSeconds }: { readonly series: Series; readonly stepSe
   const { name, unit, values } = series
   const format = formatFor(unit)
   const latest = latestOf(values)
-  const title = words.names[name] ?? name
+  const title = titles[name] ?? name
   const range = rangeOf(values)
   return (
     <Card
       title={title}
-      actions={<span className="muted tabular nowrap">{latest === undefined ? '' : words.latest(format(latest))}</span>}
+      actions={<span className="muted tabular nowrap">{latest === undefined ? '' : `now ${format(latest)}`}</span>}
     >
       {latest === undefined || !range ? (
-        <p className="muted">{words.empty}</p>
+        <p className="muted">No data yet</p>
       ) : (
         <Plot
-          label={words.spoken(title, format(latest), format(range.low), format(range.high))}
+          label={`${title}: ${format(latest)} now, lowest ${format(range.low)}, highest ${format(range.high)}`}
           timesSeconds={timesOf(series, stepSeconds)}
           values={values}
           format={format}

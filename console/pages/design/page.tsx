@@ -1,6 +1,5 @@
 // The design on one page, to look at when it is changed: tokens as the browser has them, and every part that pages are made of.
 import { type ReactNode, useState } from 'react'
-import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog, openDialog } from '../../ui/dialog.tsx'
 import { AreaField, CheckField, SearchField, SelectField, TextField } from '../../ui/field.tsx'
@@ -8,8 +7,26 @@ import { Icon, iconNames } from '../../ui/icons.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { Card, Empty, Loading, Note, Page, Tags } from '../../ui/page.tsx'
 import { Bar, State, type Tone } from '../../ui/state.tsx'
-import { designTexts as words } from './texts.ts'
 import '../../styles/design.css'
+
+const menuItems = ['Start', 'Stop', 'Save as image']
+
+const nodes = { '': 'Any node', 'mac-mini-1': 'mac-mini-1', 'mac-mini-2': 'mac-mini-2', 'mac-studio-1': 'mac-studio-1' }
+
+const images = ['sequoia-base', 'sequoia-xcode-16.2', 'sonoma-xcode-15.4', 'ventura-intel']
+
+const notes = {
+  plain: 'A note',
+  good: 'It will run on node mac-mini-1',
+  warn: 'No node fits 12 cores',
+  bad: 'Image tiny not found',
+}
+
+const tones = { good: 'Running', busy: 'Starting', warn: 'Pending', bad: 'Failed', idle: 'Stopped' }
+
+const kindNames = { plain: 'Plain', primary: 'Primary', danger: 'Danger', quiet: 'Quiet' }
+
+const kinds = [undefined, 'primary', 'danger', 'quiet'] as const
 
 /** All tokens of the style sheets, by their names. */
 const tokens = (): string[] => [
@@ -27,9 +44,12 @@ export function Design() {
   const [names] = useState(tokens)
   const colours = names.filter((name) => CSS.supports('color', tokenValue(name)))
   return (
-    <Page title={words.title}>
-      <p className="muted">{words.text}</p>
-      <Card title={words.colours}>
+    <Page title="Design">
+      <p className="muted">
+        Every token and part of the console, in the theme that is chosen. Shown only where the server runs on this
+        computer.
+      </p>
+      <Card title="Colors">
         <ul className="swatches">
           {colours.map((name) => (
             <li key={name}>
@@ -40,16 +60,16 @@ export function Design() {
         </ul>
       </Card>
       <div className="grid-2">
-        <Card title={words.type}>
+        <Card title="Type">
           {names
             .filter((name) => name.startsWith('--type-'))
             .map((name) => (
               <p key={name} style={{ fontSize: `var(${name})` }}>
-                {words.sample} <code className="muted small">{`${name} ${tokenValue(name)}`}</code>
+                Node mac-mini-1 has 10.6 GiB free <code className="muted small">{`${name} ${tokenValue(name)}`}</code>
               </p>
             ))}
         </Card>
-        <Card title={words.spacing}>
+        <Card title="Spacing">
           {names
             .filter((name) => /^--s\d$/.test(name))
             .map((name) => (
@@ -60,7 +80,7 @@ export function Design() {
             ))}
         </Card>
       </div>
-      <Card title={words.icons}>
+      <Card title="Icons">
         <ul className="swatches">
           {iconNames.map((name) => (
             <li key={name}>
@@ -71,45 +91,49 @@ export function Design() {
         </ul>
       </Card>
       <div className="grid-2">
-        <Card title={words.buttons}>
+        <Card title="Buttons">
           {([undefined, 'small'] as const).map((size) => (
             <div key={size ?? ''} className="line">
-              {words.kinds.map((kind) => (
+              {kinds.map((kind) => (
                 <Button key={kind ?? ''} kind={kind} size={size}>
-                  {words.kindNames[kind ?? 'plain']}
+                  {kindNames[kind ?? 'plain']}
                 </Button>
               ))}
-              <Button kind="primary" size={size} reason={words.reason}>
-                {words.disabled}
+              <Button kind="primary" size={size} reason="VM demo is suspended; only a stopped VM can be started">
+                Not possible now
               </Button>
             </div>
           ))}
         </Card>
-        <Card title={words.states}>
+        <Card title="States">
           <div className="line">
-            {Object.entries(words.tones).map(([tone, word]) => (
+            {Object.entries(tones).map(([tone, word]) => (
               <State key={tone} tone={tone as Tone} word={word} />
             ))}
-            <Tags tags={words.tags} />
+            <Tags tags={['team=ios', 'arm64']} />
           </div>
-          <Bar role="meter" label={words.meter} text={words.meterText} value={14} of={24} />
-          <Bar role="meter" label={words.meter} value={23} of={24} />
+          <Bar role="meter" label="Cores used" text="14 of 24 used" value={14} of={24} />
+          <Bar role="meter" label="Cores used" value={23} of={24} />
         </Card>
-        <Card title={words.fields}>
+        <Card title="Fields">
           <Fields />
         </Card>
-        <Card title={words.menus}>
+        <Card title="Menus and dialogs">
           <Menus />
         </Card>
-        <Card title={words.notes}>
-          {Object.entries(words.noteTones).map(([tone, text]) => (
+        <Card title="Notes">
+          {Object.entries(notes).map(([tone, text]) => (
             <Note key={tone} tone={tone === 'plain' ? undefined : (tone as 'good' | 'warn' | 'bad')}>
               {text}
             </Note>
           ))}
         </Card>
         <Stack>
-          <Empty title={words.emptyTitle} text={words.emptyText} command={words.example} />
+          <Empty
+            title="No VMs yet"
+            text="Deploy a VM here or from a terminal:"
+            command="svc3 vm deploy demo --image tiny-arm64"
+          />
           <Loading />
         </Stack>
       </div>
@@ -127,41 +151,44 @@ function Fields() {
   const [isOn, setOn] = useState(true)
   return (
     <>
-      <SearchField placeholder={words.sample} value={search} onValue={setSearch} />
+      <SearchField placeholder="Node mac-mini-1 has 10.6 GiB free" value={search} onValue={setSearch} />
       <div className="fields">
-        <TextField label={words.name} hint={words.nameHint} value={name} onValue={setName} />
-        <TextField label={words.image} value={image} onValue={setImage} offers={words.images} />
-        <SelectField label={words.node} value={node} onValue={setNode} labels={words.nodes} />
-        <TextField label={words.cores} fault={words.coresFault} value="x" onValue={() => undefined} />
+        <TextField label="Name" hint="Optional; generated if empty" value={name} onValue={setName} />
+        <TextField label="Image" value={image} onValue={setImage} offers={images} />
+        <SelectField label="Node" value={node} onValue={setNode} labels={nodes} />
+        <TextField label="Cores" fault="Cores must be a whole number" value="x" onValue={() => undefined} />
       </div>
-      <AreaField label={words.userdata} value={name} onValue={setName} />
-      <CheckField label={words.check} value={isOn} onValue={setOn} />
+      <AreaField label="User data" value={name} onValue={setName} />
+      <CheckField label="Require the tag" value={isOn} onValue={setOn} />
     </>
   )
 }
 
 function Menus() {
   const items = [
-    ...words.menuItems.map((label, index) => ({ label, reason: index === 0 ? words.reason : undefined })),
-    { label: texts.common.delete, isDanger: true },
+    ...menuItems.map((label, index) => ({
+      label,
+      reason: index === 0 ? 'VM demo is suspended; only a stopped VM can be started' : undefined,
+    })),
+    { label: 'Delete', isDanger: true },
   ]
   const open = (): void =>
     openDialog((onClose) => (
-      <Dialog title={words.dialogTitle} onClose={onClose}>
-        <p className="muted">{words.dialogText}</p>
+      <Dialog title="Delete VM demo?" onClose={onClose}>
+        <p className="muted">Its disk is deleted with it.</p>
         <div className="dialog-foot">
-          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button kind="danger" onClick={onClose}>
-            {texts.common.delete}
+            Delete
           </Button>
         </div>
       </Dialog>
     ))
   return (
     <div className="line">
-      <Menu label={texts.common.actions} text={texts.common.actions} items={items} />
-      <Menu label={texts.common.actionsOf(words.name)} items={items} size="small" />
-      <Button onClick={open}>{words.openDialog}</Button>
+      <Menu label="Actions" text="Actions" items={items} />
+      <Menu label={`Actions for Name`} items={items} size="small" />
+      <Button onClick={open}>Open a dialog</Button>
     </div>
   )
 }

@@ -4,14 +4,13 @@ import { addCachedImage, removeCachedImage } from '../../../src/api/images/image
 import { type Image, protectImage } from '../../../src/api/images/images.ts'
 import { serviceUrl } from '../../api/places.ts'
 import { pathOf } from '../../teach/requests.ts'
-import { type ActionWords, texts } from '../../texts.ts'
-import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
 import { filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { count } from '../../ui/sizes.ts'
 import { type Acting, useActing } from '../acting.ts'
-import type { ImageKind } from './kind.ts'
+import { type ImageKind, imageActions } from './kind.ts'
 import { reasonAgainstDeleting, usersOf } from './model.ts'
-import { imageActions, imageTexts as words } from './texts.ts'
 
 type Params = Readonly<Record<string, string>>
 
@@ -25,9 +24,11 @@ interface Acted extends Acting {
 export function imageItems(image: Image, { kind, namespace, person, go, onDeleted }: Acted): readonly MenuItem[] {
   const { name } = image
   const params: Params = { namespace, [kind.kind]: name }
-  const notReady = image.state === 'Ready' ? undefined : words.notReady(image.state)
+  const notReady = image.state === 'Ready' ? undefined : `Not available while the state is ${image.state}`
   const users = usersOf(image)
-  const undeletable = reasonAgainstDeleting(image, person) ?? (users === 0 ? undefined : words.inUse(users))
+  const undeletable =
+    reasonAgainstDeleting(image, person) ??
+    (users === 0 ? undefined : `${count(users, 'VM uses', 'VMs use')} this image`)
   const shared = { image, kind, params }
   const actions = imageActions[kind.kind]
   const cache = (cacheWords: ActionWords, operation: typeof addCachedImage | typeof removeCachedImage) => ({
@@ -56,7 +57,7 @@ export function imageItems(image: Image, { kind, namespace, person, go, onDelete
   }
   const ofImages: MenuItem[] = [
     {
-      label: texts.common.deployVm,
+      label: 'Deploy VM',
       reason: notReady,
       onChoose: () => go(`/vms?deploy&image=${encodeURIComponent(name)}`),
     },
@@ -67,7 +68,7 @@ export function imageItems(image: Image, { kind, namespace, person, go, onDelete
   return [
     ...(kind.kind === 'image' ? ofImages : []),
     // The cookie opens it: no token is in the address.
-    { label: words.download, reason: notReady, onChoose: () => download(kind, params) },
+    { label: 'Download', reason: notReady, onChoose: () => download(kind, params) },
     { label: actions.copy.label, reason: notReady, dialog: (onClose) => <Copy {...shared} onClose={onClose} /> },
     { label: actions.describe.label, dialog: (onClose) => <Describe {...shared} onClose={onClose} /> },
     removal({ name, words: actions.delete, operation: kind.remove, input: { params }, onDone: onDeleted }, undeletable),
@@ -111,8 +112,8 @@ function Copy({ image, kind, params, onClose }: DialogProps) {
       input={{ params, body: { name, ...filled({ description }) } }}
       onClose={onClose}
     >
-      <TextField label={words.copyName} {...field('name')} autoFocus />
-      <TextField label={texts.common.description} {...field('description')} />
+      <TextField label="Name of the copy" {...field('name')} autoFocus />
+      <TextField label="Description" {...field('description')} />
     </ActionDialog>
   )
 }
@@ -127,7 +128,7 @@ function Describe({ image, kind, params, onClose }: DialogProps) {
       input={{ params, body: { description } }}
       onClose={onClose}
     >
-      <TextField label={texts.common.description} value={description} onValue={setDescription} autoFocus />
+      <TextField label="Description" value={description} onValue={setDescription} autoFocus />
     </ActionDialog>
   )
 }

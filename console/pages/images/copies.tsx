@@ -5,12 +5,19 @@ import { listNodeCaches, type NodeCache } from '../../../src/api/images/image-ca
 import { longSize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loading } from '../../ui/page.tsx'
+import { count } from '../../ui/sizes.ts'
 import { State } from '../../ui/state.tsx'
 import { imagePath, nodePath } from '../paths.ts'
-import { imageTexts as words } from './texts.ts'
+
+const cacheStates = {
+  Pending: 'Pending',
+  Fetching: 'Downloading',
+  Ready: 'Ready',
+  Failed: 'Failed',
+  Removing: 'Removing',
+}
 
 type Copy = NodeCache['copies'][number]
 interface Shown {
@@ -40,12 +47,22 @@ export function CopiesOfImage({ name }: { readonly name: string }) {
   const ready = copies.filter(({ copy }) => copy.state === 'Ready').length
   return (
     <>
-      {copies.length > 0 && <p className="muted small">{words.cachedOn(ready, copies.length)}</p>}
-      <Copies isLoaded={isLoaded} shown={left > 0 ? copies.slice(0, shownNodes) : copies} empty={words.notCached} />
+      {copies.length > 0 && (
+        <p className="muted small">
+          {ready === copies.length
+            ? `Ready on ${count(copies.length, 'node', 'nodes')}`
+            : `Ready on ${ready} of ${count(copies.length, 'node', 'nodes')}`}
+        </p>
+      )}
+      <Copies
+        isLoaded={isLoaded}
+        shown={left > 0 ? copies.slice(0, shownNodes) : copies}
+        empty="Not cached on any node. A node downloads the image when it starts the first VM."
+      />
       {left > 0 && (
         <div>
           <Button size="small" onClick={() => setAll(true)}>
-            {words.showAll(left)}
+            {`Show ${count(left, 'more node', 'more nodes')}`}
           </Button>
         </div>
       )}
@@ -57,11 +74,11 @@ export function CopiesOnNode({ namespace, name }: { readonly namespace: string; 
   const { items, isLoaded } = useLive(listNodeCaches, [namespace])
   const copies = items.find((node) => node.name === name)?.copies ?? []
   const shown = copies.map((copy): Shown => ({ name: copy.image, path: imagePath('image', copy.image), copy }))
-  return <Copies isLoaded={isLoaded} shown={shown} empty={words.noneOnNode} />
+  return <Copies isLoaded={isLoaded} shown={shown} empty="No cached images" />
 }
 
 const stateWords = (state: Copy['state'], percent: number | undefined): string =>
-  percent === undefined ? words.cacheStates[state] : `${words.cacheStates[state]} ${texts.common.percent(percent)}`
+  percent === undefined ? cacheStates[state] : `${cacheStates[state]} ${percent}%`
 
 interface Props {
   readonly isLoaded: boolean
@@ -79,7 +96,7 @@ function Copies({ isLoaded, shown, empty }: Props) {
           <span className="line">
             <Link href={path}>{name}</Link>
             <State tone={tones[state]} word={stateWords(state, progress?.percent)} />
-            {pinned && <span className="tag">{words.pinned}</span>}
+            {pinned && <span className="tag">Pinned</span>}
           </span>
           <span className="muted tabular">{spaceUsed && longSize(spaceUsed)}</span>
           {errorMessage !== undefined && <span className="small muted">{errorMessage}</span>}

@@ -3,10 +3,9 @@ import { generateImage } from '../../../src/api/images/images.ts'
 import { listRemoteImages, pullRemoteImage } from '../../../src/api/images/remote-images.ts'
 import { listRemoteIsos, pullRemoteIso } from '../../../src/api/images/remote-isos.ts'
 import { useAnswer } from '../../api/calls.ts'
-import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
-import { filled, SelectField, TextField, useForm } from '../../ui/field.tsx'
-import { imageActions, imageTexts as words } from './texts.ts'
+import { filled, required, SelectField, TextField, useForm } from '../../ui/field.tsx'
+import { imageActions } from './kind.ts'
 
 interface Props {
   readonly namespace: string
@@ -22,12 +21,12 @@ export function GenerateImage({ namespace, onClose }: Props) {
       made={name}
       operation={generateImage}
       input={{ params: { namespace }, body: { name, size, ...filled({ firmware }) } }}
-      reason={name === '' ? texts.common.required(texts.common.name) : undefined}
+      reason={name === '' ? required('Name') : undefined}
       onClose={onClose}
     >
       <div className="fields">
-        <TextField label={texts.common.name} {...field('name')} autoFocus />
-        <TextField label={words.generateSize} hint={words.generateHint} {...field('size')} />
+        <TextField label="Name" {...field('name')} autoFocus />
+        <TextField label="Size" hint="For example 512M, 120G or 1T" {...field('size')} />
         <FirmwareField {...field('firmware')} />
       </div>
     </ActionDialog>
@@ -41,10 +40,10 @@ interface FirmwareProps {
 
 export const FirmwareField = ({ value, onValue }: FirmwareProps) => (
   <SelectField
-    label={words.firmware}
+    label="Firmware"
     value={value}
     onValue={onValue}
-    labels={{ '': words.firmwareDefault, ...words.firmwares }}
+    labels={{ '': 'Default', bios: 'BIOS', uefi: 'UEFI' }}
   />
 )
 
@@ -60,17 +59,17 @@ export function PullImage({ namespace, onClose, kind }: Props & { readonly kind:
       made={remote}
       operation={isImage ? pullRemoteImage : pullRemoteIso}
       input={{ params: { namespace, ...param }, body: filled({ name }) }}
-      reason={remote === '' ? texts.common.required(words.pullFrom) : undefined}
+      reason={remote === '' ? required('Source') : undefined}
       onClose={onClose}
     >
       <TextField
-        label={words.pullFrom}
-        hint={words.pullHint}
+        label="Source"
+        hint="Name in a remote, or a registry reference such as ghcr.io/team/sonoma:v1"
         {...field('remote')}
         offers={offered.data?.items.map((item) => item.name) ?? []}
         autoFocus
       />
-      <TextField label={words.pullName} hint={words.pullNameHint} {...field('name')} />
+      <TextField label="Name" hint="Optional; same as the source if empty" {...field('name')} />
     </ActionDialog>
   )
 }

@@ -1,8 +1,7 @@
 // How new images and ISOs come: the buttons above their tables, which the finder has as well.
 import type { MenuItem } from '../../ui/menu.tsx'
 import { GenerateImage, PullImage } from './create.tsx'
-import type { ImageKind } from './kind.ts'
-import { imageActions, imageTexts as words } from './texts.ts'
+import { type ImageKind, imageActions } from './kind.ts'
 import { Upload } from './upload.tsx'
 
 /** The upload first. */
@@ -16,7 +15,7 @@ export function imageCreations({ kind }: ImageKind, namespace: string): readonly
     dialog: (onClose) => <GenerateImage namespace={namespace} onClose={onClose} />,
   }
   const upload: MenuItem = {
-    label: words.upload,
+    label: 'Upload',
     dialog: (onClose) => <Upload kind={kind} namespace={namespace} onClose={onClose} />,
   }
   return kind === 'image' ? [upload, generate, pull] : [upload, pull]

@@ -4,7 +4,7 @@ import { lineageOf } from '../../../src/client/image-lineage.ts'
 import { longSize, sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
+import { architectures } from '../../ui/architectures.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { ActionsMenu, NextActions } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts, Note } from '../../ui/page.tsx'
@@ -18,9 +18,9 @@ import type { Named } from '../paths.ts'
 import { imageItems } from './actions.tsx'
 import { CopiesOfImage } from './copies.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
+import { sourceWords } from './lineage.ts'
 import { LineageTree } from './lineage-tree.tsx'
 import { ImageState } from './state.tsx'
-import { imageTexts as words } from './texts.ts'
 import { UsersOfImage, VmsOfIso } from './users.tsx'
 
 export const ImageDetail = ({ name }: Named) => <Detail kind={imageKinds.image} name={name} />
@@ -36,8 +36,8 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
     <DetailPage
       list={list}
       name={name}
-      up={[kind.title, kind.path]}
-      gone={{ title: words.gone[kind.kind], text: words.goneText }}
+      noun={kind.noun}
+      path={kind.path}
       beside={(image) => <ImageState image={image} />}
       actions={(image) => (
         <>
@@ -58,36 +58,36 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
           <div className="grid-2">
             <div className="stack">
               {kind.kind === 'image' && (
-                <Card title={words.lineage}>
+                <Card title="Lineage">
                   <LineageTree name={name} lineage={lineageOf(image, list.items)} />
                 </Card>
               )}
-              <Card title={words.columns.usedBy}>
+              <Card title="Used by">
                 {kind.kind === 'image' ? <UsersOfImage image={image} /> : <VmsOfIso iso={image} />}
               </Card>
-              <Card title={words.next}>
+              <Card title="Next">
                 <NextActions items={itemsOf(image)} />
               </Card>
-              <Card title={words.history}>
+              <Card title="History">
                 <EventFeed
                   namespaces={shown}
                   kinds={[kind.eventKind]}
                   name={name}
                   endedBy={kind.deleted}
-                  empty={texts.common.noEvents}
+                  empty="No events"
                 />
               </Card>
             </div>
             <div className="stack">
-              <Card title={texts.common.details}>
+              <Card title="Details">
                 <Details image={image} />
               </Card>
               {kind.kind === 'image' && (
                 <>
-                  <Card title={words.cached}>
+                  <Card title="Cached on nodes">
                     <CopiesOfImage name={name} />
                   </Card>
-                  <Card title={words.versions}>
+                  <Card title="Versions">
                     <Versions image={image} />
                   </Card>
                 </>
@@ -103,14 +103,14 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
 const Details = ({ image }: { readonly image: Image }) => (
   <Facts
     facts={{
-      [texts.common.description]: image.description || undefined,
-      [texts.common.type]: texts.common.architectures[image.type],
-      [words.columns.disk]: longSize(image.size),
-      [words.columns.space]: image.spaceUsed && longSize(image.spaceUsed),
-      [words.columns.source]: texts.common.labelled(words.sources[image.sourceType], image.source || words.elsewhere),
-      [texts.common.owner]: image.owner || words.elsewhere,
-      [texts.common.updated]: <Time at={image.lastUpdatedTimestamp} />,
-      [words.checksum]: image.checksum && <Copyable text={image.checksum} what={words.checksum} />,
+      Description: image.description || undefined,
+      Type: architectures[image.type],
+      'Disk size': longSize(image.size),
+      'Space used': image.spaceUsed && longSize(image.spaceUsed),
+      Source: `${sourceWords[image.sourceType]}: ${image.source || 'In another namespace'}`,
+      Owner: image.owner || 'In another namespace',
+      Updated: <Time at={image.lastUpdatedTimestamp} />,
+      Checksum: image.checksum && <Copyable text={image.checksum} what="Checksum" />,
     }}
   />
 )
@@ -118,19 +118,19 @@ const Details = ({ image }: { readonly image: Image }) => (
 /** The newest first: what was committed when, from which VM. */
 function Versions({ image }: { readonly image: Image }) {
   const versions = image.versions?.toReversed() ?? []
-  if (versions.length === 0) return <p className="muted">{words.noVersions}</p>
+  if (versions.length === 0) return <p className="muted">No versions yet</p>
   return (
-    <ul className="feed" aria-label={words.versions}>
+    <ul className="feed" aria-label="Versions">
       {versions.map(({ version, createdAt, checksum, vm, by, bytesAdded }) => (
         <li key={version}>
           <span className="line">
-            {words.version(version)}
+            {`Version ${version}`}
             {vm === undefined ? null : <VmLink vm={vm} />}
-            {by !== undefined && <span className="muted small">{words.by(by)}</span>}
-            {version === image.version && <span className="tag">{words.current}</span>}
+            {by !== undefined && <span className="muted small">{`by ${by}`}</span>}
+            {version === image.version && <span className="tag">Current</span>}
           </span>
           <span className="muted small line">
-            {bytesAdded !== undefined && <span className="tabular">{words.adds(sizeText(bytesAdded))}</span>}
+            {bytesAdded !== undefined && <span className="tabular">{`+ ${sizeText(bytesAdded)}`}</span>}
             <Time at={createdAt} />
           </span>
           {checksum !== undefined && <span className="small muted mono digest">{checksum}</span>}

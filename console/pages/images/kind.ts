@@ -8,15 +8,76 @@ import {
   listImages,
 } from '../../../src/api/images/images.ts'
 import { copyIso, deleteIso, describeIso, downloadIso, getIso, listIsos } from '../../../src/api/images/isos.ts'
-import { imageTexts as words } from './texts.ts'
+import type { ActionWords } from '../../ui/action-dialog.tsx'
+
+/** Of images and ISOs alike: `Image sonoma`, `ISO installer.iso`. */
+const actionsFor = (one: string) =>
+  ({
+    copy: {
+      label: 'Copy',
+      title: (name: string) => `Copy ${one} ${name}`,
+      text: 'Instant; the copy shares its data with the original.',
+      done: (name: string) => `Copy ${name} created`,
+    },
+    describe: {
+      label: 'Edit description',
+      title: (name: string) => `Edit description of ${name}`,
+      done: (name: string) => `Description of ${name} saved`,
+    },
+    pull: {
+      label: 'Pull',
+      title: () => `Pull ${one}`,
+      done: (name: string) => `Pulling ${name}`,
+    },
+    delete: {
+      label: 'Delete',
+      title: (name: string) => `Delete ${one} ${name}?`,
+      text: 'This cannot be undone.',
+      done: (name: string) => `${name} deleted`,
+    },
+  }) as const satisfies Record<string, ActionWords>
+
+export const imageActions = {
+  image: actionsFor('image'),
+  iso: actionsFor('ISO'),
+  cacheAdd: {
+    label: 'Cache on all nodes',
+    title: (name) => `Cache image ${name} on all nodes`,
+    text: 'Every node that can run the image downloads it now and keeps it, so VMs start right away.',
+    done: (name) => `Caching image ${name} on all nodes`,
+  },
+  cacheRemove: {
+    label: 'Remove from caches',
+    title: (name) => `Remove image ${name} from all caches`,
+    text: 'Nodes delete their cached copy unless a VM uses it. The image itself is kept.',
+    done: (name) => `Removing image ${name} from caches`,
+  },
+  protect: {
+    label: 'Protect',
+    title: (name) => `Protect image ${name}`,
+    text: 'Only administrators can then delete it or commit to it. Everybody can deploy and copy it.',
+    done: (name) => `Image ${name} protected`,
+  },
+  unprotect: {
+    label: 'Remove protection',
+    title: (name) => `Remove the protection of image ${name}`,
+    text: 'Users with a VM of it can then commit to it, and its owner can delete it.',
+    done: (name) => `Protection of image ${name} removed`,
+  },
+  generate: {
+    label: 'Create empty image',
+    title: () => 'Create empty image',
+    text: 'An empty disk for Intel-based VMs. Install a system on it from an ISO.',
+    done: (name) => `Image ${name} created`,
+  },
+} as const satisfies Record<string, ActionWords | Record<string, ActionWords>>
 
 export const imageKinds = {
   image: {
     kind: 'image',
     path: '/images',
-    title: words.title,
-    emptyTitle: words.emptyTitle,
-    emptyText: words.emptyText,
+    noun: 'Image',
+    emptyText: 'VMs start from an image. Upload one, pull one from a registry, or save a VM as an image:',
     emptyCommand: 'svc3 image upload disk.qcow2',
     eventKind: 'images',
     list: listImages,
@@ -30,9 +91,8 @@ export const imageKinds = {
   iso: {
     kind: 'iso',
     path: '/isos',
-    title: words.isosTitle,
-    emptyTitle: words.isosEmptyTitle,
-    emptyText: words.isosEmptyText,
+    noun: 'ISO',
+    emptyText: 'Intel-based VMs can boot from an ISO, for example an installer. Upload one here or from a terminal:',
     emptyCommand: 'svc3 iso upload installer.iso',
     eventKind: 'isos',
     list: listIsos,

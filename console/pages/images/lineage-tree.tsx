@@ -2,17 +2,19 @@
 import { Link } from 'wouter'
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Lineage } from '../../../src/client/image-lineage.ts'
+import { count } from '../../ui/sizes.ts'
 import { addedText, type Branch, branchesOf, originOf, pathOf } from './lineage.ts'
-import { imageTexts as words } from './texts.ts'
 
 export const LineageTree = ({ name, lineage }: { readonly name: string; readonly lineage: Lineage<Image> }) => (
   <>
-    <ul className="tree" aria-label={words.lineageOf(name)}>
+    <ul className="tree" aria-label={`Lineage of ${name}`}>
       {branchesOf(lineage.rows).map((branch) => (
         <BranchItem key={branch.row.name} {...branch} />
       ))}
     </ul>
-    {lineage.more > 0 && <p className="muted small">{words.moreImages(lineage.more)}</p>}
+    {lineage.more > 0 && (
+      <p className="muted small">{`and ${count(lineage.more, 'more image', 'more images')} made from it`}</p>
+    )}
   </>
 )
 

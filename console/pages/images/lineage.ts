@@ -3,7 +3,23 @@ import type { Image } from '../../../src/api/images/images.ts'
 import { bytesAddedBy, type LineageRow } from '../../../src/client/image-lineage.ts'
 import { sizeText } from '../../../src/rules/sizes.ts'
 import { imagePath } from '../paths.ts'
-import { imageTexts as words } from './texts.ts'
+
+const sourceText = (type: 'local' | 'remote' | 'vm' | 'generated' | 'userUpload', source: string) =>
+  ({
+    local: 'Local',
+    remote: `Pulled from ${source}`,
+    vm: `Saved from VM ${source}`,
+    generated: 'Empty disk',
+    userUpload: 'Uploaded',
+  })[type]
+
+export const sourceWords = {
+  local: 'Local',
+  remote: 'Pulled',
+  vm: 'Saved from VM',
+  generated: 'Empty disk',
+  userUpload: 'Uploaded',
+}
 
 export interface Branch {
   readonly row: LineageRow<Image>
@@ -20,23 +36,22 @@ export function branchesOf(rows: readonly LineageRow<Image>[]): readonly Branch[
 }
 
 export function originOf({ name, image }: LineageRow<Image>): string {
-  if (!image) return name.includes('/') ? words.inRegistry : words.notHere
+  if (!image) return name.includes('/') ? 'In a registry' : 'Deleted or renamed'
   const { parent, source, sourceType } = image
-  if (!parent)
-    return source === '' || sourceType === 'local' ? words.sources[sourceType] : words.from(sourceType, source)
-  const from = parent.vm === undefined ? words.copiedOf : words.savedOf(parent.vm)
+  if (!parent) return source === '' || sourceType === 'local' ? sourceWords[sourceType] : sourceText(sourceType, source)
+  const from = parent.vm === undefined ? 'Copy' : `Saved from VM ${parent.vm}`
   return sourceType === 'vm' && parent.vm === undefined
-    ? words.sources.vm
+    ? 'Saved from VM'
     : parent.version === undefined
       ? from
-      : words.ofVersion(from, parent.version)
+      : `${from}, from version ${parent.version}`
 }
 
 /** What it takes beside what it was made from; undefined: not known. */
 export function addedText({ image, depth }: LineageRow<Image>): string | undefined {
   const bytes = image && bytesAddedBy(image)
   if (bytes === undefined) return undefined
-  return depth === 0 ? sizeText(bytes) : words.adds(sizeText(bytes))
+  return depth === 0 ? sizeText(bytes) : `+ ${sizeText(bytes)}`
 }
 
 export const pathOf = ({ name, image, isSelf }: LineageRow<Image>): string | undefined =>

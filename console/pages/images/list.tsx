@@ -4,9 +4,9 @@ import type { Image } from '../../../src/api/images/images.ts'
 import { longSize, sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { choose } from '../../ui/menu.tsx'
+import { count } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
@@ -16,39 +16,39 @@ import { imagePath } from '../paths.ts'
 import { ImageMenu } from './actions.tsx'
 import { imageCreations } from './creations.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
+import { sourceWords } from './lineage.ts'
 import { usersOf } from './model.ts'
 import { ImageState } from './state.tsx'
-import { imageTexts as words } from './texts.ts'
 
 const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[] => [
   nameColumn((image) => imagePath(kind.kind, image.name)),
-  { title: texts.common.state, by: (image) => image.state, cell: (image) => <Progress image={image} /> },
-  { title: texts.common.type, by: (image) => image.type, look: 'wide' },
+  { title: 'State', by: (image) => image.state, cell: (image) => <Progress image={image} /> },
+  { title: 'Type', by: (image) => image.type, look: 'wide' },
   {
-    title: words.columns.disk,
+    title: 'Disk size',
     by: (image) => image.size,
     look: 'number wide',
     cell: (image) => longSize(image.size),
   },
   {
-    title: words.columns.space,
+    title: 'Space used',
     by: (image) => image.spaceUsed ?? '',
     look: 'number wide',
     cell: (image) => (image.spaceUsed === undefined ? '–' : longSize(image.spaceUsed)),
   },
   {
-    title: words.columns.source,
+    title: 'Source',
     by: (image) => image.sourceType,
     look: 'lesser wide',
-    cell: (image) => words.sources[image.sourceType],
+    cell: (image) => sourceWords[image.sourceType],
   },
   {
-    title: words.columns.usedBy,
+    title: 'Used by',
     by: usersOf,
     look: 'number wide',
-    cell: (image) => words.users(usersOf(image)),
+    cell: (image) => (usersOf(image) === 0 ? '–' : count(usersOf(image), 'VM', 'VMs')),
   },
-  timeColumn(texts.common.updated, (image) => image.lastUpdatedTimestamp),
+  timeColumn('Updated', (image) => image.lastUpdatedTimestamp),
   actionsColumn((image) => <ImageMenu image={image} kind={kind} namespace={namespace} size="small" />),
 ]
 
@@ -57,15 +57,15 @@ function Progress({ image }: { readonly image: Image }) {
   if (state !== 'Updating' || !progress) return <ImageState image={image} />
   return (
     <div className="stack-tight">
-      <span className="small tabular">{words.progress(progress.percent, sizeText(progress.bytes))}</span>
+      <span className="small tabular">{`${progress.percent}%, ${sizeText(progress.bytes)}`}</span>
       <Bar label={name} value={progress.percent} of={100} />
     </div>
   )
 }
 
 const filters: readonly Filter<Image>[] = [
-  { param: 'state', label: texts.common.state, of: (image) => image.state },
-  { param: 'type', label: texts.common.type, of: (image) => image.type },
+  { param: 'state', label: 'State', of: (image) => image.state },
+  { param: 'type', label: 'Type', of: (image) => image.type },
 ]
 
 export const ImageList = () => <List kind={imageKinds.image} />
@@ -77,7 +77,9 @@ function List({ kind }: { readonly kind: ImageKind }) {
   const [upload, ...others] = imageCreations(kind, main)
   return (
     <TablePage
-      words={kind}
+      title={`${kind.noun}s`}
+      emptyTitle={`No ${kind.noun === 'Image' ? 'images' : 'ISOs'} yet`}
+      emptyText={kind.emptyText}
       operation={kind.list}
       input={{ params: { namespace: main } }}
       actions={others.map((item) => (

@@ -1,7 +1,11 @@
 // What a page makes of an image: how many use it, and why this person may not delete it. Pure.
 import type { Image } from '../../../src/api/images/images.ts'
 import { reasonAgainstDeletingImage } from '../../../src/rules/ownership.ts'
-import { imageTexts as words } from './texts.ts'
+
+const notDeletable = {
+  protected: 'Protected: only administrators delete it',
+  foreign: 'Made in another namespace: only its owner, people of that namespace and administrators delete it',
+}
 
 export const usersOf = ({ usedBy, usedElsewhere = 0 }: Image): number => usedBy.length + usedElsewhere
 
@@ -16,5 +20,5 @@ export function reasonAgainstDeleting(
     roleIn: (namespace: string | undefined) => (person.admin ? 'admin' : namespace === undefined ? 'none' : 'dev'),
   } as const
   const reason = reasonAgainstDeletingImage(caller, { owner, sourceNamespace, isProtected })
-  return reason && words.notDeletable[reason]
+  return reason && notDeletable[reason]
 }

@@ -1,13 +1,14 @@
 // What state an image is in.
 import type { Image } from '../../../src/api/images/images.ts'
 import { State, type Tone } from '../../ui/state.tsx'
-import { imageTexts as words } from './texts.ts'
+
+const stateWords = { Ready: 'Ready', Updating: 'Updating', Failed: 'Failed' }
 
 const tones = { Ready: 'good', Updating: 'busy', Failed: 'bad' } as const satisfies Record<Image['state'], Tone>
 
 export const ImageState = ({ image }: { readonly image: Image }) => (
   <span className="line wraps">
-    <State tone={tones[image.state]} word={words.states[image.state]} />
-    {image.protected && <span className="tag">{words.isProtected}</span>}
+    <State tone={tones[image.state]} word={stateWords[image.state]} />
+    {image.protected && <span className="tag">Protected</span>}
   </span>
 )

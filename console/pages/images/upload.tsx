@@ -13,17 +13,20 @@ import { sessionHeader } from '../../api/page-transport.ts'
 import { serviceUrl } from '../../api/places.ts'
 import { type UploadProgress, upload } from '../../api/upload.ts'
 import { pathOf } from '../../teach/requests.ts'
-import { texts } from '../../texts.ts'
+import { architectures } from '../../ui/architectures.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { SelectField, TextField, useForm } from '../../ui/field.tsx'
+import { required, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ErrorNote } from '../../ui/page.tsx'
 import { rateText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import { Teach } from '../../ui/teach.tsx'
 import { say } from '../../ui/toasts.tsx'
 import { FirmwareField } from './create.tsx'
-import { imageTexts as words } from './texts.ts'
+
+const dropHints = { image: 'Raw or qcow2 disk, optionally compressed with gzip, zstd or xz', iso: 'Any file' }
+
+const uploadTitles = { image: 'Upload image', iso: 'Upload ISO' }
 
 interface Props {
   readonly kind: 'image' | 'iso'
@@ -46,23 +49,23 @@ export function Upload({ kind, namespace, onClose }: Props) {
     kind,
     name,
     size: file?.size ?? 0,
-    key: file ? `${file.name} ${file.size} ${file.lastModified}` : words.file,
+    key: file ? `${file.name} ${file.size} ${file.lastModified}` : 'File',
     ...(description && { description }),
     ...(kind === 'image' && { type: type === 'arm64' ? ('arm64' as const) : ('amd64' as const) }),
     ...(firmware !== '' && { firmware: firmware === 'uefi' ? ('uefi' as const) : ('bios' as const) }),
   }
   const sending = useSending(namespace, file, body, () => {
-    say(words.uploaded(name))
+    say(`${name} uploaded`)
     onClose()
   })
   const { progress, error, isRunning, start, pause, abandon } = sending
-  const missing = file === undefined ? words.file : name === '' ? texts.common.name : undefined
+  const missing = file === undefined ? 'File' : name === '' ? 'Name' : undefined
   const close = (): void => {
     abandon()
     onClose()
   }
   return (
-    <Dialog title={words.uploadTitle[kind]} onClose={isRunning ? undefined : onClose}>
+    <Dialog title={uploadTitles[kind]} onClose={isRunning ? undefined : onClose}>
       <form
         className="stack"
         onSubmit={(event) => {
@@ -72,23 +75,23 @@ export function Upload({ kind, namespace, onClose }: Props) {
       >
         <Drop kind={kind} file={file} onFile={take} isLocked={isRunning} />
         <div className="fields">
-          <TextField label={texts.common.name} {...field('name')} readOnly={isRunning} />
+          <TextField label="Name" {...field('name')} readOnly={isRunning} />
           {kind === 'image' && (
             <>
-              <SelectField label={texts.common.type} {...field('type')} labels={texts.common.architectures} />
+              <SelectField label="Type" {...field('type')} labels={architectures} />
               <FirmwareField {...field('firmware')} />
             </>
           )}
-          <TextField label={texts.common.description} {...field('description')} />
+          <TextField label="Description" {...field('description')} />
         </div>
         {progress && file && <Shown progress={progress} file={file} isRunning={isRunning} />}
         <ErrorNote error={error} />
         <Teach operation={beginUpload} input={{ params: { namespace }, body }} />
         <div className="dialog-foot">
-          <Button onClick={close}>{texts.common.cancel}</Button>
-          {isRunning && progress?.phase !== 'finishing' && <Button onClick={pause}>{words.pause}</Button>}
-          <Button type="submit" kind="primary" isBusy={isRunning} reason={missing && texts.common.required(missing)}>
-            {progress && !isRunning ? words.goOn : words.upload}
+          <Button onClick={close}>Cancel</Button>
+          {isRunning && progress?.phase !== 'finishing' && <Button onClick={pause}>Pause</Button>}
+          <Button type="submit" kind="primary" isBusy={isRunning} reason={missing && required(missing)}>
+            {progress && !isRunning ? 'Resume' : 'Upload'}
           </Button>
         </div>
       </form>
@@ -101,17 +104,21 @@ function Shown({ progress, file, isRunning }: { progress: UploadProgress; file: 
   const rate =
     bytesPerSecond === undefined || !isRunning
       ? ''
-      : words.rate(rateText(bytesPerSecond), timeLeft((file.size - bytes) / bytesPerSecond))
+      : `${rateText(bytesPerSecond)}, ${timeLeft((file.size - bytes) / bytesPerSecond)} left`
   return (
     <div className="stack-tight" role="status">
       <div className="spread small tabular">
-        <span>{words.uploading(sizeText(bytes), sizeText(file.size))}</span>
+        <span>{`${sizeText(bytes)} of ${sizeText(file.size)}`}</span>
         <span className="muted">
-          {phase === 'sending' ? rate : phase === 'waiting' ? words.waiting : words.finishing}
+          {phase === 'sending'
+            ? rate
+            : phase === 'waiting'
+              ? 'Connection lost. The upload resumes automatically…'
+              : 'Upload complete. Processing…'}
         </span>
       </div>
       <Bar label={file.name} value={bytes} of={file.size} />
-      {resumedAt > 0 && <span className="small muted">{words.resumed(sizeText(resumedAt))}</span>}
+      {resumedAt > 0 && <span className="small muted">{`Resumed: ${sizeText(resumedAt)} already uploaded`}</span>}
     </div>
   )
 }
@@ -144,17 +151,17 @@ function Drop({ kind, file, onFile, isLocked }: DropProps) {
       onDragLeave={() => setOver(false)}
       onDrop={drop}
     >
-      <span>{file ? words.fileIs(file.name, sizeText(file.size)) : words.drop}</span>
-      <span className="small">{words.dropHint[kind]}</span>
+      <span>{file ? `${file.name}, ${sizeText(file.size)}` : 'Drop a file here'}</span>
+      <span className="small">{dropHints[kind]}</span>
       <input
         ref={input}
         type="file"
         hidden
-        aria-label={words.file}
+        aria-label="File"
         onChange={(event) => event.target.files?.[0] && onFile(event.target.files[0])}
       />
-      <Button reason={isLocked ? words.inProgress : undefined} onClick={() => input.current?.click()}>
-        {words.choose}
+      <Button reason={isLocked ? 'Upload in progress' : undefined} onClick={() => input.current?.click()}>
+        Choose file
       </Button>
     </div>
   )
@@ -214,7 +221,7 @@ function stepsFor(namespace: string, file: File, body: Begin, id: { current: str
         signal,
       } as const
       const lost = (cause: unknown): never => {
-        throw new ConnectionError('lost', url, words.waiting, '', cause)
+        throw new ConnectionError('lost', url, 'Connection lost. The upload resumes automatically…', '', cause)
       }
       const response = await fetch(url, request).catch(lost)
       const text = await response.text().catch(lost)

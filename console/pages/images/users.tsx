@@ -7,11 +7,9 @@ import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
 import { vmsElsewhere } from '../../../src/rules/ownership.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
 import { Facts } from '../../ui/page.tsx'
 import { VmLink } from '../links.tsx'
 import { listPath, poolPath } from '../paths.ts'
-import { imageTexts as words } from './texts.ts'
 
 const named = 5
 
@@ -26,7 +24,7 @@ interface Group<T> {
 }
 
 function Group<T>({ items, keyOf, link, path, others }: Group<T>) {
-  if (items.length === 0 && others === undefined) return texts.common.none
+  if (items.length === 0 && others === undefined) return 'None'
   return (
     <ul className="names">
       {items.slice(0, named).map((item) => (
@@ -34,7 +32,7 @@ function Group<T>({ items, keyOf, link, path, others }: Group<T>) {
       ))}
       {items.length > named && (
         <li>
-          <Link href={path}>{words.moreUsers(items.length - named)}</Link>
+          <Link href={path}>{`+ ${items.length - named}`}</Link>
         </li>
       )}
       {others !== undefined && <li className="muted">{others}</li>}
@@ -52,9 +50,7 @@ const Vms = ({ image: { usedBy, usedElsewhere }, path }: { readonly image: Image
   />
 )
 
-export const VmsOfIso = ({ iso }: { readonly iso: Image }) => (
-  <Facts facts={{ [words.vms]: <Vms image={iso} path="/vms" /> }} />
-)
+export const VmsOfIso = ({ iso }: { readonly iso: Image }) => <Facts facts={{ VMs: <Vms image={iso} path="/vms" /> }} />
 
 export function UsersOfImage({ image }: { readonly image: Image }) {
   const { name } = image
@@ -67,8 +63,8 @@ export function UsersOfImage({ image }: { readonly image: Image }) {
   return (
     <Facts
       facts={{
-        [words.vms]: <Vms image={image} path={listPath('/vms', { image: name })} />,
-        [words.configs]: configs.isLoaded && (
+        VMs: <Vms image={image} path={listPath('/vms', { image: name })} />,
+        Configurations: configs.isLoaded && (
           <Group
             items={configs.items}
             keyOf={(config) => `${config.namespace}/${config.name}`}
@@ -76,7 +72,7 @@ export function UsersOfImage({ image }: { readonly image: Image }) {
             path={listPath('/configurations', { image: name })}
           />
         ),
-        [words.pools]: configs.isLoaded && pools.isLoaded && (
+        Pools: configs.isLoaded && pools.isLoaded && (
           <Group
             items={filled}
             keyOf={(pool) => `${pool.namespace}/${pool.name}`}

@@ -11,23 +11,68 @@ import {
   untagNode,
 } from '../../../src/api/nodes/nodes.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
-import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { ActionDialog, type ActionWords, RemoveDialog } from '../../ui/action-dialog.tsx'
+import { CheckField, required, SelectField, TextField } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { count } from '../../ui/sizes.ts'
 import { type Acting, useActing } from '../acting.ts'
-import { nodeActions, nodeTexts as words } from './texts.ts'
+
+const nodeActions = {
+  cordon: {
+    label: 'Cordon',
+    title: (name) => `Cordon node ${name}`,
+    text: 'No new VMs are placed on this node. VMs already on it keep running.',
+    done: (name) => `Node ${name} cordoned`,
+  },
+  uncordon: {
+    label: 'Uncordon',
+    title: (name) => `Uncordon node ${name}`,
+    text: 'New VMs can be placed on this node again.',
+    done: (name) => `Node ${name} uncordoned`,
+  },
+  drain: {
+    label: 'Drain',
+    title: (name) => `Drain node ${name}`,
+    text: 'No new VMs are placed on this node. VMs cannot move to another node because their disks are local: they run until deleted.',
+    done: (name) => `Draining node ${name}`,
+  },
+  tag: {
+    label: 'Add tag',
+    title: (name) => `Add tag to node ${name}`,
+    text: 'Deployments can prefer or require nodes with a tag.',
+    done: (name) => `Tag added to node ${name}`,
+  },
+  untag: {
+    label: 'Remove tag',
+    title: (name) => `Remove tag from node ${name}`,
+    text: 'Running VMs are not affected.',
+    done: (name) => `Tag removed from node ${name}`,
+  },
+  move: {
+    label: 'Move to namespace',
+    title: (name) => `Move node ${name} to another namespace`,
+    text: 'The node will run VMs of that namespace only.',
+    done: (name) => `Node ${name} moved`,
+  },
+  delete: {
+    label: 'Delete',
+    title: (name) => `Delete node ${name}?`,
+    text: 'Its agent can no longer connect. To add the host again, create a new join command.',
+    done: (name) => `Node ${name} deleted`,
+  },
+} as const satisfies Record<string, ActionWords>
 
 const actions = ['cordon', 'uncordon', 'drain', 'tag', 'untag', 'move', 'delete'] as const
 type Action = (typeof actions)[number]
 
 /** Why an action is not possible, as far as the page knows; the service decides. */
 function reasonAgainst(action: Action, node: Node, isAdmin: boolean): string | undefined {
-  if (!isAdmin) return words.onlyAdmins
-  if (action === 'cordon' && node.cordoned) return words.alreadyCordoned
-  if (action === 'uncordon' && !node.cordoned) return words.notCordoned
-  if (action === 'untag' && node.orkaTags.length === 0) return words.noTags
-  if ((action === 'delete' || action === 'move') && node.vms.length > 0) return words.hasVms(node.vms.length)
+  if (!isAdmin) return 'Only administrators can do this'
+  if (action === 'cordon' && node.cordoned) return 'This node is already cordoned'
+  if (action === 'uncordon' && !node.cordoned) return 'This node is not cordoned'
+  if (action === 'untag' && node.orkaTags.length === 0) return 'This node has no tags'
+  if ((action === 'delete' || action === 'move') && node.vms.length > 0)
+    return `${count(node.vms.length, 'VM runs', 'VMs run')} on this node`
   return undefined
 }
 
@@ -92,7 +137,11 @@ function Drain({ node, onClose }: DialogProps) {
       onClose={onClose}
     >
       {node.vms.length > 0 && (
-        <CheckField label={words.drainVms(node.vms.length)} value={deleteVms} onValue={setDeleteVms} />
+        <CheckField
+          label={`Delete ${count(node.vms.length, 'VM', 'VMs')} on this node, disks included`}
+          value={deleteVms}
+          onValue={setDeleteVms}
+        />
       )}
     </ActionDialog>
   )
@@ -105,10 +154,10 @@ function Tag({ node, onClose }: DialogProps) {
       {...shared('tag', node)}
       operation={tagNode}
       input={inputFor(node, { tag })}
-      reason={tag === '' ? texts.common.required(words.tag) : undefined}
+      reason={tag === '' ? required('Tag') : undefined}
       onClose={onClose}
     >
-      <TextField label={words.tag} field="tag" value={tag} onValue={setTag} autoFocus />
+      <TextField label="Tag" field="tag" value={tag} onValue={setTag} autoFocus />
     </ActionDialog>
   )
 }
@@ -120,10 +169,10 @@ function Untag({ node, onClose }: DialogProps) {
       {...shared('untag', node)}
       operation={untagNode}
       input={inputFor(node, { tag })}
-      reason={tag === '' ? texts.common.required(words.tag) : undefined}
+      reason={tag === '' ? required('Tag') : undefined}
       onClose={onClose}
     >
-      <SelectField label={words.tag} value={tag} onValue={setTag} choices={node.orkaTags} />
+      <SelectField label="Tag" value={tag} onValue={setTag} choices={node.orkaTags} />
     </ActionDialog>
   )
 }
@@ -137,10 +186,10 @@ function Move({ node, onClose }: DialogProps) {
       {...shared('move', node)}
       operation={moveNode}
       input={inputFor(node, { namespace })}
-      reason={namespace === '' ? texts.common.required(texts.common.namespace) : undefined}
+      reason={namespace === '' ? required('Namespace') : undefined}
       onClose={onClose}
     >
-      <SelectField label={texts.common.namespace} value={namespace} onValue={setNamespace} choices={others} />
+      <SelectField label="Namespace" value={namespace} onValue={setNamespace} choices={others} />
     </ActionDialog>
   )
 }

@@ -2,7 +2,7 @@
 import { lazy, Suspense } from 'react'
 import { getNodeCharts, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import { useLive } from '../../api/live.ts'
-import { texts } from '../../texts.ts'
+import { architectures } from '../../ui/architectures.ts'
 import { ActionsMenu } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
@@ -14,7 +14,6 @@ import type { Named } from '../paths.ts'
 import { nodeItems } from './actions.tsx'
 import { Blocks } from './blocks.tsx'
 import { Capacity, NodeState } from './state.tsx'
-import { nodeTexts as words } from './texts.ts'
 
 const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
 
@@ -24,8 +23,9 @@ export function NodeDetail({ namespace, name }: Named) {
     <DetailPage
       list={useLive(listNodes, [namespace])}
       name={name}
-      up={[words.title, '/nodes']}
-      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
+      noun="Node"
+      path="/nodes"
+      namespace={namespace}
       beside={(node) => <NodeState node={node} />}
       actions={(node) => (
         <>
@@ -43,27 +43,27 @@ export function NodeDetail({ namespace, name }: Named) {
             </Suspense>
           )}
           <div className="grid-2">
-            <Card title={words.capacity}>
+            <Card title="Capacity">
               <Capacity node={node} />
             </Card>
-            <Card title={texts.common.details}>
+            <Card title="Details">
               <Details node={node} />
             </Card>
-            <Card title={words.vmsHere}>
+            <Card title="VMs">
               <Blocks node={node} />
             </Card>
-            <Card title={words.images}>
+            <Card title="Cached images">
               <CopiesOnNode namespace={namespace} name={name} />
             </Card>
           </div>
-          <Card title={texts.common.events}>
+          <Card title="Events">
             <EventFeed
               namespaces={[namespace]}
               kinds={['nodes', 'agent']}
               name={name}
               uid={node.uid}
               since={node.createdAt}
-              empty={texts.common.noEvents}
+              empty="No events"
             />
           </Card>
         </>
@@ -75,15 +75,14 @@ export function NodeDetail({ namespace, name }: Named) {
 const Details = ({ node }: { readonly node: Node }) => (
   <Facts
     facts={{
-      [texts.common.namespace]: node.namespace,
-      [texts.common.type]: texts.common.architectures[node.architecture],
-      [words.address]: <span className="mono">{node.nodeIP}</span>,
-      [words.driver]: node.driver,
-      [words.system]: node.os,
-      [words.version]: node.version,
-      [words.columns.tags]: node.orkaTags.length === 0 ? texts.common.none : <Tags tags={node.orkaTags} />,
-      [words.columns.seen]:
-        node.lastSeenAt === undefined || node.phase === 'READY' ? undefined : <Time at={node.lastSeenAt} />,
+      Namespace: node.namespace,
+      Type: architectures[node.architecture],
+      Address: <span className="mono">{node.nodeIP}</span>,
+      Driver: node.driver,
+      System: node.os,
+      'Agent version': node.version,
+      Tags: node.orkaTags.length === 0 ? 'None' : <Tags tags={node.orkaTags} />,
+      'Last seen': node.lastSeenAt === undefined || node.phase === 'READY' ? undefined : <Time at={node.lastSeenAt} />,
     }}
   />
 )

@@ -6,8 +6,7 @@ import type { ResponseOf } from '../../../src/api/operation.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { useSession } from '../../api/session.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, SecretDialog } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords, SecretDialog } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import { useQuery } from '../../ui/table/query.ts'
@@ -19,7 +18,12 @@ import { nodePath } from '../paths.ts'
 import { NodeMenu } from './actions.tsx'
 import { joinLine } from './model.ts'
 import { Meter, NodeState, stateWord } from './state.tsx'
-import { joinTexts, nodeTexts as words } from './texts.ts'
+
+const joinWords: ActionWords = {
+  label: 'Create join command',
+  title: () => 'Add node',
+  text: 'Creates a command that adds a host to this namespace. It contains the server address, its key and a secret.',
+}
 
 const meter = (node: Node, kind: 'cores' | 'memory') => (
   <Meter node={node} kind={kind}>
@@ -29,40 +33,40 @@ const meter = (node: Node, kind: 'cores' | 'memory') => (
 
 const columns: readonly Column<Node>[] = [
   nameColumn(nodePath),
-  { title: texts.common.state, by: stateWord, cell: (node) => <NodeState node={node} /> },
-  { title: texts.common.namespace, by: (node) => node.namespace, look: 'lesser wide' },
-  { title: texts.common.type, by: (node) => node.architecture, look: 'wide' },
-  { title: words.columns.cores, by: (node) => node.availableCpu, look: 'wide', cell: (node) => meter(node, 'cores') },
+  { title: 'State', by: stateWord, cell: (node) => <NodeState node={node} /> },
+  { title: 'Namespace', by: (node) => node.namespace, look: 'lesser wide' },
+  { title: 'Type', by: (node) => node.architecture, look: 'wide' },
+  { title: 'Cores', by: (node) => node.availableCpu, look: 'wide', cell: (node) => meter(node, 'cores') },
   {
-    title: words.columns.memory,
+    title: 'Memory',
     by: (node) => node.availableMemory,
     look: 'wide',
     cell: (node) => meter(node, 'memory'),
   },
-  { title: words.columns.vms, by: (node) => node.vms.length, look: 'number' },
+  { title: 'VMs', by: (node) => node.vms.length, look: 'number' },
   {
-    title: words.columns.disk,
+    title: 'Disk free',
     by: (node) => node.diskFreeGb ?? -1,
     look: 'number lesser wide',
-    cell: ({ diskFreeGb }) => (diskFreeGb === undefined ? '–' : words.gigabytes(diskFreeGb)),
+    cell: ({ diskFreeGb }) => (diskFreeGb === undefined ? '–' : `${diskFreeGb} GB`),
   },
-  { title: words.columns.tags, look: 'lesser wide', cell: (node) => node.orkaTags.join(', ') || '–' },
+  { title: 'Tags', look: 'lesser wide', cell: (node) => node.orkaTags.join(', ') || '–' },
   {
-    title: words.columns.seen,
+    title: 'Last seen',
     by: (node) => node.lastSeenAt ?? '',
     look: 'lesser wide',
     cell: ({ phase, lastSeenAt }) => {
-      if (phase === 'READY') return words.connected
-      return lastSeenAt === undefined ? texts.common.never : <Time at={lastSeenAt} />
+      if (phase === 'READY') return 'Connected'
+      return lastSeenAt === undefined ? 'Never' : <Time at={lastSeenAt} />
     },
   },
   actionsColumn((node) => <NodeMenu node={node} size="small" />),
 ]
 
 const filters: readonly Filter<Node>[] = [
-  { param: 'state', label: texts.common.state, of: stateWord },
-  { param: 'type', label: texts.common.type, of: (node) => node.architecture },
-  { param: 'tag', label: words.columns.tags, of: (node) => node.orkaTags },
+  { param: 'state', label: 'State', of: stateWord },
+  { param: 'type', label: 'Type', of: (node) => node.architecture },
+  { param: 'tag', label: 'Tags', of: (node) => node.orkaTags },
 ]
 
 export function NodeList() {
@@ -71,12 +75,14 @@ export function NodeList() {
   const { params, change } = useQuery()
   return (
     <TablePage
-      words={words}
+      title="Nodes"
+      emptyTitle="No nodes in this namespace"
+      emptyText="A node is a Mac or a Linux host that runs VMs. Add one with a single command."
       operation={listNodes}
       input={{ params: { namespace: main } }}
       create={{
-        label: words.join,
-        reason: person?.admin ? undefined : words.onlyAdmins,
+        label: 'Add node',
+        reason: person?.admin ? undefined : 'Only administrators can do this',
         onChoose: () => change({ join: 'yes' }),
       }}
       list={useLive(listNodes, shown)}
@@ -97,18 +103,18 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
   if (made)
     return (
       <SecretDialog
-        title={words.join}
-        text={words.joinRun}
+        title="Add node"
+        text="Install svc3 on the host, then run:"
         secret={joinLine(made.join ?? made.token)}
-        what={words.joinWhat}
+        what="join command"
         onClose={onClose}
       >
-        {words.joinEnds} <Time at={made.expiresAt} />
+        Shown only once. Expires <Time at={made.expiresAt} />
       </SecretDialog>
     )
   return (
     <ActionDialog
-      words={joinTexts}
+      words={joinWords}
       operation={createJoinToken}
       input={{ params: { namespace }, body: { duration, ...filled(checks) } }}
       onClose={onClose}
@@ -116,8 +122,8 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
     >
       <div className="fields">
         <NamespaceField value={namespace} onValue={setNamespace} />
-        <TextField label={words.joinDuration} hint={words.joinDurationHint} {...field('duration')} />
-        <CheckField label={words.joinReusable} {...field('reusable')} />
+        <TextField label="Valid for" hint="For example 30m, 1h or 7d" {...field('duration')} />
+        <CheckField label="Allow several nodes to use it until it expires" {...field('reusable')} />
       </div>
     </ActionDialog>
   )

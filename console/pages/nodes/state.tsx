@@ -1,16 +1,22 @@
 // How a node is: its state, and what of it is in use.
 import type { ReactNode } from 'react'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
-import { texts } from '../../texts.ts'
+import { count } from '../../ui/sizes.ts'
 import { Bar, State, type Tone } from '../../ui/state.tsx'
 import { capacityOf } from './model.ts'
-import { nodeTexts as words } from './texts.ts'
+
+const titles = { cores: 'Cores', memory: 'Memory', vms: 'VMs', disk: 'Disk free', tags: 'Tags', seen: 'Last seen' }
+
+const usedText = {
+  cores: (used: string, whole: string) => `${used} of ${whole} used`,
+  memory: (used: string, whole: string) => `${used} of ${whole} GiB used`,
+}
 
 const kinds = ['cores', 'memory'] as const
 
 const stateOf = ({ phase, cordoned }: Node): readonly [tone: Tone, word: string] => {
-  if (phase !== 'READY') return ['bad', words.notReady]
-  return cordoned ? ['warn', words.cordoned] : ['good', words.ready]
+  if (phase !== 'READY') return ['bad', 'Not ready']
+  return cordoned ? ['warn', 'Cordoned'] : ['good', 'Ready']
 }
 
 export const stateWord = (node: Node): string => stateOf(node)[1]
@@ -29,17 +35,11 @@ interface MeterProps {
 /** What is in use of one of its resources, in words and as a bar. */
 export function Meter({ node, kind, children }: MeterProps) {
   const { used, whole, text } = capacityOf(node)[kind]
-  const said = words.used[kind](...text)
+  const said = usedText[kind](...text)
   return (
     <div className="measure">
       {children(said)}
-      <Bar
-        role="meter"
-        label={texts.common.labelled(node.name, words.columns[kind])}
-        value={used}
-        of={whole}
-        text={said}
-      />
+      <Bar role="meter" label={`${node.name}: ${titles[kind]}`} value={used} of={whole} text={said} />
     </div>
   )
 }
@@ -50,12 +50,14 @@ export const Capacity = ({ node, size = '' }: { readonly node: Node; readonly si
       <Meter key={kind} node={node} kind={kind}>
         {(used) => (
           <div className={`spread ${size}`}>
-            <span className="muted">{words.columns[kind]}</span>
+            <span className="muted">{titles[kind]}</span>
             <span className="tabular">{used}</span>
           </div>
         )}
       </Meter>
     ))}
-    <span className={`muted ${size}`}>{words.vmsOn(node.vms.length, node.maxVms)}</span>
+    <span className={`muted ${size}`}>
+      {node.maxVms === undefined ? count(node.vms.length, 'VM', 'VMs') : `${node.vms.length} of ${node.maxVms} VMs`}
+    </span>
   </>
 )

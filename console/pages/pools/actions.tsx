@@ -3,15 +3,57 @@ import { useState } from 'react'
 import { createPool, deletePool, drainPool, type Pool, rotatePool, updatePool } from '../../../src/api/vms/pools.ts'
 import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
 import { useLive } from '../../api/live.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
-import { AreaField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
+import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
+import { AreaField, NamespaceField, required, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { useActing } from '../acting.ts'
 import { reasonAgainstDeleting } from '../vms/model.ts'
 import { type Acted, confirmed, pausing } from './family.tsx'
-import { badLine, emptyPool, formOf, type PoolForm, settingsOf } from './model.ts'
-import { poolActions, poolTexts as words } from './texts.ts'
+import { badLine, emptyPool, formOf, type PoolForm, settingsOf, warmStates } from './model.ts'
+
+const poolActions = {
+  create: {
+    label: 'Create pool',
+    title: () => 'Create pool',
+    done: (name) => `Pool ${name} created`,
+  },
+  update: {
+    label: 'Change',
+    title: (name) => `Change pool ${name}`,
+    text: 'Warm VMs are added or removed to match.',
+    done: (name) => `Pool ${name} changed`,
+  },
+  pause: {
+    label: 'Pause',
+    title: (name) => `Pause pool ${name}`,
+    text: 'No warm VMs are started. Those that are there are still handed out.',
+    done: (name) => `Pool ${name} paused`,
+  },
+  resume: {
+    label: 'Resume',
+    title: (name) => `Resume pool ${name}`,
+    text: 'Fills the pool again.',
+    done: (name) => `Pool ${name} resumed`,
+  },
+  rotate: {
+    label: 'Rotate',
+    title: (name) => `Rotate pool ${name}`,
+    text: 'Replaces all warm VMs, a quarter of the pool at a time. Those that are not replaced yet are still handed out.',
+    done: (name) => `Rotating pool ${name}`,
+  },
+  drain: {
+    label: 'Drain',
+    title: (name) => `Drain pool ${name}`,
+    text: 'Pauses the pool and removes its warm VMs. VMs that came from it are kept.',
+    done: (name) => `Draining pool ${name}`,
+  },
+  delete: {
+    label: 'Delete',
+    title: (name) => `Delete pool ${name}?`,
+    text: 'Its warm VMs are removed. VMs that came from it are kept.',
+    done: (name) => `Pool ${name} deleted`,
+  },
+} as const satisfies Record<string, ActionWords>
 
 /** What can be done to a pool, in the order of its menu. */
 export function poolItems(pool: Pool, { person, onDeleted }: Acted): readonly MenuItem[] {
@@ -21,7 +63,7 @@ export function poolItems(pool: Pool, { person, onDeleted }: Acted): readonly Me
   const asked = { name, input, reason }
   return [
     { label: poolActions.update.label, reason, dialog: (onClose) => <Update pool={pool} onClose={onClose} /> },
-    ...pausing({ ...asked, words: poolActions, operation: updatePool, paused, texts: words }),
+    ...pausing({ ...asked, words: poolActions, operation: updatePool, paused, noun: 'pool' }),
     confirmed({ ...asked, words: poolActions.rotate, operation: rotatePool }),
     confirmed({ ...asked, words: poolActions.drain, operation: drainPool }),
     removal({ name, words: poolActions.delete, operation: deletePool, input, onDone: onDeleted }, reason),
@@ -64,19 +106,19 @@ function Create({ namespace: main, onClose }: { readonly namespace: string; read
   const [namespace, setNamespace] = useState(main)
   const { values, field } = useForm({ name: '', ...emptyPool })
   const { name, config } = values
-  const missing = name === '' ? texts.common.name : config === '' ? words.columns.config : undefined
+  const missing = name === '' ? 'Name' : config === '' ? 'Configuration' : undefined
   return (
     <ActionDialog
       words={poolActions.create}
       made={name}
       operation={createPool}
       input={{ params: { namespace }, body: { name, ...settingsOf(values, emptyPool) } }}
-      reason={(missing && texts.common.required(missing)) ?? faultOf(values)}
+      reason={(missing && required(missing)) ?? faultOf(values)}
       size="large"
       onClose={onClose}
     >
       <div className="fields">
-        <TextField label={texts.common.name} hint={words.nameHint} {...field('name')} autoFocus />
+        <TextField label="Name" hint="At most 50 lowercase letters, digits and dashes" {...field('name')} autoFocus />
         <Settings namespace={namespace} field={field} />
         <NamespaceField value={namespace} onValue={setNamespace} />
       </div>
@@ -87,7 +129,9 @@ function Create({ namespace: main, onClose }: { readonly namespace: string; read
 
 function faultOf(form: PoolForm): string | undefined {
   const line = badLine(form)
-  return line === undefined ? undefined : words.scheduleFault(line)
+  return line === undefined
+    ? undefined
+    : `"${line}" is not an entry: write minute, hour, day, month, weekday, time zone=number`
 }
 
 interface FieldProps {
@@ -102,16 +146,29 @@ function Settings({ namespace, field }: FieldProps & { readonly namespace: strin
   const configs = useLive(listVmConfigs, [namespace]).items
   return (
     <>
-      <TextField label={words.columns.config} {...field('config')} offers={configs.map(({ name }) => name)} />
-      <TextField label={words.minIdle} hint={words.minIdleHint} placeholder="1" {...field('minIdle')} />
-      <TextField label={words.maxIdle} hint={words.maxIdleHint} {...field('maxIdle')} />
-      <TextField label={words.maxAge} hint={words.maxAgeHint} placeholder={words.maxAgeDefault} {...field('maxAge')} />
-      <SelectField label={words.warmVms} {...field('state')} labels={words.stateWords} />
-      <TextField label={words.readyCommand} hint={words.readyCommandHint} {...field('readyCommand')} />
+      <TextField label="Configuration" {...field('config')} offers={configs.map(({ name }) => name)} />
+      <TextField label="Minimum idle" hint="Warm VMs to keep ready" placeholder="1" {...field('minIdle')} />
+      <TextField label="Maximum idle" hint="Warm VMs above this number are removed" {...field('maxIdle')} />
+      <TextField
+        label="Maximum age"
+        hint="Warm VMs are replaced after this time, for example 12h"
+        placeholder="12h"
+        {...field('maxAge')}
+      />
+      <SelectField label="Warm VMs" {...field('state')} labels={warmStates} />
+      <TextField
+        label="Readiness command"
+        hint="Passes in the guest when a warm VM is ready (default: SSH answers)"
+        {...field('readyCommand')}
+      />
     </>
   )
 }
 
 const ScheduleField = ({ field }: FieldProps) => (
-  <AreaField label={words.schedule} hint={words.scheduleHint} {...field('schedule')} />
+  <AreaField
+    label="Schedule"
+    hint="One entry per line, for example: 0 7 * * mon-fri Europe/Berlin=4"
+    {...field('schedule')}
+  />
 )

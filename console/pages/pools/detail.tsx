@@ -2,19 +2,32 @@
 import { getPool, listPools, type Pool } from '../../../src/api/vms/pools.ts'
 import { scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
 import { useLive } from '../../api/live.ts'
-import { texts } from '../../texts.ts'
 import { Card, Facts, Note } from '../../ui/page.tsx'
 import { Time } from '../../ui/time.tsx'
 import type { Named } from '../paths.ts'
 import { poolItems } from './actions.tsx'
 import { Counts, PoolPage } from './family.tsx'
-import { hitPercent, stateOf } from './model.ts'
-import { poolTexts as words } from './texts.ts'
+import { hitPercent, stateOf, warmStates } from './model.ts'
+
+const removalReasons = {
+  PortInUse: 'Failed: port in use',
+  StartFailed: 'Failed to start',
+  GuestEnded: 'Failed: guest ended',
+  NoAnswer: 'Failed: no answer',
+  Evicted: 'Made room for a VM',
+  TooMany: 'Above the maximum',
+  TooOld: 'Too old',
+  Changed: 'Image or configuration changed',
+  Cordoned: 'Node cordoned',
+  Rotated: 'Rotated',
+  Drained: 'Drained',
+  PoolDeleted: 'Pool deleted',
+}
 
 export const PoolDetail = ({ namespace, name }: Named) => (
   <PoolPage
     list={useLive(listPools, [namespace])}
-    words={words}
+    noun="Pool"
     path="/pools"
     operation={getPool}
     params={{ namespace, pool: name }}
@@ -28,23 +41,27 @@ export const PoolDetail = ({ namespace, name }: Named) => (
       <>
         {pool.reason !== undefined && <Note tone="warn">{pool.reason}</Note>}
         <div className="grid-2">
-          <Card title={words.warmVms}>
+          <Card title="Warm VMs">
             <Facts
               facts={{
-                [words.columns.ready]: pool.ready,
-                [words.columns.starting]: pool.starting,
-                [words.columns.wanted]: pool.minIdleNow,
+                Ready: pool.ready,
+                Starting: pool.starting,
+                Wanted: pool.minIdleNow,
               }}
             />
           </Card>
-          <Card title={words.deployments}>
+          <Card title="Deployments">
             <Deployments pool={pool} />
           </Card>
-          <Card title={words.settings}>
+          <Card title="Settings">
             <Settings pool={pool} />
           </Card>
-          <Card title={words.removed}>
-            <Counts counts={pool.removed} reasons={words.reasons} empty={words.removedNone} />
+          <Card title="Removed unused">
+            <Counts
+              counts={pool.removed}
+              reasons={removalReasons}
+              empty="No warm VM was removed before a deployment took it."
+            />
           </Card>
         </div>
       </>
@@ -57,9 +74,9 @@ function Deployments({ pool }: { readonly pool: Pool }) {
   return (
     <Facts
       facts={{
-        [words.columns.hits]: pool.hits,
-        [words.columns.misses]: pool.misses,
-        [words.hitRate]: percent === undefined ? undefined : texts.common.percent(percent),
+        Hits: pool.hits,
+        Misses: pool.misses,
+        'Hit rate': percent === undefined ? undefined : `${percent}%`,
       }}
     />
   )
@@ -68,13 +85,13 @@ function Deployments({ pool }: { readonly pool: Pool }) {
 const Settings = ({ pool }: { readonly pool: Pool }) => (
   <Facts
     facts={{
-      [words.columns.config]: pool.config,
-      [words.minIdle]: pool.minIdle,
-      [words.maxIdle]: pool.maxIdle,
-      [words.maxAge]: pool.maxAge,
-      [words.warmVms]: words.stateWords[pool.state],
-      [words.readyCommand]: pool.readyCommand && <span className="mono">{pool.readyCommand}</span>,
-      [words.schedule]:
+      Configuration: pool.config,
+      'Minimum idle': pool.minIdle,
+      'Maximum idle': pool.maxIdle,
+      'Maximum age': pool.maxAge,
+      'Warm VMs': warmStates[pool.state],
+      'Readiness command': pool.readyCommand && <span className="mono">{pool.readyCommand}</span>,
+      Schedule:
         pool.schedule.length === 0
           ? undefined
           : pool.schedule.map(scheduleLine).map((line) => (
@@ -82,8 +99,8 @@ const Settings = ({ pool }: { readonly pool: Pool }) => (
                 {line}
               </div>
             )),
-      [texts.common.owner]: pool.owner,
-      [texts.common.created]: <Time at={pool.createdAt} />,
+      Owner: pool.owner,
+      Created: <Time at={pool.createdAt} />,
     }}
   />
 )

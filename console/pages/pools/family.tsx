@@ -3,8 +3,7 @@ import type { ReactNode } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import type { RawInput } from '../../../src/client/client.ts'
 import type { Snapshot } from '../../api/live-list.ts'
-import { type ActionWords, texts } from '../../texts.ts'
-import { ActionDialog } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts } from '../../ui/page.tsx'
 import { State, type Tone } from '../../ui/state.tsx'
@@ -34,18 +33,18 @@ export const confirmed = ({ words, reason, ...asked }: Asked): MenuItem => ({
 interface Pausing extends Omit<Asked, 'words'> {
   readonly words: { readonly pause: ActionWords; readonly resume: ActionWords }
   readonly paused: boolean
-  readonly texts: { readonly isPaused: string; readonly notPaused: string }
+  readonly noun: string
 }
 
 /** Both are offered, and the one that would change nothing says so. */
-export const pausing = ({ words, paused, texts, input, reason, ...asked }: Pausing): readonly MenuItem[] =>
+export const pausing = ({ words, paused, noun, input, reason, ...asked }: Pausing): readonly MenuItem[] =>
   (['pause', 'resume'] as const).map((action) => {
     const isSo = paused === (action === 'pause')
     return confirmed({
       ...asked,
       words: words[action],
       input: { ...input, body: { paused: action === 'pause' } },
-      reason: reason ?? (isSo ? (paused ? texts.isPaused : texts.notPaused) : undefined),
+      reason: reason ?? (isSo ? `The ${noun} is ${paused ? '' : 'not '}paused` : undefined),
     })
   })
 
@@ -57,11 +56,7 @@ interface Shared {
 
 interface PageProps<T extends Shared> extends Pick<Shared, 'namespace' | 'name'> {
   readonly list: Snapshot<T>
-  readonly words: {
-    readonly title: string
-    readonly gone: string
-    readonly goneText: (name: string, namespace: string) => string
-  }
+  readonly noun: string
   /** The page of all of them. */
   readonly path: string
   /** What shows the same. */
@@ -74,15 +69,15 @@ interface PageProps<T extends Shared> extends Pick<Shared, 'namespace' | 'name'>
 }
 
 export function PoolPage<T extends Shared>(props: PageProps<T>) {
-  const { list, words, path, operation, params, kind, namespace, name, stateOf, itemsOf, children } = props
+  const { list, noun, path, operation, params, kind, namespace, name, stateOf, itemsOf, children } = props
   const acting = useActing()
   return (
     <DetailPage
       list={list}
       name={name}
       namespace={namespace}
-      up={[words.title, path]}
-      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
+      path={path}
+      noun={noun}
       beside={(pool) => <State {...stateOf(pool)} />}
       actions={(pool) => (
         <>
@@ -94,14 +89,8 @@ export function PoolPage<T extends Shared>(props: PageProps<T>) {
       {(pool) => (
         <>
           {children(pool)}
-          <Card title={texts.common.events}>
-            <EventFeed
-              namespaces={[namespace]}
-              kinds={[kind]}
-              name={name}
-              since={pool.createdAt}
-              empty={texts.common.noEvents}
-            />
+          <Card title="Events">
+            <EventFeed namespaces={[namespace]} kinds={[kind]} name={name} since={pool.createdAt} empty="No events" />
           </Card>
         </>
       )}

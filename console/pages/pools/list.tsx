@@ -3,7 +3,6 @@ import { createPool, listPools, type Pool } from '../../../src/api/vms/pools.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
-import { texts } from '../../texts.ts'
 import { State } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
@@ -12,22 +11,21 @@ import { nameColumn } from '../links.tsx'
 import { poolPath } from '../paths.ts'
 import { PoolMenu, poolCreation } from './actions.tsx'
 import { stateOf } from './model.ts'
-import { poolTexts as words } from './texts.ts'
 
 const columns: readonly Column<Pool>[] = [
   nameColumn(poolPath),
-  { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'lesser wide' },
-  { title: words.columns.config, by: ({ config }) => config, look: 'wide' },
-  { title: texts.common.state, by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },
-  { title: words.columns.ready, by: ({ ready }) => ready, look: 'number' },
-  { title: words.columns.starting, by: ({ starting }) => starting, look: 'number wide' },
-  { title: words.columns.wanted, by: ({ minIdleNow }) => minIdleNow, look: 'number wide' },
-  { title: words.columns.hits, by: ({ hits }) => hits, look: 'number wide' },
-  { title: words.columns.misses, by: ({ misses }) => misses, look: 'number wide' },
+  { title: 'Namespace', by: ({ namespace }) => namespace, look: 'lesser wide' },
+  { title: 'Configuration', by: ({ config }) => config, look: 'wide' },
+  { title: 'State', by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },
+  { title: 'Ready', by: ({ ready }) => ready, look: 'number' },
+  { title: 'Starting', by: ({ starting }) => starting, look: 'number wide' },
+  { title: 'Wanted', by: ({ minIdleNow }) => minIdleNow, look: 'number wide' },
+  { title: 'Hits', by: ({ hits }) => hits, look: 'number wide' },
+  { title: 'Misses', by: ({ misses }) => misses, look: 'number wide' },
   actionsColumn((pool) => <PoolMenu pool={pool} size="small" />),
 ]
 
-const filters: readonly Filter<Pool>[] = [{ param: 'config', label: words.columns.config, of: ({ config }) => config }]
+const filters: readonly Filter<Pool>[] = [{ param: 'config', label: 'Configuration', of: ({ config }) => config }]
 
 export function PoolList() {
   const { shown, main } = useNamespaces()
@@ -35,7 +33,10 @@ export function PoolList() {
   const body = { name: 'ios', config: 'ios-build', minIdle: 2, maxIdle: 4 }
   return (
     <TablePage
-      words={words}
+      title="Pools"
+      text="A pool keeps VMs of a configuration booted. A deployment that asks for exactly that takes one at once."
+      emptyTitle="No pools yet"
+      emptyText="A pool keeps VMs booted, so that a deployment takes one at once. Create one here or from a terminal:"
       operation={listPools}
       input={{ params }}
       create={poolCreation(main)}

@@ -1,13 +1,14 @@
 // What pages of pools work out: how a pool is, and the settings that a form holds.
 import type { Pool } from '../../../src/api/vms/pools.ts'
 import { parseScheduleLine, scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
-import { poolTexts as words } from './texts.ts'
+
+export const warmStates = { running: 'Running', memory: 'As memory on disk' }
 
 export function stateOf({ paused, ready, starting, minIdleNow }: Pool) {
-  if (paused) return { tone: 'idle', word: words.states.paused } as const
-  if (ready >= minIdleNow) return { tone: 'good', word: words.states.full } as const
-  if (starting > 0) return { tone: 'busy', word: words.states.filling } as const
-  return { tone: 'warn', word: words.states.short } as const
+  if (paused) return { tone: 'idle', word: 'Paused' } as const
+  if (ready >= minIdleNow) return { tone: 'good', word: 'Full' } as const
+  if (starting > 0) return { tone: 'busy', word: 'Filling' } as const
+  return { tone: 'warn', word: 'Not full' } as const
 }
 
 /** Of the deployments that matched. */

@@ -1,7 +1,6 @@
 // What the page of a quota works out: how full it is, and what a form changes. Pure.
 import { type Quota, type QuotaInput, quotaLimits } from '../../../src/api/vms/quotas.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
-import { quotaTexts as words } from './texts.ts'
 
 export const quotaNames = quotaLimits
 type Name = (typeof quotaNames)[number]
@@ -15,17 +14,17 @@ export function amountText(name: Name, value: number | undefined): string | unde
 export function usedText(name: Name, { used, limits }: Quota): string {
   const limit = amountText(name, limits[name])
   const amount = amountText(name, used[name]) ?? ''
-  return limit === undefined ? amount : words.usedOf(amount, limit)
+  return limit === undefined ? amount : `${amount} of ${limit}`
 }
 
 /** VMs wait for it where there is no room left in one of the limits. */
 export function quotaState({ used, limits, owners }: Quota) {
-  if (quotaNames.every((name) => limits[name] === undefined)) return { tone: 'idle', word: words.states.none } as const
+  if (quotaNames.every((name) => limits[name] === undefined)) return { tone: 'idle', word: 'No limits' } as const
   const isFull = quotaNames.some((name) => used[name] >= (limits[name] ?? Number.POSITIVE_INFINITY))
-  if (!isFull) return { tone: 'good', word: words.states.room } as const
+  if (!isFull) return { tone: 'good', word: 'Room left' } as const
   return owners.some(({ waiting }) => waiting > 0)
-    ? ({ tone: 'warn', word: words.states.waiting } as const)
-    : ({ tone: 'idle', word: words.states.full } as const)
+    ? ({ tone: 'warn', word: 'VMs waiting' } as const)
+    : ({ tone: 'idle', word: 'Full' } as const)
 }
 
 export const limitsOf = ({ limits }: Quota): Limits => ({

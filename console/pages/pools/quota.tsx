@@ -2,8 +2,7 @@
 import { getQuota, type Quota, type QuotaOwner, setQuota } from '../../../src/api/vms/quotas.ts'
 import { askAgain, useAnswer } from '../../api/calls.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Card, ErrorNote, Facts, Loading, Page } from '../../ui/page.tsx'
@@ -14,7 +13,22 @@ import { Time } from '../../ui/time.tsx'
 import { type Acting, useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 import { amountText, limitsBody, limitsOf, quotaNames, quotaState, usedText } from './quota-model.ts'
-import { quotaActions, quotaTexts as words } from './texts.ts'
+
+const limitLabels = {
+  vms: 'Maximum VMs',
+  cpu: 'Maximum cores',
+  memory: 'Maximum memory in GiB',
+  macos: 'Maximum macOS VMs',
+}
+
+const setWords: ActionWords = {
+  label: 'Set quota',
+  title: (namespace) => `Set quota of ${namespace}`,
+  text: 'A limit below what is in use is refused. Leave a field empty for no limit.',
+  done: (namespace) => `Quota of ${namespace} set`,
+}
+
+const resourceNames = { vms: 'VMs', cpu: 'Cores', memory: 'Memory', macos: 'macOS VMs' }
 
 const everyMs = 10_000
 
@@ -26,7 +40,7 @@ export function QuotaPage() {
   const { data: quota, error } = useAnswer(getQuota, { params }, everyMs)
   return (
     <Page
-      title={words.title}
+      title="Quota"
       beside={
         <>
           <span className="tag">{main}</span>
@@ -40,11 +54,11 @@ export function QuotaPage() {
         </>
       }
     >
-      <p className="muted">{words.text(main)}</p>
+      <p className="muted">{`What the VMs of ${main} may have together. A VM over the quota waits; running VMs are never stopped.`}</p>
       {quota === undefined && <ErrorNote error={error} />}
       {quota ? <Shown quota={quota} /> : error === undefined && <Loading />}
-      <Card title={texts.common.events}>
-        <EventFeed namespaces={[main]} kinds={['namespaces']} name={main} empty={texts.common.noEvents} />
+      <Card title="Events">
+        <EventFeed namespaces={[main]} kinds={['namespaces']} name={main} empty="No events" />
       </Card>
     </Page>
   )
@@ -53,8 +67,8 @@ export function QuotaPage() {
 /** What can be done to a quota. */
 const quotaItems = (quota: Quota, { person }: Acting): readonly MenuItem[] => [
   {
-    label: quotaActions.set.label,
-    reason: person?.admin ? undefined : words.administrators,
+    label: setWords.label,
+    reason: person?.admin ? undefined : 'Only administrators set quotas',
     dialog: (onClose) => <SetQuota quota={quota} onClose={onClose} />,
   },
 ]
@@ -62,17 +76,17 @@ const quotaItems = (quota: Quota, { person }: Acting): readonly MenuItem[] => [
 const Shown = ({ quota }: { readonly quota: Quota }) => (
   <>
     <div className="grid-2">
-      <Card title={words.inUse}>
+      <Card title="In use">
         {quotaNames.map((name) => (
           <div key={name} className="measure">
             <div className="spread">
-              <span className="muted">{words.names[name]}</span>
+              <span className="muted">{resourceNames[name]}</span>
               <span className="tabular">{usedText(name, quota)}</span>
             </div>
             {quota.limits[name] !== undefined && (
               <Bar
                 role="meter"
-                label={words.names[name]}
+                label={resourceNames[name]}
                 value={quota.used[name]}
                 of={quota.limits[name]}
                 text={usedText(name, quota)}
@@ -81,46 +95,52 @@ const Shown = ({ quota }: { readonly quota: Quota }) => (
           </div>
         ))}
       </Card>
-      <Card title={words.settings}>
+      <Card title="Settings">
         <Facts
           facts={{
             ...Object.fromEntries(
-              quotaNames.map((name) => [words.limitOf[name], amountText(name, quota.limits[name]) ?? words.noLimit]),
+              quotaNames.map((name) => [limitLabels[name], amountText(name, quota.limits[name]) ?? 'No limit']),
             ),
-            [words.set]: quota.updatedAt && <Time at={quota.updatedAt} />,
-            [words.setBy]: quota.updatedBy,
+            Set: quota.updatedAt && <Time at={quota.updatedAt} />,
+            'Set by': quota.updatedBy,
           }}
         />
       </Card>
     </div>
-    <Card title={words.owners}>
+    <Card title="Owners by share">
       {quota.owners.length === 0 ? (
-        <p className="muted">{words.noOwners(quota.namespace)}</p>
+        <p className="muted">{`No VMs in ${quota.namespace}.`}</p>
       ) : (
-        <Table label={words.owners} columns={columns} rows={quota.owners} keyOf={({ owner }) => owner} sort={byShare} />
+        <Table
+          label="Owners by share"
+          columns={columns}
+          rows={quota.owners}
+          keyOf={({ owner }) => owner}
+          sort={byShare}
+        />
       )}
     </Card>
   </>
 )
 
 const columns: readonly Column<QuotaOwner>[] = [
-  { title: texts.common.owner, look: 'name', by: ({ owner }) => owner },
+  { title: 'Owner', look: 'name', by: ({ owner }) => owner },
   {
-    title: words.share,
+    title: 'Share',
     by: ({ share }) => share,
     look: 'number',
-    cell: ({ share }) => texts.common.percent(Math.round(share * 1_000) / 10),
+    cell: ({ share }) => `${Math.round(share * 1_000) / 10}%`,
   },
-  { title: words.weight, by: ({ weight }) => weight, look: 'number wide' },
-  { title: words.names.vms, by: ({ used }) => used.vms, look: 'number wide' },
-  { title: words.names.cpu, by: ({ used }) => used.cpu, look: 'number wide' },
+  { title: 'Weight', by: ({ weight }) => weight, look: 'number wide' },
+  { title: 'VMs', by: ({ used }) => used.vms, look: 'number wide' },
+  { title: 'Cores', by: ({ used }) => used.cpu, look: 'number wide' },
   {
-    title: words.names.memory,
+    title: 'Memory',
     by: ({ used }) => used.memory,
     look: 'number wide',
     cell: ({ used }) => amountText('memory', used.memory),
   },
-  { title: words.waiting, by: ({ waiting }) => waiting, look: 'number' },
+  { title: 'Waiting', by: ({ waiting }) => waiting, look: 'number' },
 ]
 /** Who is next comes first. */
 const byShare = [1, false] as const
@@ -132,11 +152,17 @@ function SetQuota({ quota, onClose }: { readonly quota: Quota; readonly onClose:
   const bad = quotaNames.find((name) => !/^\d*(\.\d+)?$/.test(values[name]))
   return (
     <ActionDialog
-      words={quotaActions.set}
+      words={setWords}
       name={quota.namespace}
       operation={setQuota}
       input={{ params: { namespace: quota.namespace }, body }}
-      reason={bad ? words.number : Object.keys(body).length === 0 ? words.unchanged : undefined}
+      reason={
+        bad
+          ? 'Enter numbers, or nothing for no limit'
+          : Object.keys(body).length === 0
+            ? 'Change a limit first'
+            : undefined
+      }
       onClose={onClose}
       onDone={() => {
         askAgain(getQuota)
@@ -147,8 +173,8 @@ function SetQuota({ quota, onClose }: { readonly quota: Quota; readonly onClose:
         {quotaNames.map((name, index) => (
           <TextField
             key={name}
-            label={words.limitOf[name]}
-            placeholder={words.noLimit}
+            label={limitLabels[name]}
+            placeholder="No limit"
             inputMode="numeric"
             {...field(name)}
             autoFocus={index === 0}

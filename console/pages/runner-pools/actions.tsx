@@ -5,22 +5,48 @@ import {
   type RunnerPool,
   updateRunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
-import { removal } from '../../ui/action-dialog.tsx'
+import { type ActionWords, removal } from '../../ui/action-dialog.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { useActing } from '../acting.ts'
 import { type Acted, confirmed, pausing } from '../pools/family.tsx'
-import { runnerPoolActions as actions, runnerPoolTexts as words } from './texts.ts'
+
+const runnerPoolActions = {
+  pause: {
+    label: 'Pause',
+    title: (name) => `Pause runner pool ${name}`,
+    text: 'Jobs wait at GitHub. Those that run end undisturbed, and idle runners stay.',
+    done: (name) => `Runner pool ${name} paused`,
+  },
+  resume: {
+    label: 'Resume',
+    title: (name) => `Resume runner pool ${name}`,
+    text: 'Takes jobs again.',
+    done: (name) => `Runner pool ${name} resumed`,
+  },
+  drain: {
+    label: 'Drain',
+    title: (name) => `Drain runner pool ${name}`,
+    text: 'Pauses the runner pool and removes its idle runners. Jobs that run end undisturbed.',
+    done: (name) => `Draining runner pool ${name}`,
+  },
+  delete: {
+    label: 'Delete',
+    title: (name) => `Delete runner pool ${name}?`,
+    text: 'Jobs that run end first. Then its scale set at GitHub and the runner pool are deleted.',
+    done: (name) => `Deleting runner pool ${name}`,
+  },
+} as const satisfies Record<string, ActionWords>
 
 /** What can be done to a runner pool, in the order of its menu. */
 export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acted): readonly MenuItem[] {
   const { name, namespace, paused, deleting } = pool
   const input = { params: { namespace, runnerpool: name } }
-  const notYours = person?.admin ? undefined : words.administrators
-  const asked = { name, input, reason: notYours ?? (deleting ? words.isDeleting : undefined) }
+  const notYours = person?.admin ? undefined : 'Only administrators change runner pools'
+  const asked = { name, input, reason: notYours ?? (deleting ? 'The runner pool is being deleted' : undefined) }
   return [
-    ...pausing({ ...asked, words: actions, operation: updateRunnerPool, paused, texts: words }),
-    confirmed({ ...asked, words: actions.drain, operation: drainRunnerPool }),
-    removal({ name, words: actions.delete, operation: deleteRunnerPool, input, onDone: onDeleted }, notYours),
+    ...pausing({ ...asked, words: runnerPoolActions, operation: updateRunnerPool, paused, noun: 'runner pool' }),
+    confirmed({ ...asked, words: runnerPoolActions.drain, operation: drainRunnerPool }),
+    removal({ name, words: runnerPoolActions.delete, operation: deleteRunnerPool, input, onDone: onDeleted }, notYours),
   ]
 }
 

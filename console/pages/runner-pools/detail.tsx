@@ -8,7 +8,6 @@ import {
   type RunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
 import { useLive } from '../../api/live.ts'
-import { texts } from '../../texts.ts'
 import { Card, Facts, Loaded, Note } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { type Column, Table, timeColumn } from '../../ui/table/table.tsx'
@@ -18,12 +17,26 @@ import { type Named, vmPath } from '../paths.ts'
 import { Counts, PoolPage } from '../pools/family.tsx'
 import { runnerPoolItems } from './actions.tsx'
 import { isProblem, jobState, jobsOf, stateOf, waitOf } from './model.ts'
-import { runnerPoolTexts as words } from './texts.ts'
+
+const endReasons = {
+  Finished: 'Finished a job',
+  Idle: 'More runners than jobs',
+  Drained: 'Pool drained',
+  Deleted: 'Pool deleted',
+  VmDeleted: 'VM deleted before its job ended',
+  NotConnected: 'Failed: did not connect',
+  GuestEnded: 'Failed: guest powered off',
+  DeployFailed: 'Failed: VM not deployed',
+  StartFailed: 'Failed: not started by SSH',
+  RunnerGone: 'Failed: removed at GitHub',
+  RegistrationFailed: 'Failed: not registered',
+  RegistrationLost: 'Server stopped while it was set up',
+}
 
 export const RunnerPoolDetail = ({ namespace, name }: Named) => (
   <PoolPage
     list={useLive(listRunnerPools, [namespace])}
-    words={words}
+    noun="Runner pool"
     path="/runner-pools"
     operation={getRunnerPool}
     params={{ namespace, runnerpool: name }}
@@ -36,28 +49,28 @@ export const RunnerPoolDetail = ({ namespace, name }: Named) => (
     {(pool) => (
       <>
         {isProblem(pool) && <Note tone="bad">{pool.condition.message}</Note>}
-        <Card title={words.jobs}>
+        <Card title="Jobs">
           <Jobs pool={pool} />
         </Card>
         <div className="grid-2">
-          <Card title={words.runners}>
+          <Card title="Runners">
             <Facts
               facts={{
-                [words.columns.starting]: pool.starting,
-                [words.columns.idle]: pool.idle,
-                [words.columns.running]: pool.running,
-                [words.columns.max]: pool.max,
-                [words.announced]: pool.capacity,
+                Starting: pool.starting,
+                Idle: pool.idle,
+                Running: pool.running,
+                Maximum: pool.max,
+                'Announced to GitHub': pool.capacity,
               }}
             />
           </Card>
-          <Card title={words.queueTime}>
+          <Card title="Queue time">
             <QueueTime pool={pool} />
           </Card>
-          <Card title={words.ended}>
-            <Counts counts={pool.ended} reasons={words.reasons} empty={words.endedNone} />
+          <Card title="Ended runners">
+            <Counts counts={pool.ended} reasons={endReasons} empty="No runner has ended yet." />
           </Card>
-          <Card title={words.settings}>
+          <Card title="Settings">
             <Settings pool={pool} />
           </Card>
         </div>
@@ -67,11 +80,11 @@ export const RunnerPoolDetail = ({ namespace, name }: Named) => (
 )
 
 const columns: readonly Column<RunnerJob>[] = [
-  { title: words.job.name, look: 'name', by: ({ name }) => name },
-  { title: words.job.repository, by: ({ repository }) => repository, look: 'wide' },
-  { title: words.job.state, cell: (job) => <State {...jobState(job)} /> },
+  { title: 'Job', look: 'name', by: ({ name }) => name },
+  { title: 'Repository', by: ({ repository }) => repository, look: 'wide' },
+  { title: 'State', cell: (job) => <State {...jobState(job)} /> },
   {
-    title: words.job.vm,
+    title: 'VM',
     look: 'wide',
     cell: ({ namespace, runner, state }) =>
       runner !== undefined && state === 'Running' ? (
@@ -80,9 +93,9 @@ const columns: readonly Column<RunnerJob>[] = [
         runner
       ),
   },
-  timeColumn(words.job.queued, ({ queuedAt }) => queuedAt),
+  timeColumn('Queued', ({ queuedAt }) => queuedAt),
   {
-    title: words.job.wait,
+    title: 'Wait',
     look: 'number',
     cell: (job) => {
       const seconds = waitOf(job)
@@ -90,10 +103,10 @@ const columns: readonly Column<RunnerJob>[] = [
     },
   },
   {
-    title: words.job.run,
+    title: 'Run',
     cell: ({ link }) => (
       <a href={link} target="_blank" rel="noreferrer">
-        {words.openRun}
+        Open at GitHub
       </a>
     ),
   },
@@ -108,23 +121,23 @@ function Jobs({ pool: { namespace, name } }: { readonly pool: RunnerPool }) {
   return (
     <Loaded list={list}>
       {jobs.length === 0 ? (
-        <p className="muted">{words.noJobs}</p>
+        <p className="muted">No jobs in the last 24 hours.</p>
       ) : (
-        <Table label={words.jobs} columns={columns} rows={jobs} keyOf={({ id }) => id} sort={byState} />
+        <Table label="Jobs" columns={columns} rows={jobs} keyOf={({ id }) => id} sort={byState} />
       )}
     </Loaded>
   )
 }
 
 function QueueTime({ pool: { queueSeconds, waiting, oldestWaitingSeconds } }: { readonly pool: RunnerPool }) {
-  if (!queueSeconds && waiting === 0) return <p className="muted">{words.noTimes}</p>
+  if (!queueSeconds && waiting === 0) return <p className="muted">No job has started in the last 24 hours.</p>
   return (
     <Facts
       facts={{
-        [words.columns.waiting]: waiting,
-        [words.oldest]: waiting === 0 ? undefined : took(oldestWaitingSeconds),
-        [words.p50]: queueSeconds && took(queueSeconds.p50),
-        [words.p95]: queueSeconds && took(queueSeconds.p95),
+        Waiting: waiting,
+        'Longest wait now': waiting === 0 ? undefined : took(oldestWaitingSeconds),
+        'Half of the jobs within': queueSeconds && took(queueSeconds.p50),
+        '95 % of the jobs within': queueSeconds && took(queueSeconds.p95),
       }}
     />
   )
@@ -133,20 +146,20 @@ function QueueTime({ pool: { queueSeconds, waiting, oldestWaitingSeconds } }: { 
 const Settings = ({ pool }: { readonly pool: RunnerPool }) => (
   <Facts
     facts={{
-      [words.columns.scope]: (
+      'Jobs of': (
         <a href={pool.url} target="_blank" rel="noreferrer">
           {pool.url}
         </a>
       ),
-      [words.scaleSet]: pool.scaleSet,
-      [words.group]: pool.group,
-      [words.labels]: pool.labels.join(', '),
-      [words.credential]: pool.credential.kind === 'token' ? words.token : words.app(pool.credential.appId ?? ''),
-      [words.config]: pool.config,
-      [words.startedBy]: pool.sshUser === undefined ? words.firstBoot : words.ssh(pool.sshUser),
-      [words.minIdle]: pool.minIdle,
-      [texts.common.owner]: pool.owner,
-      [texts.common.created]: <Time at={pool.createdAt} />,
+      'Scale set': pool.scaleSet,
+      'Runner group': pool.group,
+      Labels: pool.labels.join(', '),
+      Credentials: pool.credential.kind === 'token' ? 'Token' : `GitHub App ${pool.credential.appId ?? ''}`,
+      Configuration: pool.config,
+      'Started by': pool.sshUser === undefined ? 'First-boot data' : `SSH as ${pool.sshUser}`,
+      'Minimum idle': pool.minIdle,
+      Owner: pool.owner,
+      Created: <Time at={pool.createdAt} />,
     }}
   />
 )

@@ -3,7 +3,6 @@ import { createRunnerPool, listRunnerPools, type RunnerPool } from '../../../src
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
-import { texts } from '../../texts.ts'
 import { State } from '../../ui/state.tsx'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
@@ -12,20 +11,19 @@ import { nameColumn } from '../links.tsx'
 import { runnerPoolPath } from '../paths.ts'
 import { RunnerPoolMenu } from './actions.tsx'
 import { stateOf } from './model.ts'
-import { runnerPoolTexts as words } from './texts.ts'
 
 const columns: readonly Column<RunnerPool>[] = [
   nameColumn(runnerPoolPath),
-  { title: texts.common.namespace, by: ({ namespace }) => namespace, look: 'lesser wide' },
-  { title: words.columns.scope, by: ({ url }) => url.replace(/^https?:\/\//, ''), look: 'lesser wide' },
-  { title: texts.common.state, by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },
-  { title: words.columns.waiting, by: ({ waiting }) => waiting, look: 'number wide' },
-  { title: words.columns.starting, by: ({ starting }) => starting, look: 'number wide' },
-  { title: words.columns.idle, by: ({ idle }) => idle, look: 'number wide' },
-  { title: words.columns.running, by: ({ running }) => running, look: 'number' },
-  { title: words.columns.max, by: ({ max }) => max, look: 'number wide' },
+  { title: 'Namespace', by: ({ namespace }) => namespace, look: 'lesser wide' },
+  { title: 'Jobs of', by: ({ url }) => url.replace(/^https?:\/\//, ''), look: 'lesser wide' },
+  { title: 'State', by: (pool) => stateOf(pool).word, cell: (pool) => <State {...stateOf(pool)} /> },
+  { title: 'Waiting', by: ({ waiting }) => waiting, look: 'number wide' },
+  { title: 'Starting', by: ({ starting }) => starting, look: 'number wide' },
+  { title: 'Idle', by: ({ idle }) => idle, look: 'number wide' },
+  { title: 'Running', by: ({ running }) => running, look: 'number' },
+  { title: 'Maximum', by: ({ max }) => max, look: 'number wide' },
   {
-    title: words.columns.queue,
+    title: 'Queue p95',
     by: ({ queueSeconds }) => queueSeconds?.p95 ?? -1,
     cell: ({ queueSeconds }) => queueSeconds && took(queueSeconds.p95),
     look: 'number lesser wide',
@@ -39,7 +37,10 @@ export function RunnerPoolList() {
   const body = { name: 'ios', url: 'https://github.com/acme', config: 'ios-build', max: 8 }
   return (
     <TablePage
-      words={words}
+      title="Runner pools"
+      text="A runner pool runs the jobs of GitHub Actions, each in a fresh VM, which is deleted after it."
+      emptyTitle="No runner pools yet"
+      emptyText="A runner pool runs the jobs of GitHub Actions, each in a fresh VM. Administrators create one from a terminal, which keeps its key out of the browser:"
       operation={listRunnerPools}
       input={{ params }}
       example={commandLine(createRunnerPool, { params, body })}

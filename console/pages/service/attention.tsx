@@ -4,7 +4,8 @@ import { Card } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { Time } from '../../ui/time.tsx'
 import type { Concern } from './fleet.ts'
-import { fleetTexts as words } from './texts.ts'
+
+const severities = { bad: 'Critical', warn: 'Warning' }
 
 const shownConcerns = 6
 
@@ -12,12 +13,12 @@ export function Attention({ concerns }: { readonly concerns: readonly Concern[] 
   if (concerns.length === 0) return null
   const more = concerns.length - shownConcerns
   return (
-    <Card title={words.attention}>
+    <Card title="Needs attention">
       <ul className="feed">
         {concerns.slice(0, shownConcerns).map(({ key, tone, text, cause, path, since }) => (
           <li key={key}>
             <span className="line">
-              <State tone={tone} word={words.tones[tone]} />
+              <State tone={tone} word={severities[tone]} />
               <Link href={path}>{text}</Link>
               {cause !== undefined && <span className="muted">{cause}</span>}
             </span>
@@ -25,7 +26,7 @@ export function Attention({ concerns }: { readonly concerns: readonly Concern[] 
           </li>
         ))}
       </ul>
-      {more > 0 && <p className="muted">{words.more(more)}</p>}
+      {more > 0 && <p className="muted">{`and ${more} more`}</p>}
     </Card>
   )
 }

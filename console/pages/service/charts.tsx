@@ -6,7 +6,6 @@ import { TeachPage } from '../../ui/teach.tsx'
 import { allRanges } from '../charts/model.ts'
 import { RangePicker, useRange } from '../charts/range.tsx'
 import { AllSeries } from '../charts/series.tsx'
-import { chartTexts as words } from '../charts/texts.ts'
 
 /** Measured, not recorded: there is a new value every minute. */
 const everyMs = 20_000
@@ -16,9 +15,9 @@ export function Charts() {
   const input = { query: { minutes } }
   const { data, error, isPending } = useAnswer(getCharts, input, everyMs)
   return (
-    <Page title={words.title} actions={<TeachPage operation={getCharts} input={input} />}>
+    <Page title="Charts" actions={<TeachPage operation={getCharts} input={input} />}>
       <RangePicker ranges={allRanges} minutes={minutes} onPick={pick} />
-      <p className="muted">{words.text}</p>
+      <p className="muted">The whole cluster. Up to a day has one value per minute, a week one per 15 minutes.</p>
       <ErrorNote error={error} />
       {isPending ? <Loading /> : data && <AllSeries answer={data} />}
     </Page>

@@ -14,12 +14,13 @@ import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
 import { newestFirst } from '../event-feed.tsx'
 import { jsonLines, withinOf } from './model.ts'
-import { eventTexts as words } from './texts.ts'
+
+const periods = { '1h': 'Last hour', '24h': 'Last 24 hours', '7d': 'Last 7 days' }
 
 const columns: readonly Column<Event>[] = [
-  { title: words.columns.when, by: (event) => `${event.at} ${event.name}`, cell: (event) => <Time at={event.at} /> },
+  { title: 'Time', by: (event) => `${event.at} ${event.name}`, cell: (event) => <Time at={event.at} /> },
   {
-    title: words.columns.what,
+    title: 'Event',
     by: (event) => event.reason,
     look: 'sentence',
     cell: (event) => (
@@ -29,14 +30,14 @@ const columns: readonly Column<Event>[] = [
     ),
   },
   {
-    title: words.columns.object,
+    title: 'Object',
     by: (event) => `${event.involved.kind} ${event.involved.name}`,
     look: 'lesser wide',
     cell: ({ involved }) => `${involved.kind}/${involved.name}`,
   },
-  { title: words.columns.actor, by: (event) => event.actor, look: 'lesser wide' },
+  { title: 'User', by: (event) => event.actor, look: 'lesser wide' },
   {
-    title: words.columns.outcome,
+    title: 'Outcome',
     by: (event) => event.outcome,
     look: 'wide',
     cell: (event) => <State tone={event.type === 'Normal' ? 'good' : 'bad'} word={event.outcome} />,
@@ -47,24 +48,24 @@ const columns: readonly Column<Event>[] = [
 const detailsOf = (event: Event) => (onClose: () => void) => (
   <Dialog title={event.reason} size="large" onClose={onClose}>
     <p>{event.message}</p>
-    <Code text={JSON.stringify(event, undefined, 2)} what={words.json} />
+    <Code text={JSON.stringify(event, undefined, 2)} what="event as JSON" />
     <div className="dialog-foot">
-      <Button onClick={onClose}>{words.close}</Button>
+      <Button onClick={onClose}>Close</Button>
     </div>
   </Dialog>
 )
 
 const filters: readonly Filter<Event>[] = [
-  { param: 'kind', label: words.kind, of: ({ involved }) => involved.kind },
-  { param: 'object', label: words.columns.object, of: ({ involved }) => `${involved.kind}/${involved.name}` },
-  { param: 'actor', label: words.columns.actor, of: ({ actor }) => actor },
-  { param: 'outcome', label: words.columns.outcome, of: ({ outcome }) => outcome },
+  { param: 'kind', label: 'Kind', of: ({ involved }) => involved.kind },
+  { param: 'object', label: 'Object', of: ({ involved }) => `${involved.kind}/${involved.name}` },
+  { param: 'actor', label: 'User', of: ({ actor }) => actor },
+  { param: 'outcome', label: 'Outcome', of: ({ outcome }) => outcome },
   {
     param: 'within',
-    label: words.columns.when,
+    label: 'Time',
     of: ({ at }) => withinOf(at, Date.now()),
-    offers: Object.keys(words.within),
-    wordOf: (range) => words.within[range as keyof typeof words.within] ?? range,
+    offers: Object.keys(periods),
+    wordOf: (range) => periods[range as keyof typeof periods] ?? range,
   },
 ]
 
@@ -83,7 +84,11 @@ export function Events() {
   }
   return (
     <TablePage
-      words={words}
+      title="Events"
+      text="Changes in the selected namespaces, newest first."
+      searchHint="Search events, objects, users"
+      emptyTitle="No events yet"
+      emptyText="Changes to VMs, images, nodes and access appear here."
       operation={listEvents}
       input={{ params: { namespace: main }, query: { watch: true } }}
       list={list}
@@ -92,7 +97,7 @@ export function Events() {
       sort={[0, true]}
       textOf={textOf}
       filters={filters}
-      actions={<Button onClick={save}>{words.download}</Button>}
+      actions={<Button onClick={save}>Export JSON lines</Button>}
     />
   )
 }

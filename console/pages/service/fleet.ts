@@ -3,10 +3,10 @@ import type { Node } from '../../../src/api/nodes/nodes.ts'
 import type { Certificate } from '../../../src/api/service/certificates.ts'
 import type { Pool } from '../../../src/api/vms/pools.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
+import { count } from '../../ui/sizes.ts'
 import { capacityOf } from '../nodes/model.ts'
 import { nodePath, poolPath, vmPath } from '../paths.ts'
 import { waitingReason } from '../vms/model.ts'
-import { fleetTexts as words } from './texts.ts'
 
 export interface Concern {
   readonly key: string
@@ -50,26 +50,31 @@ export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: num
   const full = nodes.filter(({ phase, diskFreeGb }) => phase === 'READY' && (diskFreeGb ?? scarceGb) < scarceGb)
   const short = pools.filter(({ paused, reason }) => !paused && reason !== undefined)
   return [
-    ...eachOrAll(lost, words.nodesLost(lost.length), '/nodes', (node) => ({
-      text: words.nodeLost(node.name),
+    ...eachOrAll(lost, `${count(lost.length, 'node is', 'nodes are')} not connected`, '/nodes', (node) => ({
+      text: `Node ${node.name} is not connected`,
       path: nodePath(node),
       since: node.lastSeenAt,
     })).map((concern) => ({ ...concern, tone: 'bad' as const })),
-    ...eachOrAll(failed, words.vmsFailed(failed.length), '/vms?state=failed', (vm) => ({
-      text: words.vmFailed(vm.name),
+    ...eachOrAll(failed, `${count(failed.length, 'VM', 'VMs')} failed`, '/vms?state=failed', (vm) => ({
+      text: `VM ${vm.name} failed`,
       cause: vm.conditions.find(({ status, message }) => status === 'False' && message !== '')?.message,
       path: vmPath(vm),
       since: vm.deployDate,
     })).map((concern) => ({ ...concern, tone: 'bad' as const })),
     ...expiring(certificate, nowMs),
-    ...eachOrAll(full, words.disksFull(full.length, scarceGb), '/nodes?sort=disk-free', (node) => ({
-      text: words.diskFull(node.name, node.diskFreeGb ?? 0),
-      path: nodePath(node),
-    })).map((concern) => ({ ...concern, tone: 'warn' as const })),
+    ...eachOrAll(
+      full,
+      `${count(full.length, 'node has', 'nodes have')} less than ${scarceGb} GB of disk left`,
+      '/nodes?sort=disk-free',
+      (node) => ({
+        text: `Node ${node.name} has ${node.diskFreeGb ?? 0} GB of disk left`,
+        path: nodePath(node),
+      }),
+    ).map((concern) => ({ ...concern, tone: 'warn' as const })),
     ...[...Map.groupBy(waiting, waitingReason)].map(([cause, those]) => ({
       key: `pending ${cause}`,
       tone: 'warn' as const,
-      text: words.vmsPending(those.length),
+      text: `${count(those.length, 'VM', 'VMs')} pending`,
       cause,
       path: '/vms?state=pending',
       since: oldest(those.map(({ deployDate }) => deployDate)),
@@ -77,7 +82,7 @@ export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: num
     ...short.map((pool) => ({
       key: `pool ${pool.namespace}/${pool.name}`,
       tone: 'warn' as const,
-      text: words.poolShort(pool.name, pool.ready, pool.minIdleNow),
+      text: `Pool ${pool.name} has ${pool.ready} of ${pool.minIdleNow} warm VMs`,
       cause: pool.reason,
       path: poolPath(pool),
     })),
@@ -91,7 +96,16 @@ function expiring(certificate: Fleet['certificate'], nowMs: number): readonly Co
   if (leftMs > renewMs) return []
   const tone = leftMs < urgentMs ? 'bad' : 'warn'
   return [
-    { key: 'certificate', tone, text: words.certificate(Math.floor(leftMs / dayMs)), cause: words.renew, path: '/' },
+    {
+      key: 'certificate',
+      tone,
+      text:
+        leftMs < 0
+          ? 'The HTTPS certificate has expired'
+          : `The HTTPS certificate expires in ${count(Math.floor(leftMs / dayMs), 'day', 'days')}`,
+      cause: 'Upload a new one',
+      path: '/',
+    },
   ]
 }
 

@@ -5,28 +5,27 @@ import { State } from '../../ui/state.tsx'
 import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { replacementFor } from './legacy-advice.ts'
-import { legacyTexts as words } from './texts.ts'
 
 /** Counters, which are written in batches. */
 const everyMs = 5_000
 
 const columns: readonly Column<Usage>[] = [
   {
-    title: words.columns.call,
+    title: 'Call',
     look: 'name',
     by: (row) => row.endpoint,
     cell: (row) => <span className="mono">{row.endpoint}</span>,
   },
-  { title: words.columns.who, by: (row) => row.subject, look: 'wide' },
-  { title: words.columns.client, by: (row) => row.client, look: 'lesser wide' },
-  { title: words.columns.calls, by: (row) => row.calls, look: 'number' },
-  { title: words.columns.refused, by: (row) => row.refused, look: 'number wide' },
-  timeColumn(words.columns.last, (row) => row.lastAt),
+  { title: 'User', by: (row) => row.subject, look: 'wide' },
+  { title: 'Client', by: (row) => row.client, look: 'lesser wide' },
+  { title: 'Calls', by: (row) => row.calls, look: 'number' },
+  { title: 'Rejected', by: (row) => row.refused, look: 'number wide' },
+  timeColumn('Last call', (row) => row.lastAt),
   {
-    title: words.columns.instead,
+    title: 'Use instead',
     look: 'wide',
     cell: (row) => {
-      const text = replacementFor(row.endpoint) ?? words.noAdvice
+      const text = replacementFor(row.endpoint) ?? 'See docs/reference/orka-2.4.md'
       return (
         <span className="mono" title={text}>
           {text}
@@ -40,8 +39,13 @@ export function LegacyUsage() {
   const { data, error, isPending } = useAnswer(getLegacyUsage, {}, everyMs)
   return (
     <TablePage
-      words={words}
-      beside={data && <State tone={data.enabled ? 'good' : 'idle'} word={data.enabled ? words.on : words.off} />}
+      title="Legacy usage"
+      text="Clients that still call the 2.4.x API. When the list is empty, you can turn the gateway off."
+      emptyTitle="No legacy calls"
+      emptyText="Calls by 2.4.x clients appear here with their replacement. To find such calls in your code, run:"
+      beside={
+        data && <State tone={data.enabled ? 'good' : 'idle'} word={data.enabled ? 'Gateway on' : 'Gateway off'} />
+      }
       operation={getLegacyUsage}
       input={{}}
       example="svc3 migrate scan ."

@@ -5,8 +5,8 @@ import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { imagePath, vmPath } from '../paths.ts'
 import { operationText } from '../vms/model.ts'
-import { pushTexts, vmTexts } from '../vms/texts.ts'
-import { overviewTexts as words } from './texts.ts'
+
+const captureText = { save: (vm: string) => `Saving from ${vm}`, commit: (vm: string) => `Committing from ${vm}` }
 
 interface Work {
   readonly key: string
@@ -28,15 +28,15 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
   const ofImages = images
     .filter((image) => image.state === 'Updating')
     .map(({ name, progress, capture }): Work => {
-      const what = capture ? words.capture[capture.kind](capture.vm) : words.updating
+      const what = capture ? captureText[capture.kind](capture.vm) : 'Updating'
       return { key: `image ${name}`, path: imagePath('image', name), name, what, percent: progress?.percent }
     })
   const ofPushes = pushes
     .filter(({ status }) => status === 'Pending' || status === 'Running')
     .map((job): Work => {
       const { name, image, phase, waiting, progress } = job
-      const step = waiting ? pushTexts.waiting(waiting.reason) : phase
-      const what = step === undefined ? words.pushing : vmTexts.operation(words.pushing, step)
+      const step = waiting ? `Waiting for the registry: ${waiting.reason}` : phase
+      const what = step === undefined ? 'Pushing' : `Pushing: ${step}`
       return { key: `push ${name}`, path: '/pushes', name: image, what, percent: progress.percent }
     })
   return [...ofVms, ...ofImages, ...ofPushes]

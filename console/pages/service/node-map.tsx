@@ -2,11 +2,24 @@
 import { type KeyboardEvent, memo, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
+import { count, oneDecimal } from '../../ui/sizes.ts'
 import { NameLink } from '../links.tsx'
 import { Capacity, NodeState } from '../nodes/state.tsx'
 import { nodePath } from '../paths.ts'
 import { capacityBy, inNaturalOrder, loadOf } from './fleet.ts'
-import { fleetTexts as words } from './texts.ts'
+
+const kindTitles = { architecture: 'Architecture', namespace: 'Namespace' }
+
+const legend = (load: string) =>
+  ({
+    '0': 'Under 25% used',
+    '25': '25%',
+    '50': '50%',
+    '75': '75%',
+    '90': '90% or more',
+    cordoned: 'Cordoned',
+    lost: 'Not connected',
+  })[load] ?? load
 
 /** More are cells: their bars would fill more than one screen. */
 const drawnInFull = 12
@@ -73,7 +86,7 @@ function Cells({ nodes }: { readonly nodes: readonly Node[] }) {
     all[next]?.focus()
   }
   return (
-    <ul ref={list} className="cells" data-size={sizeOf(nodes.length)} aria-label={words.map} onKeyDown={move}>
+    <ul ref={list} className="cells" data-size={sizeOf(nodes.length)} aria-label="Nodes by load" onKeyDown={move}>
       {nodes.map((node, index) => (
         <Cell key={keyOf(node)} node={node} isStop={index === Math.min(at, nodes.length - 1)} />
       ))}
@@ -101,9 +114,9 @@ function stateOf(node: Node): string {
 }
 
 function wordsOf(node: Node): string {
-  if (node.phase !== 'READY') return words.cellLost(node.name)
-  const said = words.cell(node.name, loadOf(node), node.vms.length)
-  return node.cordoned ? words.cellCordoned(said) : said
+  if (node.phase !== 'READY') return `${node.name}: not connected`
+  const said = `${node.name}: ${loadOf(node)}% used, ${count(node.vms.length, 'VM', 'VMs')}`
+  return node.cordoned ? `${said}, cordoned` : said
 }
 
 const Legend = () => (
@@ -111,7 +124,7 @@ const Legend = () => (
     {[...steps.map(String), 'cordoned', 'lost'].map((load) => (
       <span key={load}>
         <i data-load={load} />
-        {words.legend(load)}
+        {legend(load)}
       </span>
     ))}
   </p>
@@ -132,7 +145,7 @@ function Totals({ kind, nodes }: TotalsProps) {
     <table className="totals">
       <thead>
         <tr>
-          {[words.kinds[kind], ...words.totals].map((title) => (
+          {[kindTitles[kind], 'Nodes ready', 'Cores free', 'Memory free', 'Largest VM that fits now'].map((title) => (
             <th key={title} scope="col">
               {title}
             </th>
@@ -140,19 +153,23 @@ function Totals({ kind, nodes }: TotalsProps) {
         </tr>
       </thead>
       <tbody>
-        {all.slice(0, totalsShown).map(({ name, ready, nodes: count, ...has }) => (
+        {all.slice(0, totalsShown).map(({ name, ready, nodes, ...has }) => (
           <tr key={name}>
             <th scope="row">{name}</th>
-            <td>{words.amount(ready, count)}</td>
-            <td>{words.amount(has.freeCores, has.cores)}</td>
-            <td>{words.memory(has.freeGib, has.gib)}</td>
-            <td>{has.largest ? words.largest(has.largest.cores, has.largest.gib) : words.nothingFits}</td>
+            <td>{`${ready} of ${nodes}`}</td>
+            <td>{`${has.freeCores} of ${has.cores}`}</td>
+            <td>{`${oneDecimal(has.freeGib)} of ${oneDecimal(has.gib)} GiB`}</td>
+            <td>
+              {has.largest
+                ? `${count(has.largest.cores, 'core', 'cores')}, ${oneDecimal(has.largest.gib)} GiB`
+                : 'None'}
+            </td>
           </tr>
         ))}
         {more > 0 && (
           <tr>
             <td colSpan={5}>
-              <Link href="/nodes">{words.moreNamespaces(more)}</Link>
+              <Link href="/nodes">{`${count(more, 'more namespace', 'more namespaces')}`}</Link>
             </td>
           </tr>
         )}

@@ -13,23 +13,19 @@ import { useAnswer } from '../../api/calls.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { useSession } from '../../api/session.ts'
-import { texts } from '../../texts.ts'
 import { Card, Empty, Loading, Page } from '../../ui/page.tsx'
 import { Bar } from '../../ui/state.tsx'
 import { useNow } from '../../ui/time.tsx'
 import { Feed, newestFirst } from '../event-feed.tsx'
-import { nodeTexts } from '../nodes/texts.ts'
-import { vmTexts } from '../vms/texts.ts'
+import { powerWords } from '../vms/model.ts'
 import { Attention } from './attention.tsx'
 import { concernsOf } from './fleet.ts'
 import { workOf } from './model.ts'
 import { NodeMap } from './node-map.tsx'
-import { fleetTexts, overviewTexts as words } from './texts.ts'
 import { Times } from './times.tsx'
 
 const latelyShown = 8
 const tasksShown = 5
-const { power } = vmTexts
 
 /** What is well first; each as the list of VMs calls it. */
 const shownStates = [
@@ -61,27 +57,30 @@ export function Overview() {
   const isWorkKnown = vms.isLoaded && images.isLoaded && pushes.isLoaded
   const countOf = (state: Vm['powerState']): number => vms.items.filter((vm) => vm.powerState === state).length
   return (
-    <Page title={words.title}>
+    <Page title="Overview">
       <div className="figures">
         {shownStates.map((state) => (
           <Link key={state} className="figure" href={`/vms?state=${state}`}>
             <b>{vms.isLoaded ? countOf(state) : '–'}</b>
-            <span className="muted">{power[state]}</span>
+            <span className="muted">{powerWords[state]}</span>
           </Link>
         ))}
       </div>
       {vms.isLoaded && vms.items.length === 0 && nodes.items.length > 0 && (
-        <Empty title={words.startTitle} text={words.startText}>
+        <Empty
+          title="Deploy your first VM"
+          text="Choose an image and select Deploy. You can open the screen and a terminal here."
+        >
           <Link className="button" data-kind="primary" href="/vms?deploy">
-            {texts.common.deployVm}
+            Deploy VM
           </Link>
         </Empty>
       )}
       <div className="grid-fleet">
         <Attention concerns={concerns} />
-        <Card title={words.work}>
+        <Card title="Active tasks">
           {work.length === 0 ? (
-            <p className="muted">{isWorkKnown ? words.noWork : texts.common.loading}</p>
+            <p className="muted">{isWorkKnown ? 'None' : 'Loading…'}</p>
           ) : (
             <ul className="feed">
               {work.slice(0, tasksShown).map(({ key, path, name, what, percent }) => (
@@ -89,24 +88,29 @@ export function Overview() {
                   <span>
                     <Link href={path}>{name}</Link> <span className="muted">{what}</span>
                   </span>
-                  <span className="muted tabular">{percent === undefined ? '' : texts.common.percent(percent)}</span>
-                  {percent !== undefined && <Bar label={texts.common.labelled(name, what)} value={percent} of={100} />}
+                  <span className="muted tabular">{percent === undefined ? '' : `${percent}%`}</span>
+                  {percent !== undefined && <Bar label={`${name}: ${what}`} value={percent} of={100} />}
                 </li>
               ))}
             </ul>
           )}
-          {work.length > tasksShown && <p className="muted">{fleetTexts.more(work.length - tasksShown)}</p>}
+          {work.length > tasksShown && <p className="muted">{`and ${work.length - tasksShown} more`}</p>}
         </Card>
         <Times />
       </div>
-      <Card title={nodeTexts.capacity}>
+      <Card title="Capacity">
         {!nodes.isLoaded ? (
           <Loading />
         ) : nodes.items.length === 0 ? (
-          <Empty title={words.noNodes} text={person?.admin ? words.noNodesText : words.noNodesDev}>
+          <Empty
+            title="No nodes yet"
+            text={
+              person?.admin ? 'Add a Mac or a Linux host with a single command.' : 'Ask an administrator to add one.'
+            }
+          >
             {person?.admin && (
               <Link className="button" data-kind="primary" href="/nodes?join">
-                {nodeTexts.join}
+                Add node
               </Link>
             )}
           </Empty>
@@ -114,9 +118,9 @@ export function Overview() {
           <NodeMap nodes={nodes.items} />
         )}
       </Card>
-      <Card title={words.lately}>
+      <Card title="Recent events">
         {events.isLoaded ? (
-          <Feed events={newestFirst(events.items).slice(0, latelyShown)} empty={words.noEvents} />
+          <Feed events={newestFirst(events.items).slice(0, latelyShown)} empty="No events yet" />
         ) : (
           <Loading />
         )}

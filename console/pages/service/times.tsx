@@ -2,10 +2,9 @@
 import { Link } from 'wouter'
 import { type Charts, getCharts } from '../../../src/api/service/charts.ts'
 import { useAnswer } from '../../api/calls.ts'
-import { texts } from '../../texts.ts'
 import { Card, ErrorNote } from '../../ui/page.tsx'
+import { count } from '../../ui/sizes.ts'
 import { formatFor, latestOf } from '../charts/model.ts'
-import { timeTexts as words } from './texts.ts'
 
 /** More than a day is answered by quarters of an hour; the last of them are shown. */
 const minutes = 1_455
@@ -13,8 +12,8 @@ const steps = 24
 const everyMs = 60_000
 
 const rows = [
-  [words.queue, 'queueSeconds', 'queueSecondsP95'],
-  [words.deploy, 'deploySeconds', 'deploySecondsP95'],
+  ['Waiting for a node', 'queueSeconds', 'queueSecondsP95'],
+  ['Request to running', 'deploySeconds', 'deploySecondsP95'],
 ] as const
 
 type Values = readonly (number | null)[]
@@ -26,12 +25,12 @@ export function Times() {
   const shown = data && rows.map(([label, p50, p95]) => ({ label, p50: lastOf(data, p50), p95: lastOf(data, p95) }))
   const hours = data ? (steps * data.stepSeconds) / 3_600 : 0
   return (
-    <Card title={words.title}>
+    <Card title="Queue and deploy time">
       <ErrorNote error={error} />
       {!shown ? (
-        <p className="muted">{texts.common.loading}</p>
+        <p className="muted">Loading…</p>
       ) : shown.every(({ p95 }) => latestOf(p95) === undefined) ? (
-        <p className="muted">{words.none}</p>
+        <p className="muted">No deployments in this time</p>
       ) : (
         shown.map(({ label, p50, p95 }) => (
           <div key={label} className="stack-tight">
@@ -44,7 +43,7 @@ export function Times() {
         ))
       )}
       <p className="muted small">
-        <Link href="/charts">{words.hours(hours)}</Link>
+        <Link href="/charts">{`Last ${count(hours, 'hour', 'hours')}, every 15 minutes`}</Link>
       </p>
     </Card>
   )
@@ -53,7 +52,7 @@ export function Times() {
 function textOf(p50: Values, p95: Values): string {
   const [middle, high] = [latestOf(p50), latestOf(p95)]
   const format = formatFor('s')
-  return middle === undefined || high === undefined ? texts.common.none : words.figures(format(middle), format(high))
+  return middle === undefined || high === undefined ? 'None' : `p50 ${format(middle)}, p95 ${format(high)}`
 }
 
 const highPx = 28
@@ -73,7 +72,7 @@ function Bars({ label, p50, p95 }: { readonly label: string; readonly p50: Value
       viewBox={`0 0 ${steps * 4 - 1} ${highPx}`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={texts.common.labelled(label, textOf(p50, p95))}
+      aria-label={`${label}: ${textOf(p50, p95)}`}
     >
       {bars(p95, 'p95')}
       {bars(p50, 'p50')}

@@ -14,24 +14,23 @@ import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { span } from '../../ui/time-words.ts'
 import { usageTotals } from './model.ts'
-import { usageTexts as words } from './texts.ts'
 
 const hours = (value: number): string => value.toFixed(value < 10 ? 2 : 1)
 
 const columns: readonly Column<Row>[] = [
-  { title: words.columns.day, by: ({ day }) => day, look: 'number' },
-  { title: words.columns.owner, by: ({ owner }) => owner },
-  { title: words.columns.namespace, by: ({ namespace }) => namespace, look: 'wide' },
-  { title: words.columns.vms, by: ({ vms }) => vms, look: 'number' },
-  { title: words.columns.vmHours, by: ({ vmHours }) => vmHours, look: 'number', cell: (row) => hours(row.vmHours) },
+  { title: 'Day', by: ({ day }) => day, look: 'number' },
+  { title: 'Owner', by: ({ owner }) => owner },
+  { title: 'Namespace', by: ({ namespace }) => namespace, look: 'wide' },
+  { title: 'VMs', by: ({ vms }) => vms, look: 'number' },
+  { title: 'VM hours', by: ({ vmHours }) => vmHours, look: 'number', cell: (row) => hours(row.vmHours) },
   {
-    title: words.columns.coreHours,
+    title: 'Core hours',
     by: ({ coreHours }) => coreHours,
     look: 'number',
     cell: (row) => hours(row.coreHours),
   },
   {
-    title: words.columns.queue,
+    title: 'Time in the queue',
     by: ({ queueSeconds }) => queueSeconds,
     look: 'number wide',
     cell: (row) => span(row.queueSeconds),
@@ -39,8 +38,8 @@ const columns: readonly Column<Row>[] = [
 ]
 
 const filters: readonly Filter<Row>[] = [
-  { param: 'owner', label: words.columns.owner, of: ({ owner }) => owner },
-  { param: 'in', label: words.columns.namespace, of: ({ namespace }) => namespace },
+  { param: 'owner', label: 'Owner', of: ({ owner }) => owner },
+  { param: 'in', label: 'Namespace', of: ({ namespace }) => namespace },
 ]
 const keyOf = ({ day, owner, namespace }: Row): string => `${day} ${namespace} ${owner}`
 const isDay = (text: string): boolean => /^\d{4}-\d{2}-\d{2}$/.test(text)
@@ -61,17 +60,19 @@ export function Usage() {
   const day = (name: 'from' | 'to') => (
     <TextField
       type="date"
-      label={words[name]}
+      label={name === 'from' ? 'From' : 'To'}
       value={params.get(name) ?? ''}
       onValue={(value) => change({ [name]: value }, { replace: true })}
     />
   )
   return (
     <TablePage
-      words={words}
+      title="Usage"
+      text="By day in UTC, from placement on a node to deletion; deleted VMs count. The last 30 days unless you choose others."
+      searchHint="Search owners, namespaces, days"
       operation={listUsage}
       input={{ params: { namespace: main }, query }}
-      actions={<Button onClick={() => saveFile('svc3-usage.csv', 'text/csv', usageCsv(rows))}>{words.download}</Button>}
+      actions={<Button onClick={() => saveFile('svc3-usage.csv', 'text/csv', usageCsv(rows))}>Download CSV</Button>}
       list={list}
       columns={columns}
       keyOf={keyOf}
@@ -84,10 +85,10 @@ export function Usage() {
             {day('to')}
           </div>
           <div className="figures">
-            <Figure value={String(vms)} label={words.columns.vms} />
-            <Figure value={hours(vmHours)} label={words.columns.vmHours} />
-            <Figure value={hours(coreHours)} label={words.columns.coreHours} />
-            <Figure value={span(vms === 0 ? 0 : queueSeconds / vms)} label={words.meanQueue} />
+            <Figure value={String(vms)} label="VMs" />
+            <Figure value={hours(vmHours)} label="VM hours" />
+            <Figure value={hours(coreHours)} label="Core hours" />
+            <Figure value={span(vms === 0 ? 0 : queueSeconds / vms)} label="Mean time in the queue" />
           </div>
         </>
       }

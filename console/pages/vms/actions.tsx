@@ -8,19 +8,89 @@ import { credentialFor, parseImageReference, serversOf } from '../../../src/rule
 import type { VmAction } from '../../../src/rules/vm-actions.ts'
 import { useLive } from '../../api/live.ts'
 import { useSession } from '../../api/session.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords, RemoveDialog } from '../../ui/action-dialog.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Note } from '../../ui/page.tsx'
-import { AddCredentials } from '../access/add-credentials.tsx'
-import { credentialTexts } from '../access/texts.ts'
+import { AddCredentials, addWords } from '../access/add-credentials.tsx'
 import { type Acting, useActing } from '../acting.ts'
 import { imagePath } from '../paths.ts'
-import { deployTexts, vmActionWords } from './late-texts.ts'
 import { reasonAgainst, reasonAgainstDeleting, vmActions } from './model.ts'
-import { actionTexts as words } from './texts.ts'
+
+export const vmActionWords = {
+  start: {
+    label: 'Start',
+    title: (name) => `Start VM ${name}`,
+    text: 'Powers the VM on.',
+    done: (name) => `VM ${name} started`,
+  },
+  stop: {
+    label: 'Stop',
+    title: (name) => `Stop VM ${name}`,
+    text: 'Shuts the guest down and powers the VM off. The disk is kept.',
+    done: (name) => `VM ${name} stopped`,
+  },
+  suspend: {
+    label: 'Suspend',
+    title: (name) => `Suspend VM ${name}`,
+    text: 'Pauses the VM and keeps its memory.',
+    done: (name) => `VM ${name} suspended`,
+  },
+  resume: {
+    label: 'Resume',
+    title: (name) => `Resume VM ${name}`,
+    text: 'Continues where the VM was suspended.',
+    done: (name) => `VM ${name} resumed`,
+  },
+  revert: {
+    label: 'Revert',
+    title: (name) => `Revert VM ${name} to its image?`,
+    text: 'The VM restarts from the latest version of its image. All changes on its disk are lost.',
+    done: (name) => `VM ${name} reverted`,
+  },
+  resize: {
+    label: 'Resize disk',
+    title: (name) => `Resize disk of VM ${name}`,
+    text: 'Enlarges the disk and restarts the VM. A disk cannot shrink.',
+    done: (name) => `Disk of VM ${name} resized`,
+  },
+  save: {
+    label: 'Save as image',
+    title: (name) => `Save VM ${name} as image`,
+    text: 'Creates an image of the disk and memory. The VM keeps running.',
+    done: (image) => `Saving image ${image}`,
+  },
+  commit: {
+    label: 'Commit to image',
+    title: (name) => `Commit VM ${name} to its image`,
+    done: (image) => `Committing to image ${image}`,
+  },
+  push: {
+    label: 'Push to registry',
+    title: (name) => `Push VM ${name} to a registry`,
+    text: 'Pauses the VM briefly, then pushes its disk from the node in the background.',
+    done: (reference) => `Pushing ${reference}`,
+  },
+  extend: {
+    label: 'Set expiry',
+    title: (name) => `Set expiry of VM ${name}`,
+    text: 'The VM and its disk are deleted when it expires.',
+    done: (name) => `Expiry of VM ${name} set`,
+  },
+  label: {
+    label: 'Set labels',
+    title: (name) => `Set labels of VM ${name}`,
+    text: 'Sets and removes labels. Other labels are unchanged.',
+    done: (name) => `Labels of VM ${name} set`,
+  },
+  delete: {
+    label: 'Delete',
+    title: (name) => `Delete VM ${name}?`,
+    text: 'Disks are deleted too. This cannot be undone.',
+    done: (name) => `VM ${name} deleted`,
+  },
+} as const satisfies Record<string, ActionWords>
 
 interface Acted extends Acting {
   readonly onDeleted?: (() => void) | undefined
@@ -91,20 +161,20 @@ function Resize({ vm, onClose }: DialogProps) {
       name={vm.name}
       operation={resizeVm}
       input={{ params: paramsOf(vm), body: { size: Number(size), ...filled(login) } }}
-      reason={/^\d+$/.test(size) ? undefined : deployTexts.whole}
+      reason={/^\d+$/.test(size) ? undefined : 'Enter a whole number'}
       onClose={onClose}
     >
       <TextField
-        label={words.size}
-        hint={vm.diskGb === undefined ? undefined : words.sizeNow(vm.diskGb)}
+        label="New size in GiB"
+        hint={vm.diskGb === undefined ? undefined : `Currently ${vm.diskGb} GiB`}
         inputMode="numeric"
         {...field('size')}
         autoFocus
       />
       {vm.architecture === 'amd64' && (
         <div className="fields">
-          <TextField label={words.user} hint={words.userHint} {...field('user')} />
-          <SecretField label={words.password} {...field('password')} />
+          <TextField label="SSH user" hint="Optional; with a password, the file system grows too" {...field('user')} />
+          <SecretField label="SSH password" {...field('password')} />
         </div>
       )}
     </ActionDialog>
@@ -124,8 +194,8 @@ function Save({ vm, onClose }: DialogProps) {
       input={{ params: paramsOf(vm), body: { imageName, ...filled({ description }) } }}
       onClose={onClose}
     >
-      <TextField label={words.saveAs} {...field('imageName')} also="name" autoFocus />
-      <TextField label={texts.common.description} {...field('description')} />
+      <TextField label="Name of the new image" {...field('imageName')} also="name" autoFocus />
+      <TextField label="Description" {...field('description')} />
     </ActionDialog>
   )
 }
@@ -136,7 +206,7 @@ function Commit({ vm, onClose }: DialogProps) {
   return (
     <ActionDialog
       words={vmActionWords.commit}
-      text={words.commitTo(vm.image)}
+      text={`Creates the next version of image ${vm.image}. VMs on the current version are not affected.`}
       name={vm.name}
       made={vm.image}
       path={imagePath('image', vm.image)}
@@ -144,8 +214,10 @@ function Commit({ vm, onClose }: DialogProps) {
       input={{ params: paramsOf(vm), body: filled({ description }) }}
       onClose={onClose}
     >
-      {image?.protected && <Note tone="warn">{words.isProtected(vm.image)}</Note>}
-      <TextField label={texts.common.description} value={description} onValue={setDescription} />
+      {image?.protected && (
+        <Note tone="warn">{`Image ${vm.image} is protected: only administrators can commit to it`}</Note>
+      )}
+      <TextField label="Description" value={description} onValue={setDescription} />
     </ActionDialog>
   )
 }
@@ -168,8 +240,8 @@ function Push({ vm, onClose }: DialogProps) {
         onClose={onClose}
       >
         <TextField
-          label={words.reference}
-          hint={words.referenceHint}
+          label="Image reference"
+          hint="For example ghcr.io/acme/ios/sonoma:1.2"
           field="imageReference"
           value={imageReference}
           onValue={setReference}
@@ -177,10 +249,10 @@ function Push({ vm, onClose }: DialogProps) {
         />
         {lacking !== undefined && (
           <Note tone="warn" role="status">
-            <span>{words.noCredentials(lacking, vm.namespace)}</span>
+            <span>{`No credentials for ${lacking} in ${vm.namespace}`}</span>
             <div>
               <Button size="small" onClick={() => setAdding(lacking)}>
-                {credentialTexts.add.label}
+                {addWords.label}
               </Button>
             </div>
           </Note>
@@ -212,7 +284,14 @@ function Extend({ vm, onClose }: DialogProps) {
       input={{ params: paramsOf(vm), body: { ttl } }}
       onClose={onClose}
     >
-      <TextField label={words.ttl} hint={words.ttlHint} field="ttl" value={ttl} onValue={setTtl} autoFocus />
+      <TextField
+        label="Expires in"
+        hint="For example 30m, 2h or 7d; 0 for never"
+        field="ttl"
+        value={ttl}
+        onValue={setTtl}
+        autoFocus
+      />
     </ActionDialog>
   )
 }
@@ -230,7 +309,7 @@ function Delete({ vm, onClose, onDeleted }: DialogProps & { readonly onDeleted: 
       onDone={onDeleted}
     >
       {person?.admin && vm.powerState === 'unknown' && (
-        <CheckField label={words.force} value={isForced} onValue={setForced} />
+        <CheckField label="Delete even though its node is not responding" value={isForced} onValue={setForced} />
       )}
     </RemoveDialog>
   )

@@ -9,17 +9,26 @@ import { callOperation, noticeRefusal, problemOf } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
 import { commandLine, hasCommand } from '../../teach/commands.ts'
-import { texts } from '../../texts.ts'
+import { typeToConfirm } from '../../ui/action-dialog.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
 import { Dialog, openDialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Note } from '../../ui/page.tsx'
+import { count } from '../../ui/sizes.ts'
 import type { Selection } from '../../ui/table/selection.ts'
 import { say } from '../../ui/toasts.tsx'
+import { vmActionWords } from './actions.tsx'
 import { labelChanges, labelFault } from './labels.ts'
-import { vmActionWords, bulkTexts as words } from './late-texts.ts'
 import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
+
+const doneText = {
+  start: (amount: number) => `${count(amount, 'VM', 'VMs')} started`,
+  stop: (amount: number) => `${count(amount, 'VM', 'VMs')} stopped`,
+  extend: (amount: number) => `Expiry of ${count(amount, 'VM', 'VMs')} set`,
+  label: (amount: number) => `Labels of ${count(amount, 'VM', 'VMs')} changed`,
+  delete: (amount: number) => `${count(amount, 'VM', 'VMs')} deleted`,
+}
 
 type Person = ReturnType<typeof useSession>['person']
 
@@ -55,7 +64,7 @@ export function BulkBar({ selection }: { readonly selection: Selection<Vm> }) {
   return (
     <div className="line">
       <span className="strong tabular" role="status">
-        {texts.common.selected(items.length)}
+        {`${items.length} selected`}
       </span>
       {(Object.keys(actions) as ActionName[]).map((name) => (
         <Button
@@ -70,7 +79,7 @@ export function BulkBar({ selection }: { readonly selection: Selection<Vm> }) {
         </Button>
       ))}
       <Button size="small" kind="quiet" onClick={() => select([])}>
-        {texts.common.clearSelection}
+        Clear selection
       </Button>
     </div>
   )
@@ -107,11 +116,11 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
   const badLabel = name === 'label' ? labelFault(labels) : undefined
   const blocked =
     can.length === 0
-      ? words.none
+      ? 'None of the selected VMs allows this'
       : badLabel !== undefined
         ? badLabel
         : needed !== undefined && typed !== needed
-          ? texts.common.typeName(needed)
+          ? typeToConfirm(needed)
           : undefined
   const isBusy = done !== undefined && done < can.length
   const submit = async (event: FormEvent): Promise<void> => {
@@ -127,51 +136,57 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
         return undefined
       } catch (error) {
         noticeRefusal(error)
-        return texts.common.labelled(vm.name, problemOf(error).message)
+        return `${vm.name}: ${problemOf(error).message}`
       } finally {
         setDone((before = 0) => before + 1)
       }
     })
     onDone()
     if (failed.length > 0) return setFailures(failed)
-    say(words.done[name](can.length))
+    say(doneText[name](can.length))
     onClose()
   }
   return (
-    <Dialog title={words.title(vmActionWords[name].label, can.length)} onClose={onClose}>
+    <Dialog title={`${vmActionWords[name].label}: ${count(can.length, 'VM', 'VMs')}`} onClose={onClose}>
       <form className="stack" onSubmit={(event) => void submit(event)} noValidate>
         <p className="muted">{vmActionWords[name].text}</p>
         <ul className="names">
           {can.slice(0, listed).map((vm) => (
             <li key={vm.uid}>{vm.name}</li>
           ))}
-          {can.length > listed && <li className="muted">{words.more(can.length - listed)}</li>}
+          {can.length > listed && <li className="muted">{`and ${can.length - listed} more`}</li>}
         </ul>
         {leftOut.length > 0 && (
           <Note tone="warn">
-            <span>{words.leftOut(leftOut.length)}</span>
+            <span>{`${count(leftOut.length, 'VM is', 'VMs are')} skipped:`}</span>
             {leftOut.slice(0, listed).map(({ vm, reason }) => (
-              <span key={vm.uid}>{texts.common.labelled(vm.name, reason ?? '')}</span>
+              <span key={vm.uid}>{`${vm.name}: ${reason ?? ''}`}</span>
             ))}
           </Note>
         )}
-        {name === 'extend' && <TextField label={words.ttl} value={ttl} onValue={setTtl} autoFocus />}
+        {name === 'extend' && <TextField label="Expires in" value={ttl} onValue={setTtl} autoFocus />}
         {name === 'label' && (
-          <TextField label={words.labels} hint={words.labelsHint} value={labels} onValue={setLabels} autoFocus />
+          <TextField
+            label="Labels"
+            hint="For example team=ios to set one, team- to remove it; separate several by commas"
+            value={labels}
+            onValue={setLabels}
+            autoFocus
+          />
         )}
         {needed !== undefined && can.length > 0 && (
-          <TextField label={texts.common.typeName(needed)} value={typed} onValue={setTyped} autoFocus />
+          <TextField label={typeToConfirm(needed)} value={typed} onValue={setTyped} autoFocus />
         )}
         {can.length > 0 && hasCommand(action.operation) && (
           <details>
-            <summary>{texts.common.command}</summary>
+            <summary>Show as command</summary>
             <Code
               text={can.map((vm) => commandLine(action.operation, inputFor(vm))).join('\n')}
-              what={texts.common.command}
+              what="Show as command"
             />
           </details>
         )}
-        {isBusy && <p role="status">{words.progress(done, can.length)}</p>}
+        {isBusy && <p role="status">{`${done} of ${can.length} done`}</p>}
         {failures.length > 0 && (
           <Note tone="bad" role="alert">
             {failures.map((failure) => (
@@ -180,7 +195,7 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
           </Note>
         )}
         <div className="dialog-foot">
-          <Button onClick={onClose}>{done === undefined ? texts.common.cancel : texts.common.close}</Button>
+          <Button onClick={onClose}>{done === undefined ? 'Cancel' : 'Close'}</Button>
           {failures.length === 0 && (
             <Button type="submit" kind={name === 'delete' ? 'danger' : 'primary'} isBusy={isBusy} reason={blocked}>
               {vmActionWords[name].label}

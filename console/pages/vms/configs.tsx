@@ -16,9 +16,8 @@ import { memorySize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
-import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
+import { ActionDialog, type ActionWords, RemoveDialog } from '../../ui/action-dialog.tsx'
+import { CheckField, filled, NamespaceField, required, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
@@ -26,33 +25,49 @@ import { TablePage } from '../../ui/table/table-page.tsx'
 import { type Acting, useActing } from '../acting.ts'
 import { nameColumn } from '../links.tsx'
 import { imagePath, listPath } from '../paths.ts'
-import { deployTexts, configTexts as words } from './late-texts.ts'
 import { reasonAgainstDeleting } from './model.ts'
+
+const createWords: ActionWords = {
+  label: 'Create configuration',
+  title: () => 'Create configuration',
+  done: (name: string) => `Configuration ${name} created`,
+}
+
+const updateWords: ActionWords = {
+  label: 'Change',
+  title: (name: string) => `Change configuration ${name}`,
+  text: 'VMs deployed from it are not affected. Pools replace their warm VMs.',
+  done: (name: string) => `Configuration ${name} changed`,
+}
+
+const deleteWords: ActionWords = {
+  label: 'Delete',
+  title: (name: string) => `Delete configuration ${name}?`,
+  done: (name: string) => `Configuration ${name} deleted`,
+}
 
 const columns: readonly Column<VmConfig>[] = [
   nameColumn(),
-  { title: texts.common.namespace, by: (config) => config.namespace, look: 'wide' },
+  { title: 'Namespace', by: (config) => config.namespace, look: 'wide' },
   {
-    title: deployTexts.image,
+    title: 'Image',
     by: (config) => config.image,
     cell: ({ image }) => <Link href={imagePath('image', image)}>{image}</Link>,
   },
-  { title: texts.common.type, by: (config) => config.type, look: 'wide' },
-  { title: deployTexts.cpu, by: (config) => config.cpu, look: 'number' },
+  { title: 'Type', by: (config) => config.type, look: 'wide' },
+  { title: 'Cores', by: (config) => config.cpu, look: 'number' },
   {
-    title: words.memory,
+    title: 'Memory',
     by: (config) => config.memory,
     look: 'number wide',
-    cell: (config) => (config.memory === 0 ? deployTexts.auto : memorySize(config.memory * 1_024)),
+    cell: (config) => (config.memory === 0 ? 'Automatic' : memorySize(config.memory * 1_024)),
   },
-  { title: deployTexts.tag, look: 'lesser wide', cell: (config) => config.tag ?? '–' },
-  { title: texts.common.owner, by: (config) => config.owner, look: 'lesser wide' },
+  { title: 'Tag', look: 'lesser wide', cell: (config) => config.tag ?? '–' },
+  { title: 'Owner', by: (config) => config.owner, look: 'lesser wide' },
   actionsColumn((config) => <ConfigMenu config={config} />),
 ]
 
-const filters: readonly Filter<VmConfig>[] = [
-  { param: 'image', label: deployTexts.image, of: (config) => config.image },
-]
+const filters: readonly Filter<VmConfig>[] = [{ param: 'image', label: 'Image', of: (config) => config.image }]
 
 export function VmConfigs() {
   const { shown, main } = useNamespaces()
@@ -60,7 +75,9 @@ export function VmConfigs() {
   const body = { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 }
   return (
     <TablePage
-      words={words}
+      title="Configurations"
+      emptyTitle="No configurations yet"
+      emptyText="A configuration is a saved set of deploy options. Create one here or from a terminal:"
       operation={listVmConfigs}
       input={{ params }}
       create={configCreation(main)}
@@ -77,14 +94,14 @@ export function configItems(config: VmConfig, { person, go }: Acting): readonly 
   const { name, namespace, owner } = config
   const reason = reasonAgainstDeleting(owner, person)
   return [
-    { label: words.deployFrom, onChoose: () => go(listPath('/vms', { deploy: '', config: name, namespace })) },
+    { label: 'Deploy VM', onChoose: () => go(listPath('/vms', { deploy: '', config: name, namespace })) },
     {
-      label: words.update.label,
+      label: updateWords.label,
       reason,
       dialog: (onClose) => <Form namespace={namespace} config={config} onClose={onClose} />,
     },
     {
-      label: words.delete.label,
+      label: deleteWords.label,
       reason,
       isDanger: true,
       dialog: (onClose) => <Delete config={config} onClose={onClose} />,
@@ -107,7 +124,7 @@ function Delete({ config: { name, namespace }, onClose }: DialogProps) {
   return (
     <RemoveDialog
       name={name}
-      words={{ ...words.delete, text: words.lost(lost) }}
+      words={{ ...deleteWords, text: `VMs deployed from it are not affected. ${lost ?? ''}` }}
       operation={deleteVmConfig}
       input={{ params: { namespace, vmconfig: name } }}
       onClose={onClose}
@@ -116,7 +133,7 @@ function Delete({ config: { name, namespace }, onClose }: DialogProps) {
 }
 
 export const configCreation = (namespace: string): MenuItem => ({
-  label: words.create.label,
+  label: createWords.label,
   dialog: (onClose) => <Form namespace={namespace} onClose={onClose} />,
 })
 
@@ -148,7 +165,7 @@ function Form({ namespace: main, config, onClose }: FormProps) {
   const images = useLive(listImages, [namespace]).items
   const { values, field } = useForm(config ? formOf(config) : emptyForm)
   const { name, image, cpu, memory, tag, tagRequired, noScreen } = values
-  const missing = name === '' ? texts.common.name : image === '' ? deployTexts.image : undefined
+  const missing = name === '' ? 'Name' : image === '' ? 'Image' : undefined
   const settings = {
     image,
     ...(cpu !== '' && { cpu: Number(cpu) }),
@@ -158,7 +175,7 @@ function Form({ namespace: main, config, onClose }: FormProps) {
   }
   return (
     <ActionDialog
-      words={config ? words.update : words.create}
+      words={config ? updateWords : createWords}
       name={name}
       operation={config ? updateVmConfig : createVmConfig}
       input={
@@ -166,26 +183,23 @@ function Form({ namespace: main, config, onClose }: FormProps) {
           ? { params: { namespace, vmconfig: name }, body: { ...keptOf(config), ...settings } }
           : { params: { namespace }, body: { name, ...settings } }
       }
-      reason={missing && texts.common.required(missing)}
+      reason={missing && required(missing)}
       size="large"
       onClose={onClose}
     >
       <div className="fields">
-        {!config && <TextField label={texts.common.name} hint={words.nameHint} {...field('name')} autoFocus />}
-        <TextField
-          label={deployTexts.image}
-          {...field('image')}
-          autoFocus={!!config}
-          offers={images.map((each) => each.name)}
-        />
-        <TextField label={deployTexts.cpu} placeholder="3" {...field('cpu')} />
-        <TextField label={deployTexts.memory} placeholder={deployTexts.auto} {...field('memory')} />
-        <TextField label={deployTexts.tag} hint={deployTexts.tagHint} {...field('tag')} />
+        {!config && (
+          <TextField label="Name" hint="At most 50 lowercase letters, digits and dashes" {...field('name')} autoFocus />
+        )}
+        <TextField label="Image" {...field('image')} autoFocus={!!config} offers={images.map((each) => each.name)} />
+        <TextField label="Cores" placeholder="3" {...field('cpu')} />
+        <TextField label="Memory in GiB" placeholder="Automatic" {...field('memory')} />
+        <TextField label="Tag" hint="Prefer nodes with this tag" {...field('tag')} />
         {!config && <NamespaceField value={namespace} onValue={setNamespace} />}
       </div>
       <div className="fields">
-        <CheckField label={deployTexts.tagRequired} {...field('tagRequired')} />
-        <CheckField label={deployTexts.noScreen} {...field('noScreen')} />
+        <CheckField label="Require the tag" {...field('tagRequired')} />
+        <CheckField label="No screen (disable VNC)" {...field('noScreen')} />
       </div>
     </ActionDialog>
   )

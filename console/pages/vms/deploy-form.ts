@@ -4,7 +4,6 @@ import type { VmDeployment } from '../../../src/api/vms/vm-deployment.ts'
 import { parseTtl } from '../../../src/rules/durations.ts'
 import { isVmName, vmNameRule } from '../../../src/rules/names.ts'
 import { parseReservedPorts } from '../../../src/rules/ports.ts'
-import { deployTexts as words } from './late-texts.ts'
 
 /** The fields as they are typed. */
 export const emptyForm = {
@@ -51,15 +50,15 @@ const isWhole = (text: string): boolean => /^\d+$/.test(text)
 export function faultsOf(form: DeployForm): Faults {
   const pairFault = (text: string): string | undefined => {
     const { wrong } = parsePairs(text)
-    return wrong === undefined ? undefined : words.pairRule(wrong)
+    return wrong === undefined ? undefined : `Invalid pair "${wrong}". Use key=value`
   }
   const ports = parseReservedPorts(form.reservedPorts).causes[0]?.message
   const all: Faults = {
-    ...(form.name !== '' && !isVmName(form.name) && { name: words.nameRule(vmNameRule) }),
-    ...(form.image.trim() === '' && form.vmConfig === '' && { image: words.required }),
-    ...(form.cpu !== '' && !isWhole(form.cpu) && { cpu: words.whole }),
-    ...(form.memory !== '' && !isNumber(form.memory) && { memory: words.number }),
-    ...(form.ttl !== '' && parseTtl(form.ttl) === undefined && { ttl: words.ttlRule }),
+    ...(form.name !== '' && !isVmName(form.name) && { name: `Invalid name. Use ${vmNameRule}` }),
+    ...(form.image.trim() === '' && form.vmConfig === '' && { image: 'Choose an image or a configuration' }),
+    ...(form.cpu !== '' && !isWhole(form.cpu) && { cpu: 'Enter a whole number' }),
+    ...(form.memory !== '' && !isNumber(form.memory) && { memory: 'Enter a number' }),
+    ...(form.ttl !== '' && parseTtl(form.ttl) === undefined && { ttl: 'Enter a duration such as 30m, 2h or 7d' }),
   }
   const [labels, metadata] = [pairFault(form.labels), pairFault(form.metadata)]
   return {

@@ -12,13 +12,18 @@ import { deployVm } from '../../../src/api/vms/vms.ts'
 import { problemOf, useAnswer } from '../../api/calls.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { AreaField, CheckField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { vmPath } from '../paths.ts'
 import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
-import { deployTexts as words } from './late-texts.ts'
 import { Verdicts } from './verdicts.tsx'
+
+const schedulers = { default: 'Spread across nodes', 'most-allocated': 'Fill one node first' }
+
+const deployWords: ActionWords = {
+  label: 'Deploy',
+  title: () => 'Deploy VM',
+}
 
 /** The values of the form, each with what is wrong with it. A field that is still empty is not marked as wrong. */
 function useDeployForm(image: string, vmConfig: string) {
@@ -45,7 +50,7 @@ export function Deploy({ onClose }: { readonly onClose: () => void }) {
   const body = deploymentOf(values)
   return (
     <ActionDialog
-      words={words.deploy}
+      words={deployWords}
       operation={deployVm}
       input={{ params: { namespace }, query: { wait: false }, body }}
       reason={reason}
@@ -58,7 +63,7 @@ export function Deploy({ onClose }: { readonly onClose: () => void }) {
         {all.length > 1 && <NamespaceField value={namespace} onValue={setNamespace} />}
       </div>
       <details className="more">
-        <summary>{texts.common.more}</summary>
+        <summary>More options</summary>
         <More field={field} namespace={namespace} />
       </details>
       <Estimate namespace={namespace} body={reason === undefined ? body : undefined} />
@@ -74,35 +79,35 @@ function Main({ field, namespace }: PartProps) {
   return (
     <>
       <TextField
-        label={words.image}
-        hint={words.imageHint}
+        label="Image"
+        hint="Or a registry reference (Apple silicon)"
         {...field('image')}
         offers={namesOf(images.filter((image) => image.state === 'Ready'))}
         autoFocus
       />
-      <TextField label={words.name} hint={words.nameHint} {...field('name')} />
+      <TextField label="Name" hint="Optional; generated if empty" {...field('name')} />
       {configs.length > 0 && (
         <SelectField
-          label={words.config}
-          hint={words.configHint}
+          label="Configuration"
+          hint="Fields you fill in override its values"
           {...field('vmConfig')}
-          labels={{ '': words.noConfig }}
+          labels={{ '': 'None' }}
           choices={namesOf(configs)}
         />
       )}
-      <TextField label={words.cpu} placeholder="3" inputMode="numeric" {...field('cpu')} />
-      <TextField label={words.memory} placeholder={words.auto} inputMode="decimal" {...field('memory')} />
+      <TextField label="Cores" placeholder="3" inputMode="numeric" {...field('cpu')} />
+      <TextField label="Memory in GiB" placeholder="Automatic" inputMode="decimal" {...field('memory')} />
     </>
   )
 }
 
 const checks = [
-  ['tagRequired', words.tagRequired],
-  ['noScreen', words.noScreen],
-  ['cold', words.cold],
-  ['legacyIO', words.legacyIo],
-  ['noNetBoost', words.noNetBoost],
-  ['gpuPassthrough', words.gpu],
+  ['tagRequired', 'Require the tag'],
+  ['noScreen', 'No screen (disable VNC)'],
+  ['cold', 'Cold boot (ignore memory saved in the image)'],
+  ['legacyIO', 'Legacy disk devices (Intel)'],
+  ['noNetBoost', 'Disable fast network devices (Intel)'],
+  ['gpuPassthrough', 'GPU passthrough (Intel, requires No screen)'],
 ] as const
 
 function More({ field, namespace }: PartProps) {
@@ -112,17 +117,17 @@ function More({ field, namespace }: PartProps) {
   return (
     <div className="stack">
       <div className="fields">
-        <SelectField label={words.node} {...field('node')} labels={{ '': words.anyNode }} choices={namesOf(nodes)} />
-        <TextField label={words.tag} hint={words.tagHint} {...field('tag')} offers={tags} />
-        <SelectField label={words.scheduler} {...field('scheduler')} labels={words.schedulers} />
-        <SelectField label={words.iso} {...field('iso')} labels={{ '': words.noIso }} choices={namesOf(isos)} />
-        <TextField label={words.ttl} hint={words.ttlHint} {...field('ttl')} />
-        <TextField label={words.ports} hint={words.portsHint} {...field('reservedPorts')} />
-        <TextField label={words.labels} hint={words.pairsHint} {...field('labels')} />
-        <TextField label={words.metadata} hint={words.pairsHint} {...field('metadata')} onKeep={undefined} />
+        <SelectField label="Node" {...field('node')} labels={{ '': 'Any' }} choices={namesOf(nodes)} />
+        <TextField label="Tag" hint="Prefer nodes with this tag" {...field('tag')} offers={tags} />
+        <SelectField label="Scheduler" {...field('scheduler')} labels={schedulers} />
+        <SelectField label="ISO (Intel)" {...field('iso')} labels={{ '': 'None' }} choices={namesOf(isos)} />
+        <TextField label="Expires in" hint="For example 2h or 7d (default: never)" {...field('ttl')} />
+        <TextField label="Ports" hint="NODE:VM, separated by commas, for example 9000:80" {...field('reservedPorts')} />
+        <TextField label="Labels" hint="key=value, separated by commas" {...field('labels')} />
+        <TextField label="Metadata" hint="key=value, separated by commas" {...field('metadata')} onKeep={undefined} />
       </div>
       {/* A script may hold passwords. */}
-      <AreaField label={words.userdata} {...field('userdata')} onKeep={undefined} />
+      <AreaField label="First-boot script" {...field('userdata')} onKeep={undefined} />
       <div className="fields">
         {checks.map(([key, label]) => (
           <CheckField key={key} label={label} {...field(key)} />
@@ -162,9 +167,13 @@ function Estimate({ namespace, body }: EstimateProps) {
   const tone = !isAsked || !(data || error) ? undefined : error ? 'bad' : data?.node === undefined ? 'warn' : 'good'
   return (
     <div className="note" data-tone={tone} role="status" aria-busy={now.isPending && asked !== ''}>
-      <b>{words.estimate}</b>
+      <b>Placement</b>
       <span>
-        {!isAsked ? words.noEstimate : error ? problemOf(error).message : (data?.message ?? words.estimating)}
+        {!isAsked
+          ? 'Choose an image to see which node the VM will run on.'
+          : error
+            ? problemOf(error).message
+            : (data?.message ?? 'Checking nodes…')}
       </span>
       {isAsked && data !== undefined && !error && data.nodes.length > 1 && <Verdicts nodes={data.nodes} />}
     </div>

@@ -10,7 +10,7 @@ import { longSize } from '../../../src/rules/sizes.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
 import { useLive } from '../../api/live.ts'
-import { texts } from '../../texts.ts'
+import { architectures } from '../../ui/architectures.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { ActionsMenu, NextActions } from '../../ui/menu.tsx'
@@ -31,13 +31,13 @@ import {
   operationName,
   operationText,
   otherConditions,
+  powerWords,
   reasonAgainstScreen,
   reasonAgainstTerminal,
   sshCommand,
   waitingReason,
 } from './model.ts'
 import { PushState, VmState } from './state.tsx'
-import { pushTexts, vmTexts as words } from './texts.ts'
 import { Timeline } from './timeline.tsx'
 import { Verdicts } from './verdicts.tsx'
 
@@ -53,18 +53,18 @@ export function VmDetail({ namespace, name }: Named) {
     <DetailPage
       list={useLive(listVms, [namespace])}
       name={name}
-      up={[words.title, '/vms']}
+      noun="VM"
+      path="/vms"
       namespace={namespace}
-      gone={{ title: words.gone, text: words.goneText(name, namespace) }}
       beside={(vm) => <VmState vm={vm} />}
       actions={(vm) => (
         <>
           <TeachPage operation={getVm} input={{ params: { namespace, vm: name } }} />
           <Button kind="primary" reason={reasonAgainstScreen(vm)} onClick={() => go(`${vmPath(vm)}/screen`)}>
-            {words.screen}
+            Screen
           </Button>
           <Button reason={reasonAgainstTerminal(vm)} onClick={() => go(`${vmPath(vm)}/terminal`)}>
-            {words.terminal}
+            Terminal
           </Button>
           <ActionsMenu name={name} items={itemsOf(vm)} />
         </>
@@ -75,27 +75,27 @@ export function VmDetail({ namespace, name }: Named) {
           <Notices vm={vm} />
           <div className="grid-2">
             <div className="stack">
-              <Card title={words.timeline}>
+              <Card title="Timeline">
                 <Timeline vm={vm} />
               </Card>
-              <Card title={words.next}>
+              <Card title="Next">
                 <NextActions items={itemsOf(vm)} />
               </Card>
-              <Card title={words.connections}>
+              <Card title="Connections">
                 <Connections vm={vm} />
               </Card>
             </div>
             <div className="stack">
               {reasonAgainstScreen(vm) === undefined && (
                 <OnNode vm={vm}>
-                  <Card title={words.screen}>
+                  <Card title="Screen">
                     <Suspense fallback={<Loading />}>
                       <Thumbnail key={vm.uid} namespace={namespace} name={name} />
                     </Suspense>
                   </Card>
                 </OnNode>
               )}
-              <Card title={texts.common.details}>
+              <Card title="Details">
                 <Details vm={vm} />
               </Card>
             </div>
@@ -108,23 +108,23 @@ export function VmDetail({ namespace, name }: Named) {
           <div className="grid-2">
             <div className="stack">
               {otherConditions(vm).length > 0 && (
-                <Card title={words.conditions}>
+                <Card title="Conditions">
                   <Conditions conditions={otherConditions(vm)} />
                 </Card>
               )}
               <Results vm={vm} />
-              <Card title={texts.common.events}>
+              <Card title="Events">
                 <EventFeed
                   namespaces={[namespace]}
                   kinds={['vms']}
                   name={name}
                   uid={vm.uid}
                   since={vm.deployDate}
-                  empty={texts.common.noEvents}
+                  empty="No events"
                 />
               </Card>
             </div>
-            <Card title={words.log}>
+            <Card title="Serial console">
               <VmLog key={`${vm.uid} ${vm.powerState}`} vm={vm} />
             </Card>
           </div>
@@ -172,7 +172,7 @@ function WhyPending({ vm: { namespace, name }, reason }: { readonly vm: Vm; read
   const { data } = useAnswer(getVm, { params: { namespace, vm: name } }, verdictsEveryMs)
   return (
     <Note tone="warn">
-      <b>{words.whyPending}</b>
+      <b>Why this VM is pending</b>
       <span>{reason}</span>
       {data?.nodes !== undefined && data.nodes.length > 0 && <Verdicts nodes={data.nodes} />}
     </Note>
@@ -181,13 +181,13 @@ function WhyPending({ vm: { namespace, name }, reason }: { readonly vm: Vm; read
 
 function Connections({ vm }: { readonly vm: Vm }) {
   const { ip, ssh, vnc, screenshare, reservedPorts } = vm
-  if (ip === undefined) return <p className="muted">{words.noPorts}</p>
+  if (ip === undefined) return <p className="muted">Available when the VM runs.</p>
   const lines = [
-    [words.sshLine, ssh && sshCommand(vm)],
-    [words.sshAddressLine, ssh && `${ip}:${ssh}`],
-    [words.vncLine, vnc && `vnc://${ip}:${vnc}`],
-    [words.screenshareLine, screenshare && `vnc://${ip}:${screenshare}`],
-    ...reservedPorts.map(({ nodePort, vmPort, protocol }) => [words.portLine(vmPort, protocol), `${ip}:${nodePort}`]),
+    ['SSH', ssh && sshCommand(vm)],
+    ['SSH address', ssh && `${ip}:${ssh}`],
+    ['VNC', vnc && `vnc://${ip}:${vnc}`],
+    ['Screen sharing', screenshare && `vnc://${ip}:${screenshare}`],
+    ...reservedPorts.map(({ nodePort, vmPort, protocol }) => [`Port ${vmPort}/${protocol}`, `${ip}:${nodePort}`]),
   ] as [label: string, address: string | undefined][]
   return (
     <Facts
@@ -199,26 +199,25 @@ function Connections({ vm }: { readonly vm: Vm }) {
 }
 
 function Details({ vm }: { readonly vm: Vm }) {
-  const { facts } = words
   const labels = labelsOf(vm)
   return (
     <Facts
       facts={{
-        [facts.power]: words.power[vm.powerState],
-        [facts.status]: vm.status,
-        [facts.image]: <Link href={imagePath('image', vm.image)}>{vm.image}</Link>,
-        [facts.node]: vm.node && <Link href={nodePath({ namespace: vm.namespace, name: vm.node })}>{vm.node}</Link>,
-        [facts.architecture]: texts.common.architectures[vm.architecture],
-        [facts.cores]: vm.cpu,
-        [facts.memory]: memoryText(vm.memory),
-        [facts.disk]: vm.diskGb === undefined ? undefined : longSize(`${vm.diskGb}G`),
-        [facts.gpu]: vm.gpuPassthrough ? words.passedThrough : undefined,
-        [facts.owner]: vm.owner,
-        [vm.status === 'Pending' ? facts.requested : facts.deployed]: <Time at={vm.deployDate} />,
-        [facts.ends]: vm.expiresAt === undefined ? texts.common.never : <Time at={vm.expiresAt} />,
-        [facts.labels]: labels.length === 0 ? undefined : <Tags tags={labels} />,
-        [facts.metadata]: vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(', '),
-        [facts.uid]: <Copyable text={vm.uid} what={facts.uid} />,
+        Power: powerWords[vm.powerState],
+        Status: vm.status,
+        Image: <Link href={imagePath('image', vm.image)}>{vm.image}</Link>,
+        Node: vm.node && <Link href={nodePath({ namespace: vm.namespace, name: vm.node })}>{vm.node}</Link>,
+        Architecture: architectures[vm.architecture],
+        Cores: vm.cpu,
+        Memory: memoryText(vm.memory),
+        Disk: vm.diskGb === undefined ? undefined : longSize(`${vm.diskGb}G`),
+        GPU: vm.gpuPassthrough ? 'Passed through' : undefined,
+        Owner: vm.owner,
+        [vm.status === 'Pending' ? 'Requested' : 'Deployed']: <Time at={vm.deployDate} />,
+        Expires: vm.expiresAt === undefined ? 'Never' : <Time at={vm.expiresAt} />,
+        Labels: labels.length === 0 ? undefined : <Tags tags={labels} />,
+        'Metadata keys': vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(', '),
+        UID: <Copyable text={vm.uid} what="UID" />,
       }}
     />
   )
@@ -246,8 +245,8 @@ function Results({ vm }: { readonly vm: Vm }) {
   const pushes = useLive(listPushJobs, [vm.namespace]).items.filter((job) => job.vm === vm.name)
   if (images.length + pushes.length === 0) return null
   return (
-    <Card title={words.results}>
-      <ul className="feed" aria-label={words.results}>
+    <Card title="Images and pushes">
+      <ul className="feed" aria-label="Images and pushes">
         {images.map((image) => (
           <li key={image.name}>
             <Link href={imagePath('image', image.name)}>{image.name}</Link>
@@ -259,7 +258,7 @@ function Results({ vm }: { readonly vm: Vm }) {
           <li key={job.name}>
             <Link href="/pushes">{job.image}</Link>
             <PushState job={job} />
-            {job.waiting && <span className="small muted">{pushTexts.waiting(job.waiting.reason)}</span>}
+            {job.waiting && <span className="small muted">{`Waiting for the registry: ${job.waiting.reason}`}</span>}
             {job.status === 'Running' && <Bar label={job.image} value={job.progress.percent} of={100} />}
           </li>
         ))}
@@ -276,7 +275,7 @@ export function VmLog({ vm }: { readonly vm: Vm }) {
     <Follow vm={vm} />
   ) : (
     <div>
-      <Button onClick={() => setOpen(true)}>{words.logShow}</Button>
+      <Button onClick={() => setOpen(true)}>Show output</Button>
     </div>
   )
 }
@@ -311,10 +310,10 @@ function Follow({ vm: { namespace, name } }: { readonly vm: Vm }) {
     <>
       <ErrorNote error={error} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
-      <pre ref={box} className="code log" role="log" aria-label={words.log} tabIndex={0}>
-        {text === '' ? words.logEmpty : text}
+      <pre ref={box} className="code log" role="log" aria-label="Serial console" tabIndex={0}>
+        {text === '' ? 'No output yet' : text}
       </pre>
-      {isOver && <p className="muted small">{words.logEnded}</p>}
+      {isOver && <p className="muted small">End of output</p>}
     </>
   )
 }

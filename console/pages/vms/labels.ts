@@ -1,6 +1,5 @@
 // Labels as somebody types them for several VMs at once. Pure.
 import { type LabelChange, parseLabelChange } from '../../../src/client/relabel.ts'
-import { bulkTexts } from './late-texts.ts'
 
 const typedLabels = (typed: string): readonly string[] =>
   typed
@@ -11,8 +10,8 @@ const typedLabels = (typed: string): readonly string[] =>
 export function labelFault(typed: string): string | undefined {
   const texts = typedLabels(typed)
   const bad = texts.find((each) => !parseLabelChange(each))
-  if (bad !== undefined) return bulkTexts.badLabel(bad)
-  return texts.length === 0 ? bulkTexts.noLabels : undefined
+  if (bad !== undefined) return `Invalid label "${bad}"`
+  return texts.length === 0 ? 'Enter at least one label' : undefined
 }
 
 export const labelChanges = (typed: string): readonly LabelChange[] =>

@@ -3,7 +3,7 @@ import { deployVm, listVms, type Vm } from '../../../src/api/vms/vms.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
-import { texts } from '../../texts.ts'
+import { count } from '../../ui/sizes.ts'
 import type { Filter } from '../../ui/table/filters.ts'
 import { useQuery } from '../../ui/table/query.ts'
 import { actionsColumn, type Column } from '../../ui/table/table.tsx'
@@ -14,25 +14,24 @@ import { vmPath } from '../paths.ts'
 import { VmMenu } from './actions.tsx'
 import { BulkBar } from './bulk.tsx'
 import { Deploy } from './deploy.tsx'
-import { labelsOf, memoryText, textOf } from './model.ts'
+import { labelsOf, memoryText, powerWords, textOf } from './model.ts'
 import { Queue } from './queue.tsx'
 import { VmState } from './state.tsx'
-import { vmTexts as words } from './texts.ts'
 
 const otherColumns: readonly Column<Vm>[] = [
-  { title: words.columns.power, by: (vm) => vm.powerState, cell: (vm) => <VmState vm={vm} /> },
-  { title: words.columns.image, by: (vm) => vm.image, look: 'wide' },
-  { title: texts.common.node, by: (vm) => vm.node ?? '', look: 'wide', cell: (vm) => vm.node ?? '–' },
-  { title: words.columns.cpu, by: (vm) => vm.cpu, look: 'number lesser' },
+  { title: 'Power', by: (vm) => vm.powerState, cell: (vm) => <VmState vm={vm} /> },
+  { title: 'Image', by: (vm) => vm.image, look: 'wide' },
+  { title: 'Node', by: (vm) => vm.node ?? '', look: 'wide', cell: (vm) => vm.node ?? '–' },
+  { title: 'Cores', by: (vm) => vm.cpu, look: 'number lesser' },
   {
-    title: words.columns.memory,
+    title: 'Memory',
     by: (vm) => Number.parseFloat(vm.memory) || 0,
     look: 'number lesser',
     cell: (vm) => memoryText(vm.memory),
   },
-  { title: texts.common.owner, by: (vm) => vm.owner, look: 'wide lesser' },
+  { title: 'Owner', by: (vm) => vm.owner, look: 'wide lesser' },
   {
-    title: words.columns.age,
+    title: 'Deployed',
     by: (vm) => -Date.parse(vm.deployDate),
     look: 'wide',
     cell: (vm) => <Time at={vm.deployDate} />,
@@ -42,23 +41,22 @@ const otherColumns: readonly Column<Vm>[] = [
 const columns = [nameColumn(vmPath), ...otherColumns]
 const columnsWithNamespace = [
   nameColumn(vmPath),
-  { title: texts.common.namespace, by: (vm: Vm) => vm.namespace, look: 'wide' },
+  { title: 'Namespace', by: (vm: Vm) => vm.namespace, look: 'wide' },
   ...otherColumns,
 ]
 
 const filters: readonly Filter<Vm>[] = [
   {
     param: 'state',
-    label: words.filterState,
+    label: 'Power',
     of: (vm) => vm.powerState,
-    wordOf: (state) => powerWords[state] ?? state,
+    wordOf: (state) => powerWords[state as Vm['powerState']] ?? state,
   },
-  { param: 'image', label: words.columns.image, of: (vm) => vm.image },
-  { param: 'node', label: words.filterNode, of: (vm) => vm.node },
-  { param: 'owner', label: words.filterOwner, of: (vm) => vm.owner },
-  { param: 'label', label: words.filterLabel, of: labelsOf },
+  { param: 'image', label: 'Image', of: (vm) => vm.image },
+  { param: 'node', label: 'Node', of: (vm) => vm.node },
+  { param: 'owner', label: 'Owner', of: (vm) => vm.owner },
+  { param: 'label', label: 'Label', of: labelsOf },
 ]
-const powerWords: Readonly<Record<string, string>> = words.power
 
 export function VmList() {
   const { shown, main } = useNamespaces()
@@ -67,10 +65,14 @@ export function VmList() {
   const inMain = { namespace: main }
   return (
     <TablePage
-      words={words}
+      title="VMs"
+      searchHint="Search name, image, node, label"
+      count={(shown: number, all: number) => (shown === all ? count(all, 'VM', 'VMs') : `${shown} of ${all} VMs`)}
+      emptyTitle="No VMs yet"
+      emptyText="Deploy a VM here or from a terminal:"
       operation={listVms}
       input={{ params: inMain, query: { watch: true } }}
-      create={{ label: texts.common.deployVm, onChoose: () => change({ deploy: 'yes' }) }}
+      create={{ label: 'Deploy VM', onChoose: () => change({ deploy: 'yes' }) }}
       example={commandLine(deployVm, { params: inMain, body: { name: 'demo', image: 'tiny-arm64' } })}
       list={list}
       columns={shown.length > 1 ? columnsWithNamespace : columns}

@@ -5,7 +5,39 @@ import { defaultNamespace } from '../../../src/rules/names.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
 import { refuseAction, type VmAction } from '../../../src/rules/vm-actions.ts'
-import { actionTexts, vmTexts } from './texts.ts'
+
+const conditionNames = {
+  Scheduled: ['Scheduled', 'Not scheduled'],
+  PortsFree: ['Ports free', 'Port in use'],
+  NodeReady: ['Node ready', 'Node not ready'],
+  Booted: ['Booted', 'Not booted'],
+  ImageReady: ['Image on the node', 'Image arriving'],
+} as Readonly<Record<string, readonly [yes: string, no: string]>>
+
+const operationNames = {
+  deploy: 'Deploying',
+  start: 'Starting',
+  stop: 'Stopping',
+  suspend: 'Suspending',
+  resume: 'Resuming',
+  revert: 'Reverting',
+  resize: 'Resizing',
+  save: 'Saving',
+  commit: 'Committing',
+  push: 'Pushing',
+  capture: 'Taking snapshot',
+  delete: 'Deleting',
+} as Readonly<Record<string, string>>
+
+export const powerWords = {
+  pending: 'Pending',
+  starting: 'Starting',
+  running: 'Running',
+  stopped: 'Stopped',
+  suspended: 'Suspended',
+  failed: 'Failed',
+  unknown: 'Unknown',
+}
 
 export const vmActions = [
   'start',
@@ -34,35 +66,37 @@ export function reasonAgainstDeleting(
   person: { readonly name: string; readonly admin: boolean } | undefined,
 ): string | undefined {
   const isAllowed = person !== undefined && mayDelete(person.admin ? 'admin' : 'dev', person.name, owner)
-  return isAllowed ? undefined : actionTexts.notYours(owner)
+  return isAllowed ? undefined : `Only ${owner} or an administrator can delete this`
 }
 
 /** Why its screen cannot be opened. */
 export function reasonAgainstScreen(vm: Vm): string | undefined {
   if (vm.powerState !== 'running') return reasonAgainstTerminal(vm)
-  return vm.vnc === undefined ? actionTexts.noScreen : undefined
+  return vm.vnc === undefined ? 'This VM was deployed without a screen' : undefined
 }
 
 export function reasonAgainstTerminal({ powerState }: Vm): string | undefined {
   if (powerState === 'running') return undefined
-  const state = vmTexts.power[powerState]
-  return powerState === 'stopped' ? actionTexts.notRunning(state) : actionTexts.notReachable(state)
+  const state = powerWords[powerState]
+  return powerState === 'stopped'
+    ? `This VM is ${state.toLowerCase()}. Start it first`
+    : `This VM is ${state.toLowerCase()}`
 }
 
 /** The service shows some VMs as Running that are not: people have to see both. */
 export const hasOtherStatus = ({ status, powerState }: Vm): boolean =>
   status === 'Running' && (powerState === 'stopped' || powerState === 'suspended')
 
-export const operationName = (kind: string): string => vmTexts.operationKinds[kind] ?? kind
-export const operationText = ({ kind, phase }: VmOperation): string => vmTexts.operation(operationName(kind), phase)
+export const operationName = (kind: string): string => operationNames[kind] ?? kind
+export const operationText = ({ kind, phase }: VmOperation): string => `${operationName(kind)}: ${phase}`
 
 export function conditionText(type: string, isTrue: boolean): string {
-  const [yes, no] = vmTexts.conditionNames[type] ?? [type, vmTexts.notYet(type)]
+  const [yes, no] = conditionNames[type] ?? [type, `Not ${type}`]
   return isTrue ? yes : no
 }
 
 /** `4.80Gi` → `4.8 GiB`, `0.50Gi` → `512 MiB`; `auto` until a node is chosen. */
-export const memoryText = (memory: string): string => (memory === 'auto' ? vmTexts.automatic : longSize(memory))
+export const memoryText = (memory: string): string => (memory === 'auto' ? 'Automatic' : longSize(memory))
 
 /** Why a VM waits for a node. */
 export const waitingReason = ({ conditions }: Vm): string | undefined => conditions.find(isWaiting)?.message

@@ -6,8 +6,7 @@ import { sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
-import { texts } from '../../texts.ts'
-import { ActionDialog } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { copyText } from '../../ui/copy.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { rateText } from '../../ui/sizes.ts'
@@ -18,38 +17,42 @@ import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
 import { say } from '../../ui/toasts.tsx'
 import { vmPath } from '../paths.ts'
-import { PushState } from './state.tsx'
-import { pushTexts as words } from './texts.ts'
+import { PushState, pushStatuses } from './state.tsx'
+
+const cancelWords: ActionWords = {
+  label: 'Cancel push',
+  title: (image: string) => `Cancel push to ${image}?`,
+  text: 'Uploaded data stays in the registry, untagged, until the registry cleans up.',
+  done: (image: string) => `Push to ${image} cancelled`,
+}
 
 const columns: readonly Column<PushJob>[] = [
-  { title: words.image, look: 'name', by: ({ image }) => image, cell: ({ image }) => <b>{image}</b> },
+  { title: 'Image', look: 'name', by: ({ image }) => image, cell: ({ image }) => <b>{image}</b> },
   {
-    title: texts.common.state,
-    by: ({ status }) => words.statuses[status],
+    title: 'State',
+    by: ({ status }) => pushStatuses[status],
     look: 'short',
     cell: (job) => <PushState job={job} />,
   },
   {
-    title: words.progress,
+    title: 'Progress',
     by: ({ progress }) => progress.percent,
     look: 'short wide',
     cell: ({ image, progress }) => (
       <div className="stack-tight">
-        <span className="small tabular">
-          {words.bytes(sizeText(progress.bytesDone), sizeText(progress.bytesTotal))}
-        </span>
+        <span className="small tabular">{`${sizeText(progress.bytesDone)} of ${sizeText(progress.bytesTotal)}`}</span>
         <Bar label={image} value={progress.percent} of={100} />
       </div>
     ),
   },
   {
-    title: words.rate,
+    title: 'Rate',
     by: ({ progress }) => progress.bytesPerSecond ?? 0,
     look: 'wide',
     cell: ({ progress, waiting }) => (waiting ? undefined : speedText(progress)) ?? '–',
   },
   {
-    title: words.message,
+    title: 'Message',
     look: 'sentence lesser wide',
     cell: (job) => (
       <span className="small two-lines">
@@ -58,15 +61,15 @@ const columns: readonly Column<PushJob>[] = [
     ),
   },
   {
-    title: words.vm,
+    title: 'VM',
     by: ({ vm }) => vm,
     look: 'lesser wide',
     cell: (job) => <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
   },
-  { title: texts.common.owner, by: ({ owner }) => owner, look: 'lesser wide' },
-  timeColumn(words.started, ({ startedAt }) => startedAt),
+  { title: 'Owner', by: ({ owner }) => owner, look: 'lesser wide' },
+  timeColumn('Started', ({ startedAt }) => startedAt),
   {
-    title: words.digest,
+    title: 'Digest',
     by: ({ digest = '' }) => digest,
     look: 'lesser wide',
     cell: ({ digest }) => (digest === undefined ? '–' : <span className="small mono">{digest}</span>),
@@ -74,11 +77,11 @@ const columns: readonly Column<PushJob>[] = [
   actionsColumn((job) => <ActionsMenu name={job.image} items={pushItems(job)} size="small" />),
 ]
 /** The newest first. */
-const byStart = [columns.findIndex(({ title }) => title === words.started), true] as const
+const byStart = [columns.findIndex(({ title }) => title === 'Started'), true] as const
 
 const filters: readonly Filter<PushJob>[] = [
-  { param: 'state', label: texts.common.state, of: ({ status }) => words.statuses[status] },
-  { param: 'vm', label: words.vm, of: ({ vm }) => vm },
+  { param: 'state', label: 'State', of: ({ status }) => pushStatuses[status] },
+  { param: 'vm', label: 'VM', of: ({ vm }) => vm },
 ]
 
 export function PushJobs() {
@@ -87,7 +90,9 @@ export function PushJobs() {
   const body = { imageReference: 'ghcr.io/acme/demo:1' }
   return (
     <TablePage
-      words={words}
+      title="Push jobs"
+      emptyTitle="No push jobs in the last hour"
+      emptyText="A push uploads an Apple silicon VM to a registry. Start one from the page of a VM, or run:"
       operation={listPushJobs}
       input={{ params, query: { watch: true } }}
       example={commandLine(pushVm, { params: { ...params, vm: 'demo' }, body })}
@@ -104,7 +109,7 @@ type Progress = PushJob['progress']
 function speedText({ bytesPerSecond, secondsLeft }: Progress): string | undefined {
   if (bytesPerSecond === undefined) return undefined
   const rate = rateText(bytesPerSecond)
-  return secondsLeft === undefined ? rate : words.left(rate, timeLeft(secondsLeft))
+  return secondsLeft === undefined ? rate : `${rate}, ${timeLeft(secondsLeft)} left`
 }
 
 const isOver = ({ status }: PushJob): boolean => status !== 'Pending' && status !== 'Running'
@@ -112,11 +117,11 @@ const isOver = ({ status }: PushJob): boolean => status !== 'Pending' && status 
 /** Why it failed, what it waits for and until when, what it does, or what it spared. */
 function Message({ job }: { readonly job: PushJob }) {
   const { waiting, errorMessage, phase, progress } = job
-  const spared = progress.bytesSkipped > 0 ? words.skipped(sizeText(progress.bytesSkipped)) : '–'
+  const spared = progress.bytesSkipped > 0 ? `${sizeText(progress.bytesSkipped)} already in the registry` : '–'
   if (!waiting) return errorMessage ?? (isOver(job) ? spared : phase)
   return (
     <>
-      {words.nextTry(words.waiting(waiting.reason))} <Time at={waiting.nextTryAt} />
+      {`Waiting for the registry: ${waiting.reason}. Next try`} <Time at={waiting.nextTryAt} />
     </>
   )
 }
@@ -124,12 +129,12 @@ function Message({ job }: { readonly job: PushJob }) {
 /** What can be done to a push job, in the order of its menu. */
 const pushItems = (job: PushJob): readonly MenuItem[] => [
   {
-    label: words.cancel.label,
-    reason: isOver(job) ? words.ended(words.statuses[job.status]) : undefined,
+    label: cancelWords.label,
+    reason: isOver(job) ? `This push has ended: ${pushStatuses[job.status]}` : undefined,
     isDanger: true,
     dialog: (onClose) => (
       <ActionDialog
-        words={words.cancel}
+        words={cancelWords}
         name={job.image}
         operation={cancelPushJob}
         input={{ params: { namespace: job.namespace, job: job.name } }}
@@ -139,8 +144,8 @@ const pushItems = (job: PushJob): readonly MenuItem[] => [
     ),
   },
   {
-    label: texts.common.copyWhat(words.digestOf),
-    reason: job.digest === undefined ? words.noDigest : undefined,
-    onChoose: () => void copyText(job.digest ?? '').then(() => say(texts.common.copied)),
+    label: `Copy digest`,
+    reason: job.digest === undefined ? 'It has a digest when it is pushed' : undefined,
+    onChoose: () => void copyText(job.digest ?? '').then(() => say('Copied')),
   },
 ]

@@ -2,9 +2,11 @@
 import { listQueue } from '../../../src/api/vms/queue.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { useAnswer } from '../../api/calls.ts'
+import { count } from '../../ui/sizes.ts'
 import { NameLink } from '../links.tsx'
 import { vmPath } from '../paths.ts'
-import { queueTexts as words } from './late-texts.ts'
+
+const titleOf = (waiting: number, namespace: string) => `${count(waiting, 'VM waits', 'VMs wait')} in ${namespace}`
 
 const everyMs = 5_000
 /** The list below has all of them. */
@@ -15,19 +17,21 @@ export function Queue({ namespace }: { readonly namespace: string }) {
   const items = data?.items ?? []
   if (items.length === 0) return null
   return (
-    <section className="card" aria-label={words.title(items.length, namespace)}>
-      <h2>{words.title(items.length, namespace)}</h2>
+    <section className="card" aria-label={titleOf(items.length, namespace)}>
+      <h2>{titleOf(items.length, namespace)}</h2>
       <ol>
         {items.slice(0, shown).map(({ name, owner, message, expectedWaitSeconds }) => (
           <li key={name}>
-            <NameLink name={name} path={vmPath({ namespace, name })} /> {words.line(owner, message)}{' '}
+            <NameLink name={name} path={vmPath({ namespace, name })} /> {`${owner}: ${message}.`}{' '}
             <span className="muted">
-              {expectedWaitSeconds === undefined ? words.unknown : words.expected(timeLeft(expectedWaitSeconds))}
+              {expectedWaitSeconds === undefined
+                ? 'Expected wait: unknown'
+                : `Expected wait: ${timeLeft(expectedWaitSeconds)}`}
             </span>
           </li>
         ))}
       </ol>
-      {items.length > shown && <p className="muted">{words.more(items.length - shown)}</p>}
+      {items.length > shown && <p className="muted">{`and ${items.length - shown} more`}</p>}
     </section>
   )
 }

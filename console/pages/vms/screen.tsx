@@ -13,12 +13,12 @@ import { Page } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { type Named, vmPath } from '../paths.ts'
-import { screenTexts as words } from './late-texts.ts'
 import { keysymOf } from './model.ts'
 import { answeringSocket } from './screen-socket.ts'
 
 type Phase = 'connecting' | 'connected' | 'ended'
 const tones = { connecting: 'busy', connected: 'good', ended: 'bad' } as const
+const phaseWords = { connecting: 'Connecting…', connected: 'Connected', ended: 'Disconnected' }
 
 export function Screen({ namespace, name }: Named) {
   const [attempt, setAttempt] = useState(1)
@@ -64,33 +64,38 @@ export function Screen({ namespace, name }: Named) {
     if (rfb.current) rfb.current.scaleViewport = isScaled
   }, [isScaled])
 
-  const isOff = phase === 'connected' ? undefined : words[phase]
+  const isOff = phase === 'connected' ? undefined : phaseWords[phase]
   return (
     <Page
-      title={words.title(name)}
+      title={`Screen of ${name}`}
       above={<Link href={vmPath({ namespace, name })}>{name}</Link>}
-      beside={<State tone={tones[phase]} word={words[phase]} />}
+      beside={<State tone={tones[phase]} word={phaseWords[phase]} />}
       actions={
         <>
           <TeachPage operation={connectVm} input={input} />
           {phase === 'ended' && (
             <Button kind="primary" onClick={() => setAttempt(attempt + 1)}>
-              {words.reconnect}
+              Reconnect
             </Button>
           )}
           <Button reason={isOff} onClick={() => rfb.current?.sendCtrlAltDel()}>
-            {words.ctrlAltDel}
+            Ctrl+Alt+Del
           </Button>
           <Button reason={isOff} onClick={() => void place.current?.requestFullscreen()}>
-            {words.fullScreen}
+            Full screen
           </Button>
         </>
       }
     >
-      <section ref={place} className="screen keys-taken" data-scaled={isScaled} aria-label={words.canvas} />
+      <section
+        ref={place}
+        className="screen keys-taken"
+        data-scaled={isScaled}
+        aria-label="VM screen. Keys go to the VM while the screen has focus."
+      />
       <div className="grid-2">
         <div className="stack">
-          <CheckField label={words.scale} value={isScaled} onValue={setScaled} />
+          <CheckField label="Fit to window" value={isScaled} onValue={setScaled} />
           <SendKeys
             reason={isOff}
             onSend={(text) => {
@@ -99,12 +104,17 @@ export function Screen({ namespace, name }: Named) {
           />
         </div>
         <div className="stack-tight">
-          <AreaField label={words.paste} hint={words.pasteHint} value={clipboard} onValue={setClipboard} />
+          <AreaField
+            label="Clipboard"
+            hint="Send copies this text to the clipboard of the VM; text copied in the VM appears here. If the VM does not share its clipboard, use Send keys."
+            value={clipboard}
+            onValue={setClipboard}
+          />
           <div className="line">
             <Button reason={isOff} onClick={() => rfb.current?.clipboardPasteFrom(clipboard)}>
-              {words.send}
+              Send
             </Button>
-            {clipboard !== '' && <Copy text={clipboard} what={words.paste} />}
+            {clipboard !== '' && <Copy text={clipboard} what="Clipboard" />}
           </div>
         </div>
       </div>
@@ -129,10 +139,10 @@ function SendKeys({ reason, onSend }: SendProps) {
         setText('')
       }}
     >
-      <TextField label={words.keys} hint={words.keysHint} value={text} onValue={setText} />
+      <TextField label="Send keys" hint="Types the text into the VM and presses Enter" value={text} onValue={setText} />
       <div>
         <Button type="submit" reason={reason}>
-          {words.send}
+          Send
         </Button>
       </div>
     </form>

@@ -1,10 +1,16 @@
 // What state a VM is in, or a push job of it.
 import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
-import { texts } from '../../texts.ts'
 import { State, type Tone } from '../../ui/state.tsx'
-import { arrivalText, hasOtherStatus, operationName } from './model.ts'
-import { pushTexts, vmTexts as words } from './texts.ts'
+import { arrivalText, hasOtherStatus, operationName, powerWords } from './model.ts'
+
+export const pushStatuses = {
+  Pending: 'Pending',
+  Running: 'Running',
+  Succeeded: 'Succeeded',
+  Failed: 'Failed',
+  Cancelled: 'Cancelled',
+}
 
 const vmTones = {
   pending: 'busy',
@@ -28,15 +34,18 @@ export function VmState({ vm }: { readonly vm: Vm }) {
   const { operation } = vm
   const arrival = arrivalText(vm)
   if (operation && operation.kind !== 'deploy') {
-    const percent = operation.percent === undefined ? '' : ` ${texts.common.percent(operation.percent)}`
+    const percent = operation.percent === undefined ? '' : ` ${operation.percent}%`
     return <State tone="busy" word={`${operationName(operation.kind)}${percent}`} />
   }
   return (
     <span className="line">
-      <State tone={vmTones[vm.powerState]} word={words.power[vm.powerState]} />
+      <State tone={vmTones[vm.powerState]} word={powerWords[vm.powerState]} />
       {hasOtherStatus(vm) && (
-        <span className="status muted small nowrap" title={words.statusHint}>
-          {words.status(vm.status)}
+        <span
+          className="status muted small nowrap"
+          title="Stopped and suspended Intel-based VMs keep the status Running."
+        >
+          {`Status ${vm.status}`}
         </span>
       )}
       {arrival !== undefined && <span className="muted small">{arrival}</span>}
@@ -45,5 +54,5 @@ export function VmState({ vm }: { readonly vm: Vm }) {
 }
 
 export const PushState = ({ job }: { readonly job: PushJob }) => (
-  <State tone={pushTones[job.status]} word={pushTexts.statuses[job.status]} />
+  <State tone={pushTones[job.status]} word={pushStatuses[job.status]} />
 )

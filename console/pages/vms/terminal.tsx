@@ -10,13 +10,11 @@ import { openTerminal } from '../../../src/api/vms/terminals.ts'
 import { isObject, parseJson } from '../../../src/client/answer.ts'
 import { socketUrl } from '../../api/places.ts'
 import { pathOf } from '../../teach/requests.ts'
-import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
 import { SecretField, TextField } from '../../ui/field.tsx'
 import { Note, Page } from '../../ui/page.tsx'
 import { type Named, vmPath } from '../paths.ts'
-import { terminalTexts as words } from './late-texts.ts'
 
 const scrollback = 5_000
 
@@ -29,7 +27,7 @@ export function TerminalPage({ namespace, name }: Named) {
   const [login, setLogin] = useState<Login>()
   const [said, setSaid] = useState<string>()
   return (
-    <Page title={words.title(name)} above={<Link href={vmPath({ namespace, name })}>{name}</Link>}>
+    <Page title={`Terminal of ${name}`} above={<Link href={vmPath({ namespace, name })}>{name}</Link>}>
       {said !== undefined && (
         <Note tone="warn" role="status">
           {said}
@@ -68,18 +66,20 @@ function LoginForm({ namespace, name, onOpen }: Named & { readonly onOpen: (logi
   }
   return (
     <form className="card" onSubmit={submit}>
-      <p className="muted">{words.text}</p>
+      <p className="muted">
+        Connects by SSH through the server. User name and password are sent to the VM and not stored.
+      </p>
       <div className="fields">
-        <TextField label={words.user} value={user} onValue={setUser} autoFocus />
-        <SecretField label={words.password} onValue={setPassword} />
+        <TextField label="User name" value={user} onValue={setUser} autoFocus />
+        <SecretField label="Password" onValue={setPassword} />
       </div>
       <div className="line">
         <Button type="submit" kind="primary">
-          {words.open}
+          Open terminal
         </Button>
       </div>
-      <p className="muted">{words.command}</p>
-      <Code text={`svc3 vm ssh ${name} -u ${user} -n ${namespace}`} what={texts.common.command} />
+      <p className="muted">Or connect from your own terminal:</p>
+      <Code text={`svc3 vm ssh ${name} -u ${user} -n ${namespace}`} what="Show as command" />
     </form>
   )
 }
@@ -90,7 +90,6 @@ interface SessionProps extends Named {
 }
 
 const encoder = new TextEncoder()
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 function Session({ namespace, name, login, onEnd }: SessionProps) {
   const place = useRef<HTMLDivElement>(null)
@@ -121,10 +120,10 @@ function Session({ namespace, name, login, onEnd }: SessionProps) {
       const said = parseJson(data)
       if (!isObject(said)) return
       if (said.type === 'opened') return terminal.focus()
-      over(words.problem(textOf(said.message), textOf(said.hint)))
+      over([said.message, said.hint].filter(Boolean).join('. '))
       socket.close()
     })
-    socket.addEventListener('close', ({ reason }) => over(reason || words.ended))
+    socket.addEventListener('close', ({ reason }) => over(reason || 'Session ended'))
     terminal.onData((typed) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(typed)))
     terminal.onResize(() => send({ type: 'resize', ...size() }))
     const resized = new ResizeObserver(() => fit.fit())
@@ -136,5 +135,5 @@ function Session({ namespace, name, login, onEnd }: SessionProps) {
       terminal.dispose()
     }
   }, [namespace, name, login])
-  return <section ref={place} className="terminal keys-taken" aria-label={words.label} />
+  return <section ref={place} className="terminal keys-taken" aria-label="Terminal" />
 }

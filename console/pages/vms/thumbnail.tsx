@@ -8,7 +8,6 @@ import { socketUrl } from '../../api/places.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { type Named, vmPath } from '../paths.ts'
 import { answeringSocket } from './screen-socket.ts'
-import { vmTexts as words } from './texts.ts'
 
 const onVisibility = (listener: () => void): (() => void) => {
   document.addEventListener('visibilitychange', listener)
@@ -53,9 +52,9 @@ export function Thumbnail({ namespace, name }: Named) {
     void show().catch(() => !leaving.signal.aborted && setSilent(true))
     return () => leaving.abort()
   }, [namespace, name, attempt, isVisible])
-  if (isSilent) return <p className="muted">{words.noAnswer}</p>
+  if (isSilent) return <p className="muted">The screen does not answer</p>
   return (
-    <Link href={`${vmPath({ namespace, name })}/screen`} className="thumbnail" aria-label={words.thumbnail}>
+    <Link href={`${vmPath({ namespace, name })}/screen`} className="thumbnail" aria-label="Open the screen">
       <div ref={place} inert />
     </Link>
   )

@@ -2,7 +2,6 @@
 import { useMemo, useSyncExternalStore } from 'react'
 import { createListeners } from '../../api/listeners.ts'
 import { consoleUrl } from '../../api/places.ts'
-import { texts } from '../../texts.ts'
 import { Button } from '../button.tsx'
 import { Dialog, openDialog } from '../dialog.tsx'
 import { CheckField } from '../field.tsx'
@@ -33,7 +32,7 @@ interface Props {
 
 export const ColumnsButton = (props: Props) => (
   <Button kind="quiet" onClick={() => openDialog((onClose) => <ColumnsDialog {...props} onClose={onClose} />)}>
-    {texts.table.columns}
+    Columns
   </Button>
 )
 
@@ -41,7 +40,7 @@ function ColumnsDialog({ table, columns, widthPx, onClose }: Props & { readonly 
   const choice = useChoice(table)
   const shown = shownColumns(columns, choice, widthPx())
   return (
-    <Dialog title={texts.table.columns} onClose={onClose}>
+    <Dialog title="Columns" onClose={onClose}>
       <div className="stack-tight">
         {columns.filter(isChoosable).map((column) => (
           <CheckField
@@ -56,10 +55,10 @@ function ColumnsDialog({ table, columns, widthPx, onClose }: Props & { readonly 
       </div>
       <div className="dialog-foot">
         <Button kind="quiet" onClick={() => chooseColumns(table, () => noChoice)}>
-          {texts.table.reset}
+          Reset columns
         </Button>
         <Button kind="primary" onClick={onClose}>
-          {texts.common.done}
+          Done
         </Button>
       </div>
     </Dialog>

@@ -1,7 +1,6 @@
 // The edges of columns, beside the titles and no part of them: drawn by pointer or moved by arrow keys, and back to what the content
 // takes by two clicks or Delete. Tab stops once for all of them; the arrows up and down lead to the next.
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react'
-import { texts } from '../../texts.ts'
 
 interface Edge {
   readonly title: string
@@ -73,8 +72,8 @@ function Resizer({ edge: { title, leftPx, px }, isStop, onPx, ...handlers }: Res
       role="separator"
       tabIndex={isStop ? 0 : -1}
       aria-orientation="vertical"
-      aria-label={texts.table.widthOf(title)}
-      aria-description={texts.table.widthKeys}
+      aria-label={`Width of ${title}`}
+      aria-description="Left and right change it, Delete resets it, up and down lead to other columns"
       aria-valuenow={Math.round(px)}
       style={{ left: leftPx + px }}
       {...handlers}

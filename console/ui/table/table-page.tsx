@@ -5,7 +5,6 @@ import { identityOf } from '../../../src/client/follow-list.ts'
 import type { Snapshot } from '../../api/live-list.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import type { Input } from '../../teach/commands.ts'
-import { texts } from '../../texts.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../field.tsx'
 import { choose, type MenuItem } from '../menu.tsx'
@@ -20,14 +19,12 @@ import { type Column, Table } from './table.tsx'
 import { useCarriedOn } from './use-carried-on.ts'
 
 interface PageProps<T> {
-  readonly words: {
-    readonly title: string
-    readonly text?: string
-    readonly searchHint?: string
-    readonly count?: (shown: number, all: number) => string
-    readonly emptyTitle?: string
-    readonly emptyText?: string
-  }
+  readonly title: string
+  readonly text?: string
+  readonly searchHint?: string
+  readonly count?: (shown: number, all: number) => string
+  readonly emptyTitle?: string
+  readonly emptyText?: string
   readonly beside?: ReactNode
   /** What lists the same. */
   readonly operation: Operation
@@ -56,8 +53,8 @@ interface PageProps<T> {
 const none: readonly never[] = []
 
 export function TablePage<T>(props: PageProps<T>) {
-  const { words, beside, operation, input, create, example, actions, list, columns, sort, above, bulk, children } =
-    props
+  const { title, text, searchHint = 'Search this list', count, emptyTitle, emptyText = '', beside } = props
+  const { operation, input, create, example, actions, list, columns, sort, above, bulk, children } = props
   const { keyOf = identityOf as (row: T) => string, textOf, filters = none } = props
   const { params, change } = useQuery()
   const [typed, setTyped] = useSearchText()
@@ -85,13 +82,11 @@ export function TablePage<T>(props: PageProps<T>) {
   const isEmpty = list.isLoaded && list.items.length === 0
   return (
     <Page
-      title={words.title}
+      title={title}
       beside={
         <>
           {beside}
-          {words.count && list.isLoaded && (
-            <span className="muted tabular">{words.count(rows.length, list.items.length)}</span>
-          )}
+          {count && list.isLoaded && <span className="muted tabular">{count(rows.length, list.items.length)}</span>}
         </>
       }
       actions={
@@ -102,17 +97,17 @@ export function TablePage<T>(props: PageProps<T>) {
         </>
       }
     >
-      {words.text !== undefined && <p className="muted">{words.text}</p>}
+      {text !== undefined && <p className="muted">{text}</p>}
       <ListError list={list} />
       {above}
-      {isEmpty && words.emptyTitle !== undefined ? (
-        <Empty title={words.emptyTitle} text={words.emptyText ?? ''} command={example}>
+      {isEmpty && emptyTitle !== undefined ? (
+        <Empty title={emptyTitle} text={emptyText} command={example}>
           {createButton}
         </Empty>
       ) : (
         <>
           <search ref={bar} className="filters">
-            <SearchField placeholder={words.searchHint ?? texts.table.search} value={typed} onValue={setTyped} />
+            <SearchField placeholder={searchHint} value={typed} onValue={setTyped} />
             {filters.map((filter) => (
               <FilterSelect
                 key={filter.param}
@@ -122,19 +117,19 @@ export function TablePage<T>(props: PageProps<T>) {
                 change={change}
               />
             ))}
-            <ColumnsButton table={words.title} columns={columns} widthPx={() => bar.current?.clientWidth ?? 0} />
+            <ColumnsButton table={title} columns={columns} widthPx={() => bar.current?.clientWidth ?? 0} />
           </search>
           {bulk?.(selection)}
           {!list.isLoaded ? (
             list.error === undefined && <SkeletonRows />
           ) : rows.length === 0 && list.items.length > 0 ? (
             <div className="empty">
-              <p>{texts.common.nothingFound}</p>
-              <Button onClick={clear}>{texts.common.clear}</Button>
+              <p>No matches</p>
+              <Button onClick={clear}>Clear filters</Button>
             </div>
           ) : (
             <Table
-              label={words.title}
+              label={title}
               columns={columns}
               rows={rows}
               keyOf={keyOf}
@@ -177,7 +172,7 @@ function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
         label={label}
         value={value}
         onValue={(chosen) => change({ [param]: chosen })}
-        choices={[['', texts.common.all(label)], ...choices]}
+        choices={[['', `${label}: all`], ...choices]}
       />
     )
   }, [filter, values, value, change, isChoice])
@@ -186,7 +181,7 @@ function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
 const skeletonRows = 8
 
 const SkeletonRows = () => (
-  <div className="table-box skeleton skeleton-rows" role="status" aria-label={texts.common.loading}>
+  <div className="table-box skeleton skeleton-rows" role="status" aria-label="Loading…">
     {Array.from({ length: skeletonRows }, (_, index) => (
       // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike
       <i key={index} />

@@ -2,7 +2,6 @@
 // where they are visible, so that ten thousand rows are no more work than thirty.
 import { memo, type ReactNode, type RefObject, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { identityOf } from '../../../src/client/follow-list.ts'
-import { texts } from '../../texts.ts'
 import { Time } from '../time.tsx'
 import { chooseColumns, useChoice } from './column-choice.tsx'
 import { allowedWidth, isWhole, narrowPx, shownColumns, widthsOf } from './columns.ts'
@@ -34,7 +33,7 @@ export const timeColumn = <T,>(title: string, at: (row: T) => string, look = 'wi
 
 /** The actions of a row. */
 export const actionsColumn = <T,>(cell: (row: T) => ReactNode): Column<T> => ({
-  title: texts.common.actions,
+  title: 'Actions',
   look: 'end',
   cell,
 })
@@ -233,12 +232,7 @@ const drawRow = <T,>({ row, columns, index, slot, rowKey = '', isSelected, onSel
   >
     {onSelect && (
       <td className="select" {...roles.cell}>
-        <input
-          type="checkbox"
-          aria-label={texts.common.select(rowKey)}
-          checked={isSelected}
-          onChange={() => onSelect(rowKey)}
-        />
+        <input type="checkbox" aria-label={`Select ${rowKey}`} checked={isSelected} onChange={() => onSelect(rowKey)} />
       </td>
     )}
     {columns.map((column) => (
@@ -264,7 +258,7 @@ function SelectAll<T>({ selection, count, onAll }: SelectAllProps<T>) {
   return (
     <input
       type="checkbox"
-      aria-label={texts.common.selectAll}
+      aria-label="Select all"
       checked={isAll}
       ref={(box) => {
         if (box) box.indeterminate = chosen > 0 && !isAll
