@@ -16,7 +16,7 @@ interface Known extends Found {
 }
 
 const partsOf = (path: string): string[] => path.split('/').slice(1)
-/** `/version/?all=true` is a path of its own in docs/spec.md R50, and to a server the same as `/version/`. */
+/** docs/spec.md R50 lists `/version/?all=true` as a separate path; a server routes it as `/version/`. */
 const withoutQuery = (path: string): string => path.split('?')[0] ?? ''
 
 export const legacyCalls: readonly Found[] = legacyRows.flatMap((row) =>

@@ -1,4 +1,4 @@
-// docs/reference/orka-2.4.md, made from the rows: what 2.4.x had, what there is for it now, and what the gateway does with it.
+// Generates docs/reference/orka-2.4.md from the rows: each 2.4.x call, its replacement, and how the gateway answers it.
 import { operationsText } from './advice.ts'
 import { legacyRows } from './map.ts'
 import { groups, type LegacyRow } from './row.ts'

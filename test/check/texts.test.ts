@@ -161,8 +161,6 @@ const unfinished: readonly string[] = [
   'src/images/format',
   'src/images/nbd',
   'src/images/pack',
-  'src/legacy',
-  'src/legacy/scan',
   'src/oci',
   'src/oci/artifact',
   'src/oci/content',

@@ -1,10 +1,10 @@
-// What the scan finds: a legacy call, where it stands, and how sure that is.
+// What the scanner reports: a call of the 2.4.x API, where it is, and how certain that is.
 import type { Found } from '../find.ts'
-import type { Match } from './match.ts'
 
 /**
- * certain: path, method and service are plain. likely: one of them is concluded, such as a method that is not in sight.
- * possible: a path that other services have, too, in a file that is about this one.
+ * - certain: the path is one that only 2.4.x has, or goes to the same base address as one, and its method is in sight.
+ * - likely: the method, or the service, is inferred.
+ * - possible: other services have the path, too, and the file names Orka.
  */
 export type Confidence = 'certain' | 'likely' | 'possible'
 
@@ -12,30 +12,14 @@ export interface Finding extends Found {
   readonly file: string
   readonly line: number
   readonly column: number
-  /** As it stands there. */
+  /** The source text. */
   readonly text: string
   readonly confidence: Confidence
-  /** In a log: how often. */
+  /** Number of requests, in a log. */
   readonly count?: number
 }
 
 export interface ScanOptions {
-  /** Where 2.4.x answers: calls that surely go elsewhere are left out, and generic paths need no other evidence. */
+  /** Address of the 2.4.x service. Calls to other literal addresses are skipped. */
   readonly baseUrl?: string | undefined
-}
-
-/** The address of a legacy call in a file, before it is classified. */
-export interface Candidate {
-  readonly file: string
-  readonly line: number
-  readonly column: number
-  readonly text: string
-  readonly match: Match
-  readonly method: string | undefined
-  /** Whether it is seen to be requested, or only written down. */
-  readonly isRequest: boolean
-  /** The statement names the product. */
-  readonly mentionsProduct: boolean
-  /** Who is asked, where the text has no address: `@conn.get("token")` → `conn`. */
-  readonly receiver: string
 }

@@ -1,53 +1,37 @@
-// Legacy calls in OpenAPI and Swagger documents: every operation, which is a path with a method, and nothing else in them.
-import type { Candidate } from './finding.ts'
-import type { JsonValue } from './json.ts'
-import { matchOf } from './match.ts'
-import type { Source } from './source.ts'
-import { methodOfWord } from './verbs.ts'
-import { templateOf } from './words.ts'
-import type { Entry } from './yaml.ts'
+// Calls in OpenAPI and Swagger documents, read by their lines: every operation, and nothing else in them.
 
-export const isOpenApiJson = (root: JsonValue): boolean =>
-  (root.members?.has('openapi') || root.members?.has('swagger')) === true && root.members?.has('paths') === true
-
-export const isOpenApiYaml = (entries: readonly Entry[]): boolean =>
-  entries.some(({ key, indent }) => indent === 0 && (key === 'openapi' || key === 'swagger'))
-
-export function openApiJsonCandidates(root: JsonValue, source: Source): Candidate[] {
-  const mentionsProduct = /orka/i.test(root.members?.get('info')?.members?.get('title')?.text ?? '')
-  const paths = [...(root.members?.get('paths')?.members ?? [])]
-  return paths.flatMap(([path, { members, keys }]) =>
-    [...(members ?? [])].flatMap(([key]) => operation(path, key, source, keys?.get(key) ?? 0, mentionsProduct)),
-  )
+interface OpenApiCall {
+  readonly line: number
+  readonly column: number
+  readonly method: string
+  readonly path: string
 }
 
-export function openApiYamlCandidates(entries: readonly Entry[], source: Source): Candidate[] {
-  const mentionsProduct = entries.some(({ key, value }) => key === 'title' && /orka/i.test(value))
-  return entries.flatMap(({ key, parent, line }) => {
-    const path = entries[parent]
-    const root = entries[path?.parent ?? -1]
-    const isOperation = path !== undefined && root?.key === 'paths' && root.indent === 0
-    const candidates = isOperation ? operation(path.key, key, source, 0, mentionsProduct) : []
-    return candidates.map((candidate) => ({ ...candidate, line, column: (entries[parent]?.indent ?? 0) + 3 }))
-  })
-}
+const path = /^\s*["']?(\/[^"'\s]{0,600}?)["']?\s{0,4}:(?:\s|$)/
+const operations = /(?:^\s*|[{,]\s{0,4})["']?(get|post|put|delete)["']?\s{0,4}:(?=\s|$)/g
+const indentOf = (line: string): number => line.search(/\S/)
 
-function operation(path: string, key: string, source: Source, at: number, mentionsProduct: boolean): Candidate[] {
-  const method = methodOfWord(key)
-  const match =
-    method === undefined || !path.startsWith('/')
-      ? undefined
-      : matchOf(templateOf(path.replaceAll(/\{[^{}]*\}/g, '$${x}')))
-  if (!match) return []
-  return [
-    {
-      ...source.place(at),
-      text: `${key} ${path}`,
-      match,
-      method,
-      isRequest: true,
-      mentionsProduct,
-      receiver: 'openapi',
-    },
-  ]
+/** Undefined: the text is no such document. */
+export function openApiCalls(text: string): OpenApiCall[] | undefined {
+  if (!/^[ {]{0,8}["']?(?:openapi|swagger)["']?\s{0,4}:/m.test(text.slice(0, 4_096))) return undefined
+  const calls: OpenApiCall[] = []
+  let pathsAt: number | undefined
+  let current: { readonly path: string; readonly indent: number; inside: number } | undefined
+  for (const [index, line] of text.split('\n').entries()) {
+    const indent = indentOf(line)
+    if (indent === -1) continue
+    if (pathsAt === undefined || indent <= pathsAt) {
+      pathsAt = /^\s*["']?paths["']?\s{0,4}:/.test(line) && indent <= 8 ? indent : undefined
+      continue
+    }
+    const [found, place] = path.exec(line) ?? []
+    if (place !== undefined && (current === undefined || indent <= current.indent))
+      current = { path: place, indent, inside: 0 }
+    else if (current === undefined || indent <= current.indent) continue
+    else if (current.inside === 0) current.inside = indent
+    if (found === undefined && indent !== current.inside) continue
+    for (const { 1: method = '' } of line.slice(found?.length ?? 0).matchAll(operations))
+      calls.push({ line: index + 1, column: indent + 1, method: method.toUpperCase(), path: current.path })
+  }
+  return calls
 }

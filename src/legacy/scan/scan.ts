@@ -1,109 +1,191 @@
-// Finds legacy calls in what people have. Files are read twice: first for the constants that they define, then for the
-// calls that they make; what is found is classified together. Pure: whoever calls brings the texts.
+// Finds calls of the 2.4.x API in the text of a file, by a table of paths and methods. It sees literals and what a line
+// joins to them, with constants of the same file, and skips comments. It follows no calls and no other files: what a
+// program puts together elsewhere, `svc3 migrate usage` shows on the server.
+import { callsAt, type Found, unknownPart } from '../find.ts'
+import type { Confidence, Finding, ScanOptions } from './finding.ts'
+import { type Syntax, syntaxOf } from './kinds.ts'
+import { methodAt } from './methods.ts'
+import { openApiCalls } from './openapi.ts'
+import { marks, type Text, textsOf } from './texts.ts'
 
-import { classify } from './classify.ts'
-import { Constants, type Definition } from './constants.ts'
-import type { Candidate, Finding, ScanOptions } from './finding.ts'
-import { readJson } from './json.ts'
-import { type Kind, kindOf, kindOfFence } from './kinds.ts'
-import { isOpenApiJson, isOpenApiYaml, openApiJsonCandidates, openApiYamlCandidates } from './openapi.ts'
-import { Program } from './program.ts'
-import { proseOf, writtenIn } from './prose.ts'
-import { defineVariables, requestCandidates } from './requests.ts'
-import { shellCandidates, shellDefine } from './shell.ts'
-import { Source } from './source.ts'
-import { entriesOf } from './yaml.ts'
-import { yamlCandidates, yamlDefine } from './yaml-calls.ts'
-
-type TextKind = Exclude<Kind, 'binary' | 'log'>
-
-const startLength = 65_536
-const kindOfText = (file: string, text: string): TextKind | undefined => {
-  const kind = kindOf(file, text.slice(0, startLength))
-  return kind === 'binary' || kind === 'log' ? undefined : kind
+interface Line {
+  readonly text: string
+  readonly number: number
 }
 
-export class Scan {
-  readonly #options: ScanOptions
-  readonly #constants = new Constants()
-  readonly #candidates: Candidate[] = []
-  /** Places of definitions whose path is used elsewhere: the call is there. */
-  readonly #used = new Set<string>()
-  readonly #mentioning = new Set<string>()
+/** A text that is the path of a call, or an address with one. */
+interface Match {
+  /** What the path follows: an address, or the mark of a name. Equal bases are the same service. */
+  readonly base: string
+  readonly calls: readonly Found[]
+  /** Other services have such a path, too. */
+  readonly isGeneric: boolean
+  readonly isRooted: boolean
+}
 
-  constructor(options: ScanOptions = {}) {
-    this.#options = options
-  }
+interface Candidate extends Match {
+  readonly line: number
+  readonly column: number
+  readonly text: string
+  readonly method: string | undefined
+  readonly namesProduct: boolean
+  /** A path alone, as a word: it may be mentioned, not called. */
+  readonly isBare: boolean
+}
 
-  /** First all files: what they give names to. */
-  survey(file: string, text: string): void {
-    const kind = kindOfText(file, text)
-    if (kind === undefined) return
-    if (/orka|macstadium/i.test(file) || /orka|macstadium/i.test(text)) this.#mentioning.add(file)
-    this.#define(kind, new Source(file, text))
-  }
+const product = /orka|macstadium/i
+const maxLineLength = 20_000
 
-  #define(kind: TextKind, source: Source): void {
-    if (kind === 'json') {
-      const root = readJson(source.text)
-      if (root) defineVariables(root, source, this.#constants)
-    } else if (kind === 'yaml') yamlDefine(entriesOf(source.text), source, this.#constants)
-    else if (kind === 'shell' || kind === 'requests') shellDefine(source, this.#constants)
-    else if (kind !== 'prose') new Program(source, kind).define(this.#constants)
-  }
+export function scanText(file: string, text: string, options: ScanOptions = {}): Finding[] {
+  const candidates =
+    openApiCalls(text)?.flatMap(({ method, path, ...place }) => {
+      const match = matchOf(path.replaceAll(/\{[^{}]*\}/g, '\uE000\uE001'))
+      const rest = { ...place, text: `${method} ${path}`, method, namesProduct: false, isBare: false, base: 'openapi' }
+      return match ? [{ ...match, ...rest }] : []
+    }) ?? candidatesIn(text, syntaxOf(file))
+  return classify(candidates, product.test(file) || product.test(text), options).map((each) => ({ file, ...each }))
+}
 
-  /** Then all of them again: what they call. */
-  read(file: string, text: string): void {
-    const kind = kindOfText(file, text)
-    if (kind !== undefined)
-      for (const candidate of this.#candidatesIn(kind, new Source(file, text))) this.#candidates.push(candidate)
-  }
-
-  #candidatesIn(kind: TextKind, source: Source): readonly Candidate[] {
-    const isUsed = (definition: Definition, path: string): void => {
-      this.#used.add(`${definition.file}\0${definition.line}\0${path}`)
+/** The lines that are no comments; those that a backslash continues are one. */
+function linesOf(text: string, { line: comment, block }: Syntax): Line[] {
+  const lines: Line[] = []
+  let isInBlock = false
+  let isContinued = false
+  for (const [index, raw] of text.split('\n').entries()) {
+    const start = raw.trimStart()
+    const last = lines.at(-1)
+    if (isContinued && last) lines[lines.length - 1] = { ...last, text: `${last.text}\n${raw}` }
+    else {
+      const opens: boolean = block !== undefined && !isInBlock && start.startsWith(block[0])
+      const isComment = isInBlock || opens || (comment !== undefined && start.startsWith(comment))
+      if (block !== undefined && (isInBlock || opens))
+        isInBlock = !start.slice(opens ? block[0].length : 0).includes(block[1])
+      lines.push({ text: isComment || raw.length > maxLineLength ? '' : raw, number: index + 1 })
     }
-    if (kind === 'shell') return shellCandidates(source, this.#constants, isUsed)
-    if (kind === 'json') return this.#jsonCandidates(source)
-    if (kind === 'yaml') {
-      const entries = entriesOf(source.text)
-      return isOpenApiYaml(entries)
-        ? openApiYamlCandidates(entries, source)
-        : yamlCandidates(entries, source, this.#constants, isUsed)
-    }
-    if (kind === 'prose' || kind === 'requests') return this.#proseCandidates(source, kind === 'requests')
-    return new Program(source, kind).candidates(this.#constants, isUsed)
+    isContinued = /\\\r?$/.test(raw) && (lines.at(-1)?.text.length ?? 0) < maxLineLength
   }
+  return lines
+}
 
-  #jsonCandidates(source: Source): readonly Candidate[] {
-    const root = readJson(source.text)
-    if (!root) return this.#candidatesIn('settings', source)
-    return isOpenApiJson(root) ? openApiJsonCandidates(root, source) : requestCandidates(root, source, this.#constants)
-  }
+const assignment = /^([^="'`(){}[\]\n]{1,120}?)["']?\s{0,8}(?::=|\?=|=(?![=>~])|:(?=\s))\s{0,8}/
+/** `NAME=` and `--name=`, joined to what follows without a blank. */
+const prefix = /^[\w-]{1,40}[=:](?!\/\/)/
+/** What makes an address of a text. */
+const wrapper = /^(?:new\s+)?(?:\w+\.)*(?:Sprintf|format|URL|URI|Uri|create|join|urljoin)\(\s*/
 
-  #proseCandidates(source: Source, isRequests: boolean): Candidate[] {
-    const { candidates, blocks } = proseOf(source, isRequests)
-    const inBlocks = blocks.flatMap(({ language, text, line: first }): readonly Candidate[] => {
-      const kind = kindOfFence(language)
-      if (kind === undefined || kind === 'binary' || kind === 'log') return []
-      const part = source.part(text, first)
-      if (kind === 'requests') return proseOf(part, true).candidates
-      const own = this.#candidatesIn(kind, part)
-      if (language !== '' || own.length > 0) return own
-      return text.split('\n').flatMap((line, at) => writtenIn(line, at + 1, part, false))
-    })
-    return [...candidates, ...inBlocks]
-  }
+/** The name that a line gives to a text. */
+function definitionIn(text: string, texts: readonly Text[]): [name: string, value: string] | undefined {
+  const [head = '', left = ''] = assignment.exec(text) ?? []
+  const name = /(?<!\w)[A-Za-z_]\w*$/.exec((left.split(':')[0] ?? '').trimEnd())?.[0]
+  if (name === undefined) return undefined
+  const at = head.length + (wrapper.exec(text.slice(head.length, head.length + 100))?.[0].length ?? 0)
+  const value = texts.find((each) => each.at <= at && each.end > at)
+  if (value === undefined || !(value.isQuoted || /[/\uE000]/.test(value.value))) return undefined
+  return [name, value.value.replace(prefix, '')]
+}
 
-  findings(): Finding[] {
-    const candidates = this.#candidates.filter(({ file, line, match, isRequest }) =>
-      isRequest && match.baseKind !== 'none' ? true : !this.#used.has(`${file}\0${line}\0${match.path}`),
+function candidatesIn(text: string, syntax: Syntax): Candidate[] {
+  const constants = new Map<string, string>()
+  const resolved = (value: string): string => {
+    const whole = value.replaceAll(marks, (mark, name: string) =>
+      value === mark ? mark : (constants.get(name) ?? mark),
     )
-    const order = new Map([...new Set(candidates.map(({ file }) => file))].map((file, index) => [file, index]))
-    return classify(candidates, {
-      constants: this.#constants,
-      mentionsProduct: (file) => this.#mentioning.has(file),
-      options: this.#options,
-    }).toSorted((a, b) => (order.get(a.file) ?? 0) - (order.get(b.file) ?? 0) || a.line - b.line || a.column - b.column)
+    return whole.length > 600 ? value : whole
   }
+  const lines = linesOf(text, syntax)
+  const texts = lines.map((line) => {
+    const found = textsOf(line.text, syntax.line).map((each) => ({ ...each, value: resolved(each.value) }))
+    const [name, value = ''] = definitionIn(line.text, found) ?? []
+    if (name !== undefined && value !== `\uE000${name}\uE001`) constants.set(name, value)
+    return found.map((each) => ({ ...each, match: matchOf(each.value) }))
+  })
+  const hasPath = (index: number): boolean => texts[index]?.some(({ match }) => match !== undefined) === true
+  return lines.flatMap((line, index) =>
+    (texts[index] ?? []).flatMap(({ match, ...each }): Candidate[] => {
+      if (!match) return []
+      const possible = match.calls.map(({ call }) => call.method)
+      const method = methodAt({ lines, index, at: each.at, end: each.end }, possible, syntax, hasPath)
+      const isRequested = method !== undefined || (each.isQuoted && match.isRooted && !syntax.isData)
+      if (match.base === '' && !isRequested) return []
+      const source = line.text.slice(each.at, Math.min(each.end, each.at + 160)).split('\n', 1)[0] ?? ''
+      return [
+        {
+          ...match,
+          ...placeOf(line, each.at),
+          text: source.trim(),
+          method,
+          namesProduct: product.test(source) || product.test(match.base),
+          isBare: match.base === '' && !each.isQuoted,
+        },
+      ]
+    }),
+  )
+}
+
+function placeOf({ text, number }: Line, at: number): { line: number; column: number } {
+  const before = text.slice(0, at).split('\n')
+  return { line: number + before.length - 1, column: (before.at(-1)?.length ?? 0) + 1 }
+}
+
+/** First parts of paths that no other service has; the others need evidence. */
+const own = 'resources/|default-base-image|validation-requirements|validate-license-key'
+const shared = 'token|users|logs|health-check|version'
+const base = String.raw`(?:https?:\/\/)?(?:[^@/\s]{1,100}@)?(?:[\w.:-]|\uE000[^\uE001]*\uE001){0,200}`
+const form = new RegExp(
+  `^(?<base>${base}(?:/[\\w.-]{1,60}){0,6}?)(?<path>/{0,2}(?:(?:${own}).*|(?:${shared})(?:[/?].*)?))$`,
+)
+const bareHost = /^(?:\d{1,3}(?:\.\d{1,3}){3}|localhost|[\w-]+(?:\.[\w-]+){2,}|[\w.-]+:\d+)(?::\d+)?(?:\/|$)/
+/** Pages about the API, not the API. */
+const documentation = /^(?:https?:\/\/)?(?:[\w-]*docs?|documentation|help|support|wiki|learn|developers?|www)\./
+
+function matchOf(value: string): Match | undefined {
+  if (value.length > 600) return undefined
+  const { base = '', path = '' } =
+    form.exec((value.replace(prefix, '').split('#', 1)[0] ?? '').replace(/(?<![.,;:])[.,;:]+$/, ''))?.groups ?? {}
+  const isAddress = /^(?:https?:\/\/|\uE000)/.test(base) || bareHost.test(base)
+  if (path === '' || (base !== '' && !isAddress) || documentation.test(base)) return undefined
+  if (base !== '' && !path.startsWith('/') && !base.endsWith('\uE001')) return undefined
+  const rooted = `/${path.replace(/^\/+/, '').replaceAll(marks, unknownPart)}`
+  const known = (rooted.split('?')[0] ?? '').split('/').filter((part) => part !== '' && !part.includes(unknownPart))
+  const isGeneric = !new RegExp(`^/(?:${own})`).test(rooted)
+  if (known.length < (known[0] === 'resources' ? 2 : 1)) return undefined
+  const calls = callsAt(rooted).toSorted((a, b) => unknowns(b, rooted) - unknowns(a, rooted))
+  return calls.length === 0 ? undefined : { base, calls, isGeneric, isRooted: base !== '' || path.startsWith('/') }
+}
+
+/** How many parts that are not known stand where the call has a parameter: those fit better. */
+const unknowns = ({ call }: Found, path: string): number => {
+  const theirs = call.path.split('/')
+  return path.split('/').filter((part, index) => part.includes(unknownPart) && theirs[index]?.startsWith('{')).length
+}
+
+const withoutScheme = (address: string): string => `${address.replace(/^https?:\/\//i, '').replace(/(?<!\/)\/+$/, '')}/`
+
+/** Which candidates are calls, and how certain that is. */
+function classify(
+  candidates: readonly Candidate[],
+  mentionsProduct: boolean,
+  { baseUrl }: ScanOptions,
+): Omit<Finding, 'file'>[] {
+  const bases = new Set(candidates.filter(({ isGeneric }) => !isGeneric).map((each) => each.base))
+  const seen = new Set<string>()
+  return candidates.flatMap((candidate) => {
+    const { base, calls, isGeneric, method, line, column, text } = candidate
+    const isLiteral = base !== '' && base !== 'openapi' && !base.includes('\uE000')
+    const isAtBaseUrl = baseUrl !== undefined && isLiteral && withoutScheme(base).startsWith(withoutScheme(baseUrl))
+    if (baseUrl !== undefined && isLiteral && !isAtBaseUrl) return []
+    const named = calls.find(({ call }) => call.method === method)
+    // Another method than a shared path has is a call of another service.
+    if (isGeneric && !named && (method !== undefined || base === '')) return []
+    const isSame = bases.has(base)
+    const isCertain = !isGeneric || isAtBaseUrl || candidate.namesProduct || (base !== '' && isSame)
+    const isPossible = !base.includes('/') && (isSame || (candidate.isRooted && mentionsProduct))
+    const evidence: Confidence | undefined = isCertain ? 'certain' : isPossible ? 'possible' : undefined
+    const found = named ?? calls.find(({ call }) => call.method === 'GET') ?? calls[0]
+    const key = `${line} ${found?.call.method} ${found?.call.path}`
+    if (evidence === undefined || found === undefined || seen.has(key)) return []
+    seen.add(key)
+    const isPlain = named !== undefined && !candidate.isBare
+    return [{ ...found, line, column, text, confidence: evidence === 'certain' && !isPlain ? 'likely' : evidence }]
+  })
 }

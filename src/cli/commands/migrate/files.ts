@@ -9,8 +9,6 @@ import { notFound } from '../../../api/errors.ts'
 export interface ScannedFile {
   /** As it was named, or from there. */
   readonly name: string
-  /** Whether it can be read a second time. */
-  readonly isRepeatable: boolean
   chunks(): AsyncIterable<Uint8Array>
 }
 
@@ -34,7 +32,7 @@ export async function* filesUnder(
 
 async function* inFolder(name: string, folder: string, signal: AbortSignal): AsyncGenerator<ScannedFile> {
   const entries = await fs.readdir(folder, { withFileTypes: true }).catch(() => undefined)
-  // Whoever reads it as a file sees why it cannot be read.
+  // Reading it as a file reports why it cannot be read.
   if (!entries) yield file(name, folder, signal)
   for (const entry of (entries ?? []).toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     signal.throwIfAborted()
@@ -49,7 +47,6 @@ function file(name: string, whole: string, signal: AbortSignal): ScannedFile {
   const isPacked = name.endsWith('.gz')
   return {
     name: isPacked ? name.slice(0, -3) : name,
-    isRepeatable: true,
     chunks: () => {
       const bytes = createReadStream(whole, { highWaterMark: chunkBytes, signal })
       if (!isPacked) return bytes

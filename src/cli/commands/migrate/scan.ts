@@ -2,7 +2,7 @@
 import type { Finding, ScanOptions } from '../../../legacy/scan/finding.ts'
 import { kindOf } from '../../../legacy/scan/kinds.ts'
 import { logFindings } from '../../../legacy/scan/log.ts'
-import { Scan } from '../../../legacy/scan/scan.ts'
+import { scanText } from '../../../legacy/scan/scan.ts'
 import { counted } from '../../../rules/sizes.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
 import { type Column, visible } from '../../output/output.ts'
@@ -29,8 +29,8 @@ const summaryColumns: readonly Column<Summary>[] = [
   { header: 'REPLACEMENT', cell: replacementText },
 ]
 
-/** A larger file is read like a log, whatever it is: line by line, and never held as a whole. */
-const largestTextBytes = 4 * 2 ** 20
+/** A larger file is read as a log, whatever it is, so that memory stays bounded. */
+const maxTextBytes = 4 * 2 ** 20
 const startBytes = 65_536
 const formats = ['table', 'json', 'sarif'] as const
 
@@ -38,7 +38,8 @@ export const command = defineCommand({
   description:
     'Reads programs, scripts, pipelines, Postman collections, OpenAPI documents and access logs (also .gz).\n' +
     'Exits with 1 if it finds any call or cannot read a file, so that a pipeline can fail. Does not contact a server.\n' +
-    'A finding is certain, likely or possible; --strict leaves out all but the certain ones.',
+    'A finding is certain, likely or possible; --strict leaves out all but the certain ones.\n' +
+    'Paths that a program puts together across lines or files are not found: run svc3 migrate usage to see who still calls.',
   arguments: {
     paths: {
       value: 'PATH',
@@ -70,7 +71,7 @@ export const command = defineCommand({
     const skipped: string[] = []
     const all = await findingsIn(filesOf(paths, context), { baseUrl }, (file, error) => {
       context.signal.throwIfAborted()
-      // Not a note: whoever reads only the answer has to know that it lacks something.
+      // Notes are hidden with --quiet and in pipes, but an incomplete answer must always say so.
       const reason = error instanceof Error ? error.message : String(error)
       context.host.stderr.write(`${context.host.calledAs}: ${visible(`Skipped ${file}: ${reason}`)}\n`)
       skipped.push(file)
@@ -84,45 +85,28 @@ export const command = defineCommand({
 
 async function* filesOf(paths: readonly string[], { host, signal }: Context): AsyncGenerator<ScannedFile> {
   for (const path of paths)
-    if (path === '-') yield { name: 'standard input', isRepeatable: false, chunks: () => host.stdin.chunks(signal) }
+    if (path === '-') yield { name: 'standard input', chunks: () => host.stdin.chunks(signal) }
     else yield* filesUnder([path], host.workingDir, signal)
 }
 
-/** Logs are read once, as they come; other files twice, because what one names another may use. One may fail alone. */
+/** A file that cannot be read does not keep the others from being scanned. */
 async function findingsIn(
   files: AsyncIterable<ScannedFile>,
   options: ScanOptions,
   onSkipped: (file: string, error: unknown) => void,
 ): Promise<Finding[]> {
-  const scan = new Scan(options)
-  const order = new Map<string, number>()
-  const texts: [name: string, read: () => Promise<string | Finding[] | undefined>][] = []
   const found: Finding[] = []
-  for await (const file of files) {
-    order.set(file.name, order.size)
+  for await (const file of files)
     try {
-      const content = await contentOf(file, options)
-      if (typeof content === 'string') {
-        scan.survey(file.name, content)
-        // What cannot be read again is kept.
-        texts.push([file.name, file.isRepeatable ? () => contentOf(file, options) : async () => content])
-      } else found.push(...(content ?? []))
+      for (const each of await findingsOf(file, options)) found.push(each)
     } catch (error) {
       onSkipped(file.name, error)
     }
-  }
-  for (const [name, read] of texts)
-    try {
-      const text = await read()
-      if (typeof text === 'string') scan.read(name, text)
-    } catch (error) {
-      onSkipped(name, error)
-    }
-  return [...found, ...scan.findings()].toSorted((a, b) => (order.get(a.file) ?? 0) - (order.get(b.file) ?? 0))
+  return found
 }
 
-/** The text of a file, or what a log has: that is never held as a whole. */
-async function contentOf({ name, chunks }: ScannedFile, options: ScanOptions): Promise<string | Finding[] | undefined> {
+/** A log is read as a stream, because it may be larger than memory. */
+async function findingsOf({ name, chunks }: ScannedFile, options: ScanOptions): Promise<Finding[]> {
   const first: Uint8Array[] = []
   let bytes = 0
   const rest = chunks()[Symbol.asyncIterator]()
@@ -137,13 +121,13 @@ async function contentOf({ name, chunks }: ScannedFile, options: ScanOptions): P
       const kind = kindOf(name, Buffer.from(next.value.subarray(0, startBytes)).toString())
       if (kind === 'binary') {
         await rest.return?.()
-        return undefined
+        return []
       }
       if (kind === 'log') return logFindings(name, more(), options)
     }
-    if (bytes > largestTextBytes) return logFindings(name, more(), options)
+    if (bytes > maxTextBytes) return logFindings(name, more(), options)
   }
-  return Buffer.concat(first).toString()
+  return scanText(name, Buffer.concat(first).toString(), options)
 }
 
 const scanned = (finding: Finding, namespace: string | undefined): Scanned => {
@@ -163,6 +147,8 @@ function summaryOf(findings: readonly Scanned[]): Summary[] {
     .toSorted((a, b) => b.calls - a.calls)
 }
 
+const unseen = 'Paths put together across lines or files are not found; run svc3 migrate usage to see who still calls'
+
 async function report(
   context: Context,
   findings: readonly Scanned[],
@@ -174,7 +160,7 @@ async function report(
   if (format === 'json') return write(isSummary ? summary : findings)
   const none = 'No calls of the 2.4.x API found.'
   if (!isSummary) await context.print(findings, columns, none)
-  if (findings.length === 0) return
+  if (findings.length === 0) return context.note(unseen)
   if (!isSummary) context.host.stdout.write('\n')
   await context.print(summary, summaryColumns, none)
   const gone = summary.filter(({ isReplaced }) => !isReplaced).length
@@ -185,4 +171,5 @@ async function report(
       `${unsure} of ${findings.length} findings ${unsure === 1 ? 'is' : 'are'} not certain; --strict leaves ${unsure === 1 ? 'it' : 'them'} out`,
     )
   context.note(`${counted(summary.length, 'endpoint')} of the 2.4.x API; ${rest}`)
+  context.note(unseen)
 }

@@ -1,0 +1,98 @@
+// The texts of one line: string literals and shell words, joined where the line joins them. What is only known when the
+// program runs is marked with its name.
+
+export interface Text {
+  /** Offset in the line. */
+  readonly at: number
+  readonly end: number
+  readonly value: string
+  readonly isQuoted: boolean
+}
+
+const marked = (name: string): string => `\uE000${name}\uE001`
+export const marks = /\uE000([^\uE000\uE001]*)\uE001/g
+
+/** `${NAME}`, `#{name}`, `{{ name }}`, `\(name)`, `$(NAME)`, `$NAME`, `%s`, `{name}` */
+const insertion =
+  /\$\{\{?[^{}]{0,200}\}\}?|#\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}|\\\([^()]{0,200}\)|\$\([\w.-]{1,100}\)|\$(?!ungrouped)(?:env:)?[A-Za-z_]\w*|\$[\d@]|%(?:[sdv@]|\(\w{1,100}\)s|[A-Z_]{1,100}%)|\{[\w.]{0,100}\}/
+const insertions = new RegExp(insertion, 'g')
+const name =
+  /[@$]{0,2}[A-Za-z_]\w{0,80}[?!]?(?:(?:\??\.|::|->)[A-Za-z_]\w{0,80}){0,8}(?:\([^()"'`\s]{0,100}\))?(?![\w/:=%-])/
+const tokens = new RegExp(
+  [
+    String.raw`(?<blank>(?:\s|\\\r?\n)+)`,
+    String.raw`(?<prefix>\b[fFrRbBuU]{1,2}|[$@]{1,2})?(?<quote>["'${'`'}])`,
+    String.raw`(?<key>[\w-]{1,40}[=:](?=[fFrRbBuU$@]{0,2}["'${'`'}]))`,
+    `(?<insertion>${insertion.source})`,
+    String.raw`(?<join>\+(?!=)|\.\.?(?=\s*["'$])|&(?=\s))`,
+    `(?<name>${name.source})`,
+    String.raw`(?<word>(?:[\w/:=?.@%~-]|\\/|\+(?!\s)|&(?=\w))+)`,
+    String.raw`(?<other>\\[^]|[^])`,
+  ].join('|'),
+  'y',
+)
+const isPiece = new Set(['quote', 'insertion', 'name', 'word'])
+
+/** The name that an expression refers to: `this.endpoint`, `@endpoint` and `${ENDPOINT:-x}` are plain names. */
+function nameOf(expression: string): string {
+  const [plain = ''] = expression.replace(/^\W+/, '').split(/[()}\s]/, 1)
+  return (/^[\w.:>?-]+$/.test(plain) ? /(?<!\w)\w+$/ : /\w+/).exec(plain)?.[0] ?? ''
+}
+
+/** With names of insertions marked. */
+const withMarks = (literal: string): string =>
+  literal.replaceAll('\\/', '/').replaceAll(insertions, (each) => marked(nameOf(each)))
+
+const maxDepth = 4
+
+/** The texts of `line` in order; `comment` is what begins a comment behind a blank. */
+export function textsOf(line: string, comment: string | undefined, offset = 0, depth = 0): Text[] {
+  const texts: Text[] = []
+  let current: { at: number; end: number; value: string; isQuoted: boolean } | undefined
+  let isJoined = false
+  const finish = (): void => {
+    if (current !== undefined) texts.push(current)
+    current = undefined
+  }
+  const add = (at: number, end: number, value: string, isQuoted: boolean): void => {
+    if (current === undefined) current = { at: offset + at, end: offset + end, value, isQuoted }
+    else {
+      current.value += value
+      current.end = offset + end
+      current.isQuoted ||= isQuoted
+    }
+  }
+  for (let at = 0, wasBlank = true; at < line.length; ) {
+    if (wasBlank && comment !== undefined && line.startsWith(comment, at)) break
+    tokens.lastIndex = at
+    const { 0: token = '', groups = {} } = tokens.exec(line) ?? {}
+    const start = at
+    at += token.length
+    const kind = Object.keys(groups).find((each) => each !== 'prefix' && groups[each] !== undefined) ?? 'other'
+    // Pieces belong together where nothing, or an operator that joins, is between them.
+    if (isPiece.has(kind) && wasBlank && !isJoined) finish()
+    wasBlank = kind === 'blank'
+    if (kind === 'quote') {
+      const [inner, end] = quoted(line, at, groups.quote ?? '')
+      if (/\s/.test(inner.replaceAll(insertions, ''))) {
+        finish()
+        if (depth < maxDepth) texts.push(...textsOf(inner, undefined, offset + at, depth + 1))
+      } else add(start, end, withMarks(inner), true)
+      at = end
+    } else if (kind === 'insertion' || kind === 'name') add(start, at, marked(nameOf(token)), false)
+    else if (kind === 'word' && !(current?.isQuoted && token.startsWith('.'))) add(start, at, withMarks(token), false)
+    else if (kind !== 'blank' && kind !== 'join') finish()
+    if (kind !== 'blank') isJoined = kind === 'join'
+  }
+  finish()
+  return texts
+}
+
+/** What is between quotes, and where it ends; without a closing quote, the rest of the line. */
+function quoted(line: string, at: number, quote: string): [inner: string, end: number] {
+  for (let end = at; end < line.length; end++) {
+    if (line[end] === '\\') end += 1
+    else if (line[end] === quote) return [line.slice(at, end), end + 1]
+  }
+  return [line.slice(at), line.length]
+}
