@@ -6,7 +6,7 @@ import { visible } from './output/output.ts'
 const maxNotes = 5
 
 /** `rest` says where the others are read. */
-export function noteFew(context: Context, notes: readonly string[], rest: string): void {
+export function noteFew(context: Pick<Context, 'note'>, notes: readonly string[], rest: string): void {
   for (const note of notes.slice(0, maxNotes)) context.note(visible(note))
   const left = notes.length - maxNotes
   if (left > 0) context.note(`${left} more; ${rest}`)

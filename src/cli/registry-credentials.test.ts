@@ -65,7 +65,7 @@ describe('regcred list', () => {
   it('regcred list says on a terminal that there is none, and only the header in a pipe', async () => {
     service.stored.clear()
     const seen = await regcred('list', { terminal: { stdout: true } })
-    assert.deepEqual([seen.stdout, seen.stderr], ['', 'svc3: No registry credentials in namespace svc-default.\n'])
+    assert.deepEqual([seen.stdout, seen.stderr], ['', 'svc3: No registry credentials in svc-default\n'])
     const piped = await regcred('list')
     assert.deepEqual([piped.stdout, piped.stderr], ['SERVER\tUSERNAME\n', ''])
   })

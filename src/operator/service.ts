@@ -113,7 +113,7 @@ const running: Readonly<Record<ServiceKind, Running>> = {
   },
 }
 
-export const installCommand = (kind: ServiceKind): Command =>
+const installCommand = (kind: ServiceKind): Command =>
   defineCommand({
     description: running[kind].description,
     ownSignals: true,
@@ -189,7 +189,7 @@ function wordsOf(name: string, option: Options[string], value: unknown, workingD
 const rootOf = ({ host }: Context, root: string | undefined): string | undefined =>
   root === undefined ? undefined : path.resolve(host.workingDir, root)
 
-export const upgradeCommand = (kind: ServiceKind): Command =>
+const upgradeCommand = (kind: ServiceKind): Command =>
   defineCommand({
     description: `Updates the service to this version of svc3 and restarts it. ${keeps[kind]}\nIf the new version does not start, the old one is restored.`,
     ownSignals: true,
@@ -205,7 +205,7 @@ export const upgradeCommand = (kind: ServiceKind): Command =>
       }),
   })
 
-export const uninstallCommand = (kind: ServiceKind): Command =>
+const uninstallCommand = (kind: ServiceKind): Command =>
   defineCommand({
     description: `Stops and removes the service. Keeps its data. ${keeps[kind]}`,
     ownSignals: true,
@@ -231,7 +231,7 @@ const columns: readonly Column<ServiceStatus>[] = [
   { header: 'TEXT', wide: true, cell: ({ text }) => text },
 ]
 
-export const statusCommand = (kind: ServiceKind): Command =>
+const statusCommand = (kind: ServiceKind): Command =>
   defineCommand({
     description: 'Exit code 1 if the service is not running.',
     arguments: {},
@@ -371,3 +371,10 @@ async function serviceStatus(place: ServicePlace): Promise<ServiceStatus> {
     log: supervisor.logCommand(kind),
   }
 }
+
+export const serviceCommands = (kind: ServiceKind) => ({
+  install: installCommand(kind),
+  status: statusCommand(kind),
+  upgrade: upgradeCommand(kind),
+  uninstall: uninstallCommand(kind),
+})

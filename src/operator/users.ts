@@ -32,7 +32,7 @@ const passwordOption = {
   'password-stdin': { type: 'boolean', description: 'Read the password from standard input' },
 } as const satisfies Options
 
-export const add = defineCommand({
+const add = defineCommand({
   description:
     'Adds a user to the built-in identity provider. Run it on the machine of the server, which needs no restart.',
   arguments: { email },
@@ -63,7 +63,7 @@ const columns: readonly Column<Pick<LocalUser, 'email' | 'admin' | 'createdAt'>>
   { header: 'CREATED', cell: ({ createdAt }) => ({ time: createdAt }) },
 ]
 
-export const list = defineCommand({
+const list = defineCommand({
   description: 'Lists the users of the built-in identity provider.',
   arguments: {},
   options: { ...placeOptions, ...printed },
@@ -77,7 +77,7 @@ export const list = defineCommand({
     }),
 })
 
-export const remove = defineCommand({
+const remove = defineCommand({
   description: 'Removes a user from the built-in identity provider. Their tokens stop working within seconds.',
   arguments: { email },
   options: { ...yesOption, ...placeOptions },
@@ -95,7 +95,7 @@ export const remove = defineCommand({
   },
 })
 
-export const reset = defineCommand({
+const reset = defineCommand({
   description: 'Sets a new password for a user of the built-in identity provider and logs them out everywhere.',
   arguments: { email },
   options: { ...passwordOption, ...placeOptions },
@@ -187,3 +187,5 @@ async function tokenRenewed(dataDir: string, before: string): Promise<void> {
     if (now?.adminToken !== before || !isAlive(now.pid)) return
   }
 }
+
+export const commands = { list, add, remove, reset }

@@ -7,7 +7,7 @@ import { connected, defineCommand, printed } from '../command.ts'
 import { claimsOf, subjectOf } from '../connect/claims.ts'
 import { chooseNamespace } from '../connect/connection.ts'
 import type { Field } from '../output/record.ts'
-import { printRecord } from '../print-record.ts'
+import { printRecord } from '../record-commands.ts'
 
 interface Shown {
   readonly user: string

@@ -56,7 +56,7 @@ describe('completion', () => {
     'vm de': ['deploy', 'delete'],
     '-n svc-ios vm de': ['deploy', 'delete'],
     'vmc l': ['list'],
-    'vm l': ['list', 'logs', 'label'],
+    'vm l': ['list', 'label', 'logs'],
     'vm ls': ['ls'],
     'vm desc': ['describe'],
     'vm rm ': ['ci-1', 'demo'],

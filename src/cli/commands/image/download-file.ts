@@ -37,12 +37,15 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   if (!choice.force && (await fs.stat(file).catch(() => undefined)))
     throw new Failure(`${file} already exists`, 'Choose another name with --file, or replace it with --force')
   const { client, namespace } = await context.connect()
-  const image = await kind.get(client, { namespace, name, signal })
+  const image = (await client.call(kind.get, {
+    params: { namespace, [kind.word]: name } as never,
+    signal,
+  })) as Image
   const suffix = format === 'raw' ? '' : `-${format}`
   const part = `${file}.${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}${suffix}.part`
   const from = { client, kind, namespace, image, signal, format, tag: `"${image.checksum}${suffix}"` }
   await alone(part, file, () => fetchAll(context, from, part, file))
-  await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} saved as ${file}.`, image)
+  await context.done(`${kind.label} ${name} saved as ${file}.`, image)
   return 0
 }
 

@@ -1,46 +1,99 @@
-// What differs between the commands of images and those of ISOs.
+// Images and ISOs: the commands that differ only by the operation and the names in texts, their columns and fields.
 import type { Image } from '../../../api/images/images.ts'
-import * as api from '../../../api/images/images.ts'
-import type { Operation } from '../../../api/operation.ts'
-import type { Client, ListOperation } from '../../../client/client.ts'
+import * as images from '../../../api/images/images.ts'
+import * as isos from '../../../api/images/isos.ts'
 import { vmsElsewhere } from '../../../rules/ownership.ts'
 import { sizeText } from '../../../rules/sizes.ts'
 import { type Column, sizeCell } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
+import { changeCommand, deleteCommand } from '../../record-commands.ts'
+import { checkName, described, givenDescription } from './options.ts'
 
-export interface ImageKind {
-  /** In messages, and as the name of the path's parameter. */
-  readonly word: 'image' | 'iso'
-  readonly noun: 'images' | 'isos'
-  readonly list: ListOperation
-  readonly download: Operation
-  listAll(client: Client, namespace: string, signal: AbortSignal): Promise<Image[]>
-  get(client: Client, named: Named): Promise<Image>
-  copy(client: Client, named: Named, body: { name: string; description?: string }): Promise<Image>
-  describe(client: Client, named: Named, description: string): Promise<Image>
-}
-
-export interface Named {
-  readonly namespace: string
-  readonly name: string
-  readonly signal: AbortSignal
-}
-
-const paramsOf = ({ namespace, name }: Named) => ({ namespace, image: name })
-
-export const imageKind: ImageKind = {
+export const imageKind = {
+  /** As the parameter of the path, and in messages. */
   word: 'image',
-  noun: 'images',
-  list: api.listImages,
-  download: api.downloadImage,
-  listAll: (client, namespace, signal) => client.listAll(api.listImages, { params: { namespace }, signal }),
-  get: (client, named) => client.call(api.getImage, { params: paramsOf(named), signal: named.signal }),
-  copy: (client, named, body) => client.call(api.copyImage, { params: paramsOf(named), body, signal: named.signal }),
-  describe: (client, named, description) =>
-    client.call(api.describeImage, { params: paramsOf(named), body: { description }, signal: named.signal }),
-}
+  label: 'Image',
+  noun: 'image',
+  nouns: 'images',
+  sample: 'sonoma',
+  sampleCopy: 'sonoma-ci',
+  list: images.listImages,
+  get: images.getImage,
+  copy: images.copyImage,
+  describe: images.describeImage,
+  download: images.downloadImage,
+  remove: images.deleteImage,
+} as const
 
-/** Of ISOs, too. */
+export const isoKind = {
+  word: 'iso',
+  label: 'ISO',
+  noun: 'ISO',
+  nouns: 'isos',
+  sample: 'ventura.iso',
+  sampleCopy: 'installer.iso',
+  list: isos.listIsos,
+  get: isos.getIso,
+  copy: isos.copyIso,
+  describe: isos.describeIso,
+  download: isos.downloadIso,
+  remove: isos.deleteIso,
+} as const
+
+export type ImageKind = typeof imageKind | typeof isoKind
+
+export const copyCommand = (kind: ImageKind) =>
+  changeCommand({
+    description: 'Gives the same content another name. Takes no time and no disk space.',
+    arguments: {
+      source: { value: 'SOURCE', description: `${kind.noun} to copy`, names: kind.nouns, required: true },
+      target: { value: 'NAME', description: 'name of the copy', required: true },
+    },
+    options: described,
+    examples: [
+      { line: `svc3 ${kind.word} copy ${kind.sample} ${kind.sampleCopy}`, does: `Copy an ${kind.noun}` },
+      {
+        line: `svc3 ${kind.word} copy ${kind.sample} ${kind.sampleCopy} -d Nightly`,
+        does: 'Set a description for the copy',
+      },
+    ],
+    change: kind.copy,
+    body: ({ args, options: { description } }) => ({
+      name: checkName(args.target, kind.noun),
+      ...(description !== undefined && { description }),
+    }),
+    done: (_, source, { args }) => `${kind.label} ${args.target} created as a copy of ${source}.`,
+  })
+
+export const describeCommand = (kind: ImageKind) =>
+  changeCommand({
+    arguments: {
+      name: { value: 'NAME', description: `${kind.noun} to describe`, names: kind.nouns, required: true },
+      description: { value: 'TEXT', description: 'text of at most 1,024 characters; or use --description' },
+    },
+    options: described,
+    examples: [
+      { line: `svc3 ${kind.word} set-description ${kind.sample} Releases`, does: 'Set a description' },
+      { line: `svc3 ${kind.word} set-description ${kind.sample} -d Nightly`, does: 'Set it with an option' },
+    ],
+    change: kind.describe,
+    body: ({ args, options }) => ({ description: givenDescription(args.description, options.description) }),
+    done: (_, name) => `Description of ${kind.noun} ${name} changed.`,
+  })
+
+export const deleteImages = (kind: ImageKind) =>
+  deleteCommand({
+    description:
+      `For the owner of the ${kind.noun}, people of the namespace it was made in, and administrators. Refused while VMs use it. If one of ` +
+      'several cannot be deleted, the others still are.',
+    nouns: [kind.noun, `${kind.noun}s`],
+    argument: { names: kind.nouns },
+    examples: [{ line: `svc3 ${kind.word} delete ${kind.sample}`, does: `Delete an ${kind.noun}` }],
+    remove: kind.remove,
+    list: `${kind.word} list`,
+    scope: 'cluster',
+  })
+
 export const columns: readonly Column<Image>[] = [
   { header: 'NAME', keep: 'always', cell: (image) => image.name },
   { header: 'DESCRIPTION', cell: (image) => image.description },
@@ -79,7 +132,6 @@ const earlierOf = ({ version, versions = [] }: Image): string[] =>
     .map(versionText)
     .toReversed()
 
-/** Of ISOs, too. */
 export const fields: readonly Field<Image>[] = [
   { label: 'Name', value: (image) => image.name },
   { label: 'Description', value: (image) => image.description },

@@ -56,7 +56,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     if (context.isTalking) void follow(client, kind, { namespace, name }, meter, over.signal).catch(() => undefined)
     const image = await finish(client, params, await source.digest(), signal)
     meter.end()
-    await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} uploaded.`, image)
+    await context.done(`${kind.label} ${name} uploaded.`, image)
     if (image.warning !== undefined) context.note(image.warning)
     return 0
   } catch (error) {

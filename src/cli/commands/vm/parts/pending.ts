@@ -1,10 +1,11 @@
 // The VMs that wait, with their place in the queue.
+
 import { listQueue, type QueuedVm } from '../../../../api/vms/queue.ts'
 import { timeLeft } from '../../../../rules/durations.ts'
 import { listNamespaced } from '../../../all-namespaces.ts'
 import type { Context, Session } from '../../../command.ts'
 import { type Column, sizeCell } from '../../../output/output.ts'
-import { printChosen } from '../../../print-chosen.ts'
+import { printChosen } from '../../../record-commands.ts'
 
 const columns: readonly Column<QueuedVm>[] = [
   { header: 'POSITION', keep: 'always', cell: ({ position }) => position },

@@ -1,0 +1,250 @@
+// Commands that most kinds of records have: list, show, delete, and changes that need no code of their own. A module of
+// commands declares what differs: the operation, the columns or fields, and the texts.
+import { notFound } from '../api/errors.ts'
+import { type Operation, paramNames, type ResponseOf } from '../api/operation.ts'
+import type { Client } from '../client/client.ts'
+import { allNamespacesOption, listNamespaced } from './all-namespaces.ts'
+import {
+  type Argument,
+  type Arguments,
+  type Command,
+  type Context,
+  defineCommand,
+  namespaced,
+  type Options,
+  printed,
+  type Session,
+  type Values,
+} from './command.ts'
+import { yesOption } from './confirm.ts'
+import { deleteEach } from './delete-each.ts'
+import { nearestName } from './line/suggest.ts'
+import type { Column } from './output/output.ts'
+import { type Field, recordText } from './output/record.ts'
+
+interface CommandText {
+  readonly description?: string
+  readonly examples: Command['examples']
+}
+
+/** A client whose operations are not known when this is compiled: their parameters come from their paths. */
+interface AnyClient {
+  call<O extends Operation>(operation: O, input: object): Promise<ResponseOf<O>>
+  listAll<O extends Operation>(operation: O, input: object): Promise<ItemOf<O>[]>
+}
+const anyClient = (client: Client): AnyClient => client as unknown as AnyClient
+
+type ItemOf<O extends Operation> = ResponseOf<O> extends { readonly items: readonly (infer Item)[] } ? Item : never
+
+/** The last parameter of an operation's path names the record. */
+const paramsOf = ({ path }: Operation, namespace: string, name: string) => ({
+  [paramNames(path).at(-1) ?? '']: name,
+  namespace,
+})
+
+interface ListText<O extends Operation> extends CommandText {
+  /** In texts: `runner pools`. */
+  readonly nouns: string
+  /** In refusals of the API: `runnerpools`. */
+  readonly kind: string
+  readonly argument?: Partial<Argument>
+  readonly list: O
+  readonly columns: readonly Column<ItemOf<O>>[]
+  /** `all`: one namespace, or with -A every one. `cluster`: the records belong to no namespace. */
+  readonly scope: 'all' | 'namespace' | 'cluster'
+  nameOf?(item: ItemOf<O>): string
+  /** The name of a record, from an argument. Throws where it can be none. */
+  parseName?(text: string): string
+  /** What to do when there are none. */
+  emptyHint?(session: Session): string
+  /** Remarks to print below the table. `isNamed`: only of records that were named. */
+  notes?(context: Context, items: readonly ItemOf<O>[], session: Session, isNamed: boolean): void
+}
+
+export function listCommand<const O extends Operation>(text: ListText<O>): Command {
+  const { nouns, kind, list, columns, scope, argument, parseName = (name) => name } = text
+  const { nameOf = (item) => (item as { readonly name: string }).name } = text
+  return defineCommand({
+    ...(text.description !== undefined && { description: text.description }),
+    arguments: { names: { value: 'NAME', description: `only these ${nouns}`, ...argument, repeatable: true } },
+    options: { ...(scope === 'all' ? allNamespacesOption : {}), ...namespaced, ...printed } as typeof listOptions,
+    examples: text.examples,
+    async run(context, { args, options }) {
+      const wanted = args.names.map(parseName)
+      const session = await context.connect()
+      const listed = await listNamespaced<ItemOf<O> & { readonly namespace: string }>(
+        context,
+        session,
+        options['all-namespaces'],
+        columns,
+        (namespace) =>
+          anyClient(session.client).listAll(list, { params: { namespace }, signal: context.signal }) as never,
+      )
+      const where = scope === 'cluster' ? 'the cluster' : listed.where
+      return printChosen(context, {
+        ...listed,
+        namespace: scope === 'cluster' ? undefined : listed.namespace,
+        kind,
+        nameOf,
+        wanted,
+        none: `No ${nouns} in ${where}${text.emptyHint ? `. ${text.emptyHint(session)}` : ''}`,
+        notes: (items) => text.notes?.(context, items, session, wanted.length > 0),
+      })
+    },
+  })
+}
+const listOptions = { ...allNamespacesOption, ...namespaced, ...printed }
+
+interface Chosen<T> {
+  readonly kind: string
+  readonly items: readonly T[]
+  readonly nameOf: (item: T) => string
+  /** None: all of them. */
+  readonly wanted: readonly string[]
+  readonly columns: readonly Column<T>[]
+  /** Printed on a terminal in place of an empty table. */
+  readonly none: string
+  /** Undefined for what the whole cluster shares. */
+  readonly namespace?: string | undefined
+  notes?(items: readonly T[]): void
+}
+
+/** Prints all records or the named ones, and throws when one is missing. */
+export async function printChosen<T>(context: Context, chosen: Chosen<T>): Promise<number> {
+  const { kind, items, nameOf, wanted, columns, none, namespace } = chosen
+  const found = wanted.length === 0 ? items : items.filter((item) => wanted.includes(nameOf(item)))
+  const missing = wanted.filter((name) => !found.some((item) => nameOf(item) === name))
+  if (found.length > 0 || missing.length === 0) await context.print(found, columns, none)
+  chosen.notes?.(found)
+  if (missing.length === 0) return 0
+  const [first = ''] = missing
+  const near = missing.length === 1 ? nearestName(first, items.map(nameOf)) : undefined
+  const error = notFound(kind, missing.join(', '), { namespace })
+  if (near === undefined) throw error
+  throw notFound(kind, first, { namespace, hint: `Did you mean ${near}? ${error.options.hint ?? ''}`.trim() })
+}
+
+interface ShowText<O extends Operation> extends CommandText {
+  readonly argument: Argument
+  readonly get: O
+  readonly fields: readonly Field<ResponseOf<O>>[]
+}
+
+export const showCommand = <const O extends Operation>({ argument, get, fields, ...text }: ShowText<O>): Command =>
+  defineCommand({
+    ...text,
+    arguments: { name: { ...argument, required: true } },
+    options: { ...namespaced, ...printed },
+    async run(context, { args: { name } }) {
+      const { client, namespace } = await context.connect()
+      const params = paramsOf(get, namespace, name)
+      return printRecord(context, await anyClient(client).call(get, { params, signal: context.signal }), fields)
+    },
+  })
+
+/** Prints one record in full, or as data. */
+export async function printRecord<T>(context: Context, record: T, fields: readonly Field<T>[]): Promise<number> {
+  if (context.isData) await context.print([record], [], '')
+  else context.host.stdout.write(recordText(record, fields, context.rendering()))
+  return 0
+}
+
+interface DeleteText<O extends Operation, Own extends Options> extends CommandText {
+  /** One and several, in texts: `runner pool`, `runner pools`. */
+  readonly nouns: readonly [string, string]
+  readonly argument?: Partial<Argument>
+  readonly remove: O
+  /** The command that lists them: `runner-pool list`. */
+  readonly list: string
+  readonly scope?: 'namespace' | 'cluster'
+  /** Options beside the usual ones, and the query that they make. */
+  readonly options?: Own
+  query?(options: Values<Arguments, Own>['options']): object
+  /** Asked on a terminal. Default: `Delete pools a and b in svc-ios?` */
+  question?(what: string, about: DeleteQuestion<Own>): string | Promise<string>
+  /** Default: `Successfully deleted pool a`. */
+  sentence?(name: string, namespace: string): string
+}
+
+interface DeleteQuestion<Own extends Options> {
+  readonly names: readonly string[]
+  readonly session: Session
+  readonly options: Values<Arguments, Own>['options']
+  readonly signal: AbortSignal
+}
+
+export function deleteCommand<const O extends Operation, const Own extends Options = Record<never, never>>(
+  text: DeleteText<O, Own>,
+): Command {
+  const { nouns, remove, list, scope = 'namespace', options: own, question, sentence } = text
+  const [kind, kinds] = nouns
+  return defineCommand({
+    ...(text.description !== undefined && { description: text.description }),
+    arguments: {
+      names: { value: 'NAME', description: `${kinds} to delete`, ...text.argument, required: true, repeatable: true },
+    },
+    options: { ...(own ?? {}), ...yesOption, ...namespaced, ...printed },
+    examples: text.examples,
+    async run(context, { args: { names }, options }) {
+      const session = await context.connect()
+      const { client, namespace, sameTargetFlags } = session
+      const { signal } = context
+      const place = scope === 'cluster' ? 'from the cluster' : `in ${namespace}`
+      // The parser makes the values of these options, too.
+      const ownOptions = options as unknown as Values<Arguments, Own>['options']
+      return deleteEach(context, {
+        names,
+        kind: kind.toLowerCase(),
+        nouns,
+        yes: options.yes,
+        question: (what, distinct) =>
+          question?.(what, { names: distinct, session, options: ownOptions, signal }) ?? `Delete ${what} ${place}?`,
+        listCommand: `${list}${scope === 'cluster' ? '' : sameTargetFlags}`,
+        remove: (name) =>
+          anyClient(client).call(remove, {
+            params: paramsOf(remove, namespace, name),
+            query: text.query?.(ownOptions),
+            signal,
+          }) as never,
+        ...(sentence && { sentence: (name: string) => sentence(name, namespace) }),
+      })
+    },
+  })
+}
+
+interface ChangeText<O extends Operation, A extends Arguments, Own extends Options> extends CommandText {
+  /** The first one names the record. */
+  readonly arguments: A
+  readonly options?: Own
+  readonly change: O
+  body?(values: Values<A, Own>): unknown
+  /** The sentence that reports the change. */
+  done(record: ResponseOf<O>, name: string, values: Values<A, Own>, namespace: string): string
+}
+
+/** One request about one record, and a sentence about its answer. */
+export const changeCommand = <
+  const O extends Operation,
+  const A extends Arguments,
+  const Own extends Options = Record<never, never>,
+>({
+  change,
+  body,
+  done,
+  options = {} as Own,
+  ...text
+}: ChangeText<O, A, Own>): Command =>
+  defineCommand<A, Own>({
+    ...text,
+    options: { ...options, ...namespaced, ...printed },
+    async run(context, values) {
+      const name = Object.values(values.args)[0] as string
+      const sent = body?.(values)
+      const { client, namespace } = await context.connect()
+      const params = paramsOf(change, namespace, name)
+      const input = { params, ...(sent !== undefined && { body: sent }), signal: context.signal }
+      const record = await anyClient(client).call(change, input)
+      await context.done(done(record, name, values, namespace), record)
+      return 0
+    },
+  })
