@@ -1,0 +1,54 @@
+// The QEMU process of one VM, found by its record in the VM's folder and reached over its control socket.
+import { type ProcessId, waitForEnd } from '../../platform/processes.ts'
+import type { Observed } from '../driver.ts'
+import { exclusively } from '../exclusive.ts'
+import type { Living } from './captures/capture.ts'
+import type { Control, Grace } from './control/control.ts'
+import { type Run, readRun } from './control/run.ts'
+import { endRun } from './ending.ts'
+import { findProcess, isOfThisBoot } from './supervisor.ts'
+
+/** How long a process that no longer answers may take to exit. */
+const exitMs = 300
+
+export interface RunningQemu {
+  readonly run: Run
+  readonly process: ProcessId
+}
+
+export class QemuProcess {
+  readonly folder: string
+  readonly control: Control
+
+  constructor(folder: string, control: Control) {
+    this.folder = folder
+    this.control = control
+  }
+
+  /** Only one piece of work per VM runs at a time in this process. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    return exclusively(this.folder, work)
+  }
+
+  async find(): Promise<RunningQemu | undefined> {
+    const run = await readRun(this.folder)
+    if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
+    const process = await findProcess(this.folder, run)
+    return process && { run, process }
+  }
+
+  async connect({ runtime }: Run): Promise<Living> {
+    return { qmp: await this.control.connect(runtime), runtime }
+  }
+
+  /** Undefined if the process has ended. One that lives and does not answer is running. */
+  async observe({ run, process }: RunningQemu): Promise<Observed | undefined> {
+    const observed = await this.control.observe(run.runtime)
+    if (observed || (await waitForEnd(process, exitMs))) return observed
+    return { state: 'running' }
+  }
+
+  end({ run, process }: RunningQemu, grace?: Grace): Promise<void> {
+    return endRun(this.folder, this.control, run, process, grace)
+  }
+}
