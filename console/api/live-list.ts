@@ -14,7 +14,7 @@ export interface Snapshot<T> {
 type Follow<T> = (signal: AbortSignal) => AsyncIterable<WatchEvent<T>>
 
 interface Schedule {
-  /** Called once for many changes: on the next frame of the screen. */
+  /** Called once for many changes. */
   readonly soon: (work: () => void) => void
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
 }
@@ -91,7 +91,7 @@ export class LiveList<T> {
 
   #publish(change: Partial<Snapshot<T>>): void {
     const state = { isLoaded: this.#snapshot.isLoaded, error: this.#snapshot.error, ...change }
-    // The state is kept at once, the items are copied on the next frame: once for a thousand changes.
+    // The state is kept at once, the items are copied soon: once for a thousand changes.
     this.#snapshot = { items: this.#snapshot.items, ...state }
     if (this.#isDue) return
     this.#isDue = true

@@ -20,8 +20,19 @@ const forEver: RetryPolicy = {
 const lists = new Map<string, LiveList<unknown>>()
 const goneTimers = new Map<string, number>()
 
-/** A hidden tab has no frames, and must not fall behind for it. */
-const soon = (work: () => void): void => void (document.hidden ? setTimeout(work, 250) : requestAnimationFrame(work))
+/** A list that changes all the time is drawn this often, since each drawing sorts all of it. A single change is shown immediately. */
+const batchMs = 500
+
+function batched(): (work: () => void) => void {
+  let lastMs = Number.NEGATIVE_INFINITY
+  return (work) => {
+    const run = (): void => {
+      lastMs = performance.now()
+      work()
+    }
+    setTimeout(run, Math.max(0, lastMs + batchMs - performance.now()))
+  }
+}
 
 function listFor(operation: ListOperation, namespace: string, selector: string): LiveList<unknown> {
   const key = `${operation.id} ${namespace} ${selector}`
@@ -32,7 +43,7 @@ function listFor(operation: ListOperation, namespace: string, selector: string):
     ...(selector !== '' && { query: { fieldSelector: selector } }),
   } as CallInput<ListOperation>
   const follow = (signal: AbortSignal) => followList(client, operation, input, { signal, retry: forEver })
-  const made = new LiveList<unknown>(identityOf, follow, { soon, wait })
+  const made = new LiveList<unknown>(identityOf, follow, { soon: batched(), wait })
   lists.set(key, made)
   return made
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { allowedWidth, choiceFrom, isChoosable, isWhole, noChoice, shownColumns, widthsOf } from './columns.ts'
+import { allowedWidth, choiceFrom, isChoosable, noChoice, shownColumns, widthsOf } from './columns.ts'
 
 const name = { title: 'Name', look: 'name', contentPx: 300, titlePx: 60 }
 const owner = { title: 'Owner', contentPx: 200, titlePx: 70 }
@@ -33,15 +33,6 @@ describe('columns of a table', () => {
     assert.deepEqual(short, [120, 200, 90, 50])
     // And when that is not enough, the table is wider than its place.
     assert.deepEqual(widthsOf(columns, noChoice, 100), [120, 92, 90, 50])
-  })
-
-  it('a column of a table is drawn without a clip only with room to spare, and if its longest text is known', () => {
-    assert.deepEqual(
-      [375, 374].map((px) => isWhole({ ...name, isText: true }, px)),
-      [true, false],
-    )
-    assert.equal(isWhole({ ...owner, isText: false }, 1_000), false)
-    assert.equal(isWhole({ ...owner, contentPx: 0, isText: true }, 1_000), false)
   })
 
   it('a width that somebody chose is kept, and the others share the rest', () => {

@@ -71,11 +71,6 @@ const maxNamePx = 640
 /** What is left of other content in favour of a name: a short word, the state of a VM for example. */
 const leastContentPx = (tablePx: number): number => (tablePx < narrowPx ? 92 : 100)
 
-/** So much more room than its longest text needs: what is never cut needs no clip, and a screen has hundreds of cells. */
-const roomy = 1.25
-export const isWhole = (column: Measured & { readonly isText: boolean }, px: number): boolean =>
-  column.isText && column.contentPx > 0 && px >= roomy * column.contentPx
-
 /** The width of each column; together at least as wide as the table, and wider only if nothing more can be taken away. */
 export function widthsOf(columns: readonly Measured[], { widths }: Choice, tablePx: number): readonly number[] {
   // Of a large part of the table a name is never deprived: rather is it scrolled sideways.

@@ -1,8 +1,6 @@
 // Rows that a table shows: search, filters, order, and what of it the address says.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
-import { changesBetween } from './changes.ts'
 import { type Filter, filtered, inOrder, occurringIn, offered, searched, sortFrom, sortText } from './filters.ts'
 
 interface Row {
@@ -60,59 +58,5 @@ describe('rows of a table', () => {
       'vm-2',
       'web',
     ])
-  })
-
-  it('the order of a table and what its filters offer, carried on over any changes, are those of the whole list', () => {
-    const row = fc.record({
-      name: fc.stringMatching(/^[ab][0-9]{0,2}$/),
-      state: fc.constantFrom('running', 'stopped'),
-      tags: fc.subarray(['ci', 'ios', 'mac']),
-    })
-    const list = fc.uniqueArray(row, { selector: nameOf, maxLength: 12 })
-    const change = fc.record({ drop: fc.array(fc.nat(11)), replace: fc.array(fc.nat(11)), add: list })
-    const by = fc.constantFrom<((row: Row) => string | number)[]>(
-      nameOf,
-      ({ state }) => state,
-      ({ tags }) => tags.length,
-    )
-    const property = fc.property(
-      list,
-      fc.array(change, { maxLength: 4 }),
-      by,
-      fc.boolean(),
-      (first, steps, key, isDown) => {
-        const order = { by: key, isDown, keyOf: nameOf }
-        const filter = filters[1] as Filter<Row>
-        let before: readonly Row[] = first
-        let [sorted, occurring] = [inOrder(before, order), occurringIn(filter, before)]
-        for (const { drop, replace, add } of steps) {
-          const names = new Set(before.map(nameOf))
-          const now = [
-            ...before.flatMap((each, index) =>
-              drop.includes(index) ? [] : [replace.includes(index) ? { ...each, tags: ['new'] } : each],
-            ),
-            ...add.filter(({ name }) => !names.has(name)),
-          ]
-          const { gone, come } = changesBetween(before, now)
-          assert.deepEqual(new Set(gone), new Set(before.filter((each) => !now.includes(each))))
-          assert.deepEqual(new Set(come), new Set(now.filter((each) => !before.includes(each))))
-          sorted = inOrder(now, order, { rows: before, result: sorted })
-          occurring = occurringIn(filter, now, { rows: before, result: occurring })
-          before = now
-          assert.deepEqual(sorted, inOrder(now, order))
-          assert.deepEqual(occurring.values, occurringIn(filter, now).values)
-          assert.deepEqual(new Map(occurring.counts), new Map(occurringIn(filter, now).counts))
-        }
-      },
-    )
-    fc.assert(property)
-  })
-
-  it('a filter of a table offers the same list as long as the same values occur', () => {
-    const filter = filters[0] as Filter<Row>
-    const before = occurringIn(filter, rows)
-    const [, ...others] = rows
-    const now = [{ ...(rows[0] as Row), tags: [] }, ...others]
-    assert.equal(occurringIn(filter, now, { rows, result: before }).values, before.values)
   })
 })

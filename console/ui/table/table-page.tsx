@@ -12,11 +12,10 @@ import { Empty, ListError, Page } from '../page.tsx'
 import { Select } from '../select.tsx'
 import { TeachPage } from '../teach.tsx'
 import { ColumnsButton } from './column-choice.tsx'
-import { type Filter, filtered, type Occurring, occurringIn, offered, searched } from './filters.ts'
+import { type Filter, filtered, occurringIn, offered, searched } from './filters.ts'
 import { type Query, useQuery, useSearchText } from './query.ts'
 import { type Selection, useSelection } from './selection.ts'
 import { type Column, Table } from './table.tsx'
-import { useCarriedOn } from './use-carried-on.ts'
 
 interface PageProps<T> {
   readonly title: string
@@ -52,7 +51,7 @@ interface PageProps<T> {
 
 const none: readonly never[] = []
 
-export function TablePage<T>(props: PageProps<T>) {
+export function TablePage<T extends object>(props: PageProps<T>) {
   const { title, text, searchHint = 'Search this list', count, emptyTitle, emptyText = '', beside } = props
   const { operation, input, create, example, actions, list, columns, sort, above, bulk, children } = props
   const { keyOf = identityOf as (row: T) => string, textOf, filters = none } = props
@@ -157,9 +156,7 @@ interface FilterProps<T> {
 }
 
 function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
-  const { values, counts } = useCarriedOn<T, Occurring>(filter.offers ? none : rows, [filter], (all, before) =>
-    occurringIn(filter, all, before),
-  )
+  const { values, counts } = useMemo(() => occurringIn(filter, filter.offers ? none : rows), [filter, rows])
   // One value is no choice, unless some rows have none.
   const isChoice =
     value !== '' || (filter.offers ?? values).length > 1 || (counts.get(values[0] ?? '') ?? rows.length) < rows.length

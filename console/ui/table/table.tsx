@@ -4,13 +4,12 @@ import { memo, type ReactNode, type RefObject, useLayoutEffect, useMemo, useRef,
 import { identityOf } from '../../../src/client/follow-list.ts'
 import { Time } from '../time.tsx'
 import { chooseColumns, useChoice } from './column-choice.tsx'
-import { allowedWidth, isWhole, narrowPx, shownColumns, widthsOf } from './columns.ts'
+import { allowedWidth, narrowPx, shownColumns, widthsOf } from './columns.ts'
 import { inOrder, sortFrom, sortText } from './filters.ts'
 import { useQuery } from './query.ts'
 import { Resizers } from './resizer.tsx'
 import type { Selection } from './selection.ts'
 import { inRowOrder, reassigned, type Slot } from './slots.ts'
-import { useCarriedOn } from './use-carried-on.ts'
 import { useMeasured } from './use-measured.ts'
 import { useVisibleRows } from './visible-rows.ts'
 
@@ -63,14 +62,24 @@ const roles = {
   cell: { role: 'cell' },
 } as const
 
-export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false], selection }: Props<T>) {
+export function Table<T extends object>({
+  label,
+  columns,
+  rows,
+  keyOf = identityOf,
+  sort = [0, false],
+  selection,
+}: Props<T>) {
   const { params, change } = useQuery()
   const first = { column: columns[sort[0]]?.title ?? '', isDown: sort[1] }
   const titles = columns.flatMap(({ title, by }) => (by ? [title] : []))
   const { column: sortedBy, isDown } = sortFrom(params.get('sort'), titles, first)
   const by = columns.find(({ title }) => title === sortedBy)?.by
-  const sorted = useCarriedOn<T, readonly T[]>(rows, [by, isDown, keyOf], (all, before) =>
-    by ? inOrder(all, { by, isDown, keyOf }, before) : all,
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other keys when a table is sorted by something else
+  const sortKeys = useMemo(() => new WeakMap(), [by, keyOf])
+  const sorted = useMemo(
+    () => (by ? inOrder(rows, { by, isDown, keyOf }, sortKeys) : rows),
+    [rows, by, isDown, keyOf, sortKeys],
   )
   const sortBy = (column: string): void => {
     const next = sortText({ column, isDown: column === sortedBy && !isDown })
@@ -86,13 +95,6 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
   const measured = useMeasured(table, shown, sorted, isShort)
   const beforePx = selection ? selectPx : 0
   const widths = widthsOf(measured, choice, boxPx - beforePx)
-  const cut = measured.map((column, index) => !isWhole(column, widths[index] ?? 0)).join()
-  const drawn = useMemo(() => {
-    const isCut = cut.split(',')
-    return shown.map((column, index) =>
-      isCut[index] === 'true' ? column : { ...column, look: `${column.look ?? ''} whole` },
-    )
-  }, [shown, cut])
   const tracks = [...(selection ? [selectPx] : []), ...widths].map((px) => `${Math.floor(px * 10) / 10}px`).join(' ')
   const resize = (title: string, px: number | undefined): void =>
     chooseColumns(label, ({ widths: { [title]: _, ...others }, ...rest }) => ({
@@ -154,11 +156,11 @@ export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, 
         {isShort ? (
           <tbody {...roles.group}>
             {sorted.map((row, index) => (
-              <Row key={keyOf(row)} row={row} columns={drawn} index={index} {...selected(selection, keyOf(row))} />
+              <Row key={keyOf(row)} row={row} columns={shown} index={index} {...selected(selection, keyOf(row))} />
             ))}
           </tbody>
         ) : (
-          <LongBody rows={sorted} columns={drawn} keyOf={keyOf} selection={selection} />
+          <LongBody rows={sorted} columns={shown} keyOf={keyOf} selection={selection} />
         )}
       </table>
     </div>
@@ -212,7 +214,7 @@ interface RowProps<T> {
   readonly row: T
   readonly columns: readonly Column<T>[]
   readonly index: number
-  /** Of a long table: the row stands in its own place. */
+  /** The element of a long table that shows it, which places it by its index. */
   readonly slot?: number
   readonly rowKey?: string
   readonly isSelected?: boolean

@@ -1,9 +1,7 @@
 // What the content of each column would take: of the rows that are drawn as the browser lays them out, of the others by their
 // longest texts. Measured when columns or rows change, never while the table is scrolled; a column only grows.
-import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { changesBetween } from './changes.ts'
+import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import type { Measured } from './columns.ts'
-import { useCarriedOn } from './use-carried-on.ts'
 
 interface Column<T> {
   readonly title: string
@@ -16,20 +14,17 @@ type Sizes = Readonly<Record<string, { readonly titlePx: number; readonly conten
 
 /** Rows of a long table are measured again no more often: they change all the time. */
 const againMs = 2_000
-const none: readonly never[] = []
 
 export function useMeasured<T>(
   table: RefObject<HTMLTableElement | null>,
   columns: readonly Column<T>[],
   rows: readonly T[],
   isShort: boolean,
-): readonly (Measured & { readonly isText: boolean })[] {
+): readonly Measured[] {
   const [sizes, setSizes] = useState<Sizes>({})
   const last = useRef({ titles: '', texts: '', atMs: 0, fonts: '' })
   const fonts = useFonts()
-  const longest = useCarriedOn<T, readonly string[]>(isShort ? none : rows, [columns], (all, before) =>
-    longestTexts(columns, all, before),
-  )
+  const longest = useMemo(() => longestTexts(columns, isShort ? [] : rows), [columns, rows, isShort])
   useLayoutEffect(() => {
     if (!table.current || rows.length === 0) return
     const now = { titles: columns.map(({ title }) => title).join('\n'), texts: longest.join('\n'), fonts }
@@ -42,7 +37,6 @@ export function useMeasured<T>(
   }, [table, columns, rows, isShort, fonts, longest])
   return columns.map((column) => ({
     title: column.title,
-    isText: isText(column),
     ...(column.look !== undefined && { look: column.look }),
     ...(sizes[column.title] ?? { titlePx: 0, contentPx: 0 }),
   }))
@@ -81,24 +75,16 @@ function grown(known: Sizes, found: Sizes): Sizes {
 const isText = ({ by, cell, look = '' }: Column<never>): boolean =>
   by !== undefined && (!cell || look.split(' ').includes('name'))
 
-/** Of columns that show the text they are sorted by; empty for others. A column only grows, so what has gone is not looked for. */
-function longestTexts<T>(
-  columns: readonly Column<T>[],
-  rows: readonly T[],
-  before?: { readonly rows: readonly T[]; readonly result: readonly string[] },
-): readonly string[] {
-  const come = before ? changesBetween(before.rows, rows).come : rows
-  return columns.map((column, index) => {
-    let longest = before?.result[index] ?? ''
+/** Of columns that show the text they are sorted by; empty for others. */
+const longestTexts = <T>(columns: readonly Column<T>[], rows: readonly T[]): readonly string[] =>
+  columns.map((column) => {
     const { by } = column
-    if (!by || !isText(column)) return longest
-    for (const row of come) {
+    if (!by || !isText(column)) return ''
+    return rows.reduce((longest, row) => {
       const text = String(by(row))
-      if (text.length > longest.length) longest = text
-    }
-    return longest
+      return text.length > longest.length ? text : longest
+    }, '')
   })
-}
 
 function measure<T>(table: HTMLTableElement, columns: readonly Column<T>[], longest: readonly string[]): Sizes {
   table.dataset.measuring = ''
