@@ -1,4 +1,4 @@
-// Who acts, and how to get to another page: what the actions of a thing need to know, wherever they are offered.
+// The person who acts and the router: what the items of an action menu depend on.
 import { useMemo } from 'react'
 import { useLocation } from 'wouter'
 import { useSession } from '../api/session.ts'
@@ -6,6 +6,8 @@ import { useSession } from '../api/session.ts'
 export interface Acting {
   readonly person: ReturnType<typeof useSession>['person']
   readonly go: (path: string) => void
+  /** Called once the thing was deleted; its own page then leads to the list. */
+  readonly onDeleted?: (() => void) | undefined
 }
 
 export function useActing(): Acting {

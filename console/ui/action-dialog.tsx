@@ -113,6 +113,17 @@ export const removal = <O extends Operation>(props: RemoveProps<O>, reason?: str
   dialog: (onClose) => <RemoveDialog {...props} onClose={onClose} />,
 })
 
+interface ConfirmProps<O extends Operation> extends Pick<Props<O>, 'words' | 'operation' | 'input' | 'reason'> {
+  readonly name: string
+}
+
+/** An action without fields, as an item of a menu. */
+export const confirmed = <O extends Operation>({ reason, ...props }: ConfirmProps<O>): MenuItem => ({
+  label: props.words.label,
+  reason,
+  dialog: (onClose) => <ActionDialog {...props} onClose={onClose} />,
+})
+
 interface SecretProps {
   readonly title: string
   readonly text: string

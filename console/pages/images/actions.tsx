@@ -4,7 +4,7 @@ import { addCachedImage, removeCachedImage } from '../../../src/api/images/image
 import { type Image, protectImage } from '../../../src/api/images/images.ts'
 import { serviceUrl } from '../../api/places.ts'
 import { pathOf } from '../../teach/requests.ts'
-import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
+import { ActionDialog, confirmed, removal } from '../../ui/action-dialog.tsx'
 import { filled, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { count } from '../../ui/sizes.ts'
@@ -14,14 +14,13 @@ import { reasonAgainstDeleting, usersOf } from './model.ts'
 
 type Params = Readonly<Record<string, string>>
 
-interface Acted extends Acting {
+interface ImageActing extends Acting {
   readonly kind: ImageKind
   readonly namespace: string
-  readonly onDeleted?: (() => void) | undefined
 }
 
 /** What can be done to an image or ISO, in the order of its menu. */
-export function imageItems(image: Image, { kind, namespace, person, go, onDeleted }: Acted): readonly MenuItem[] {
+export function imageItems(image: Image, { kind, namespace, person, go, onDeleted }: ImageActing): readonly MenuItem[] {
   const { name } = image
   const params: Params = { namespace, [kind.kind]: name }
   const notReady = image.state === 'Ready' ? undefined : `Not available while the state is ${image.state}`
@@ -31,40 +30,31 @@ export function imageItems(image: Image, { kind, namespace, person, go, onDelete
     (users === 0 ? undefined : `${count(users, 'VM uses', 'VMs use')} this image`)
   const shared = { image, kind, params }
   const actions = imageActions[kind.kind]
-  const cache = (cacheWords: ActionWords, operation: typeof addCachedImage | typeof removeCachedImage) => ({
-    label: cacheWords.label,
-    dialog: (onClose: () => void) => (
-      <ActionDialog
-        words={cacheWords}
-        name={name}
-        operation={operation}
-        input={{ params, body: { all: true } }}
-        onClose={onClose}
-      />
-    ),
-  })
-  const protection: MenuItem = {
-    label: imageActions[image.protected ? 'unprotect' : 'protect'].label,
-    dialog: (onClose) => (
-      <ActionDialog
-        words={imageActions[image.protected ? 'unprotect' : 'protect']}
-        name={name}
-        operation={protectImage}
-        input={{ params: { namespace, image: name }, body: { protected: !image.protected } }}
-        onClose={onClose}
-      />
-    ),
-  }
+  const body = { all: true }
   const ofImages: MenuItem[] = [
     {
       label: 'Deploy VM',
       reason: notReady,
       onChoose: () => go(`/vms?deploy&image=${encodeURIComponent(name)}`),
     },
-    { ...cache(imageActions.cacheAdd, addCachedImage), reason: notReady },
-    cache(imageActions.cacheRemove, removeCachedImage),
-    ...(person?.admin ? [protection] : []),
+    confirmed({
+      words: imageActions.cacheAdd,
+      name,
+      operation: addCachedImage,
+      input: { params, body },
+      reason: notReady,
+    }),
+    confirmed({ words: imageActions.cacheRemove, name, operation: removeCachedImage, input: { params, body } }),
   ]
+  if (person?.admin)
+    ofImages.push(
+      confirmed({
+        words: imageActions[image.protected ? 'unprotect' : 'protect'],
+        name,
+        operation: protectImage,
+        input: { params, body: { protected: !image.protected } },
+      }),
+    )
   return [
     ...(kind.kind === 'image' ? ofImages : []),
     // The cookie opens it: no token is in the address.

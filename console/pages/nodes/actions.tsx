@@ -1,5 +1,5 @@
 // The actions of one node, for administrators: a menu, and the dialog of each.
-import { type ReactNode, useState } from 'react'
+import { type ComponentType, useState } from 'react'
 import {
   cordonNode,
   deleteNode,
@@ -11,7 +11,7 @@ import {
   untagNode,
 } from '../../../src/api/nodes/nodes.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { ActionDialog, type ActionWords, RemoveDialog } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords, confirmed, removal } from '../../ui/action-dialog.tsx'
 import { CheckField, required, SelectField, TextField } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { count } from '../../ui/sizes.ts'
@@ -62,32 +62,37 @@ const nodeActions = {
   },
 } as const satisfies Record<string, ActionWords>
 
-const actions = ['cordon', 'uncordon', 'drain', 'tag', 'untag', 'move', 'delete'] as const
-type Action = (typeof actions)[number]
-
-/** Why an action is not possible, as far as the page knows; the service decides. */
-function reasonAgainst(action: Action, node: Node, isAdmin: boolean): string | undefined {
-  if (!isAdmin) return 'Only administrators can do this'
-  if (action === 'cordon' && node.cordoned) return 'This node is already cordoned'
-  if (action === 'uncordon' && !node.cordoned) return 'This node is not cordoned'
-  if (action === 'untag' && node.orkaTags.length === 0) return 'This node has no tags'
-  if ((action === 'delete' || action === 'move') && node.vms.length > 0)
-    return `${count(node.vms.length, 'VM runs', 'VMs run')} on this node`
-  return undefined
-}
-
-interface Acted extends Acting {
-  readonly onDeleted?: (() => void) | undefined
-}
-
 /** What can be done to a node, in the order of its menu. */
-export const nodeItems = (node: Node, { person, onDeleted }: Acted): readonly MenuItem[] =>
-  actions.map((action) => ({
+export function nodeItems(node: Node, { person, onDeleted }: Acting): readonly MenuItem[] {
+  const { name, cordoned, orkaTags, vms } = node
+  const refused = person?.admin ? undefined : 'Only administrators can do this'
+  const inUse = vms.length === 0 ? undefined : `${count(vms.length, 'VM runs', 'VMs run')} on this node`
+  const common = { name, input: inputFor(node) }
+  const withForm = (action: keyof typeof nodeActions, Form: ComponentType<DialogProps>, reason?: string): MenuItem => ({
     label: nodeActions[action].label,
-    reason: reasonAgainst(action, node, person?.admin ?? false),
-    isDanger: action === 'delete',
-    dialog: (onClose) => dialogs[action]({ node, onClose, onDeleted }),
-  }))
+    reason: refused ?? reason,
+    dialog: (onClose) => <Form node={node} onClose={onClose} />,
+  })
+  return [
+    confirmed({
+      ...common,
+      words: nodeActions.cordon,
+      operation: cordonNode,
+      reason: refused ?? (cordoned ? 'This node is already cordoned' : undefined),
+    }),
+    confirmed({
+      ...common,
+      words: nodeActions.uncordon,
+      operation: uncordonNode,
+      reason: refused ?? (cordoned ? undefined : 'This node is not cordoned'),
+    }),
+    withForm('drain', Drain),
+    withForm('tag', Tag),
+    withForm('untag', Untag, orkaTags.length === 0 ? 'This node has no tags' : undefined),
+    withForm('move', Move, inUse),
+    removal({ ...common, words: nodeActions.delete, operation: deleteNode, onDone: onDeleted }, refused ?? inUse),
+  ]
+}
 
 export const NodeMenu = ({ node, size }: { readonly node: Node; readonly size?: 'small' }) => (
   <ActionsMenu name={node.name} items={nodeItems(node, useActing())} size={size} />
@@ -96,33 +101,9 @@ export const NodeMenu = ({ node, size }: { readonly node: Node; readonly size?: 
 interface DialogProps {
   readonly node: Node
   readonly onClose: () => void
-  readonly onDeleted?: (() => void) | undefined
 }
 
-const dialogs: Readonly<Record<Action, (props: DialogProps) => ReactNode>> = {
-  cordon: ({ node, onClose }) => (
-    <ActionDialog {...shared('cordon', node)} operation={cordonNode} input={inputFor(node)} onClose={onClose} />
-  ),
-  uncordon: ({ node, onClose }) => (
-    <ActionDialog {...shared('uncordon', node)} operation={uncordonNode} input={inputFor(node)} onClose={onClose} />
-  ),
-  drain: (props) => <Drain {...props} />,
-  tag: (props) => <Tag {...props} />,
-  untag: (props) => <Untag {...props} />,
-  move: (props) => <Move {...props} />,
-  delete: ({ node, onClose, onDeleted }) => (
-    <RemoveDialog
-      words={nodeActions.delete}
-      name={node.name}
-      operation={deleteNode}
-      input={inputFor(node)}
-      onClose={onClose}
-      onDone={onDeleted}
-    />
-  ),
-}
-
-const shared = (action: Action, { name }: Node) => ({ words: nodeActions[action], name })
+const shared = (action: keyof typeof nodeActions, { name }: Node) => ({ words: nodeActions[action], name })
 const inputFor = ({ namespace, name }: Node, body?: object) => ({ params: { namespace, name }, ...(body && { body }) })
 
 function Drain({ node, onClose }: DialogProps) {

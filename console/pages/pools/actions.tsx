@@ -3,12 +3,12 @@ import { useState } from 'react'
 import { createPool, deletePool, drainPool, type Pool, rotatePool, updatePool } from '../../../src/api/vms/pools.ts'
 import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
 import { useLive } from '../../api/live.ts'
-import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
+import { ActionDialog, type ActionWords, confirmed, removal } from '../../ui/action-dialog.tsx'
 import { AreaField, NamespaceField, required, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
-import { useActing } from '../acting.ts'
+import { type Acting, useActing } from '../acting.ts'
 import { reasonAgainstDeleting } from '../vms/model.ts'
-import { type Acted, confirmed, pausing } from './family.tsx'
+import { pausing } from './family.tsx'
 import { badLine, emptyPool, formOf, type PoolForm, settingsOf, warmStates } from './model.ts'
 
 const poolActions = {
@@ -56,16 +56,16 @@ const poolActions = {
 } as const satisfies Record<string, ActionWords>
 
 /** What can be done to a pool, in the order of its menu. */
-export function poolItems(pool: Pool, { person, onDeleted }: Acted): readonly MenuItem[] {
+export function poolItems(pool: Pool, { person, onDeleted }: Acting): readonly MenuItem[] {
   const { name, namespace, paused } = pool
   const input = { params: { namespace, pool: name } }
   const reason = reasonAgainstDeleting(pool.owner, person)
-  const asked = { name, input, reason }
+  const common = { name, input, reason }
   return [
     { label: poolActions.update.label, reason, dialog: (onClose) => <Update pool={pool} onClose={onClose} /> },
-    ...pausing({ ...asked, words: poolActions, operation: updatePool, paused, noun: 'pool' }),
-    confirmed({ ...asked, words: poolActions.rotate, operation: rotatePool }),
-    confirmed({ ...asked, words: poolActions.drain, operation: drainPool }),
+    ...pausing({ ...common, words: poolActions, operation: updatePool, paused, noun: 'pool' }),
+    confirmed({ ...common, words: poolActions.rotate, operation: rotatePool }),
+    confirmed({ ...common, words: poolActions.drain, operation: drainPool }),
     removal({ name, words: poolActions.delete, operation: deletePool, input, onDone: onDeleted }, reason),
   ]
 }

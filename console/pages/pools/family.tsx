@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import type { RawInput } from '../../../src/client/client.ts'
 import type { Snapshot } from '../../api/live-list.ts'
-import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
+import { type ActionWords, confirmed } from '../../ui/action-dialog.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Card, DetailPage, Facts } from '../../ui/page.tsx'
 import { State, type Tone } from '../../ui/state.tsx'
@@ -11,37 +11,22 @@ import { TeachPage } from '../../ui/teach.tsx'
 import { type Acting, useActing } from '../acting.ts'
 import { EventFeed } from '../event-feed.tsx'
 
-export interface Acted extends Acting {
-  readonly onDeleted?: (() => void) | undefined
-}
-
-interface Asked {
-  readonly words: ActionWords
+interface Pausing {
   readonly name: string
   readonly operation: Operation
   readonly input: RawInput
-  readonly reason?: string | undefined
-}
-
-/** An action that needs no more than a yes. */
-export const confirmed = ({ words, reason, ...asked }: Asked): MenuItem => ({
-  label: words.label,
-  reason,
-  dialog: (onClose) => <ActionDialog {...asked} words={words} onClose={onClose} />,
-})
-
-interface Pausing extends Omit<Asked, 'words'> {
+  readonly reason: string | undefined
   readonly words: { readonly pause: ActionWords; readonly resume: ActionWords }
   readonly paused: boolean
   readonly noun: string
 }
 
 /** Both are offered, and the one that would change nothing says so. */
-export const pausing = ({ words, paused, noun, input, reason, ...asked }: Pausing): readonly MenuItem[] =>
+export const pausing = ({ words, paused, noun, input, reason, ...rest }: Pausing): readonly MenuItem[] =>
   (['pause', 'resume'] as const).map((action) => {
     const isSo = paused === (action === 'pause')
     return confirmed({
-      ...asked,
+      ...rest,
       words: words[action],
       input: { ...input, body: { paused: action === 'pause' } },
       reason: reason ?? (isSo ? `The ${noun} is ${paused ? '' : 'not '}paused` : undefined),
@@ -64,7 +49,7 @@ interface PageProps<T extends Shared> extends Pick<Shared, 'namespace' | 'name'>
   readonly params: Readonly<Record<string, string>>
   readonly kind: string
   readonly stateOf: (pool: T) => { readonly tone: Tone; readonly word: string }
-  readonly itemsOf: (pool: T, acted: Acted) => readonly MenuItem[]
+  readonly itemsOf: (pool: T, acting: Acting) => readonly MenuItem[]
   readonly children: (pool: T) => ReactNode
 }
 

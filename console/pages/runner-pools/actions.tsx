@@ -5,10 +5,10 @@ import {
   type RunnerPool,
   updateRunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
-import { type ActionWords, removal } from '../../ui/action-dialog.tsx'
+import { type ActionWords, confirmed, removal } from '../../ui/action-dialog.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
-import { useActing } from '../acting.ts'
-import { type Acted, confirmed, pausing } from '../pools/family.tsx'
+import { type Acting, useActing } from '../acting.ts'
+import { pausing } from '../pools/family.tsx'
 
 const runnerPoolActions = {
   pause: {
@@ -38,14 +38,14 @@ const runnerPoolActions = {
 } as const satisfies Record<string, ActionWords>
 
 /** What can be done to a runner pool, in the order of its menu. */
-export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acted): readonly MenuItem[] {
+export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acting): readonly MenuItem[] {
   const { name, namespace, paused, deleting } = pool
   const input = { params: { namespace, runnerpool: name } }
   const notYours = person?.admin ? undefined : 'Only administrators change runner pools'
-  const asked = { name, input, reason: notYours ?? (deleting ? 'The runner pool is being deleted' : undefined) }
+  const common = { name, input, reason: notYours ?? (deleting ? 'The runner pool is being deleted' : undefined) }
   return [
-    ...pausing({ ...asked, words: runnerPoolActions, operation: updateRunnerPool, paused, noun: 'runner pool' }),
-    confirmed({ ...asked, words: runnerPoolActions.drain, operation: drainRunnerPool }),
+    ...pausing({ ...common, words: runnerPoolActions, operation: updateRunnerPool, paused, noun: 'runner pool' }),
+    confirmed({ ...common, words: runnerPoolActions.drain, operation: drainRunnerPool }),
     removal({ name, words: runnerPoolActions.delete, operation: deleteRunnerPool, input, onDone: onDeleted }, notYours),
   ]
 }

@@ -92,12 +92,8 @@ export const vmActionWords = {
   },
 } as const satisfies Record<string, ActionWords>
 
-interface Acted extends Acting {
-  readonly onDeleted?: (() => void) | undefined
-}
-
 /** What can be done to a VM, in the order of its menu. */
-export const vmItems = (vm: Vm, { person, onDeleted }: Acted): readonly MenuItem[] => [
+export const vmItems = (vm: Vm, { person, onDeleted }: Acting): readonly MenuItem[] => [
   ...vmActions.map((action) => ({
     label: vmActionWords[action].label,
     reason: reasonAgainst(action, vm),
