@@ -7,7 +7,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Vm } from '../src/api/vms/vms.ts'
-import { openStore } from '../src/images/content/store.ts'
+import { openContentFolder } from '../src/images/content/store.ts'
 import type { Manifest } from '../src/images/format/format.ts'
 import { packAttachment } from '../src/images/pack/attachments.ts'
 import { packDisk } from '../src/images/pack/chunks.ts'
@@ -86,7 +86,7 @@ async function publish(root: string, host: string): Promise<void> {
   await file.truncate(diskMib * mib)
   for (let at = readAt; at < diskMib; at++) await file.write(randomBytes(mib), 0, mib, at * mib)
   await file.close()
-  const store = await openStore(path.join(root, 'content'))
+  const store = await openContentFolder(path.join(root, 'content'))
   const manifest: Manifest = {
     formatVersion: 1,
     architecture: 'arm64',

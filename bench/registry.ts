@@ -9,7 +9,7 @@ import { constants, createZstdCompress } from 'node:zlib'
 import { fillContent } from '../src/agent/images/fill-content.ts'
 import { fileSource } from '../src/images/content/blocks.ts'
 import type { ContentStore } from '../src/images/content/content.ts'
-import { openStore } from '../src/images/content/store.ts'
+import { openContentFolder } from '../src/images/content/store.ts'
 import { blockBytes, type Manifest } from '../src/images/format/format.ts'
 import { packDisk, packLayer } from '../src/images/pack/chunks.ts'
 import { childManifest } from '../src/images/pack/deltas.ts'
@@ -74,7 +74,7 @@ async function packed(
   folder: string,
   target: Destination,
 ): Promise<{ digest: string; store: ContentStore; there: ReadonlySet<string> }> {
-  const store = await openStore(folder)
+  const store = await openContentFolder(folder)
   const { size } = await fs.stat(file)
   const forwarding = forwardTo(target, store)
   const manifest: Manifest = {
@@ -185,7 +185,7 @@ async function ourRound(
   const pullMs = performance.now()
   const { imageDigest, content, open } = await openRemoteImage(target, 'v1')
   const { lasting } = await fillContent(at('node'), imageDigest, {
-    store: await openStore(at('node/content')),
+    store: await openContentFolder(at('node/content')),
     read: content.read,
     open: async (wanted, signal) => open(wanted, signal),
     signal: new AbortController().signal,

@@ -13,7 +13,7 @@ import { parseEtcdAddress } from '../src/store/etcd/address.ts'
 import { EtcdCalls } from '../src/store/etcd/calls.ts'
 import { EtcdClient } from '../src/store/etcd/client.ts'
 import { encodeCreate } from '../src/store/etcd/protocol.ts'
-import { Layout, newOperationId, seal } from '../src/store/etcd/records.ts'
+import { encodeRecord, Layout, newOperationId } from '../src/store/etcd/records.ts'
 import { type ServerProcess, ServersRig } from '../test/support/processes/servers.ts'
 import { freePort } from '../test/support/tools/free-port.ts'
 import { eachOf, lostNodes, msOf, probeMeanwhile, readMeanwhile, sized, usageOf } from './measure.ts'
@@ -62,7 +62,7 @@ async function seed(storeAddress: string, count: number): Promise<LightNode[]> {
   layout.adopt((await calls.meta(0)).meta)
   const created = (key: string, value: unknown): Buffer => {
     const etcdKey = layout.key(key)
-    return encodeCreate(etcdKey, seal(etcdKey, newOperationId(), JSON.stringify(value)))
+    return encodeCreate(etcdKey, encodeRecord(etcdKey, newOperationId(), JSON.stringify(value)))
   }
   const nodes: LightNode[] = []
   const firsts = Array.from({ length: Math.ceil(count / nodesAtOnce) }, (_, n) => n * nodesAtOnce)

@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { createAddresses } from '../../src/agent/link/addresses.ts'
 import { createConnection } from '../../src/agent/link/connection.ts'
 import { startHeartbeat } from '../../src/agent/link/heartbeat.ts'
-import type { Identity } from '../../src/agent/link/identity.ts'
+import type { NodeIdentity } from '../../src/agent/link/identity.ts'
 import { createNodeReporter } from '../../src/agent/link/node-reporter.ts'
 import { createReports } from '../../src/agent/link/reports.ts'
 import { openStream, type Stream } from '../../src/agent/link/stream.ts'
@@ -77,7 +77,7 @@ createInterface(process.stdin)
   })
   .once('close', () => process.exit(0))
 
-function identityOf({ name, uid, privateKey }: LightNode): Identity {
+function identityOf({ name, uid, privateKey }: LightNode): NodeIdentity {
   const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' })
   return {
     name,

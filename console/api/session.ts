@@ -2,7 +2,7 @@
 // the other tabs, and asks for a new login without throwing away what is on the screen.
 import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
-import { isObject, parseJson, refusal } from '../../src/client/answer.ts'
+import { errorFromAnswer, isObject, parseJson } from '../../src/client/answer.ts'
 import { dropAllDrafts } from '../drafts.ts'
 import { createListeners } from './listeners.ts'
 import { sessionHeader } from './page-transport.ts'
@@ -60,7 +60,8 @@ async function ask(method: string, body?: unknown, search = ''): Promise<Answer 
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   const text = await response.text()
-  if (!response.ok) throw refusal(response.status, text, url.href, response.headers.get('retry-after') ?? undefined)
+  if (!response.ok)
+    throw errorFromAnswer(response.status, text, url.href, response.headers.get('retry-after') ?? undefined)
   const value = parseJson(text)
   // The server of this very page wrote it.
   return isObject(value) ? (value as unknown as Answer) : undefined

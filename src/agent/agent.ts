@@ -25,7 +25,7 @@ import { type Recipe, recipes } from './images/recipes.ts'
 import { createAddresses } from './link/addresses.ts'
 import { type AgentConnection, createConnection, isRetriable } from './link/connection.ts'
 import { startHeartbeat } from './link/heartbeat.ts'
-import { openIdentity } from './link/identity.ts'
+import { openNodeIdentity } from './link/identity.ts'
 import { createNodeReporter } from './link/node-reporter.ts'
 import type { NodeCredentials } from './link/peer-tls.ts'
 import { createReports } from './link/reports.ts'
@@ -95,7 +95,7 @@ const joinRetry = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 5_000, ma
 export async function startAgent(options: AgentOptions, signal = new AbortController().signal): Promise<Agent> {
   const release = await holdFolder(options.folder)
   try {
-    const identity = await openIdentity(options.folder, options.name, options.pin)
+    const identity = await openNodeIdentity(options.folder, options.name, options.pin)
     const addresses = createAddresses(options.apiUrls, options.name)
     const connection = createConnection({ ...options, addresses, identity })
     await joinPatiently(connection, options.log, signal)

@@ -65,5 +65,5 @@ export function endOf({ kid, tokensUntilMs }: SigningKey, keys: readonly Signing
   return next && Math.max(next.signsFromMs + shortTokenMs, tokensUntilMs)
 }
 
-export const isOver = (endMs: number | undefined, nowMs: number): boolean =>
+export const hasEnded = (endMs: number | undefined, nowMs: number): boolean =>
   endMs !== undefined && endMs + skewMs < nowMs

@@ -7,7 +7,7 @@ import type { Collection } from '../store/collection.ts'
 import type { SigningKeyRecord } from '../store/records/collections.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Secrets } from './secrets.ts'
-import { endOf, forEver, isOver, openKeys, type SigningKey, shortTokenMs } from './signing-key.ts'
+import { endOf, forEver, hasEnded, openKeys, type SigningKey, shortTokenMs } from './signing-key.ts'
 
 export interface SigningKeys extends Disposable {
   /** The one that signs now. */
@@ -140,7 +140,7 @@ export async function loadSigningKeys(
       if (newest && nowMs() - newest.signsFromMs > rotateAfterMs) await rotate()
       for (const key of keys) {
         const entry = collection.at(key.key)
-        if (entry && isOver(endOf(key, keys), nowMs())) await collection.delete(entry).catch(ignoreLost)
+        if (entry && hasEnded(endOf(key, keys), nowMs())) await collection.delete(entry).catch(ignoreLost)
       }
     },
     [Symbol.dispose]: unsubscribe,

@@ -2,7 +2,7 @@
 import { listNamespaces } from '../api/access/namespaces.ts'
 import { ApiError } from '../api/errors.ts'
 import type { Context, Options, Session } from './command.ts'
-import type { Column } from './output/output.ts'
+import type { OutputColumn } from './output/output.ts'
 
 export const allNamespacesOption = {
   'all-namespaces': { type: 'boolean', short: 'A', description: 'All namespaces you can use' },
@@ -16,7 +16,7 @@ interface InNamespace {
 
 interface Listed<T> {
   readonly items: readonly T[]
-  readonly columns: readonly Column<T>[]
+  readonly columns: readonly OutputColumn<T>[]
   /** For messages: `svc-ios`, or `any namespace`. */
   readonly where: string
   /** Undefined when all of them are listed. */
@@ -28,7 +28,7 @@ export async function listNamespaced<T extends InNamespace>(
   { signal }: Context,
   { client, namespace }: Session,
   isEverywhere: boolean,
-  columns: readonly Column<NoInfer<T>>[],
+  columns: readonly OutputColumn<NoInfer<T>>[],
   list: (namespace: string) => Promise<readonly T[]>,
 ): Promise<Listed<T>> {
   if (!isEverywhere) return { items: await list(namespace), columns, where: namespace, namespace }

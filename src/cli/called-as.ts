@@ -1,6 +1,6 @@
 // The texts of this program and of the service have lines to paste that begin with "svc3" and name the namespace. Here
 // they become what this caller would type.
-import type { CommandTable, Entry } from './command.ts'
+import type { CommandEntry, CommandTable } from './command.ts'
 import { chooseNamespace, findConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
 
@@ -14,7 +14,7 @@ export function asCalled(text: string, host: Host, commands: CommandTable): stri
 const ownLine = (commands: CommandTable): RegExp =>
   new RegExp(`(?<![\\w/.-])svc3 (?=--|(?:${Object.entries(commands).flatMap(wordsOf).join('|')})\\b)`, 'g')
 
-const wordsOf = ([name, { aliases = [] }]: readonly [string, Entry]): string[] => [name, ...aliases]
+const wordsOf = ([name, { aliases = [] }]: readonly [string, CommandEntry]): string[] => [name, ...aliases]
 
 function withoutDefault(text: string, host: Host): string {
   if (!text.includes(' -n ')) return text

@@ -2,7 +2,7 @@
 import type { Client } from '../client/client.ts'
 import type { ServerConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
-import { type Column, type Format, formats, type Rendering } from './output/output.ts'
+import { type Format, formats, type OutputColumn, type Rendering } from './output/output.ts'
 
 /** What completion offers for a value: names that the service or the configuration knows, or what is on the disk. */
 export type Names =
@@ -222,7 +222,7 @@ export interface Context {
   /** The service, as whom the environment or the configuration says. Throws when none is known. */
   connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
   /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
-  print<T>(items: readonly T[], columns: readonly Column<T>[], none: string): Promise<void>
+  print<T>(items: readonly T[], columns: readonly OutputColumn<T>[], none: string): Promise<void>
   /** Draws a table row by row, for answers that are streamed. */
   rendering(): Rendering
   /** The answer of a change: the sentence in a table format, otherwise the record, or the records. */
@@ -249,5 +249,5 @@ interface Group {
   /** What the group's own word does when no other follows. */
   load?(): Promise<{ readonly command: Command }>
 }
-export type Entry = Leaf | Group
-export type CommandTable = { readonly [word: string]: Entry }
+export type CommandEntry = Leaf | Group
+export type CommandTable = { readonly [word: string]: CommandEntry }

@@ -26,13 +26,13 @@ const kinds: Readonly<Record<string, LiveNames>> = {
   pushjobs: 'push-jobs',
 }
 
-export interface Asked {
+export interface ExplainRequest {
   readonly host: Host
   readonly namespace: string | undefined
 }
 
 /** The error, or one that says more. */
-export async function explain(error: unknown, asked: Asked): Promise<unknown> {
+export async function explain(error: unknown, asked: ExplainRequest): Promise<unknown> {
   if (!(error instanceof ApiError)) return error
   const isMissing = error.reason === 'NotFound' && error.options.kind !== undefined
   // What the service said has named the request; of what this program missed in a list, only the name can be wrong.
@@ -52,7 +52,11 @@ type More = (hint: string | undefined) => string
 /** What somebody gets who asks for what the other does not know. */
 const strange: ReadonlySet<string> = new Set(['NotFound', 'BadRequest', 'MethodNotAllowed', 'UnsupportedMediaType'])
 
-async function meant(kind: string, name: string | undefined, { host, namespace }: Asked): Promise<More | undefined> {
+async function meant(
+  kind: string,
+  name: string | undefined,
+  { host, namespace }: ExplainRequest,
+): Promise<More | undefined> {
   const known = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
   if (known === undefined || name === undefined) return undefined
   const names = await liveNames(host, { kind: known, namespace, timeoutMs: namesTimeoutMs }).catch(() => [])
@@ -60,7 +64,7 @@ async function meant(kind: string, name: string | undefined, { host, namespace }
   return near === undefined ? undefined : (hint) => `Did you mean ${near}?${hint ? ` ${hint}` : ''}`
 }
 
-async function apart({ host }: Asked): Promise<More | undefined> {
+async function apart({ host }: ExplainRequest): Promise<More | undefined> {
   try {
     const client = openClient(host, findConnection(host), { timeoutMs: namesTimeoutMs, attempts: 1 })
     const { version } = await client.call(getClusterInfo, { signal: AbortSignal.timeout(namesTimeoutMs) })

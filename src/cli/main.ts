@@ -21,7 +21,10 @@ export async function main(words: readonly string[], world: Host, commands: Comm
       return 0
     }
     usage = `Run ${name} --help to see how to use it`
-    const [{ command }, { parse, asksForHelp, usageOf }] = await Promise.all([found.load(), import('./line/parse.ts')])
+    const [{ command }, { parse, asksForHelp, usageLine: usageOf }] = await Promise.all([
+      found.load(),
+      import('./line/parse.ts'),
+    ])
     if (asksForHelp(command, rest)) {
       await showHelp(host, commands, located)
       return 0

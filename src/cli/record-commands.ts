@@ -19,7 +19,7 @@ import {
 import { yesOption } from './confirm.ts'
 import { deleteEach } from './delete-each.ts'
 import { nearestName } from './line/suggest.ts'
-import type { Column } from './output/output.ts'
+import type { OutputColumn } from './output/output.ts'
 import { type Field, recordText } from './output/record.ts'
 
 interface CommandText {
@@ -49,7 +49,7 @@ interface ListText<O extends Operation> extends CommandText {
   readonly kind: string
   readonly argument?: Partial<Argument>
   readonly list: O
-  readonly columns: readonly Column<ItemOf<O>>[]
+  readonly columns: readonly OutputColumn<ItemOf<O>>[]
   /** `all`: one namespace, or with -A every one. `cluster`: the records belong to no namespace. */
   readonly scope: 'all' | 'namespace' | 'cluster'
   nameOf?(item: ItemOf<O>): string
@@ -101,7 +101,7 @@ interface Chosen<T> {
   readonly nameOf: (item: T) => string
   /** None: all of them. */
   readonly wanted: readonly string[]
-  readonly columns: readonly Column<T>[]
+  readonly columns: readonly OutputColumn<T>[]
   /** Printed on a terminal in place of an empty table. */
   readonly none: string
   /** Undefined for what the whole cluster shares. */

@@ -36,7 +36,7 @@ function reasonByCode(status: number): Reason {
 const isReason = (value: unknown): value is Reason => typeof value === 'string' && Object.hasOwn(codes, value)
 
 /** A refusal, from our Status body or, where something else answered, from the code alone. */
-export function refusal(status: number, text: string, url: string, retryAfter: string | undefined): ApiError {
+export function errorFromAnswer(status: number, text: string, url: string, retryAfter: string | undefined): ApiError {
   const body = parseJson(text)
   const retryAfterMs = parseRetryAfter(retryAfter, Date.now())
   const retry = retryAfterMs === undefined ? {} : { retryAfterSeconds: retryAfterMs / 1_000 }

@@ -3,7 +3,7 @@ import { ApiError, invalid } from '../api/errors.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
 import { revisionHeader } from '../api/revision.ts'
 import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from '../rules/retry.ts'
-import { maxAnswerBytes, parseJson, refusal, somethingElse } from './answer.ts'
+import { errorFromAnswer, maxAnswerBytes, parseJson, somethingElse } from './answer.ts'
 import { createRevision, type Revision } from './revision.ts'
 import { type BodyStream, ConnectionError, type Transport, type TransportResponse } from './transport.ts'
 
@@ -114,7 +114,7 @@ export function createClient(options: ClientOptions): Client {
       revision.saw(response.header(revisionHeader))
       return { response, url }
     }
-    throw refusal(response.status, await response.text(maxAnswerBytes), url, response.header('retry-after'))
+    throw errorFromAnswer(response.status, await response.text(maxAnswerBytes), url, response.header('retry-after'))
   }
 
   const attemptOnce = async (

@@ -2,7 +2,7 @@
 import type { TLSSocket } from 'node:tls'
 import { ConnectionError } from './transport.ts'
 
-export interface Peer {
+export interface TlsPeer {
   readonly origin: string
   /** SHA-256 of its public key (SPKI), as pairs of hexadecimal digits with colons between them. */
   readonly fingerprint: string
@@ -10,13 +10,13 @@ export interface Peer {
   readonly problem: string | undefined
 }
 
-export type Stranger = Peer & { readonly problem: string }
+export type Stranger = TlsPeer & { readonly problem: string }
 
 export interface Trust {
   /** PEM of the authorities that count in place of those that Node trusts. */
   readonly ca?: string | undefined
   /** Asked about every server, also where an authority vouches for it: an error refuses the server. */
-  judge(peer: Peer): ConnectionError | undefined
+  judge(peer: TlsPeer): ConnectionError | undefined
 }
 
 interface Place {
@@ -66,9 +66,9 @@ function shakeHands({ host, port, servername }: Place, ca: string | undefined, t
   return promise
 }
 
-export const isStranger = (peer: Peer): peer is Stranger => peer.problem !== undefined
+export const isStranger = (peer: TlsPeer): peer is Stranger => peer.problem !== undefined
 
-function peerOf(socket: TLSSocket, { host, port }: Place): Peer {
+function peerOf(socket: TLSSocket, { host, port }: Place): TlsPeer {
   const origin = new URL(`https://${host.includes(':') ? `[${host}]` : host}:${port}`).origin
   // A code, whatever the types say.
   const problem = socket.authorized ? undefined : String(socket.authorizationError)

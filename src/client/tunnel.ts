@@ -3,7 +3,7 @@
 import type { Agent, IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocket } from 'ws'
-import { refusal } from './answer.ts'
+import { errorFromAnswer } from './answer.ts'
 import { connectionError } from './faults.ts'
 import { agentBy } from './http.ts'
 import type { Trust } from './tls.ts'
@@ -100,7 +100,7 @@ function dial<T>(
       response.on('data', (chunk: Buffer) => chunks.length < 100 && chunks.push(chunk))
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString()
-        reject(refusal(response.statusCode ?? 0, text, baseUrl + path, response.headers['retry-after']))
+        reject(errorFromAnswer(response.statusCode ?? 0, text, baseUrl + path, response.headers['retry-after']))
         socket.terminate()
       })
     })

@@ -1,7 +1,7 @@
 // Changes of a list as they happen. Goes on by itself after a lost connection, from the last version it has seen.
 import type { ItemOf } from '../api/operation.ts'
 import { boundedDelay, isTransient, type RetryPolicy, wait } from '../rules/retry.ts'
-import { isObject, parseJson, refusal, somethingElse } from './answer.ts'
+import { errorFromAnswer, isObject, parseJson, somethingElse } from './answer.ts'
 import type { CallInput, Client, ListOperation, RawInput } from './client.ts'
 import { ConnectionError, type TransportResponse } from './transport.ts'
 
@@ -89,7 +89,8 @@ function eventOf<T>(event: unknown, address: string): WatchEvent<T> {
   if (!isObject(event) || typeof event.type !== 'string' || !isObject(event.object)) {
     throw new ConnectionError('unusable', address, `${address} sent something that is not a change`, somethingElse)
   }
-  if (event.type === 'ERROR') throw refusal(Number(event.object.code), JSON.stringify(event.object), address, undefined)
+  if (event.type === 'ERROR')
+    throw errorFromAnswer(Number(event.object.code), JSON.stringify(event.object), address, undefined)
   // The table of operations says what the objects of this list are; the service checked them when it wrote them.
   return event as unknown as WatchEvent<T>
 }

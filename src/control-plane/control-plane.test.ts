@@ -9,7 +9,7 @@ import { openMemory } from '../store/memory.ts'
 import { startedWith } from './control-plane.ts'
 import { handleRequest } from './operator-requests.ts'
 import { startFailure } from './start-failure.ts'
-import { addressOf } from './store-place.ts'
+import { storeAddressFor } from './store-place.ts'
 
 const plain = parseSettings(undefined)
 
@@ -52,7 +52,7 @@ it('a server that may not write a backup says who it is and where it may', async
 
 it('a data folder of another user is answered with sudo', async (test) => {
   test.mock.method(fs, 'readFile', denied)
-  await assert.rejects(addressOf('/var/lib/svc3', undefined), {
+  await assert.rejects(storeAddressFor('/var/lib/svc3', undefined), {
     message: 'Cannot read /var/lib/svc3 (EACCES). Run this with sudo, or as the owner of the folder',
   })
 })

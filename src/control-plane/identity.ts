@@ -1,7 +1,7 @@
 // Which identity provider the service trusts: the configured one, or else the built-in one.
 import fs from 'node:fs'
 import path from 'node:path'
-import { createIdentity, type Identity } from '../auth/login/oidc.ts'
+import { createIdentity, type LoginIdentity } from '../auth/login/oidc.ts'
 import { remoteKeys } from '../auth/login/provider-keys.ts'
 import { createUsedTokens } from '../auth/login/used-tokens.ts'
 import {
@@ -22,7 +22,7 @@ import type { Settings } from '../server/config/settings.ts'
 import type { Collections } from '../store/records/collections.ts'
 
 export interface IdentityPart {
-  readonly identity: Identity
+  readonly identity: LoginIdentity
   /** Only without a configured provider. */
   readonly localIssuer?: LocalIssuer
   readonly localUsers?: UserDirectory

@@ -16,7 +16,7 @@ import { type Peers, ServerCalls } from '../server/cluster/server-calls.ts'
 import { Servers } from '../server/cluster/servers.ts'
 import { shareContent } from '../server/cluster/shared-content.ts'
 import { beginEra } from '../server/gate/namespace.ts'
-import { type Presence, SharedPresence } from '../server/nodes/presence.ts'
+import { type PresenceTracker, SharedPresence } from '../server/nodes/presence.ts'
 import type { Certificates } from '../server/tls/certificates.ts'
 import type { Collections } from '../store/records/collections.ts'
 import { version } from './version.ts'
@@ -65,7 +65,7 @@ async function isHere(content: ContentStore, digest: string): Promise<boolean> {
   }
 }
 
-export const settlePresence = async ({ presence }: { readonly presence: Presence }): Promise<void> => {
+export const settlePresence = async ({ presence }: { readonly presence: PresenceTracker }): Promise<void> => {
   if (presence instanceof SharedPresence) await presence.settle()
 }
 

@@ -29,7 +29,7 @@ async function readPlace(dataDir: string): Promise<string | undefined> {
 }
 
 /** For commands: as given, as the folder says, or in the folder. */
-export const addressOf = async (dataDir: string, given: string | undefined): Promise<string> =>
+export const storeAddressFor = async (dataDir: string, given: string | undefined): Promise<string> =>
   given ?? (await readPlace(dataDir).catch((error) => unreadable(error, dataDir))) ?? `sqlite:${dataDir}`
 
 function unreadable(error: NodeJS.ErrnoException, dataDir: string): never {

@@ -1,6 +1,6 @@
 // Finishes interrupted deletions of namespaces, and removes leftovers of deleted ones.
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { removeNamespace, removeStrays } from '../store/records/namespaces.ts'
+import { removeNamespace, removeNamespaceLeftovers } from '../store/records/namespaces.ts'
 import { ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 
@@ -15,7 +15,7 @@ export function collectNamespaces({ collections, log }: Controller): Loop {
         if (signal.aborted) return
         if (entry.value.isTerminating) await removeNamespace(collections, entry).catch(ignoreLost)
       }
-      await removeStrays(collections)
+      await removeNamespaceLeftovers(collections)
     },
   })
 }

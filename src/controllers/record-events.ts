@@ -7,7 +7,7 @@ import type { CertificateRecord } from '../store/records/collections.ts'
 import { type EventRecord, newEvent } from '../store/records/events.ts'
 import type { ImageRecord, NodeRecord, VmRecord } from '../store/records/fleet-records.ts'
 import { isFailedDeployment } from '../store/records/node-vms.ts'
-import { isOver, type PushJobRecord } from '../store/records/push-jobs.ts'
+import { isFinished, type PushJobRecord } from '../store/records/push-jobs.ts'
 import type { RunnerJobRecord, RunnerPoolRecord } from '../store/records/runner-records.ts'
 import { lateDeployment, ttlEnded } from '../store/records/vms.ts'
 import type { View } from '../store/view.ts'
@@ -188,7 +188,7 @@ function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageReco
 const pushEvent: Compare<PushJobRecord> = (before, after) => {
   const { vm, namespace, status, image, errorMessage } = after
   // Whoever cancels it is an event already.
-  if (isOver(before) || !isOver(after) || status === 'Cancelled') return undefined
+  if (isFinished(before) || !isFinished(after) || status === 'Cancelled') return undefined
   const about = { namespace, kind: 'vms', name: vm, uid: after.vmUid }
   return status === 'Failed'
     ? {

@@ -6,7 +6,7 @@ import { type Loop, startLoop } from '../platform/loop.ts'
 import { lostNodeSeconds } from '../rules/retention.ts'
 import { changeCaptured, dropCapture, failImage, isWaitedFor } from '../store/records/captures.ts'
 import type { ImageRecord, NodeRecord } from '../store/records/fleet-records.ts'
-import { changePushJob, isOver } from '../store/records/push-jobs.ts'
+import { changePushJob, isFinished } from '../store/records/push-jobs.ts'
 import type { Controller } from './controller.ts'
 
 const everyMs = 20_000
@@ -59,7 +59,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
     } else if (await failImage(collections, captured, problem, at)) count += 1
   }
   for (const { key, value: job } of pushJobs.list()) {
-    if (isOver(job)) continue
+    if (isFinished(job)) continue
     const vm = { namespace: job.namespace, name: job.vm, uid: job.vmUid }
     const problem = problemOf(vm, { id: job.capture, requestedAt: job.startedAt })
     if (problem === undefined) continue

@@ -159,7 +159,7 @@ export interface StopOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface Waiting extends Pick<VmSpec, 'uid' | 'name'> {
+export interface BootingVm extends Pick<VmSpec, 'uid' | 'name'> {
   readonly readyCommand?: string | undefined
 }
 
@@ -179,7 +179,7 @@ interface Warm {
    * A VM that waits has come up: from now on it is ready to be claimed at once. Again: fine. False: its guest is not that
    * far yet, or `command`, for its shell, did not pass in it.
    */
-  prepare(handle: Handle, vm: Waiting, signal: AbortSignal): Promise<boolean>
+  prepare(handle: Handle, vm: BootingVm, signal: AbortSignal): Promise<boolean>
   /**
    * Saves the memory of one that waits beside its disk and ends its process: `suspended` from then on, also after a restart of
    * the host. Again: fine.

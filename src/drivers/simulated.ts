@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { KeyedLog } from '../platform/keyed-log.ts'
 import { hostBootId } from '../platform/processes.ts'
 import {
+  type BootingVm,
   type Capture,
   type Driver,
   type Handle,
@@ -15,7 +16,6 @@ import {
   type Started,
   type StopOptions,
   type VmSpec,
-  type Waiting,
 } from './driver.ts'
 import { exclusively } from './exclusive.ts'
 
@@ -237,7 +237,7 @@ export class SimulatedDriver implements Driver {
 
   readonly warm = {
     /** A command passes unless it is `false`: nothing runs it. */
-    prepare: async (_: Handle, { readyCommand }: Waiting): Promise<boolean> => readyCommand !== 'false',
+    prepare: async (_: Handle, { readyCommand }: BootingVm): Promise<boolean> => readyCommand !== 'false',
     park: async ({ folder }: Handle): Promise<void> => {
       await this.#turn('suspend', folder, 'running', 'suspended')
     },

@@ -1,6 +1,6 @@
 // The user that a service runs as: found, or made where the host lets us.
 import type { ServiceKind } from './service.ts'
-import type { Run } from './supervisors.ts'
+import type { RunProgram } from './supervisors.ts'
 
 export interface Account {
   readonly uid: number
@@ -8,9 +8,9 @@ export interface Account {
 }
 
 const nameForm = /^[a-z_][a-z0-9_-]{0,31}$/
-export const isUserName = (name: string): boolean => nameForm.test(name)
+export const isAccountName = (name: string): boolean => nameForm.test(name)
 
-export async function findAccount(name: string, run: Run): Promise<Account | undefined> {
+export async function findAccount(name: string, run: RunProgram): Promise<Account | undefined> {
   try {
     return { uid: Number((await run('id', '-u', name)).trim()), gid: Number((await run('id', '-g', name)).trim()) }
   } catch {
@@ -19,7 +19,7 @@ export async function findAccount(name: string, run: Run): Promise<Account | und
 }
 
 /** A user that nobody logs in as. On macOS the operator's own runs VMs: Virtualization wants a real one. */
-export async function createAccount(name: string, home: string, run: Run): Promise<Account> {
+export async function createAccount(name: string, home: string, run: RunProgram): Promise<Account> {
   if (process.platform === 'darwin')
     throw new Error(`User ${name} not found on this Mac. Choose an existing user with --user`)
   await run(
@@ -34,7 +34,7 @@ export async function createAccount(name: string, home: string, run: Run): Promi
 /** /dev/kvm belongs to a group, where there is one. */
 const wanted: Readonly<Record<ServiceKind, readonly string[]>> = { agent: ['kvm'], server: [] }
 
-export async function groupsOf(kind: ServiceKind, run: Run): Promise<readonly string[]> {
+export async function accountGroups(kind: ServiceKind, run: RunProgram): Promise<readonly string[]> {
   if (process.platform !== 'linux') return []
   const found: string[] = []
   for (const name of wanted[kind])

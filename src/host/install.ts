@@ -3,10 +3,10 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
-import { type Account, createAccount, findAccount, groupsOf } from './accounts.ts'
+import { type Account, accountGroups, createAccount, findAccount } from './accounts.ts'
 import { currentProgram, type Installed, installProgram, ownNode, pointTo, versionOf } from './program.ts'
 import { programDir, type ServiceDefinition, type ServiceKind, serviceNames } from './service.ts'
-import type { Run, Supervisor } from './supervisors.ts'
+import type { RunProgram, Supervisor } from './supervisors.ts'
 
 export interface Installation {
   readonly kind: ServiceKind
@@ -20,7 +20,7 @@ export interface Installation {
   readonly root: string | undefined
   /** The service is started and stopped, users are made. Otherwise there are only files. */
   readonly isLive: boolean
-  readonly run: Run
+  readonly run: RunProgram
   say(line: string): void
 }
 
@@ -73,7 +73,7 @@ const definitionOf = (
 export async function installSteps(target: Installation, request: InstallRequest): Promise<readonly InstallStep[]> {
   const { supervisor, isLive, run, kind } = target
   const { user, dataDir, secrets } = request
-  const groups = await groupsOf(kind, run)
+  const groups = await accountGroups(kind, run)
   const definition = definitionOf(target, { ...request, groups })
   let account: Account | undefined
   const own = async (file: string): Promise<void> => {

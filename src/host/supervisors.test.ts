@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ExecError } from '../platform/exec.ts'
-import { type Run, type ServiceState, supervisors } from './supervisors.ts'
+import { type RunProgram, type ServiceState, supervisors } from './supervisors.ts'
 
 const answering =
-  (answer: string | Error): Run =>
+  (answer: string | Error): RunProgram =>
   async () => {
     if (answer instanceof Error) throw answer
     return answer

@@ -6,9 +6,9 @@ import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceName
 import { systemdFiles } from './systemd.ts'
 
 /** Runs a program of the host; what it printed. */
-export type Run = (program: string, ...args: readonly string[]) => Promise<string>
+export type RunProgram = (program: string, ...args: readonly string[]) => Promise<string>
 
-export const runProgram: Run = async (program, ...args) =>
+export const runProgram: RunProgram = async (program, ...args) =>
   // Until a service that takes its time is up.
   (await exec(program, args, { timeoutMs: 330_000 })).stdout
 
@@ -25,14 +25,14 @@ export interface Supervisor {
   /** Besides the data folder, for the service's user alone. */
   folders(kind: ServiceKind): readonly string[]
   /** Starts it with the definition that is there now, or again if it runs; returns when it is up. VMs run on. */
-  start(kind: ServiceKind, run: Run): Promise<void>
+  start(kind: ServiceKind, run: RunProgram): Promise<void>
   /** Ends it, and it does not come back with the host. VMs run on. */
-  stop(kind: ServiceKind, run: Run): Promise<void>
+  stop(kind: ServiceKind, run: RunProgram): Promise<void>
   /** Its definition is gone from the disk. */
-  forgotten(run: Run): Promise<void>
-  state(kind: ServiceKind, run: Run): Promise<ServiceState>
+  forgotten(run: RunProgram): Promise<void>
+  state(kind: ServiceKind, run: RunProgram): Promise<ServiceState>
   /** The last that it said, for somebody who wonders why it does not run. */
-  lastWords(kind: ServiceKind, run: Run): Promise<string>
+  lastWords(kind: ServiceKind, run: RunProgram): Promise<string>
   /** The command that shows all of it. */
   logCommand(kind: ServiceKind): string
 }

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { exec } from '../platform/exec.ts'
 import type { ServiceDefinition } from './service.ts'
-import { quoted, systemdUnit } from './systemd.ts'
+import { systemdUnit, systemdWord } from './systemd.ts'
 
 const agent: ServiceDefinition = {
   kind: 'agent',
@@ -57,8 +57,8 @@ describe('systemd unit', () => {
 
   it('the systemd unit keeps words as they are', () => {
     assert.match(systemdUnit(agent), / --name "a \\"b\\" 50%% \$\$HOME"\n/)
-    assert.equal(quoted('https://svc3.example.com:8443'), 'https://svc3.example.com:8443')
-    assert.equal(quoted('C:\\x y'), '"C:\\\\x y"')
-    assert.throws(() => quoted('a\nExecStartPre=/bin/evil'), /cannot be in a unit/)
+    assert.equal(systemdWord('https://svc3.example.com:8443'), 'https://svc3.example.com:8443')
+    assert.equal(systemdWord('C:\\x y'), '"C:\\\\x y"')
+    assert.throws(() => systemdWord('a\nExecStartPre=/bin/evil'), /cannot be in a unit/)
   })
 })

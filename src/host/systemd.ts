@@ -77,7 +77,7 @@ export function systemdUnit(service: ServiceDefinition): string {
         ['Type', 'notify'],
         // systemd-notify tells it, as a child of ours.
         ['NotifyAccess', 'all'],
-        ['ExecStart', command.map(quoted).join(' ')],
+        ['ExecStart', command.map(systemdWord).join(' ')],
         ['Restart', 'on-failure'],
         ['RestartSec', '5'],
         ['TimeoutStartSec', '300'],
@@ -85,7 +85,7 @@ export function systemdUnit(service: ServiceDefinition): string {
         ['User', user],
         ...(groups.length > 0 ? ([['SupplementaryGroups', groups.join(' ')]] as const) : []),
         ['WorkingDirectory', pathValue(dataDir)],
-        ['ReadWritePaths', [dataDir, ...writes, ...places[kind]].map(quoted).join(' ')],
+        ['ReadWritePaths', [dataDir, ...writes, ...places[kind]].map(systemdWord).join(' ')],
         ...hardening,
         ...byKind[kind],
       ],
@@ -104,7 +104,7 @@ export const systemdFiles = (service: ServiceDefinition): readonly ServiceFile[]
 
 const plain = /^[A-Za-z0-9_@:=,./+-]+$/
 /** A word of a command line. `%` begins a specifier, `$` a variable. */
-export function quoted(word: string): string {
+export function systemdWord(word: string): string {
   refuseControl(word)
   const text = word.replaceAll('%', '%%').replaceAll('$', '$$$$')
   return plain.test(text) ? text : `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`

@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { openStore } from './content/store.ts'
+import { openContentFolder } from './content/store.ts'
 import { removeUnfinished } from './content/temporary-files.ts'
 import type { Manifest } from './format/format.ts'
 import { packDisk } from './pack/chunks.ts'
@@ -22,7 +22,7 @@ let digest = ''
 before(async () => {
   for (let at = 0; at < 40 * mib; at += 8) disk.writeUInt32LE(Math.imul(at, 2_654_435_761) >>> 0, at)
   await fs.writeFile(path.join(root, 'disk.raw'), disk)
-  const store = await openStore(path.join(root, 'store'))
+  const store = await openContentFolder(path.join(root, 'store'))
   const layers = [await packDisk(path.join(root, 'disk.raw'), store)]
   const boot = { kind: 'firmware' } satisfies Manifest['boot']
   digest = await putManifest(store, {

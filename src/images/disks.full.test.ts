@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { exec } from '../platform/exec.ts'
 import { collect } from './collect.ts'
 import { WrongContentError } from './content/content.ts'
-import { openStore } from './content/store.ts'
+import { openContentFolder } from './content/store.ts'
 import type { Layer, Manifest } from './format/format.ts'
 import { blockBytes, chunkBytes } from './format/format.ts'
 import { digestOf } from './format/manifest.ts'
@@ -23,7 +23,7 @@ import { putManifest, readManifest } from './pack/stored-manifests.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-disks-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
-const store = await openStore(path.join(root, 'store'))
+const store = await openContentFolder(path.join(root, 'store'))
 const file = (name: string) => path.join(root, name)
 const manifestOf = (layers: readonly Layer[], virtualSizeBytes: number): Manifest => ({
   formatVersion: 1,

@@ -16,10 +16,10 @@ import { headBytes, whyNoDisk } from './foreign-files.ts'
 import { sectorBytes } from './format/format.ts'
 import type { DiskFormat } from './qcow2/header.ts'
 import { BadDiskError, recogniseDisk } from './qcow2/header.ts'
-import type { Allowance } from './qcow2/read.ts'
+import type { ReadAllowance } from './qcow2/read.ts'
 import { checkAllowed, qcow2ToRaw } from './qcow2/read.ts'
 
-type NormaliseOptions = WorkOptions & Allowance
+type NormaliseOptions = WorkOptions & ReadAllowance
 
 interface Normalised {
   /** What it was. */

@@ -6,7 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { ContentStore } from './content/content.ts'
-import { openStore } from './content/store.ts'
+import { openContentFolder } from './content/store.ts'
 import { blockBytes, type Manifest } from './format/format.ts'
 import { encodeManifest } from './format/manifest.ts'
 import { packDisk } from './pack/chunks.ts'
@@ -23,7 +23,7 @@ describe('what a VM has changed on a disk of its own', () => {
   const image = Buffer.concat([randomBytes(3 * mib), Buffer.alloc(4 * mib), randomBytes(mib)])
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-raw-delta-'))
-    store = await openStore(path.join(folder, 'store'))
+    store = await openContentFolder(path.join(folder, 'store'))
     base = await write('base.raw', image)
     const layers = [await packDisk(base, store)]
     parent = {

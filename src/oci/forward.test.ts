@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { makeSmallImage, type SmallImage } from '../../test/support/rigs/small-image.ts'
 import { type BadRegistry, reply, startBadRegistry } from '../../test/support/stand-ins/bad-registry.ts'
-import { openStore } from '../images/content/store.ts'
+import { openContentFolder } from '../images/content/store.ts'
 import { digestOf } from '../images/format/manifest.ts'
 import { packDisk } from '../images/pack/chunks.ts'
 import { imageSource } from './artifact/image-target.ts'
@@ -57,7 +57,10 @@ describe('a push that begins while the disk is packed', () => {
     const registry = connect()
     const before = bad.bend
     bad.bend = ({ method }, response) => method === 'HEAD' && reply(response, 403)
-    const forwarding = forwardTo(registry.repository('team/refused'), await openStore(path.join(folder, 'refused')))
+    const forwarding = forwardTo(
+      registry.repository('team/refused'),
+      await openContentFolder(path.join(folder, 'refused')),
+    )
     await assert.rejects(
       async () => {
         await forwarding.store.put(Buffer.from('one'))

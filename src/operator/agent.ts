@@ -10,17 +10,17 @@ import { readPassword } from '../cli/connect/password.ts'
 import { readAuthorities, trustFor } from '../cli/connect/trust.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
-import { isStranger, type Peer } from '../client/tls.ts'
+import { isStranger, type TlsPeer } from '../client/tls.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { driverNames } from '../drivers/index.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../rules/join-string.ts'
 import { imageQuota } from './options.ts'
 import { remembered } from './remembered.ts'
-import type { AgentOptions, NetworkKind } from './run-agent.ts'
+import type { AgentNetwork, RunAgentOptions } from './run-agent.ts'
 import { parseSimulation, simulateOption } from './simulate.ts'
 
-const networks = ['sealed', 'user'] as const satisfies readonly NetworkKind[]
+const networks = ['sealed', 'user'] as const satisfies readonly AgentNetwork[]
 
 const defaultDataDir = '/var/lib/svc3-agent'
 const newToken = 'Create one with svc3 node join-token'
@@ -160,7 +160,7 @@ export const command = defineCommand({
 export type AgentValues = Values<Arguments, typeof options>['options']
 
 /** The options, validated. */
-export async function agentOptions(context: Context, options: AgentValues): Promise<AgentOptions> {
+export async function agentOptions(context: Context, options: AgentValues): Promise<RunAgentOptions> {
   const { host, note } = context
   const dataDir = path.resolve(host.workingDir, options.data ?? (host.env.SVC3_AGENT_DATA || defaultDataDir))
   const given = options['api-url'].length > 0 ? options['api-url'] : (host.env.SVC3_API_URL?.split(',') ?? [])
@@ -271,22 +271,23 @@ function trustOf(
   apiUrls: readonly string[],
   ca: string | undefined,
   fingerprint: string | undefined,
-): AgentOptions['trust'] {
+): RunAgentOptions['trust'] {
   const file = ca === undefined ? undefined : path.resolve(host.workingDir, ca)
   if (file !== undefined) readAuthorities(file)
   const judge: Host = { ...host, env: { ...host.env, ...(fingerprint && { SVC3_FINGERPRINT: fingerprint }) } }
-  const make: AgentOptions['trust'] = (urls, pin) => {
+  const make: RunAgentOptions['trust'] = (urls, pin) => {
     const byOrigin = new Map(
       urls.map((apiUrl) => [new URL(apiUrl).origin, trustFor(judge, { apiUrl, ca: file, source: '--api-url' })]),
     )
     const first = [...byOrigin.values()].find((trust) => trust !== undefined)
     // Servers that were learned of later have the certificate of those that were known before.
-    const judgeOf = (peer: Peer): ConnectionError | undefined => {
+    const judgeOf = (peer: TlsPeer): ConnectionError | undefined => {
       const refusal = (byOrigin.get(peer.origin) ?? first)?.judge(peer)
       if (!refusal || !isStranger(peer) || judge.env.SVC3_FINGERPRINT) return refusal
       return new ConnectionError(refusal.fault, refusal.address, refusal.message, unknownAuthority)
     }
-    const isPinned = (peer: Peer): boolean => pin !== undefined && fingerprint === undefined && peer.fingerprint === pin
+    const isPinned = (peer: TlsPeer): boolean =>
+      pin !== undefined && fingerprint === undefined && peer.fingerprint === pin
     return first && { ca: first.ca, judge: (peer) => (isPinned(peer) ? undefined : judgeOf(peer)) }
   }
   make(apiUrls)

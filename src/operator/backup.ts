@@ -3,7 +3,7 @@ import { defineCommand } from '../cli/command.ts'
 import { type BackupReport, writeBackup } from '../control-plane/backup-file.ts'
 import { imagePlaceOf, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
 import { askServer } from '../control-plane/operator-request.ts'
-import { addressOf, assertThere } from '../control-plane/store-place.ts'
+import { assertThere, storeAddressFor } from '../control-plane/store-place.ts'
 import { counted } from '../rules/sizes.ts'
 import { explaining, keyPlace, withStore } from './data.ts'
 import { type DataPlace, dataPlaceOf, fileOf, placeOptions } from './options.ts'
@@ -45,7 +45,7 @@ export const command = defineCommand({
 })
 
 async function backUp({ dataDir, storeAddress }: DataPlace, file: string, withImages: boolean): Promise<BackupReport> {
-  const address = await addressOf(dataDir, storeAddress)
+  const address = await storeAddressFor(dataDir, storeAddress)
   assertThere(dataDir, address)
   return withStore(
     address,

@@ -15,17 +15,17 @@ import {
   spaceCheck,
   virtualisationCheck,
 } from '../agent/doctor/doctor.ts'
-import { type Ask, macCheck, sleepCheck, softnetCheck } from '../agent/doctor/mac.ts'
+import { macCheck, type RunTool, sleepCheck, softnetCheck } from '../agent/doctor/mac.ts'
 import { serverChecks } from '../agent/doctor/server.ts'
 import { type Context, defineCommand, type Options, printed } from '../cli/command.ts'
-import type { Column } from '../cli/output/output.ts'
+import type { OutputColumn } from '../cli/output/output.ts'
 import { version } from '../control-plane/version.ts'
 import { type DriverName, openDriver } from '../drivers/index.ts'
 import { exec, findProgram } from '../platform/exec.ts'
 import { type AgentValues, command as agent, agentOptions } from './agent.ts'
 import { type AgentSettings, agentSettingsFile, appleNetwork, readAgentSettings } from './agent-settings.ts'
 import { remembered } from './remembered.ts'
-import type { AgentOptions } from './run-agent.ts'
+import type { RunAgentOptions } from './run-agent.ts'
 
 export interface DoctorCheck {
   readonly check: string
@@ -41,7 +41,7 @@ const options: Options = Object.fromEntries(
   asked.flatMap((name) => (agent.options[name] ? [[name, agent.options[name]]] : [])),
 )
 
-const columns: readonly Column<DoctorCheck>[] = [
+const columns: readonly OutputColumn<DoctorCheck>[] = [
   { header: 'CHECK', keep: 'always', cell: ({ check }) => check },
   { header: 'RESULT', keep: 'always', cell: ({ result }) => result },
   { header: 'FOUND', cell: ({ found }) => found },
@@ -72,12 +72,12 @@ export async function showChecks(context: Context, checks: readonly DoctorCheck[
   return checks.some(({ result }) => result === 'problem') ? 1 : 0
 }
 
-type DoctorOptions = Pick<AgentOptions, 'apiUrls' | 'dataDir' | 'driver' | 'network' | 'configFile' | 'trust'>
+type DoctorOptions = Pick<RunAgentOptions, 'apiUrls' | 'dataDir' | 'driver' | 'network' | 'configFile' | 'trust'>
 
 const settingsOf = ({ configFile, dataDir }: DoctorOptions): Promise<AgentSettings> =>
   readAgentSettings(configFile ?? path.join(dataDir, agentSettingsFile), configFile !== undefined)
 
-const ask: Ask = async (program, ...words) => (await exec(program, words, { timeoutMs: 10_000 })).stdout
+const ask: RunTool = async (program, ...words) => (await exec(program, words, { timeoutMs: 10_000 })).stdout
 
 async function findSoftnet() {
   const found = await findProgram('softnet')

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCommand } from '../cli/command.ts'
 import { OperatorError } from '../control-plane/data-folder.ts'
-import { addressOf, isShared } from '../control-plane/store-place.ts'
+import { isShared, storeAddressFor } from '../control-plane/store-place.ts'
 import { graceFactor, hostOf } from '../server/cluster/servers.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/records/server-records.ts'
 import { type Entry, ignoreLost, type Store } from '../store/store.ts'
@@ -21,7 +21,7 @@ export const command = defineCommand({
   run: ({ host }, { args, options }) =>
     explaining('Nothing was changed', async () => {
       const { dataDir, storeAddress } = dataPlaceOf(host, options)
-      const address = await addressOf(dataDir, storeAddress)
+      const address = await storeAddressFor(dataDir, storeAddress)
       if (!isShared(address))
         throw new OperatorError(
           `${dataDir} has its own records and no other servers. Specify the shared store with --store ADDRESS`,

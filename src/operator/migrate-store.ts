@@ -13,7 +13,7 @@ import { fillStore, finishFilling, startRevOf } from '../store/fill.ts'
 import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import { type Store, StoreError } from '../store/store.ts'
-import { isPortable, markMoved, stateOf } from '../store/store-state.ts'
+import { isPortable, markMoved, storeState } from '../store/store-state.ts'
 import { explaining, keyPlace } from './data.ts'
 import { checkedStore, fileOf } from './options.ts'
 
@@ -81,7 +81,7 @@ const movedIn = (dataDir: string): string => `${databaseIn(dataDir)}.moved`
 async function move(from: Store, dataDir: string, to: string): Promise<Migrated> {
   const { entries, rev } = await from.list('')
   const records = entries.filter(isPortable)
-  const moved = (await stateOf(from))?.value
+  const moved = (await storeState(from))?.value
   if (moved?.state === 'filling')
     throw new StoreError(
       'Unavailable',
@@ -93,7 +93,7 @@ async function move(from: Store, dataDir: string, to: string): Promise<Migrated>
   if (uid === undefined) throw nothingThere(dataDir)
   const target = await openStore(to, undefined, { startRev: startRevOf(rev) })
   try {
-    const isDone = moved && !(await stateOf(target)) && (await target.get(clusterKey))
+    const isDone = moved && !(await storeState(target)) && (await target.get(clusterKey))
     if (!isDone) {
       // By the uid and not by the folder, which may be called otherwise the next time.
       await fillStore(target, { source: `the SQLite store ${uid}`, rev, entries: () => records }, timestamp(new Date()))

@@ -29,7 +29,7 @@ export const imagesOption = {
   description: 'Registry for images: oci://HOST/PREFIX',
 } as const satisfies Options[string]
 
-export function imagesOf(host: Host, given: string | undefined): string | undefined {
+export function imagesPlaceOf(host: Host, given: string | undefined): string | undefined {
   const address = given ?? (host.env.SVC3_IMAGES || undefined)
   if (address === undefined) return undefined
   const parsed = parseImagesAddress(address)
@@ -45,7 +45,7 @@ export const imagesTarget = {
 } as const satisfies Options[string]
 
 export const imagesTargetOf = (host: Host, given: string | undefined): string | undefined =>
-  given === 'folder' ? given : imagesOf(host, given)
+  given === 'folder' ? given : imagesPlaceOf(host, given)
 
 /** Where the data of a service are. */
 export interface DataPlace {

@@ -6,7 +6,7 @@ import { loadSigningKeys, type Rotated } from '../auth/signing-keys.ts'
 import { defineCommand } from '../cli/command.ts'
 import { becomeOwner } from '../control-plane/data-folder.ts'
 import { askServer } from '../control-plane/operator-request.ts'
-import { addressOf, assertThere } from '../control-plane/store-place.ts'
+import { assertThere, storeAddressFor } from '../control-plane/store-place.ts'
 import { systemClock } from '../platform/clock.ts'
 import { openCollections } from '../store/records/collections.ts'
 import { explaining, withStore } from './data.ts'
@@ -34,7 +34,7 @@ export const command = defineCommand({
     const { dataDir, storeAddress } = dataPlaceOf(host, options)
     becomeOwner(dataDir)
     const rotated = await explaining('The current keys stay in use; try again', async () => {
-      const address = await addressOf(dataDir, storeAddress)
+      const address = await storeAddressFor(dataDir, storeAddress)
       assertThere(dataDir, address)
       return rotate(dataDir, address, options.revoke)
     })

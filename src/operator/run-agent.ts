@@ -26,9 +26,9 @@ import {
 import { remembered } from './remembered.ts'
 import type { Simulation } from './simulate.ts'
 
-export type NetworkKind = 'sealed' | 'user'
+export type AgentNetwork = 'sealed' | 'user'
 
-export interface AgentOptions {
+export interface RunAgentOptions {
   /** None: the one that the node joined by. */
   readonly apiUrls: readonly string[]
   /** Absolute path of the folder that holds the identity of the node and its VMs. */
@@ -52,7 +52,7 @@ export interface AgentOptions {
   /** The node's own configuration; undefined: the one in the data folder, if there is one. */
   readonly configFile: string | undefined
   /** Of guests; the safer one of this host when undefined. */
-  readonly network: NetworkKind | undefined
+  readonly network: AgentNetwork | undefined
   readonly simulation: Simulation
   /** Asked when the node has to join. */
   readonly joinToken: (() => Promise<string>) | undefined
@@ -68,7 +68,7 @@ export interface AgentOptions {
 }
 
 /** Returns the exit code, once the agent has stopped. */
-export async function runAgent(options: AgentOptions): Promise<number> {
+export async function runAgent(options: RunAgentOptions): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   const stopping = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stopping.abort())
@@ -110,18 +110,18 @@ export async function runAgent(options: AgentOptions): Promise<number> {
 }
 
 /** Only a join string has addresses in it: where something else was given, that is what is wrong. */
-async function noAddress({ joinToken, joinSource }: AgentOptions): Promise<Failure> {
+async function noAddress({ joinToken, joinSource }: RunAgentOptions): Promise<Failure> {
   await joinToken?.()
   return joinSource === undefined
     ? new Failure('No server address known', 'Specify --api-url URL; the agent remembers it')
     : new Failure(`${joinSource} is not a join token`, 'Create one with svc3 node join-token')
 }
 
-const settingsOf = ({ configFile, dataDir }: AgentOptions): Promise<AgentSettings> =>
+const settingsOf = ({ configFile, dataDir }: RunAgentOptions): Promise<AgentSettings> =>
   readAgentSettings(configFile ?? path.join(dataDir, agentSettingsFile), configFile !== undefined)
 
 function start(
-  options: AgentOptions,
+  options: RunAgentOptions,
   apiUrls: readonly string[],
   settings: AgentSettings,
   log: Log,
@@ -151,7 +151,7 @@ function start(
   )
 }
 
-function driverFor(options: AgentOptions, { macos, apple }: AgentSettings): Driver {
+function driverFor(options: RunAgentOptions, { macos, apple }: AgentSettings): Driver {
   const { driver, architecture, network, simulation, dataDir } = options
   const settings = { dataDir, architecture, network, macos, simulation }
   return openDriver(driver, { ...settings, appleNetwork: () => appleNetwork(network, apple) })
@@ -168,7 +168,7 @@ const systemFaults: Readonly<Record<string, string>> = {
   EEXIST: 'Not a folder; choose another with --data DIR',
 }
 
-function explain(error: unknown, { dataDir, name }: AgentOptions): [what: string, next: string] {
+function explain(error: unknown, { dataDir, name }: RunAgentOptions): [what: string, next: string] {
   if (error instanceof LockedError)
     return [
       `An agent is already running on ${dataDir} (process ${error.pid})`,

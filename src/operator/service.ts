@@ -3,9 +3,9 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type Command, type Context, defineCommand, type Options, printed, type Values } from '../cli/command.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
-import type { Column } from '../cli/output/output.ts'
+import type { OutputColumn } from '../cli/output/output.ts'
 import { checkoutFolder } from '../control-plane/checkout.ts'
-import { isUserName } from '../host/accounts.ts'
+import { isAccountName } from '../host/accounts.ts'
 import {
   type Installation,
   type InstallStep,
@@ -221,7 +221,7 @@ const uninstallCommand = (kind: ServiceKind): Command =>
       }),
   })
 
-const columns: readonly Column<ServiceStatus>[] = [
+const columns: readonly OutputColumn<ServiceStatus>[] = [
   { header: 'NAME', keep: 'always', cell: ({ name }) => name },
   { header: 'STATE', keep: 'always', cell: ({ state }) => state },
   { header: 'VERSION', cell: ({ version }) => version },
@@ -299,7 +299,7 @@ export type Install = Extract<ServiceRequest, { action: 'install' }>
 
 async function toInstall(target: Installation, request: Install): Promise<readonly InstallStep[]> {
   const { kind, user = usualUser(kind), dataDir, writes, words, joinToken } = request
-  if (!isUserName(user)) throw new Failure(`Invalid user name "${user}"`, 'Choose another with --user')
+  if (!isAccountName(user)) throw new Failure(`Invalid user name "${user}"`, 'Choose another with --user')
   const secrets = joinToken === undefined ? [] : [{ name: joinTokenFile, text: `${joinToken}\n` }]
   return installSteps(target, { user, dataDir, writes, words, secrets })
 }

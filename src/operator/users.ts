@@ -16,10 +16,10 @@ import { type Argument, type Context, defineCommand, type Options, printed } fro
 import { confirmLoss, yesOption } from '../cli/confirm.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
-import type { Column } from '../cli/output/output.ts'
+import type { OutputColumn } from '../cli/output/output.ts'
 import { administrator, readConnection } from '../control-plane/connection.ts'
 import { becomeOwner } from '../control-plane/data-folder.ts'
-import { addressOf, databaseIn, isShared } from '../control-plane/store-place.ts'
+import { databaseIn, isShared, storeAddressFor } from '../control-plane/store-place.ts'
 import { isAlive } from '../platform/is-alive.ts'
 import { openCollections } from '../store/records/collections.ts'
 import { StoreError } from '../store/store.ts'
@@ -57,7 +57,7 @@ const add = defineCommand({
   },
 })
 
-const columns: readonly Column<Pick<LocalUser, 'email' | 'admin' | 'createdAt'>>[] = [
+const columns: readonly OutputColumn<Pick<LocalUser, 'email' | 'admin' | 'createdAt'>>[] = [
   { header: 'EMAIL', cell: ({ email }) => email },
   { header: 'ROLE', cell: ({ admin }) => (admin ? 'administrator' : 'user') },
   { header: 'CREATED', cell: ({ createdAt }) => ({ time: createdAt }) },
@@ -141,7 +141,7 @@ async function edit(
 ): Promise<number> {
   becomeOwner(dataDir)
   try {
-    const address = await addressOf(dataDir, storeAddress)
+    const address = await storeAddressFor(dataDir, storeAddress)
     if (!isShared(address) && !fs.existsSync(databaseIn(dataDir)))
       throw new Failure(
         `${dataDir} is not the data folder of a server`,

@@ -1,6 +1,6 @@
 // What an IP address is, for whoever connects to places that others name: the public internet, a private network, this
 // host, or something that no registry lives at. Pure; takes addresses as resolved, never names.
-import { groupsOf } from './addresses.ts'
+import { addressGroups } from './addresses.ts'
 
 /** `special`: unspecified, link-local (with the metadata services of clouds), multicast, reserved. */
 export type AddressKind = 'public' | 'private' | 'loopback' | 'special'
@@ -88,6 +88,6 @@ function fourOf(address: string): bigint | undefined {
 }
 
 function sixOf(address: string): bigint | undefined {
-  const groups = groupsOf((address.split('%')[0] ?? '').toLowerCase())
+  const groups = addressGroups((address.split('%')[0] ?? '').toLowerCase())
   return groups?.reduce((value, group) => (value << 16n) + BigInt(group), 0n)
 }

@@ -10,7 +10,7 @@ export const isLoopback = (host: string): boolean =>
  */
 export function networkOf(address: string): string {
   const text = (address.split('%')[0] ?? '').toLowerCase()
-  const groups = groupsOf(text)
+  const groups = addressGroups(text)
   if (!groups) return address
   const [high = 0, low = 0] = groups.slice(6)
   if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff)
@@ -22,7 +22,7 @@ export function networkOf(address: string): string {
 }
 
 /** The eight numbers of an IPv6 address, or undefined when it is none. */
-export function groupsOf(text: string): number[] | undefined {
+export function addressGroups(text: string): number[] | undefined {
   if (!text.includes(':')) return undefined
   const halves = dotless(text).split('::')
   if (halves.length > 2) return undefined

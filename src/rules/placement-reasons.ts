@@ -181,7 +181,7 @@ const causes = Object.keys(rows) as Cause[]
 const rowOf = (cause: Cause): Row<Cause> => rows[cause] as Row<Cause>
 const isOfKind = (kind: Row<Cause>['kind'], { cause }: Pick<Group, 'cause'>): boolean => rowOf(cause).kind === kind
 
-export const reasonOf = (obstacle: Obstacle): string => rowOf(obstacle.cause).one(obstacle)
+export const obstacleText = (obstacle: Obstacle): string => rowOf(obstacle.cause).one(obstacle)
 
 function groupsOf(reasons: readonly NodeReason[]): Group[] {
   return causes.flatMap((cause): Group[] => {
@@ -199,7 +199,7 @@ export function summaryOf(reasons: readonly NodeReason[], demand: Asked, namespa
   const [only] = reasons
   if (!first || !only)
     return demand.node === undefined ? `No nodes in ${namespace}` : `Node ${demand.node} not found in ${namespace}`
-  if (reasons.length === 1) return `Node ${only.node} ${reasonOf(only.obstacle)}`
+  if (reasons.length === 1) return `Node ${only.node} ${obstacleText(only.obstacle)}`
   const eligible = groups.filter((group) => !isOfKind('ineligible', group))
   const isOneKind = eligible.length < 2 || eligible.every((group) => isOfKind('unavailable', group))
   // Who asks how large a fleet is wants to know of all its nodes; anybody else, of those that are meant.
@@ -322,5 +322,5 @@ export const verdictsOn = (demand: Demand, nodes: readonly Candidate[]): NonNull
     const room = `has ${freeCpu} of ${counted(cpu, 'core')} and ${memorySize(freeMemoryMiB)} of ${memorySize(memoryMiB)} memory free`
     if (found.ok) return { name, fits: true, reason: room }
     const [reason] = found.reasons
-    return { name, fits: false, reason: reason ? reasonOf(reason.obstacle) : 'is not the requested node' }
+    return { name, fits: false, reason: reason ? obstacleText(reason.obstacle) : 'is not the requested node' }
   })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { type Candidate, type Demand, place } from './placement.ts'
-import { reasonOf } from './placement-reasons.ts'
+import { obstacleText } from './placement-reasons.ts'
 
 const node = (name: string, change: Partial<Candidate> = {}): Candidate => ({
   name,
@@ -37,7 +37,7 @@ const chosen = (asked: Partial<Demand>, nodes: readonly Candidate[]): string => 
   const found = place({ ...demand, ...asked }, nodes)
   return found.ok
     ? found.node.name
-    : found.reasons.map(({ node: name, obstacle }) => `${name} ${reasonOf(obstacle)}`).join('; ')
+    : found.reasons.map(({ node: name, obstacle }) => `${name} ${obstacleText(obstacle)}`).join('; ')
 }
 
 describe('placement', () => {

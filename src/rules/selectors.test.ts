@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { type Parsed, parseFieldSelector, parseLabelSelector } from './selectors.ts'
+import { type ParsedSelector, parseFieldSelector, parseLabelSelector } from './selectors.ts'
 
 const item = {
   node: 'n3',
@@ -13,7 +13,7 @@ const item = {
   place: { node: 'n1' },
   labels: { team: 'ios', stage: 'ci' },
 }
-const judge = (parsed: Parsed): boolean => {
+const judge = (parsed: ParsedSelector): boolean => {
   assert.ok(parsed.ok, parsed.ok ? '' : parsed.problem)
   return parsed.test(item)
 }

@@ -3,7 +3,9 @@
 
 export type Item = Readonly<Record<string, unknown>>
 export type Test = (item: Item) => boolean
-export type Parsed = { readonly ok: true; readonly test: Test } | { readonly ok: false; readonly problem: string }
+export type ParsedSelector =
+  | { readonly ok: true; readonly test: Test }
+  | { readonly ok: false; readonly problem: string }
 
 type Values = (item: Item) => string | undefined
 
@@ -36,7 +38,7 @@ const equality: readonly Operator[] = ['=', '!=']
 /** Longer ones are refused before they are read: a condition is tested on every item. */
 const maxSelectorLength = 4_096
 
-export function parseLabelSelector(text: string): Parsed {
+export function parseLabelSelector(text: string): ParsedSelector {
   return parse(text, allOperators, (name) => (item) => asText(own(item.labels, name)))
 }
 
@@ -58,7 +60,7 @@ function hasField({ type, properties, enum: values }: SelectableFields, [name, .
 }
 
 /** `item` is what items are: a selector on a field that they do not have is a mistake, not an empty list. */
-export function parseFieldSelector(text: string, item: SelectableFields): Parsed {
+export function parseFieldSelector(text: string, item: SelectableFields): ParsedSelector {
   return parse(text, equality, (asked) => {
     const name = otherNames.get(asked) ?? asked
     const path = name.split('.')
@@ -68,7 +70,7 @@ export function parseFieldSelector(text: string, item: SelectableFields): Parsed
   })
 }
 
-function parse(text: string, allowed: readonly Operator[], read: (name: string) => Values | string): Parsed {
+function parse(text: string, allowed: readonly Operator[], read: (name: string) => Values | string): ParsedSelector {
   if (text.length > maxSelectorLength)
     return { ok: false, problem: `The selector is too long: use at most ${maxSelectorLength} characters` }
   const found: Test[] = []

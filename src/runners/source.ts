@@ -1,11 +1,11 @@
 // The seam of runner pools: a source tells how many jobs wait, registers runners for single use and removes them. GitHub is the
 // only one; another would stand beside `github/`.
-import type { Demand, JobNews } from '../rules/runners/jobs.ts'
+import type { JobDemand, JobNews } from '../rules/runners/jobs.ts'
 
 /** News of one moment. It comes again, unchanged, until it is acknowledged. */
 export interface Batch {
   readonly id: number
-  readonly demand: Demand | undefined
+  readonly demand: JobDemand | undefined
   readonly jobs: readonly JobNews[]
 }
 
@@ -24,7 +24,7 @@ interface Registration {
 /** Open: this process alone hears of the jobs. */
 export interface DemandQueue {
   /** When it was opened. */
-  readonly demand: Demand
+  readonly demand: JobDemand
   /** Waits for news after `cursor`; undefined: none in this while. `capacity`: runners that there can be in total. */
   next(cursor: number, capacity: number, signal: AbortSignal): Promise<Batch | undefined>
   /** Takes jobs that are offered, where a source offers instead of assigning. */

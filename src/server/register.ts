@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey, type Principal } from '../auth/principal.ts'
-import { type ForwardServices, forwardRequest, mayBeForwarded, serverOf } from './cluster/forward-request.ts'
+import { type ForwardServices, forwardRequest, mayBeForwarded, serverOfUpload } from './cluster/forward-request.ts'
 import { guard, stillThere } from './gate/authenticate.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
 import type { SpellingServices } from './gate/spelling.ts'
@@ -15,7 +15,7 @@ import type { ListOperation, Operations } from './operations/invoke.ts'
 import { type DownloadServices, sendDownload } from './transfer/downloads.ts'
 import { readForm } from './transfer/multipart.ts'
 import { streamBytes } from './transfer/streams.ts'
-import { type Accept, upgrade } from './transfer/upgrades.ts'
+import { type Accept, upgradeConnection } from './transfer/upgrades.ts'
 import { openUpload, type Uploads } from './transfer/uploads.ts'
 
 export interface RouteServices extends DownloadServices, ForwardServices, SpellingServices {
@@ -49,7 +49,7 @@ export function registerOperation(app: FastifyInstance, operation: Operation, se
       const params = request.params as Record<string, string>
       const call = services.operations.admit(operation, { principal, namespace, params, query, body })
       reply.header('x-request-id', request.id)
-      const other = isPlaced ? serverOf(operation, request, services) : undefined
+      const other = isPlaced ? serverOfUpload(operation, request, services) : undefined
       return other ? forwardRequest(other, request, reply, services) : answer(call, request, reply)
     },
   }
@@ -66,7 +66,7 @@ function answerOf(operation: Operation, services: RouteServices): Respond {
       const caller = (): Promise<Principal | undefined> => stillThere(request, services)
       const open = (signal: AbortSignal) =>
         operations.open(operation, { ...call, caller: caller as never, signal: signal as never }) as Accept
-      return upgrade(operation, request, reply, open, services)
+      return upgradeConnection(operation, request, reply, open, services)
     }
   if (operation.isStream)
     return (call, request, reply) =>

@@ -1,13 +1,13 @@
 // The faults that every engine reports, in the same words: what happened, to what, and what to do next.
 import { type Precondition, PreconditionFailed, type Rev, StoreError } from './store.ts'
 
-export const alreadyExists = (key: string): StoreError =>
+export const keyExists = (key: string): StoreError =>
   new StoreError('AlreadyExists', `"${key}" already exists: update it, or choose another key`)
 
-export const notFound = (key: string): StoreError =>
+export const keyNotFound = (key: string): StoreError =>
   new StoreError('NotFound', `"${key}" not found: it was deleted or never created`)
 
-export const conflict = (key: string, expected: Rev, actual: Rev): StoreError =>
+export const revisionConflict = (key: string, expected: Rev, actual: Rev): StoreError =>
   new StoreError('Conflict', otherRev(key, expected, actual))
 
 const otherRev = (key: string, expected: Rev, actual: Rev): string =>

@@ -9,7 +9,7 @@ import {
   compareRevs,
   type Rev,
   type StoreError,
-  type WatchOptions,
+  type StoreWatchOptions,
 } from './store.ts'
 
 export interface FeedOptions {
@@ -45,7 +45,7 @@ interface Watcher {
 
 const asleep = (): void => {}
 
-export class Feed {
+export class ChangeFeed {
   readonly #readLog: ReadLog
   readonly #bookmarkMs: number
   readonly #maxQueuedChanges: number
@@ -128,7 +128,7 @@ export class Feed {
     prefix: string,
     after: Rev,
     signal: AbortSignal,
-    { isPrompt = false, through = (changes) => changes }: WatchOptions = {},
+    { isPrompt = false, through = (changes) => changes }: StoreWatchOptions = {},
   ): AsyncGenerator<readonly Change[] | Bookmark, void> {
     this.#assertPast(after)
     const fresh = { queue: [], queuedChanges: 0, missedTo: this.#rev, bookmarkDue: true }

@@ -2,7 +2,7 @@
 // server starts on it, and the same again goes on where it was.
 import { failpoint } from '../platform/failpoint.ts'
 import { compareRevs, type Entry, isFault, type Rev, type Store, StoreError, zeroRev } from './store.ts'
-import { isPortable, type StoreState, stateKey, stateOf } from './store-state.ts'
+import { isPortable, type StoreState, stateKey, storeState } from './store-state.ts'
 
 interface Records {
   /** What they are called in messages; the same for the same records. */
@@ -32,7 +32,7 @@ export async function fillStore(store: Store, records: Records, since: string): 
 }
 
 export async function finishFilling(store: Store): Promise<void> {
-  const entry = await stateOf(store)
+  const entry = await storeState(store)
   if (entry?.value.state === 'filling') await store.delete(stateKey, entry.rev)
 }
 
@@ -42,7 +42,7 @@ export async function beginFilling(
   { source, rev }: Pick<Records, 'source' | 'rev'>,
   since: string,
 ): Promise<boolean> {
-  const found = (await stateOf(store))?.value
+  const found = (await storeState(store))?.value
   const { entries, rev: reached } = await store.list('', { limit: 1 })
   const isOlder = compareRevs(reached, rev) < 0
   if (found?.state === 'filling' && found.source === source && !isOlder) return true

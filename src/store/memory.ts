@@ -1,6 +1,6 @@
 // The store in memory: for tests, and the plainest statement of the contract. Nothing outlives the process.
-import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed, revNumber } from './faults.ts'
-import { Feed, type FeedOptions, type LogPage } from './feed.ts'
+import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict, revNumber } from './faults.ts'
+import { ChangeFeed, type FeedOptions, type LogPage } from './feed.ts'
 import { jsonText, readBack } from './json.ts'
 import { assertKey } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
@@ -33,7 +33,7 @@ export function openMemory(options: MemoryOptions = {}): Store {
     const changes = rows.filter((change) => changeKey(change).startsWith(prefix))
     return { changes, rev: String(compactedRev + from + rows.length) }
   }
-  const feed = new Feed(readLog, zeroRev, options)
+  const feed = new ChangeFeed(readLog, zeroRev, options)
 
   const assertOpen = (): void => {
     if (!isOpen) throw closed()
@@ -52,8 +52,8 @@ export function openMemory(options: MemoryOptions = {}): Store {
   /** The entry, when the caller's revision is still its revision. */
   const expectEntry = (key: string, expect: Rev): Entry => {
     const entry = entries.get(key)
-    if (!entry) throw notFound(key)
-    if (entry.rev !== expect) throw conflict(key, expect, entry.rev)
+    if (!entry) throw keyNotFound(key)
+    if (entry.rev !== expect) throw revisionConflict(key, expect, entry.rev)
     return entry
   }
   const assertUnmoved = (preconditions: readonly Precondition[] = []): void => {
@@ -85,7 +85,7 @@ export function openMemory(options: MemoryOptions = {}): Store {
       assertOpen()
       assertKey(key)
       const stored = frozen(readBack(value, jsonText(key, value)))
-      if (entries.has(key)) throw alreadyExists(key)
+      if (entries.has(key)) throw keyExists(key)
       assertUnmoved(preconditions)
       return put(key, stored, undefined)
     },

@@ -23,7 +23,7 @@ const ownPrefixes = ['/store/', '/leadership/', '/servers/', '/known-servers/', 
 export const isPortable = ({ key }: Pick<Entry, 'key'>): boolean =>
   !ownPrefixes.some((prefix) => key.startsWith(prefix))
 
-export async function stateOf(
+export async function storeState(
   store: Pick<Store, 'get'>,
 ): Promise<(Entry & { readonly value: StoreState }) | undefined> {
   return (await store.get(stateKey)) as (Entry & { readonly value: StoreState }) | undefined
@@ -31,7 +31,7 @@ export async function stateOf(
 
 /** Before a server uses it. */
 export async function assertUsable(store: Pick<Store, 'get'>): Promise<void> {
-  const found = (await stateOf(store))?.value
+  const found = (await storeState(store))?.value
   if (found?.state === 'moved')
     throw new StoreError(
       'Unavailable',

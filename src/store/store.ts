@@ -42,7 +42,7 @@ export interface Page {
   readonly rev: Rev
 }
 
-export interface WatchOptions {
+export interface StoreWatchOptions {
   /** Gets a bookmark whenever somebody asks how far this process is (`reached`): for few watchers, of the server's own. */
   readonly isPrompt?: boolean
   /** What changes are made into on their way, for kinds that keep something else than they show. */
@@ -94,7 +94,7 @@ export interface Store {
     prefix: string,
     after: Rev,
     signal: AbortSignal,
-    options?: WatchOptions,
+    options?: StoreWatchOptions,
   ): AsyncIterable<readonly Change[] | Bookmark>
   /**
    * Resolves when every change up to `rev` has been handed to the watchers here; prompt ones get a bookmark as well, so

@@ -2,7 +2,7 @@
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { openStore } from '../../src/images/content/store.ts'
+import { openContentFolder } from '../../src/images/content/store.ts'
 import { age } from '../support/rigs/content-folder.ts'
 import { contentContract } from './content.ts'
 
@@ -13,8 +13,8 @@ contentContract({
   async open() {
     const folder = await fs.mkdtemp(path.join(root, 'c'))
     return {
-      store: await openStore(folder),
-      reopen: () => openStore(folder),
+      store: await openContentFolder(folder),
+      reopen: () => openContentFolder(folder),
       age: () => age(folder),
       nowMs: Date.now,
     }

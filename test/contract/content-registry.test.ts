@@ -10,8 +10,8 @@ import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { ContentUnavailableError, NoContentError } from '../../src/images/content/content.ts'
 import { digestOf } from '../../src/images/format/manifest.ts'
-import { isWhole, putManifest } from '../../src/images/pack/stored-manifests.ts'
-import { claim, ForeignImagesError, ownerOf } from '../../src/oci/content/owner.ts'
+import { hasAllContent, putManifest } from '../../src/images/pack/stored-manifests.ts'
+import { claim, ForeignImagesError, repositoryOwner } from '../../src/oci/content/owner.ts'
 import { type Log, silentLog } from '../../src/platform/log.ts'
 import { startRegistry } from '../support/processes/registry.ts'
 import { startTcpProxy } from '../support/stand-ins/tcp-proxy.ts'
@@ -67,7 +67,7 @@ describe('content in a registry', { timeout: 120_000 }, () => {
     cleanup.defer(() => next.kill())
     using after = await registryContent(next, { repository })
     const { store: other } = after
-    assert.ok(await isWhole(other, digest))
+    assert.ok(await hasAllContent(other, digest))
     for (const chunk of manifest.layers[0]?.chunks ?? []) await other.read(chunk.digest, chunk.storedBytes)
     assert.equal(await other.has(stray), false)
   })
@@ -129,10 +129,10 @@ describe('content in a registry', { timeout: 120_000 }, () => {
 
   it('belongs to one cluster', async () => {
     const { repository } = await rig({ repository: fresh() })
-    assert.equal(await ownerOf(repository), undefined)
+    assert.equal(await repositoryOwner(repository), undefined)
     await claim(repository, 'one')
     await claim(repository, 'one')
-    assert.equal(await ownerOf(repository), 'one')
+    assert.equal(await repositoryOwner(repository), 'one')
     await assert.rejects(claim(repository, 'other'), ForeignImagesError)
   })
 
@@ -170,6 +170,6 @@ describe('content in a registry', { timeout: 120_000 }, () => {
     assert.equal(await store.deleteUnused(digest, Infinity), false)
     assert.deepEqual(warnings, ['the registry refuses deletions: content of deleted images stays there'])
     assert.deepEqual(await listed(store), [digest])
-    assert.ok(await isWhole(store, digest))
+    assert.ok(await hasAllContent(store, digest))
   })
 })

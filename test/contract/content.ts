@@ -6,7 +6,7 @@ import { collect } from '../../src/images/collect.ts'
 import { type ContentStore, NoContentError, WrongContentError } from '../../src/images/content/content.ts'
 import type { Chunk, Manifest } from '../../src/images/format/format.ts'
 import { digestOf } from '../../src/images/format/manifest.ts'
-import { isWhole, putManifest, readManifest } from '../../src/images/pack/stored-manifests.ts'
+import { hasAllContent, putManifest, readManifest } from '../../src/images/pack/stored-manifests.ts'
 
 interface ContentPlace {
   readonly name: string
@@ -140,7 +140,7 @@ export function contentContract(place: ContentPlace): void {
       const digest = await putManifest(store, manifest)
       const again = await opened.reopen()
       assert.ok((await listed(again)).includes(digest))
-      assert.ok(await isWhole(again, digest))
+      assert.ok(await hasAllContent(again, digest))
       assert.deepEqual(await readManifest(again, digest), manifest)
       assert.equal(await putManifest(again, manifest), digest)
     })
@@ -161,13 +161,13 @@ export function contentContract(place: ContentPlace): void {
         const left = await listed(each)
         assert.deepEqual([left.includes(kept), left.includes(gone)], [true, false])
         assert.deepEqual(left, left.toSorted())
-        assert.ok(await isWhole(each, kept))
+        assert.ok(await hasAllContent(each, kept))
       }
       // An image that comes again is as good as new.
       const again = images[1] ?? assert.fail()
       for (const block of [shared, ...own]) await store.put(block)
       assert.equal(await putManifest(store, again), gone)
-      assert.ok((await listed(store)).includes(gone) && (await isWhole(store, gone)))
+      assert.ok((await listed(store)).includes(gone) && (await hasAllContent(store, gone)))
     })
 
     it('keeps an image that is made again while the collector is at it', async () => {
@@ -184,7 +184,7 @@ export function contentContract(place: ContentPlace): void {
           assert.equal(await putManifest(store, manifest), digest)
         }
         await Promise.all([make(), store.deleteUnused(digest, beforeMs)])
-        assert.deepEqual([await listed(store).then((all) => all.includes(digest)), await isWhole(store, digest)], [true, true]) // biome-ignore format: one line
+        assert.deepEqual([await listed(store).then((all) => all.includes(digest)), await hasAllContent(store, digest)], [true, true]) // biome-ignore format: one line
       }
     })
   })

@@ -1,7 +1,7 @@
 // What was captured of a VM as an image of its own: each layer packed once, the disk put together again from the chunks.
 import path from 'node:path'
 import type { BaseImage, Capture } from '../../src/drivers/driver.ts'
-import { openStore } from '../../src/images/content/store.ts'
+import { openContentFolder } from '../../src/images/content/store.ts'
 import type { Manifest } from '../../src/images/format/format.ts'
 import { digestOf, encodeManifest } from '../../src/images/format/manifest.ts'
 import { packDisk } from '../../src/images/pack/chunks.ts'
@@ -9,7 +9,7 @@ import { childManifest, packDelta } from '../../src/images/pack/deltas.ts'
 import { restoreDisk } from '../../src/images/pack/restore.ts'
 
 export async function savedImage(capture: Capture, image: BaseImage, folder: string): Promise<BaseImage> {
-  const store = await openStore(path.join(folder, 'store'))
+  const store = await openContentFolder(path.join(folder, 'store'))
   let manifest: Manifest = {
     formatVersion: 1,
     architecture: 'amd64',

@@ -3,7 +3,7 @@
 import { randomFillSync } from 'node:crypto'
 import path from 'node:path'
 import { fillContent } from '../../src/agent/images/fill-content.ts'
-import { openStore } from '../../src/images/content/store.ts'
+import { openContentFolder } from '../../src/images/content/store.ts'
 import { blockBytes, type Manifest } from '../../src/images/format/format.ts'
 import { packLayer } from '../../src/images/pack/chunks.ts'
 import { putManifest } from '../../src/images/pack/stored-manifests.ts'
@@ -15,7 +15,7 @@ import { openRegistry } from '../../src/oci/registry/registry.ts'
 const [mode = '', server = '', folder = '', count = '', mebibytes = ''] = process.argv.slice(2)
 const bytes = Number(mebibytes) * 2 ** 20
 const registry = openRegistry({ server, allowInsecure: true, policy: { allowLoopback: true, allowPrivate: false } })
-const store = await openStore(path.join(folder, 'content'))
+const store = await openContentFolder(path.join(folder, 'content'))
 
 /** The middle half of every block is random, the rest is zero: no two are the same, and zstd halves them. */
 const disk = {

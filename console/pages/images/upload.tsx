@@ -2,7 +2,7 @@
 import { type DragEvent, useEffect, useRef, useState } from 'react'
 import { ApiError } from '../../../src/api/errors.ts'
 import { abandonUpload, beginUpload, continueUpload, finishUpload } from '../../../src/api/images/uploads.ts'
-import { refusal } from '../../../src/client/answer.ts'
+import { errorFromAnswer } from '../../../src/client/answer.ts'
 import { ConnectionError } from '../../../src/client/transport.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { isTransient, wait } from '../../../src/rules/retry.ts'
@@ -227,7 +227,8 @@ function stepsFor(namespace: string, file: File, body: Begin, id: { current: str
       const text = await response.text().catch(lost)
       // The service has other bytes than was thought, or still reads a piece that was cut off: it is asked again.
       if (response.status === 409) lost(text)
-      if (!response.ok) throw refusal(response.status, text, url, response.headers.get('retry-after') ?? undefined)
+      if (!response.ok)
+        throw errorFromAnswer(response.status, text, url, response.headers.get('retry-after') ?? undefined)
       return (JSON.parse(text) as { offset: number }).offset
     },
     finish: (signal: AbortSignal) => client.call(finishUpload, { params: params(), body: {}, signal }),

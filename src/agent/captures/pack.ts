@@ -19,7 +19,7 @@ import { boundLayers } from '../../images/pack/bounded.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
 import { childManifest, type Delta, packDelta, packRawDelta } from '../../images/pack/deltas.ts'
 import { foldLayers, planFold } from '../../images/pack/fold.ts'
-import { isWhole, readManifest } from '../../images/pack/stored-manifests.ts'
+import { hasAllContent, readManifest } from '../../images/pack/stored-manifests.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { WorkOptions } from '../../platform/parallel.ts'
@@ -184,7 +184,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
       }
     },
 
-    isWhole: async (digest) => isWhole((await content()).store, digest),
+    isWhole: async (digest) => hasAllContent((await content()).store, digest),
 
     async contentsOf(digest) {
       const { store } = await content()

@@ -8,7 +8,7 @@ import { imageSource } from '../../oci/artifact/image-target.ts'
 import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
 import { type Forwarding, forwardTo } from '../../oci/forward.ts'
-import type { OnWaiting, Outage, Waiting } from '../../oci/registry/patience.ts'
+import type { OnWaiting, Outage, RetryNotice } from '../../oci/registry/patience.ts'
 import { openRegistry, type Repository } from '../../oci/registry/registry.ts'
 import { tartSource } from '../../oci/tart/write.ts'
 import { type ImageReference, parseImageReference } from '../../rules/image-reference.ts'
@@ -112,13 +112,13 @@ interface HeadStart {
   /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
   end(): Promise<void>
   sent(): Sent
-  waiting(): Waiting | undefined
+  waiting(): RetryNotice | undefined
 }
 
 /** Sends chunks while others are still being packed. `changed`: it begins to wait, or goes on. */
 export function startSending(target: PushTarget, signal: AbortSignal, changed: () => void): HeadStart {
   const outage: Outage = { sinceMs: undefined }
-  let waits: Waiting | undefined
+  let waits: RetryNotice | undefined
   const place = openTarget(target, {
     outage,
     onWaiting(waiting) {

@@ -9,7 +9,7 @@ import {
   reportCapture,
 } from '../../api/nodes/captures.ts'
 import { timeoutAfter } from '../../client/client.ts'
-import type { Waiting } from '../../oci/registry/patience.ts'
+import type { RetryNotice } from '../../oci/registry/patience.ts'
 import { type AgentConnection, isRetriable } from '../link/connection.ts'
 import type { Receiver } from './deliver.ts'
 
@@ -23,7 +23,7 @@ export interface CaptureProgress {
   readonly bytesTotal?: number
   readonly bytesSkipped?: number
   /** push only: the registry does not answer. */
-  readonly waiting?: Waiting
+  readonly waiting?: RetryNotice
 }
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {

@@ -24,7 +24,7 @@ import {
   spaceCheck,
   virtualisationCheck,
 } from './doctor.ts'
-import { type Ask, macCheck, sleepCheck, softnetCheck } from './mac.ts'
+import { macCheck, type RunTool, sleepCheck, softnetCheck } from './mac.ts'
 import { serverChecks } from './server.ts'
 
 const signal = new AbortController().signal
@@ -98,10 +98,10 @@ describe('doctor, host', () => {
   it("the doctor's checks of a host know what a Mac can run, and what to do where it cannot", async () => {
     const mac = { platform: 'darwin', arch: 'arm64' }
     const says =
-      (version: string, support = '1'): Ask =>
+      (version: string, support = '1'): RunTool =>
       async (program) =>
         program === 'sw_vers' ? `${version}\n` : `${support}\n`
-    const cases: readonly (readonly [Ask, typeof mac, string, RegExp, RegExp | undefined])[] = [
+    const cases: readonly (readonly [RunTool, typeof mac, string, RegExp, RegExp | undefined])[] = [
       [says('15.1'), mac, 'ok', /^macOS 15\.1, Apple's Virtualization framework$/, undefined],
       [says('13.6'), mac, 'warning', /macOS 13\.6/, /Update to macOS 14/],
       [says('12.7'), mac, 'problem', /macOS 12\.7/, /to macOS 13 or newer/],

@@ -3,7 +3,7 @@
 import type { Check, Finding } from './doctor.ts'
 
 /** What a program printed. */
-export type Ask = (program: string, ...words: string[]) => Promise<string>
+export type RunTool = (program: string, ...words: string[]) => Promise<string>
 
 const leastMacos = 13
 /** From here on VMs can be suspended, which is how a running one is saved. */
@@ -15,7 +15,7 @@ interface Host {
 }
 
 /** tart has no other way than Apple's framework. */
-export const macCheck = (ask: Ask, { platform, arch }: Host): Check => ({
+export const macCheck = (ask: RunTool, { platform, arch }: Host): Check => ({
   check: 'virtualisation',
   async look(): Promise<Finding> {
     if (platform !== 'darwin' || arch !== 'arm64')
@@ -47,7 +47,7 @@ export const macCheck = (ask: Ask, { platform, arch }: Host): Check => ({
 })
 
 /** A Mac that falls asleep takes its VMs with it. */
-export const sleepCheck = (ask: Ask): Check => ({
+export const sleepCheck = (ask: RunTool): Check => ({
   check: 'sleep',
   async look(): Promise<Finding> {
     const minutes = Number(/^[ \t]*sleep\s+(\d+)/m.exec(await ask('pmset', '-g'))?.[1] ?? 0)

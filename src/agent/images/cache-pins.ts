@@ -6,7 +6,7 @@ import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { type DesiredImage, type Images, keyOf } from './images.ts'
-import type { Copy } from './inventory.ts'
+import type { LocalCopy } from './inventory.ts'
 
 interface Pins {
   setDesired(cache: DesiredCache): void
@@ -167,7 +167,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
   }
 }
 
-const factsOf = (copy: Copy | undefined): Pick<CopyReport, 'bytes' | 'usedAt' | 'pulled'> =>
+const factsOf = (copy: LocalCopy | undefined): Pick<CopyReport, 'bytes' | 'usedAt' | 'pulled'> =>
   copy
     ? {
         bytes: copy.bytes,

@@ -9,7 +9,7 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { ApiError } from '../../api/errors.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { chunkBytes, type Manifest } from '../../images/format/format.ts'
 import { packAttachment } from '../../images/pack/attachments.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
@@ -22,7 +22,7 @@ import { openImages } from './images.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-image-content-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
-const server = await openStore(path.join(root, 'server'))
+const server = await openContentFolder(path.join(root, 'server'))
 const never = new AbortController().signal
 
 /** Three chunks of a disk that ends inside the last one. */
@@ -259,7 +259,7 @@ describe('ISO by content', () => {
 
 describe('content from the server', () => {
   const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
-  const fresh = async () => openStore(await fs.mkdtemp(path.join(root, 'store-')))
+  const fresh = async () => openContentFolder(await fs.mkdtemp(path.join(root, 'store-')))
 
   it('content from the server that does not come is asked for again, and then given up', async () => {
     let asked = 0

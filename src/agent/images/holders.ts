@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import { openHandles, type VmRecord } from '../state/handles.ts'
+import { openHandles, type VmHandleRecord } from '../state/handles.ts'
 
 export interface Holders {
   /** Keys of the images that this agent is to keep. */
@@ -75,7 +75,7 @@ export async function openHolders(imageFolder: string, folder: string, driver: s
 }
 
 /** What its disk was made from, and what it would be made from now. */
-function keysOf({ base, desired }: VmRecord): string[] {
+function keysOf({ base, desired }: VmHandleRecord): string[] {
   const { image, isoContent } = desired
   return [base, image.content, image.recipe && `recipe:${image.recipe}`, isoContent].filter((key) => key !== undefined)
 }

@@ -4,7 +4,7 @@ import path from 'node:path'
 import type { DesiredVm, ImageFigures } from '../../api/nodes/agent.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import type { ContentSource, ContentStore } from '../../images/content/content.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { chunksOf } from '../../images/format/manifest.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
 import type { Log } from '../../platform/log.ts'
@@ -24,7 +24,7 @@ import { contentNames, findContent } from './content.ts'
 import { fetchedContent, type NodeContent, type OpenBlob, type SourceOptions } from './content-source.ts'
 import { fillContent } from './fill-content.ts'
 import { type Holders, nobody } from './holders.ts'
-import { type Copy, markUsed, packing } from './inventory.ts'
+import { type LocalCopy, markCopyUsed, packing } from './inventory.ts'
 import { openLeases } from './leases.ts'
 import type { PeerContent } from './peers.ts'
 import { openPulledImages } from './pulled-images.ts'
@@ -67,7 +67,7 @@ export interface Images {
   keep(keys: readonly string[]): Promise<void>
   /** Removes a copy, unless it is used or to stay. */
   drop(key: string): Promise<void>
-  copies(): readonly Copy[]
+  copies(): readonly LocalCopy[]
   /** How often an image was wanted and was here, and how often not, since the start. */
   lookups(): { readonly hits: number; readonly misses: number }
   /** Undefined where nothing takes any. */
@@ -129,7 +129,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
 
   /** Opened with the first image that needs it; one that failed to open is tried again. */
   const store = (): Promise<ContentStore> => {
-    opening ??= openStore(path.join(folder, 'content')).catch((error: unknown) => {
+    opening ??= openContentFolder(path.join(folder, 'content')).catch((error: unknown) => {
       opening = undefined
       throw error
     })
@@ -208,7 +208,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     try {
       const found = await find(provider, options)
       if (options.held) {
-        await markUsed(path.dirname(found.disk))
+        await markCopyUsed(path.dirname(found.disk))
         room.used(provider.key)
       }
       return found

@@ -8,7 +8,7 @@ import { readManifest } from '../../images/pack/stored-manifests.ts'
 import type { Evictable } from '../../rules/eviction.ts'
 import type { Recipe } from './recipes.ts'
 
-export interface Copy {
+export interface LocalCopy {
   readonly key: string
   readonly folder: string
   readonly bytes: number
@@ -24,7 +24,7 @@ export interface ChunkGroup extends Evictable {
 }
 
 export interface Inventory {
-  readonly copies: readonly Copy[]
+  readonly copies: readonly LocalCopy[]
   readonly chunkBytes: number
 }
 
@@ -35,7 +35,7 @@ export const packing = 'packing:'
 const graceMs = 10 * 60_000
 
 export async function takeInventory(folder: string, recipes: Readonly<Record<string, Recipe>>): Promise<Inventory> {
-  const copies: Copy[] = []
+  const copies: LocalCopy[] = []
   for (const name of await fs.readdir(folder).catch(ifAbsent<string[]>([]))) {
     const [, hex] = folderPattern.exec(name) ?? []
     const copy = hex && (await copyIn(path.join(folder, name), `sha256:${hex}`))
@@ -53,12 +53,12 @@ export async function takeInventory(folder: string, recipes: Readonly<Record<str
 }
 
 /** When a copy is used, its folder says so. */
-export async function markUsed(folder: string): Promise<void> {
+export async function markCopyUsed(folder: string): Promise<void> {
   const now = new Date()
   await fs.utimes(folder, now, now).catch(ifAbsent(undefined))
 }
 
-async function copyIn(folder: string, key: string): Promise<Copy | undefined> {
+async function copyIn(folder: string, key: string): Promise<LocalCopy | undefined> {
   const stat = await fs.stat(folder).catch(ifAbsent(undefined))
   return stat && { key, folder, bytes: await bytesIn(folder), usedMs: stat.mtimeMs }
 }
@@ -81,7 +81,7 @@ async function bytesIn(folder: string): Promise<number> {
  */
 export async function groupChunks(
   store: ContentStore,
-  copies: readonly Copy[],
+  copies: readonly LocalCopy[],
   kept: ReadonlySet<string>,
 ): Promise<ChunkGroup[]> {
   const isPacking = [...kept].some((key) => key.startsWith(packing))

@@ -13,7 +13,7 @@ import { after, describe, it } from 'node:test'
 import tls from 'node:tls'
 import { forge, startAuthority, validFor } from '../../../test/support/tools/node-credentials.ts'
 import type { Peer } from '../../api/nodes/agent.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { createLog, silentLog } from '../../platform/log.ts'
 import { createPeerTickets } from '../../server/nodes/peer-tickets.ts'
 import { type NodeCredentials, peerTls, ticketHeader } from '../link/peer-tls.ts'
@@ -22,7 +22,7 @@ import { startPeerServer } from './peer-server.ts'
 import { createPeers } from './peers.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-peers-'))
-const store = await openStore(path.join(root, 'content'))
+const store = await openContentFolder(path.join(root, 'content'))
 const clock = { nowMs: Date.now(), now: () => new Date(clock.nowMs) }
 const secret = randomBytes(32)
 const tickets = createPeerTickets(() => secret, clock)
@@ -320,7 +320,7 @@ describe('content of a peer', () => {
           yield wanted
         })()
       const read = async (): Promise<void> => {
-        const own = await openStore(await fs.mkdtemp(path.join(root, 'node-')))
+        const own = await openContentFolder(await fs.mkdtemp(path.join(root, 'node-')))
         const source = fetchedContent({ store: own, near: await peers.near(name, signal), open })
         // The same fetch does not come back to it, either.
         for (const _ of ['first', 'second']) {
@@ -354,7 +354,7 @@ describe('patience with the server', () => {
         yield bytes
       })()
     const retry = { attempts: 1, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
-    const own = await openStore(await fs.mkdtemp(path.join(root, 'node-')))
+    const own = await openContentFolder(await fs.mkdtemp(path.join(root, 'node-')))
     const read = fetchedContent({ store: own, near, open, retry }).read(digest, bytes.length)
     await isAsked.promise
     t.mock.timers.tick(600_000)

@@ -1,14 +1,14 @@
 // How an image in a registry comes to be on this node: first which content it is, which is known before any of it comes;
 // then like any other content, but that the registry has it. Images of tart's are unpacked into content of ours first.
 import type { ContentSource, ContentStore } from '../../images/content/content.ts'
-import { isWhole, putManifest } from '../../images/pack/stored-manifests.ts'
+import { hasAllContent, putManifest } from '../../images/pack/stored-manifests.ts'
 import { packTart } from '../../oci/tart/read.ts'
 import { findContent, type OpenedDisk } from './content.ts'
 import { packing } from './inventory.ts'
 import type { Leases } from './leases.ts'
 import type { PulledImage, PulledImages } from './pulled-images.ts'
 import { type AskLogin, leftAfter, registryContent, withRegistryImage } from './registry-image.ts'
-import type { Room } from './room.ts'
+import type { CacheSpace } from './room.ts'
 import type { ImageProvider } from './single-flight.ts'
 
 export interface Filling {
@@ -33,7 +33,7 @@ interface RegistryProvidersParts {
   readonly folder: string
   readonly pulled: PulledImages
   readonly leases: Leases
-  readonly room: Room
+  readonly room: CacheSpace
   readonly askLogin: AskLogin | undefined
   store(): Promise<ContentStore>
   /** Makes a copy of content. */
@@ -81,7 +81,7 @@ export function createRegistryProviders(parts: RegistryProvidersParts): Registry
 
   /** What is unpacked here cannot be fetched: either the copy is there, or all that it is made of. */
   const isUsable = async ({ content, isUnpacked }: PulledImage): Promise<boolean> =>
-    !isUnpacked || (await findContent(folder, content)) !== undefined || isWhole(await store(), content)
+    !isUnpacked || (await findContent(folder, content)) !== undefined || hasAllContent(await store(), content)
 
   return {
     async known(desired) {

@@ -7,18 +7,18 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
 import { putManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
-import { openHandles, type VmRecord } from '../state/handles.ts'
+import { openHandles, type VmHandleRecord } from '../state/handles.ts'
 import type { OpenBlob } from './content-source.ts'
 import { openHolders } from './holders.ts'
 import { openImages } from './images.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-image-room-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
-const server = await openStore(path.join(root, 'server'))
+const server = await openContentFolder(path.join(root, 'server'))
 const signal = new AbortController().signal
 const mib = 2 ** 20
 
@@ -62,8 +62,8 @@ const isWhole = async (at: string, image: Uploaded): Promise<boolean> =>
 /** A VM that was deployed, as its record says. */
 async function deploy(folder: string, uid: string, base: string): Promise<void> {
   const handles = openHandles(folder, 'test', 'synced')
-  const desired = { image: { name: 'renamed', content: `sha256:${'0'.repeat(64)}` } } as VmRecord['desired']
-  const record: VmRecord = {
+  const desired = { image: { name: 'renamed', content: `sha256:${'0'.repeat(64)}` } } as VmHandleRecord['desired']
+  const record: VmHandleRecord = {
     version: 1,
     handle: handles.handleFor(uid),
     desired,

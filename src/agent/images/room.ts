@@ -9,7 +9,7 @@ import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'
 import { chooseEvictions, type Evictable } from '../../rules/eviction.ts'
 import { sizeText } from '../../rules/sizes.ts'
 import type { Held, Holders } from './holders.ts'
-import { type ChunkGroup, type Copy, groupChunks, type Inventory, takeInventory } from './inventory.ts'
+import { type ChunkGroup, groupChunks, type Inventory, type LocalCopy, takeInventory } from './inventory.ts'
 import type { Leases } from './leases.ts'
 import type { Recipe } from './recipes.ts'
 
@@ -31,7 +31,7 @@ export interface Space {
   readonly usedBytes: number
 }
 
-export interface Room {
+export interface CacheSpace {
   /** Evicts what must go for it. Throws when that is not enough, and then nothing has gone. */
   take(need: Need): Promise<Reservation>
   /** Looks at what is there, and evicts what is over the quota. */
@@ -41,7 +41,7 @@ export interface Room {
   /** It was used just now. */
   used(key: string): void
   /** As of the last look. */
-  copies(): readonly Copy[]
+  copies(): readonly LocalCopy[]
   space(): Space
 }
 
@@ -71,7 +71,7 @@ const everything = ['chunks', 'disk'] as const
 /** By folder: agents of one process share it, and what they have promised. */
 const shared = new Map<string, { reservedBytes: number; last: Promise<unknown> }>()
 
-export async function openRoom(options: RoomOptions): Promise<Room> {
+export async function openRoom(options: RoomOptions): Promise<CacheSpace> {
   const { folder, recipes, quotaBytes, leases, holders, log } = options
   const state = shared.get(folder) ?? { reservedBytes: 0, last: Promise.resolve() }
   shared.set(folder, state)

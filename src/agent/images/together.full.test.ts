@@ -10,7 +10,7 @@ import { setTimeout } from 'node:timers/promises'
 import { startAuthority } from '../../../test/support/tools/node-credentials.ts'
 import type { Peer } from '../../api/nodes/agent.ts'
 import { fileSource } from '../../images/content/blocks.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { createSyncing } from '../../images/content/syncing.ts'
 import type { Chunk, Manifest } from '../../images/format/format.ts'
 import { packLayer } from '../../images/pack/chunks.ts'
@@ -34,7 +34,7 @@ const pieceBytes = 2 ** 16
 const chunkCount = 30
 
 /** Chunks are smaller than those of a real one: there are many nodes in this one process. */
-const origin = await openStore(path.join(root, 'origin'))
+const origin = await openContentFolder(path.join(root, 'origin'))
 const disk = randomBytes(chunkCount * pieceBytes)
 await fs.writeFile(path.join(root, 'disk.raw'), disk)
 const file = await fs.open(path.join(root, 'disk.raw'), 'r')
@@ -72,7 +72,7 @@ async function together(count: number, dies: (index: number) => boolean = () => 
   const run = async (index: number): Promise<void> => {
     const [name, uid] = [`n${index}`, `uid-${index}`]
     const credentials = await authority.credentials(uid)
-    const store = await openStore(path.join(folder, name, 'content'))
+    const store = await openContentFolder(path.join(folder, name, 'content'))
     const coming = createComing()
     const server = await startPeerServer({ port: 0, store: async () => store, coming, log: silentLog })
     server.trust(tickets.secretsFor(uid), credentials)

@@ -3,7 +3,7 @@
 // where a request is lost.
 import { type AgentAnswer, type AgentCall, longestCall } from '../../api/nodes/agent-connection.ts'
 import type { Operation } from '../../api/operation.ts'
-import { refusal } from '../../client/answer.ts'
+import { errorFromAnswer } from '../../client/answer.ts'
 import { ConnectionError } from '../../client/transport.ts'
 
 interface Waiting {
@@ -55,7 +55,7 @@ export class Calls {
     if (status < 400) waiting.resolve(body)
     else {
       const again = retryAfterSeconds === undefined ? undefined : String(retryAfterSeconds)
-      waiting.reject(refusal(status, JSON.stringify(body) ?? '', this.#address + waiting.operation.path, again))
+      waiting.reject(errorFromAnswer(status, JSON.stringify(body) ?? '', this.#address + waiting.operation.path, again))
     }
   }
 

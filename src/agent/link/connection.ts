@@ -15,7 +15,7 @@ import type { Log } from '../../platform/log.ts'
 import { isTransient, orAborted } from '../../rules/retry.ts'
 import type { Addresses } from './addresses.ts'
 import { Calls } from './calls.ts'
-import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
+import { type AgentToken, isUnauthorized, type NodeIdentity } from './identity.ts'
 import { LineTooLong, valueOfLine } from './lines.ts'
 import { notOpened } from './not-opened.ts'
 
@@ -27,7 +27,7 @@ export interface AgentConnection {
   call<O extends Operation>(operation: O, input: CallInput<O>, signal: AbortSignal): Promise<ResponseOf<O>>
   open(operation: Operation, signal: AbortSignal): Promise<TransportResponse>
   /** Everything that the server has to say, until it ends. Throws what `take` throws, or why it did not begin. */
-  follow(listener: Follower, signal: AbortSignal): Promise<void>
+  follow(listener: LineFollower, signal: AbortSignal): Promise<void>
   /** Calls up the kept connection that were not answered for too long fail. */
   giveUpLate(): void
   /** Sends a body that is at hand. */
@@ -46,7 +46,7 @@ export interface AgentConnection {
   saw(revision: string | undefined): void
 }
 
-export interface Follower {
+export interface LineFollower {
   /** A line; undefined where it was not JSON. */
   take(value: unknown): void
   /** Something came. */
@@ -55,7 +55,7 @@ export interface Follower {
 
 interface ConnectionOptions {
   readonly addresses: Addresses
-  readonly identity: Identity
+  readonly identity: NodeIdentity
   readonly joinToken?: (() => Promise<string>) | undefined
   /** A node that has joined gets another key first. */
   readonly renewKey?: boolean
@@ -152,7 +152,7 @@ export function createConnection(options: ConnectionOptions): AgentConnection {
   let calls: Calls | undefined
 
   /** Resolves once it is open, to its end. */
-  const keep = ({ take, heard }: Follower, signal: AbortSignal): Promise<{ readonly end: Promise<void> }> =>
+  const keep = ({ take, heard }: LineFollower, signal: AbortSignal): Promise<{ readonly end: Promise<void> }> =>
     withToken(signal, async (token) => {
       const [baseUrl, seen] = [urlOf(), revision.latest()]
       const end = Promise.withResolvers<void>()

@@ -10,12 +10,12 @@ import { startService, type TestService } from '../../../test/support/rigs/servi
 import { ApiError, type Reason } from '../../api/errors.ts'
 import { replaceNodeKey } from '../../api/nodes/node-key.ts'
 import type { Client } from '../../client/client.ts'
-import { type Identity, openIdentity } from './identity.ts'
+import { type NodeIdentity, openNodeIdentity } from './identity.ts'
 import type { NodeCredentials } from './peer-tls.ts'
 
 let service: TestService
 let folder: string
-let identity: Identity
+let identity: NodeIdentity
 /** What happens to the answer of a call, by the operation's id. */
 let lose: Readonly<Record<string, 'request' | 'answer'>>
 /** All that the agent said. */
@@ -47,7 +47,7 @@ after(() => service[Symbol.asyncDispose]())
 beforeEach(async () => {
   folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-identity-'))
   lose = {}
-  identity = await openIdentity(folder, 'node-1')
+  identity = await openNodeIdentity(folder, 'node-1')
   const { token } = await service.services.nodeKeys.issueJoinToken('svc-default', 600, 'once')
   await identity.join(client, token, signal)
 })
@@ -60,10 +60,10 @@ afterEach(async () => {
 const file = async () => JSON.parse(await fs.readFile(path.join(folder, 'node.json'), 'utf8'))
 const node = () => service.services.collections.nodes.get('', 'node-1')?.value
 /** As whoever has a copy of the file. */
-const copied = async (): Promise<Identity> => {
+const copied = async (): Promise<NodeIdentity> => {
   const copy = await fs.mkdtemp(path.join(folder, 'copy-'))
   await fs.copyFile(path.join(folder, 'node.json'), path.join(copy, 'node.json'))
-  return openIdentity(copy, 'node-1')
+  return openNodeIdentity(copy, 'node-1')
 }
 
 describe("node's key", () => {
@@ -76,7 +76,7 @@ describe("node's key", () => {
     assert.ok((await identity.issueToken(client, signal)).token)
     await assert.rejects(old.issueToken(client, signal), /is not a node with that key/)
     await assert.rejects(old.renewKey(client, signal), /is not a node with that key/)
-    const again = await openIdentity(folder, 'node-1')
+    const again = await openNodeIdentity(folder, 'node-1')
     assert.ok((await again.issueToken(client, signal)).token)
     assert.equal((await file()).nextKey, undefined)
     const events = JSON.stringify(service.services.collections.events.list())
@@ -88,7 +88,7 @@ describe("node's key", () => {
       lose = { replaceNodeKey: lost }
       await assert.rejects(identity.renewKey(client, signal), /lost/)
       lose = {}
-      const next = await openIdentity(folder, 'node-1')
+      const next = await openNodeIdentity(folder, 'node-1')
       assert.ok((await next.issueToken(client, signal)).token)
       assert.equal((await file()).nextKey === undefined, lost === 'answer')
       await next.renewKey(client, signal)

@@ -11,7 +11,7 @@ import { timestamp } from '../../platform/clock.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { NodeCredentials } from './peer-tls.ts'
 
-export interface Identity {
+export interface NodeIdentity {
   readonly name: string
   /** Given by the cluster; missing until it was joined. */
   readonly uid: string | undefined
@@ -55,7 +55,7 @@ export class IdentityError extends Error {
 const callTimeoutMs = 15_000
 
 /** The identity in a folder; a new one when there is none. */
-export async function openIdentity(folder: string, wantedName: string, pin?: string): Promise<Identity> {
+export async function openNodeIdentity(folder: string, wantedName: string, pin?: string): Promise<NodeIdentity> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   const file = path.join(folder, 'node.json')
   const text = await readFileIfPresent(file)

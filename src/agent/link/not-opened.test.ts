@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { ApiError, type Reason } from '../../api/errors.ts'
-import { refusal } from '../../client/answer.ts'
+import { errorFromAnswer } from '../../client/answer.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { notOpened } from './not-opened.ts'
 
 const address = 'https://svc3.example.com'
 /** Of something that is not svc3. */
-const foreign = (status: number): unknown => refusal(status, '<h1>No</h1>', `${address}/api`, undefined)
+const foreign = (status: number): unknown => errorFromAnswer(status, '<h1>No</h1>', `${address}/api`, undefined)
 const own = (reason: Reason): ApiError => {
   const text = JSON.stringify(new ApiError(reason, 'Said by svc3').toStatus('request-1'))
-  return refusal(new ApiError(reason, '').code, text, address, undefined)
+  return errorFromAnswer(new ApiError(reason, '').code, text, address, undefined)
 }
 const textOf = (error: unknown): string => {
   const found = notOpened(address, error)

@@ -6,7 +6,7 @@ import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
-import type { AgentConnection, Follower } from './connection.ts'
+import type { AgentConnection, LineFollower } from './connection.ts'
 import { LineTooLong, valueOfLine } from './lines.ts'
 import { openStream, type Stream, type StreamOptions } from './stream.ts'
 
@@ -23,7 +23,7 @@ function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: P
     apiUrl: 'http://stand-in',
     turn: () => undefined,
     giveUpLate: () => undefined,
-    async follow({ take, heard }: Follower, signal: AbortSignal) {
+    async follow({ take, heard }: LineFollower, signal: AbortSignal) {
       const script = scripts[openings.length] ?? ['open']
       openings.push(performance.now())
       for (const wake of waiting.splice(0)) wake()

@@ -15,7 +15,7 @@ import { firstRevision, type Origin } from './authority.ts'
 
 export type StoredDesired = Omit<DesiredVm, 'metadata' | 'facts' | 'userdata' | 'growth' | 'fulfilled'>
 
-export interface VmRecord {
+export interface VmHandleRecord {
   readonly version: 1
   readonly handle: Handle
   readonly desired: StoredDesired
@@ -43,12 +43,12 @@ export interface VmRecord {
 }
 
 /** As it is written: an agent of an earlier version, put back by a failed upgrade, has to read it (where it is a file each). */
-type StoredRecord = Omit<VmRecord, 'desired'> & { readonly wish: StoredDesired }
+type StoredRecord = Omit<VmHandleRecord, 'desired'> & { readonly wish: StoredDesired }
 
 export interface HandleLookup {
   readonly uid: string
   /** Missing when none was written: then the VM never started. `unreadable`: something is there that nobody can read. */
-  readonly record: VmRecord | 'unreadable' | undefined
+  readonly record: VmHandleRecord | 'unreadable' | undefined
 }
 
 /** synced: a file each, survives a power cut. written: one for all, survives the agent. */
@@ -58,7 +58,7 @@ export interface Handles {
   handleFor(uid: string): Handle
   list(): Promise<readonly HandleLookup[]>
   read(uid: string): Promise<HandleLookup['record']>
-  write(record: VmRecord): Promise<void>
+  write(record: VmHandleRecord): Promise<void>
   /** All that is kept of the VM. */
   remove(uid: string): Promise<void>
   close(): void
@@ -80,14 +80,14 @@ export const storedOf = ({
   ...rest
 }: DesiredVm): StoredDesired => rest
 
-export const isDeployed = ({ diskGeneration, fulfilled, wasDeployed }: VmRecord): boolean =>
+export const isDeployed = ({ diskGeneration, fulfilled, wasDeployed }: VmHandleRecord): boolean =>
   diskGeneration > 0 && (fulfilled > 0 || wasDeployed === true)
 
 /**
  * The record for a server that counts anew: this generation is still to be done, and the disk is not newer than what the
  * server knows of, or its next revert would pass for done.
  */
-export const rebased = (record: VmRecord, { generation, diskGeneration }: StoredDesired): VmRecord => ({
+export const rebased = (record: VmHandleRecord, { generation, diskGeneration }: StoredDesired): VmHandleRecord => ({
   ...record,
   fulfilled: generation - 1,
   diskGeneration: Math.min(record.diskGeneration, diskGeneration),
@@ -95,7 +95,7 @@ export const rebased = (record: VmRecord, { generation, diskGeneration }: Stored
 })
 
 /** That nothing is left of a VM about which the server says nothing. */
-export const deletionOf = (uid: string, known: StoredDesired | undefined): DesiredVm => ({
+export const desiredDeletion = (uid: string, known: StoredDesired | undefined): DesiredVm => ({
   name: uid,
   namespace: '',
   uid,
@@ -169,13 +169,13 @@ function loggedHandles(handleFor: (uid: string) => Handle, log: KeyedLog<StoredR
   }
 }
 
-const toStored = ({ desired: wish, ...rest }: VmRecord): StoredRecord => ({ ...rest, wish })
+const toStored = ({ desired: wish, ...rest }: VmHandleRecord): StoredRecord => ({ ...rest, wish })
 
-function fromStored({ wish: desired, ...record }: StoredRecord): VmRecord | 'unreadable' {
+function fromStored({ wish: desired, ...record }: StoredRecord): VmHandleRecord | 'unreadable' {
   return record.version === 1 && typeof record.fulfilled === 'number' && desired ? { ...record, desired } : 'unreadable'
 }
 
-function parse(text: string): VmRecord | 'unreadable' {
+function parse(text: string): VmHandleRecord | 'unreadable' {
   try {
     return fromStored(JSON.parse(text) as StoredRecord)
   } catch {

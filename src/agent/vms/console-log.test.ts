@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { followLog } from './console-log.ts'
+import { followConsoleLog } from './console-log.ts'
 
 describe('console log', () => {
   let folder: string
@@ -21,7 +21,7 @@ describe('console log', () => {
   const all = async (place: string, tail?: number): Promise<string> => {
     const chunks: Uint8Array[] = []
     const { signal } = new AbortController()
-    for await (const chunk of followLog(place, { follow: false, tail, signal })) chunks.push(chunk)
+    for await (const chunk of followConsoleLog(place, { follow: false, tail, signal })) chunks.push(chunk)
     return Buffer.concat(chunks).toString('utf8')
   }
 
@@ -46,7 +46,7 @@ describe('console log', () => {
   it('a console log is followed as it grows, and when it begins anew', async () => {
     const place = await file('growing', 'old\n')
     const ending = new AbortController()
-    const stream = followLog(place, { follow: true, tail: 1, signal: ending.signal })
+    const stream = followConsoleLog(place, { follow: true, tail: 1, signal: ending.signal })
     const next = async (): Promise<string> => Buffer.from((await stream.next()).value ?? []).toString('utf8')
     assert.equal(await next(), 'old\n')
     const more = next()

@@ -17,7 +17,7 @@ const maxBytes = 16 * 1024 * 1024
 const lookAgainMs = 2_000
 
 /** Ends at the end of the file, or with `follow` when the signal aborts. A file that is not there yet is empty. */
-export async function* followLog(file: string, { follow, tail, signal }: LogBounds): AsyncGenerator<Uint8Array> {
+export async function* followConsoleLog(file: string, { follow, tail, signal }: LogBounds): AsyncGenerator<Uint8Array> {
   let position = await startOf(file, tail)
   const bell = follow ? hang(file) : undefined
   try {

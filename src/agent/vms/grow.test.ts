@@ -6,7 +6,7 @@ import net, { type AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
-import { type Growth, growGuest, parseSizes, parseSystem, problemWith, withoutPassword } from './grow.ts'
+import { type GrowthRequest, growGuest, parseSizes, parseSystem, problemWith, withoutPassword } from './grow.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 
 const shell = (script: string, ...args: string[]) => promisify(execFile)('sh', [...args, '-c', script])
@@ -49,7 +49,7 @@ describe('growing a file system', () => {
 
 describe('growing through SSH', () => {
   let server: ssh2.Server
-  let growth: Growth
+  let growth: GrowthRequest
   let logins = 0
   const commands: { readonly command: string; readonly input: string }[] = []
   const answers = new Map<string, { readonly out?: string; readonly error?: string; readonly code: number }>()
@@ -86,7 +86,7 @@ describe('growing through SSH', () => {
   })
   after(() => server.close())
 
-  const grow = (more: Partial<Growth> = {}) => growGuest({ ...growth, ...more }, AbortSignal.timeout(120_000))
+  const grow = (more: Partial<GrowthRequest> = {}) => growGuest({ ...growth, ...more }, AbortSignal.timeout(120_000))
   const script = (sizes: string, user = '501'): void => {
     commands.length = 0
     answers.clear()

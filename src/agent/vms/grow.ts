@@ -7,7 +7,7 @@ import { wait } from '../../rules/retry.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 import { manualGrowth } from './messages.ts'
 
-export interface Growth {
+export interface GrowthRequest {
   readonly host: string
   readonly port: number
   readonly user: string
@@ -25,7 +25,7 @@ const goodbyeMs = 1_000
 const maxOutputBytes = 64 * 1024
 
 /** Nothing when it worked; otherwise what happened and what to do by hand. Never throws, but when it is cut off. */
-export async function growGuest(growth: Growth, signal: AbortSignal): Promise<string | undefined> {
+export async function growGuest(growth: GrowthRequest, signal: AbortSignal): Promise<string | undefined> {
   try {
     const guest = await connect(growth, signal)
     try {
@@ -53,7 +53,7 @@ function hangUp({ ssh, socket }: Guest): void {
   ssh.end()
 }
 
-async function growThrough(ssh: SshClient, { password }: Growth, signal: AbortSignal): Promise<void> {
+async function growThrough(ssh: SshClient, { password }: GrowthRequest, signal: AbortSignal): Promise<void> {
   const system = parseSystem((await run(ssh, quoted(systemScript), '', signal)).stdout)
   const script = quoted(growScript[system.name])
   // The script says nothing secret, so that it may stand in the command; standard input is the password's alone.
@@ -101,7 +101,7 @@ export const withoutPassword = (text: string, password: string): string =>
   password === '' ? text : text.replaceAll(password, '…')
 
 /** The guest was started just now: its SSH server may take a while. A refused password does not get better. */
-async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
+async function connect(growth: GrowthRequest, signal: AbortSignal): Promise<Guest> {
   const endMs = performance.now() + timeoutMs
   let strangers = 0
   for (;;) {
@@ -123,7 +123,7 @@ async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
   }
 }
 
-async function connectOnce({ host, port, user, password, isOwn }: Growth, signal: AbortSignal): Promise<Guest> {
+async function connectOnce({ host, port, user, password, isOwn }: GrowthRequest, signal: AbortSignal): Promise<Guest> {
   await greeting(host, port, signal)
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()

@@ -1,14 +1,14 @@
 // The table, cell by cell, and what holds for all of it.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type Actual, type Desired, type Plan, planFor, type Situation } from './plan.ts'
+import { type Actual, type Desired, planFor, type VmPlan, type VmSituation } from './plan.ts'
 import { failPoints, steps, workKinds } from './steps.ts'
 
 const desires: readonly Desired[] = ['running', 'stopped', 'suspended', 'deleted']
 const actuals: readonly Actual[] = ['absent', 'stopped', 'running', 'suspended', 'failed', 'gone']
 const flags = [false, true]
 
-const every: readonly Situation[] = desires.flatMap((desired) =>
+const every: readonly VmSituation[] = desires.flatMap((desired) =>
   actuals.flatMap((actual) =>
     flags.flatMap((isFulfilled) =>
       flags.flatMap((isDeployed) =>
@@ -33,7 +33,7 @@ const every: readonly Situation[] = desires.flatMap((desired) =>
   ),
 )
 
-const shown = (plan: Plan): string => ('kind' in plan ? `${plan.kind}: ${plan.steps.join(' ')}` : plan.as)
+const shown = (plan: VmPlan): string => ('kind' in plan ? `${plan.kind}: ${plan.steps.join(' ')}` : plan.as)
 const needsNothing = {
   needsRevert: false,
   needsGrowth: false,
@@ -43,7 +43,7 @@ const needsNothing = {
   hasCredentials: false,
 }
 const plain = { isFulfilled: false, isDeployed: true, ...needsNothing }
-const row = (desired: Desired, more: Partial<Situation> = {}): string[] =>
+const row = (desired: Desired, more: Partial<VmSituation> = {}): string[] =>
   actuals.map((actual) => shown(planFor({ ...plain, desired, actual, ...more })))
 
 const start = 'start: image start'

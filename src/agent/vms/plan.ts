@@ -6,7 +6,7 @@ import type { WorkKind, WorkStep } from './steps.ts'
 export type Desired = DesiredVm['power']
 export type Actual = Observed['state']
 
-export interface Situation {
+export interface VmSituation {
   readonly desired: Desired
   readonly actual: Actual
   /** This generation was carried out before, or failed for good: from now on it is only kept. */
@@ -36,7 +36,7 @@ export interface Work {
   readonly kind: WorkKind
   readonly steps: readonly [WorkStep, ...WorkStep[]]
 }
-export type Plan = Rest | Work
+export type VmPlan = Rest | Work
 
 const done: Rest = { steps: [], as: 'done' }
 /** Its disk was here and is not any more: a new one would pass for the old one, so somebody has to decide. */
@@ -55,7 +55,7 @@ const capture = work('capture', 'capture')
 const claim = work('claim', 'claim')
 const discard = work('claim', 'discard')
 
-type Row = Readonly<Record<Actual, Plan>>
+type Row = Readonly<Record<Actual, VmPlan>>
 
 /** A new generation. */
 const fresh: Readonly<Record<Desired, Row>> = {
@@ -111,7 +111,7 @@ const back: Readonly<Record<Desired, readonly WorkStep[]>> = {
   deleted: [],
 }
 
-export function planFor(situation: Situation): Plan {
+export function planFor(situation: VmSituation): VmPlan {
   const { desired, actual, isFulfilled, isDeployed, needsRevert, needsGrowth } = situation
   // Also before its end: after a save and a deletion at once, both are done. What runs no more is a failure of the capture.
   if (situation.needsCapture && isDeployed) return capture
@@ -127,13 +127,13 @@ export function planFor(situation: Situation): Plan {
 }
 
 /** A new disk from the image: what runs on the old one has nothing to save. */
-const revert = ({ desired, actual }: Situation): Work =>
+const revert = ({ desired, actual }: VmSituation): Work =>
   // A revert needs no old disk: it also brings back a VM whose disk was lost.
   actual === 'absent'
     ? work('revert', 'image', 'create', ...back[desired])
     : work('revert', 'image', ...(isUp[actual] ? (['kill'] as const) : []), 'revert', ...back[desired])
 
-const resize = ({ desired, actual, hasCredentials }: Situation): Work => {
+const resize = ({ desired, actual, hasCredentials }: VmSituation): Work => {
   const down: readonly WorkStep[] = isUp[actual] ? ['stop'] : []
   const inside: readonly WorkStep[] = hasCredentials && desired === 'running' ? ['partition'] : []
   return work('resize', 'image', ...down, 'grow', ...back[desired], ...inside)

@@ -2,9 +2,9 @@
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { type Claim, originAfter } from '../state/authority.ts'
-import { type HandleLookup, type Handles, rebased, storedOf, type VmRecord } from '../state/handles.ts'
+import { type HandleLookup, type Handles, rebased, storedOf, type VmHandleRecord } from '../state/handles.ts'
 
-export interface Texts {
+export interface ReportTexts {
   readonly problem?: string | undefined
   readonly warning?: string | undefined
 }
@@ -14,9 +14,9 @@ export class RecordKeeper {
   readonly #handle: Handle
   readonly #isUnreadable: boolean
   /** Made once of a desired state: every step asks for it. */
-  #stored: { readonly of: DesiredVm; readonly value: VmRecord['desired'] } | undefined
-  #record: VmRecord | undefined
-  #origin: VmRecord['origin']
+  #stored: { readonly of: DesiredVm; readonly value: VmHandleRecord['desired'] } | undefined
+  #record: VmHandleRecord | undefined
+  #origin: VmHandleRecord['origin']
   #isKept: boolean
   #isUnwritten = false
   #tellable: number | undefined
@@ -30,11 +30,11 @@ export class RecordKeeper {
     this.#isKept = this.#record?.isKept ?? false
   }
 
-  get record(): VmRecord | undefined {
+  get record(): VmHandleRecord | undefined {
     return this.#record
   }
 
-  get origin(): VmRecord['origin'] {
+  get origin(): VmHandleRecord['origin'] {
     return this.#origin
   }
 
@@ -67,7 +67,7 @@ export class RecordKeeper {
   }
 
   /** The record with this generation in it. */
-  for(vm: DesiredVm): VmRecord {
+  for(vm: DesiredVm): VmHandleRecord {
     if (this.#stored?.of !== vm) this.#stored = { of: vm, value: storedOf(vm) }
     const { value: desired } = this.#stored
     if (this.#record) return this.#record.desired === desired ? this.#record : { ...this.#record, desired }
@@ -109,7 +109,7 @@ export class RecordKeeper {
     this.#isUnwritten = true
   }
 
-  async change(desired: DesiredVm, change: Partial<VmRecord>): Promise<void> {
+  async change(desired: DesiredVm, change: Partial<VmHandleRecord>): Promise<void> {
     this.#record = { ...this.for(desired), ...change }
     this.#isUnwritten = true
     await this.write()
@@ -125,7 +125,7 @@ export class RecordKeeper {
   }
 
   /** The desired state is done with, well or not. To be written. */
-  settle(desired: DesiredVm, { problem, warning }: Texts, mustWriteFirst: boolean): void {
+  settle(desired: DesiredVm, { problem, warning }: ReportTexts, mustWriteFirst: boolean): void {
     const { problem: _, warning: __, isGrowing: ___, ...rest } = this.for(desired)
     if (mustWriteFirst) this.#tellable ??= rest.fulfilled
     this.#record = {

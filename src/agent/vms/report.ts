@@ -2,12 +2,12 @@
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
 import type { ArrivalState } from '../images/arrivals.ts'
-import type { StoredDesired, VmRecord } from '../state/handles.ts'
+import type { StoredDesired, VmHandleRecord } from '../state/handles.ts'
 import { endedWithHost } from './messages.ts'
 
 interface Known {
   readonly desired: StoredDesired
-  readonly record: VmRecord | undefined
+  readonly record: VmHandleRecord | undefined
   readonly observed: Observed
   readonly portsTaken: readonly number[] | undefined
   readonly booted: boolean | undefined
@@ -61,7 +61,7 @@ const powers: Readonly<Record<Exclude<Observed['state'], 'absent'>, VmReport['po
   gone: 'stopped',
 }
 
-function powerOf({ state }: Observed, record: VmRecord | undefined): VmReport['power'] {
+function powerOf({ state }: Observed, record: VmHandleRecord | undefined): VmReport['power'] {
   if (state !== 'absent') return powers[state]
   // Without a disk it cannot be anything else, once somebody has tried; before that it is on its way.
   return record?.problem === undefined ? 'pending' : 'failed'

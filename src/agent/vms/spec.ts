@@ -19,7 +19,7 @@ export const portsOf = ({ ssh, vnc, screenshare, reservedPorts }: PortsOf): numb
 type PortsOf = Pick<DesiredVm, 'ssh' | 'vnc' | 'screenshare' | 'reservedPorts'>
 
 /** `iso`: the file, where the VM has one. */
-export function specOf(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
+export function driverSpec(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
   if (vm.gpuPassthrough) throw new Error('this node has no GPU to pass through; deploy it without gpuPassthrough')
   // What a slot was made with stays: its network cards, its serial number.
   const uid = vm.slot ?? vm.uid

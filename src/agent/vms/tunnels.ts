@@ -6,7 +6,7 @@ import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { StoredDesired } from '../state/handles.ts'
-import { followLog } from './console-log.ts'
+import { followConsoleLog } from './console-log.ts'
 
 type Dial = Extract<AgentMessage, { type: 'DIAL' }>
 
@@ -128,7 +128,7 @@ async function sendLog(tunnel: Duplex, target: Target, dial: Dial, signal: Abort
   tunnel.once('close', leave).once('end', leave).once('error', leave)
   tunnel.resume()
   const ending = AbortSignal.any([signal, leaving.signal])
-  const lines = followLog(logFile, { follow: dial.follow ?? false, tail: dial.tail, signal: ending })
+  const lines = followConsoleLog(logFile, { follow: dial.follow ?? false, tail: dial.tail, signal: ending })
   // With the signal, because a tunnel whose other end has gone never says that it has taken everything.
   await pipeline(lines, tunnel, { signal: ending })
 }

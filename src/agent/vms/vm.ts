@@ -8,7 +8,7 @@ import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { ArrivalUser } from '../images/arrivals.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
-import { deletionOf, type HandleLookup, isDeployed, type StoredDesired } from '../state/handles.ts'
+import { desiredDeletion, type HandleLookup, isDeployed, type StoredDesired } from '../state/handles.ts'
 import { BootWatch, type SshPlace } from './boot-watch.ts'
 import {
   failureMessage,
@@ -19,9 +19,9 @@ import {
   restartedWarning,
 } from './messages.ts'
 import { planFor, type Rest, type Work } from './plan.ts'
-import { RecordKeeper, type Texts } from './record-keeper.ts'
+import { RecordKeeper, type ReportTexts } from './record-keeper.ts'
 import { reportOf } from './report.ts'
-import { carryOut, isPortTaken, type Outcome, removeAll, type Tools } from './work.ts'
+import { carryOut, isPortTaken, removeAll, type Tools, type WorkOutcome } from './work.ts'
 
 export interface VmContext {
   /** Its name. */
@@ -157,7 +157,7 @@ export class VmWorker {
   /** The server does not know it: it goes, without a report. */
   discard(): void {
     this.#isDiscarded = true
-    this.#desired = deletionOf(this.handle.uid, this.desired)
+    this.#desired = desiredDeletion(this.handle.uid, this.desired)
     this.#context.tools.captures.setDesired(this.handle, [])
     this.#interrupt()
     this.wake()
@@ -371,7 +371,7 @@ export class VmWorker {
     await (work.kind === 'delete' ? this.#removed(outcome) : this.#finish(desired, work, outcome, before))
   }
 
-  async #finish(desired: DesiredVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
+  async #finish(desired: DesiredVm, work: Work, outcome: WorkOutcome, before: Observed): Promise<void> {
     if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
     if (work.kind === 'claim' && outcome.as === 'failed') {
       const { name, namespace } = desired
@@ -413,7 +413,7 @@ export class VmWorker {
     await this.#settle(desired, { warning })
   }
 
-  async #removed(outcome: Outcome): Promise<void> {
+  async #removed(outcome: WorkOutcome): Promise<void> {
     if (outcome.as === 'failed') {
       if (this.#current.signal.aborted) return this.wake()
       const architecture = this.desired?.architecture ?? 'amd64'
@@ -442,7 +442,7 @@ export class VmWorker {
    * The generation is done with, well or not. Usually it is reported first: who waits for the VM need not wait for the
    * disk, and cut off in between, there is nothing to do. But what failed would be tried again, which nobody asked for.
    */
-  async #settle(desired: DesiredVm, texts: Texts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
+  async #settle(desired: DesiredVm, texts: ReportTexts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
     this.#keeper.settle(desired, texts, mustWriteFirst)
     const isTold = this.#keeper.tellable === undefined
     if (isTold) this.#sendReport()
@@ -451,7 +451,7 @@ export class VmWorker {
   }
 
   #report(extra: Partial<VmReport>): VmReport {
-    const desired = this.desired ?? deletionOf(this.handle.uid, undefined)
+    const desired = this.desired ?? desiredDeletion(this.handle.uid, undefined)
     const { record, tellable } = this.#keeper
     const known = {
       desired,

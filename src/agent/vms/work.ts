@@ -7,11 +7,11 @@ import { createUndo, type Undo } from '../../platform/undo.ts'
 import type { Captures } from '../captures/captures.ts'
 import type { ArrivalUser } from '../images/arrivals.ts'
 import { baseKeyOf, type Images } from '../images/images.ts'
-import type { Handles, VmRecord } from '../state/handles.ts'
+import type { Handles, VmHandleRecord } from '../state/handles.ts'
 import type { Greets } from './boot-watch.ts'
-import type { Growth } from './grow.ts'
+import type { GrowthRequest } from './grow.ts'
 import type { Work } from './plan.ts'
-import { bytesOf, diskGbOf, isoFile, specOf } from './spec.ts'
+import { bytesOf, diskGbOf, driverSpec, isoFile } from './spec.ts'
 import { failPointOf, phases, type WorkStep } from './steps.ts'
 
 export interface Tools {
@@ -22,7 +22,7 @@ export interface Tools {
   readonly isoFolder: string
   readonly graceSeconds: number
   /** Grows partition and file system in the guest; returns what somebody should know, when it did not work. */
-  grow(growth: Growth, signal: AbortSignal): Promise<string | undefined>
+  grow(growth: GrowthRequest, signal: AbortSignal): Promise<string | undefined>
   /** Asks a guest whether it has booted; absent where there are no guests. */
   readonly greets?: Greets | undefined
 }
@@ -32,7 +32,7 @@ interface Task {
   readonly handle: Handle
   readonly desired: DesiredVm
   /** Changes what is known of the VM, and writes it down. */
-  keep(change: Partial<VmRecord>): Promise<void>
+  keep(change: Partial<VmHandleRecord>): Promise<void>
   progress(phase: string, percent?: number): void
   /** A step has changed what the VM is. */
   became(state: 'stopped' | 'running' | 'suspended'): void
@@ -44,7 +44,7 @@ interface Task {
   readonly signal: AbortSignal
 }
 
-export type Outcome =
+export type WorkOutcome =
   | { readonly as: 'done'; readonly warning: string | undefined }
   | { readonly as: 'outdated' }
   | { readonly as: 'failed'; readonly error: unknown; readonly leftovers: readonly unknown[] }
@@ -59,7 +59,7 @@ interface Bench extends Task {
   warning: string | undefined
 }
 
-export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outcome> {
+export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkOutcome> {
   const undo = createUndo()
   await using held = new AsyncDisposableStack()
   const bench: Bench = { ...task, undo, held, needsWhole: steps.includes('grow'), spec: undefined, warning: undefined }
@@ -198,7 +198,7 @@ async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSecon
 }
 
 async function specFor(bench: Bench): Promise<VmSpec> {
-  return specOf(bench.desired, await imageFor(bench), await isoOf(bench))
+  return driverSpec(bench.desired, await imageFor(bench), await isoOf(bench))
 }
 
 /** Whole, or on its way where that was asked for and the driver can. Drivers of old disks give up on slow ones. */
@@ -212,7 +212,7 @@ async function imageFor({ tools, desired, signal, progress, held, arrival, needs
     : images.ensure(desired.image, options)
 }
 
-const arrivingOf = ({ image }: VmSpec): Pick<VmRecord, 'isArriving'> =>
+const arrivingOf = ({ image }: VmSpec): Pick<VmHandleRecord, 'isArriving'> =>
   image.socket === undefined ? {} : { isArriving: true }
 
 async function isoOf({ tools, desired, signal, progress, held }: Bench): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import { ApiError } from '../../api/errors.ts'
 import type { ProviderLogin } from './browser-sessions.ts'
-import type { Identity } from './oidc.ts'
+import type { LoginIdentity } from './oidc.ts'
 import { fetchJson, placeIn, unavailable } from './provider-fetch.ts'
 
 interface Endpoints {
@@ -46,7 +46,7 @@ export interface CodeFlow {
 const wantedScopes = ['openid', 'email', 'groups', 'offline_access']
 const random = (): string => randomBytes(32).toString('base64url')
 
-export function createCodeFlow(door: ProviderDoor, identity: Pick<Identity, 'verify' | 'issuer'>): CodeFlow {
+export function createCodeFlow(door: ProviderDoor, identity: Pick<LoginIdentity, 'verify' | 'issuer'>): CodeFlow {
   const ask = async (fields: Readonly<Record<string, string>>): Promise<Granted | undefined> => {
     const { token } = await reached(door.endpoints(), identity.issuer)
     const form = new URLSearchParams({ ...fields, client_id: door.clientId })

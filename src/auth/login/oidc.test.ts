@@ -8,7 +8,7 @@ import { exportJWK, generateKeyPair, type JWK, SignJWT, UnsecuredJWT } from 'jos
 import { ApiError } from '../../api/errors.ts'
 import { openMemory } from '../../store/memory.ts'
 import { type Collections, openCollections } from '../../store/records/collections.ts'
-import { createIdentity, type Identity } from './oidc.ts'
+import { createIdentity, type LoginIdentity } from './oidc.ts'
 import { remoteKeys } from './provider-keys.ts'
 import { createUsedTokens } from './used-tokens.ts'
 
@@ -25,7 +25,7 @@ let userinfo: (authorization: string | undefined) => { status?: number; body?: u
 let ours: Awaited<ReturnType<typeof generateKeyPair>>
 let others: Awaited<ReturnType<typeof generateKeyPair>>
 let time: { ms: number }
-let identity: Identity
+let identity: LoginIdentity
 
 before(async () => {
   collections = await openCollections(store)

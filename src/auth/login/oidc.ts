@@ -12,7 +12,7 @@ import { ProviderUnavailable } from './provider-fetch.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 import type { UsedTokens } from './used-tokens.ts'
 
-export interface Identity {
+export interface LoginIdentity {
   /** The provider's address; with the built-in provider known once the service listens. */
   readonly issuer: string
   readonly clientId: string
@@ -55,7 +55,7 @@ class Refused extends Error {
   override readonly name = 'Refused'
 }
 
-export function createIdentity(options: IdentityOptions): Identity {
+export function createIdentity(options: IdentityOptions): LoginIdentity {
   const { clientId, keys, used, clock } = options
 
   const claimsOf = async (idToken: string): Promise<JWTPayload> => {

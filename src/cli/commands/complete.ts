@@ -1,8 +1,8 @@
 // svc3 __complete: the completions that shells ask for. Fast, and silent on any error.
 import { defineCommand, type Names } from '../command.ts'
-import { fieldsOf, readConfig } from '../connect/connection.ts'
+import { fieldsOf, readCliConfig } from '../connect/connection.ts'
 import type { Host } from '../host.ts'
-import { type Candidate, type Cursor, cursorOf } from '../line/complete.ts'
+import { type Completion, type Cursor, cursorOf } from '../line/complete.ts'
 
 /** With the start of the program, less than the second after which somebody goes on typing. */
 export const namesTimeoutMs = 600
@@ -40,7 +40,7 @@ export const command = defineCommand({
   },
 })
 
-async function candidatesOf(host: Host, place: Cursor): Promise<readonly Candidate[]> {
+async function candidatesOf(host: Host, place: Cursor): Promise<readonly Completion[]> {
   if (place.names === undefined) return place.words
   const { without } = place
   const names = await namesOf(host, place, place.names)
@@ -48,7 +48,7 @@ async function candidatesOf(host: Host, place: Cursor): Promise<readonly Candida
 }
 
 async function namesOf(host: Host, { namespace, context }: Cursor, names: Names): Promise<readonly string[]> {
-  if (names === 'contexts') return Object.keys(fieldsOf(readConfig(host).config?.contexts) ?? {})
+  if (names === 'contexts') return Object.keys(fieldsOf(readCliConfig(host).config?.contexts) ?? {})
   const { isLive, liveNames } = await import('../connect/names.ts')
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }

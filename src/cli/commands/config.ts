@@ -1,9 +1,9 @@
 // svc3 config
 import path from 'node:path'
 import { defineCommand, printed } from '../command.ts'
-import { checkUrl, fieldsOf, readConfig, stringOf, unknownContext } from '../connect/connection.ts'
+import { checkUrl, fieldsOf, readCliConfig, stringOf, unknownContext } from '../connect/connection.ts'
 import { UsageError } from '../line/usage.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 
 const set = defineCommand({
   description: 'Changes the current context. With --context, creates or changes that one and switches to it.',
@@ -35,7 +35,7 @@ const set = defineCommand({
   async run({ host, done }, { options }) {
     if (Object.values({ ...options, quiet: undefined }).every((value) => typeof value !== 'string'))
       throw new UsageError('Nothing to set', 'Specify at least one option')
-    const { config = {} } = readConfig(host)
+    const { config = {} } = readCliConfig(host)
     const given = options['api-url'] === undefined ? undefined : checkUrl(options['api-url'], '--api-url')
     const name = options.context ?? stringOf(config.currentContext) ?? (given && new URL(given).host)
     const known = stringOf(fieldsOf(fieldsOf(config.contexts)?.[name ?? ''])?.apiUrl)
@@ -87,7 +87,7 @@ const view = defineCommand({
   options: { ...printed },
   examples: [{ line: 'svc3 config view', does: 'List the contexts' }],
   async run(context) {
-    const { config = {} } = readConfig(context.host)
+    const { config = {} } = readCliConfig(context.host)
     const current = stringOf(config.currentContext)
     const pins = fieldsOf(config.pins) ?? {}
     const items = Object.entries(fieldsOf(config.contexts) ?? {}).map(([name, value]): Shown => {
@@ -104,7 +104,7 @@ const view = defineCommand({
   },
 })
 
-const columns: readonly Column<Shown>[] = [
+const columns: readonly OutputColumn<Shown>[] = [
   { header: 'CONTEXT', cell: ({ name }) => name },
   { header: 'CURRENT', cell: ({ current }) => (current ? 'yes' : '') },
   { header: 'API-URL', cell: ({ apiUrl }) => apiUrl },
@@ -119,7 +119,7 @@ const useContext = defineCommand({
   options: {},
   examples: [{ line: 'svc3 config use-context lab', does: 'Use the server of context lab from now on' }],
   async run({ host, done, note }, { args: { name } }) {
-    const { file, config = {} } = readConfig(host)
+    const { file, config = {} } = readCliConfig(host)
     const contexts = fieldsOf(config.contexts) ?? {}
     if (!Object.hasOwn(contexts, name)) throw unknownContext(name, Object.keys(contexts), file)
     const { editConfig } = await import('../connect/config.ts')

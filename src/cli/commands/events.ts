@@ -5,11 +5,11 @@ import { parseDuration } from '../../rules/durations.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
-import { type Column, growingTable } from '../output/output.ts'
+import { growingTable, type OutputColumn } from '../output/output.ts'
 import { noteConnection } from '../watch-note.ts'
 
 /** `isMixed`: events of deleted namespaces, which are kept in the default one, stand beside its own. */
-const columnsOf = (isMixed: boolean): readonly Column<Event>[] => [
+const columnsOf = (isMixed: boolean): readonly OutputColumn<Event>[] => [
   { header: 'AT', cell: (item) => ({ time: item.at }) },
   { header: 'REASON', cell: (item) => item.reason },
   { header: 'INVOLVED', cell: (item) => `${item.involved.kind}/${item.involved.name}` },

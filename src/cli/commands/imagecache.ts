@@ -22,8 +22,8 @@ import {
   waiting,
 } from '../command.ts'
 import { Failure, Interrupted, TimedOut, UsageError } from '../line/usage.ts'
-import { type Column, sizeCell, visible } from '../output/output.ts'
-import { type Board, type Progress, startBoard } from '../output/progress.ts'
+import { type OutputColumn, sizeCell, visible } from '../output/output.ts'
+import { type Board, type ProgressDisplay, startBoard } from '../output/progress.ts'
 import { listCommand } from '../record-commands.ts'
 
 export const imageArgument = { image: { value: 'IMAGE', description: 'name of the image', required: true } } as const
@@ -50,7 +50,7 @@ export function selectionOf({ nodes, tags, all }: Selected): NodeSelection {
 const listed = (values: readonly string[]): string[] =>
   values.flatMap((value) => value.split(',')).filter((value) => value !== '')
 
-export const resultColumns: readonly Column<NodeResult>[] = [
+export const resultColumns: readonly OutputColumn<NodeResult>[] = [
   { header: 'NODE', cell: ({ node }) => node },
   { header: 'RESULT', cell: ({ result }) => result },
   { header: 'MESSAGE', cell: ({ message }) => message },
@@ -67,7 +67,7 @@ const namesOf = (
     .map(({ node }) => node)
     .join(',') || undefined
 
-const columns: readonly Column<CachedImage>[] = [
+const columns: readonly OutputColumn<CachedImage>[] = [
   { header: 'IMAGE', cell: ({ name }) => name },
   { header: 'TYPE', cell: ({ type }) => type },
   { header: 'SIZE', cell: ({ size }) => sizeCell(size) },
@@ -91,7 +91,7 @@ const list = listCommand({
   scope: 'namespace',
 })
 
-const copyColumns: readonly Column<CachedCopy>[] = [
+const copyColumns: readonly OutputColumn<CachedCopy>[] = [
   { header: 'NODE', cell: ({ node }) => node },
   { header: 'STATE', cell: ({ state, progress }) => (progress ? `${state} ${progress.percent} %` : state) },
   { header: 'SIZE', cell: ({ spaceUsed }) => sizeCell(spaceUsed) },
@@ -157,7 +157,7 @@ type Shown = ((open: readonly CachedCopy[]) => void) & { end(): void }
 
 /** A node that has it, or cannot have it, takes its line away. */
 function linePerNode(board: Board, image: string): Shown {
-  const lines = new Map<string, Progress>()
+  const lines = new Map<string, ProgressDisplay>()
   const show = (open: readonly CachedCopy[]): void => {
     for (const { node, state, progress } of open) {
       const line = lines.get(node) ?? board.item(`node ${node}`)

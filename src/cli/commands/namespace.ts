@@ -10,10 +10,10 @@ import { connected, defineCommand, millisecondsOf, printed, waiting } from '../c
 import { yesOption } from '../confirm.ts'
 import { deleteEach } from '../delete-each.ts'
 import { UsageError } from '../line/usage.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 import { printChosen } from '../record-commands.ts'
 
-const columns: readonly Column<Namespace>[] = [
+const columns: readonly OutputColumn<Namespace>[] = [
   { header: 'NAME', cell: (item) => item.name },
   { header: 'CUSTOM-PODS', wide: true, cell: (item) => item.customPods },
   { header: 'CREATED', wide: true, cell: (item) => ({ time: item.createdAt }) },

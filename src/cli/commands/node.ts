@@ -28,7 +28,7 @@ import {
 import { confirmLoss, namesText, yesOption } from '../confirm.ts'
 import { followRecord } from '../follow-record.ts'
 import { UsageError } from '../line/usage.ts'
-import { type Column, sizeCell, visible } from '../output/output.ts'
+import { type OutputColumn, sizeCell, visible } from '../output/output.ts'
 import type { Field } from '../output/record.ts'
 import { changeCommand, deleteCommand, listCommand, printRecord } from '../record-commands.ts'
 
@@ -51,7 +51,7 @@ export function checkTag(tag: string): string {
   )
 }
 
-export const columns: readonly Column<Node>[] = [
+export const columns: readonly OutputColumn<Node>[] = [
   { header: 'NAME', keep: 'always', cell: (node) => node.name },
   { header: 'AVAILABLE-CPU', cell: (node) => node.availableCpu },
   { header: 'AVAILABLE-MEMORY', cell: (node) => sizeCell(node.availableMemory) },

@@ -17,7 +17,7 @@ import { parseScheduleLine, scheduleLine } from '../../rules/pools/schedule-line
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import { noteFew } from '../note-few.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 import type { Field } from '../output/record.ts'
 import { changeCommand, deleteCommand, listCommand, showCommand } from '../record-commands.ts'
 
@@ -80,7 +80,7 @@ function entryOf(text: string): NonNullable<PoolInput['schedule']>[number] {
   )
 }
 
-export const columns: readonly Column<Pool>[] = [
+export const columns: readonly OutputColumn<Pool>[] = [
   { header: 'NAME', cell: (pool) => pool.name },
   { header: 'CONFIG', cell: (pool) => pool.config },
   { header: 'READY', cell: (pool) => pool.ready },

@@ -11,7 +11,7 @@ import { type Argument, defineCommand, namespaced, printed } from '../command.ts
 import { confirmLoss, yesOption } from '../confirm.ts'
 import { choosePassword } from '../connect/password.ts'
 import { UsageError } from '../line/usage.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 import { listCommand } from '../record-commands.ts'
 
 export const serverArgument = {
@@ -31,7 +31,7 @@ export function checkServer(
   throw new UsageError(problem, line && meant !== undefined ? `Run ${line(meant)}` : hint)
 }
 
-export const columns: readonly Column<RegistryCredential>[] = [
+export const columns: readonly OutputColumn<RegistryCredential>[] = [
   { header: 'SERVER', cell: (item) => item.server },
   { header: 'USERNAME', cell: (item) => item.username },
   { header: 'INSECURE', wide: true, cell: (item) => item.allowInsecure },

@@ -10,7 +10,7 @@ import { ApiError } from '../../api/errors.ts'
 import { defaultNamespace, realNamespace } from '../../rules/names.ts'
 import { defineCommand, namespaced, type Option, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 
 export const role = 'svc-dev'
 
@@ -19,7 +19,7 @@ export const subjectOptions = {
   serviceaccount: { type: 'string', short: 's', value: 'NS:NAME[,…]', description: 'Service accounts' },
 } as const satisfies Record<string, Option>
 
-export const columns: readonly Column<Subject>[] = [
+export const columns: readonly OutputColumn<Subject>[] = [
   { header: 'KIND', cell: (item) => item.kind },
   { header: 'NAME', cell: (item) => item.name },
   { header: 'NAMESPACE', cell: (item) => item.namespace },

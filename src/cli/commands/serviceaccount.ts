@@ -10,10 +10,10 @@ import {
 import { parseDuration } from '../../rules/durations.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 import { changeCommand, deleteCommand, listCommand } from '../record-commands.ts'
 
-const columns: readonly Column<ServiceAccount>[] = [
+const columns: readonly OutputColumn<ServiceAccount>[] = [
   { header: 'NAME', cell: (item) => item.name },
   { header: 'CREATED', cell: (item) => ({ time: item.createdAt }) },
   { header: 'NAMESPACE', wide: true, cell: (item) => item.namespace },

@@ -2,9 +2,9 @@
 import { listUsage, type Usage } from '../../api/service/usage.ts'
 import { usageCsv } from '../../api/service/usage-csv.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 
-const columns: readonly Column<Usage>[] = [
+const columns: readonly OutputColumn<Usage>[] = [
   { header: 'DAY', keep: 'always', cell: (item) => item.day },
   { header: 'OWNER', keep: 'whole', cell: (item) => item.owner },
   { header: 'VMS', cell: (item) => item.vms },

@@ -16,12 +16,12 @@ import { poolsWithout } from '../../rules/pools/pools-without.ts'
 import { memorySize } from '../../rules/sizes.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
-import type { Column } from '../output/output.ts'
+import type { OutputColumn } from '../output/output.ts'
 import type { Field } from '../output/record.ts'
 import { deleteCommand, listCommand, showCommand } from '../record-commands.ts'
-import { shapeOf, shapeOptions } from './vm/parts/shape.ts'
+import { requestedShape, shapeOptions } from './vm/parts/shape.ts'
 
-export const columns: readonly Column<VmConfig>[] = [
+export const columns: readonly OutputColumn<VmConfig>[] = [
   { header: 'NAME', cell: (config) => config.name },
   { header: 'IMAGE', cell: (config) => config.image },
   { header: 'CPU', cell: (config) => config.cpu },
@@ -109,7 +109,7 @@ const create = defineCommand({
       )
     if (options['tag-required'] && options.tag === undefined)
       throw new UsageError('--tag-required requires --tag', 'Add --tag TAG')
-    const body = { name, image: options.image, ...shapeOf(options) }
+    const body = { name, image: options.image, ...requestedShape(options) }
     const { client, namespace } = await context.connect()
     const record = await client.call(createVmConfig, { params: { namespace }, body, signal: context.signal })
     await context.done(`VM configuration ${record.name} created in ${namespace}.`, record)
@@ -162,7 +162,7 @@ const update = defineCommand({
   async run(context, { args: { name }, options }) {
     const { image } = options
     const reset = fieldsToReset(options.reset)
-    const change = { ...(image !== undefined && { image }), ...shapeOf(options) }
+    const change = { ...(image !== undefined && { image }), ...requestedShape(options) }
     if (Object.keys(change).length + reset.size === 0)
       throw new UsageError('Nothing to change', 'Specify an option, such as --image IMAGE or --cpu CORES')
     const { client, namespace } = await context.connect()

@@ -150,12 +150,12 @@ export function dataDir(host: Host, flag?: string): string {
 
 /** The name of the context that is used where the environment names no other server. */
 function currentContext(host: Host): string | undefined {
-  return stringOf(host.env.SVC3_CONTEXT) ?? stringOf(readConfig(host).config?.currentContext)
+  return stringOf(host.env.SVC3_CONTEXT) ?? stringOf(readCliConfig(host).config?.currentContext)
 }
 
 /** The configured context of that server. */
 function contextFor(host: Host, apiUrl: string): ServerConnection | undefined {
-  const { config } = readConfig(host)
+  const { config } = readCliConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
   const isFor = (name: string): boolean => {
     const known = stringOf(fieldsOf(contexts[name])?.apiUrl)
@@ -172,7 +172,7 @@ function contextConnection(host: Host): ServerConnection | undefined {
 }
 
 function namedContext(host: Host, name: string): ServerConnection {
-  const { file, config } = readConfig(host)
+  const { file, config } = readCliConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
   if (host.env.SVC3_CONTEXT === name && !Object.hasOwn(contexts, name))
     throw unknownContext(name, Object.keys(contexts), file)
@@ -202,7 +202,7 @@ export const unknownContext = (name: string, known: readonly string[], file: str
 }
 
 /** What is configured, and where; nothing, where there is no such file or no place for one. */
-export function readConfig({ env }: Host): { readonly file: string; readonly config: Fields | undefined } {
+export function readCliConfig({ env }: Host): { readonly file: string; readonly config: Fields | undefined } {
   const folder = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   const file = `${folder}/svc3/config.json`
   return { file, config: folder ? readJson(file) : undefined }

@@ -8,7 +8,7 @@ import type { Context } from '../command.ts'
 import { Failure } from '../line/usage.ts'
 import { editContext } from './config.ts'
 import type { ServerConnection } from './connection.ts'
-import type { Outcome, Problem, Provider, ProviderTokens } from './oidc.ts'
+import type { LoginOutcome, Problem, Provider, ProviderTokens } from './oidc.ts'
 import { openClient, transportFor } from './session.ts'
 import { meetServer } from './trust.ts'
 
@@ -57,7 +57,7 @@ export const keep = (
   makeCurrent = false,
 ): Promise<void> => editContext(context.host, name, fields, { makeCurrent })
 
-export function settled<T>(outcome: Outcome<T>): T {
+export function settled<T>(outcome: LoginOutcome<T>): T {
   if ('value' in outcome) return outcome.value
   throw failureOf(outcome.problem)
 }

@@ -28,7 +28,7 @@ export interface Problem {
   readonly what: string
   readonly next: string
 }
-export type Outcome<T> = { readonly value: T } | { readonly problem: Problem }
+export type LoginOutcome<T> = { readonly value: T } | { readonly problem: Problem }
 
 const wantedScopes = ['openid', 'email', 'groups', 'offline_access']
 const timeoutMs = 10 * 60_000
@@ -39,7 +39,7 @@ export interface BrowserLogin extends Provider {
   show(url: string): void
 }
 
-export const loginByBrowser = (login: BrowserLogin): Promise<Outcome<ProviderTokens>> =>
+export const loginByBrowser = (login: BrowserLogin): Promise<LoginOutcome<ProviderTokens>> =>
   outcome(login, async () => {
     const config = await discover(login)
     const verifier = oidc.randomPKCECodeVerifier()
@@ -67,7 +67,7 @@ export interface DeviceLogin extends Provider {
   show(prompt: { readonly address: string; readonly completeAddress: string | undefined; readonly code: string }): void
 }
 
-export const loginByDevice = (login: DeviceLogin): Promise<Outcome<ProviderTokens>> =>
+export const loginByDevice = (login: DeviceLogin): Promise<LoginOutcome<ProviderTokens>> =>
   outcome(login, async () => {
     const config = await discover(login)
     if (!config.serverMetadata().device_authorization_endpoint)
@@ -89,7 +89,7 @@ export const loginByDevice = (login: DeviceLogin): Promise<Outcome<ProviderToken
     return tokensOf(await Promise.race([polled, aborted]))
   })
 
-export const refresh = (provider: Provider, refreshToken: string): Promise<Outcome<ProviderTokens>> =>
+export const refresh = (provider: Provider, refreshToken: string): Promise<LoginOutcome<ProviderTokens>> =>
   outcome(provider, async () => {
     const tokens = await oidc.refreshTokenGrant(await discover(provider), refreshToken)
     // A provider that does not rotate it sends none: the old one stays good.
@@ -97,7 +97,7 @@ export const refresh = (provider: Provider, refreshToken: string): Promise<Outco
   })
 
 /** Ends the login at the provider, where it knows how. */
-export const revoke = (provider: Provider, refreshToken: string): Promise<Outcome<undefined>> =>
+export const revoke = (provider: Provider, refreshToken: string): Promise<LoginOutcome<undefined>> =>
   outcome(provider, async () => {
     const config = await discover(provider)
     if (config.serverMetadata().revocation_endpoint)
@@ -162,7 +162,7 @@ class Told extends Error {
   }
 }
 
-async function outcome<T>({ issuer, signal }: Provider, work: () => Promise<T>): Promise<Outcome<T>> {
+async function outcome<T>({ issuer, signal }: Provider, work: () => Promise<T>): Promise<LoginOutcome<T>> {
   try {
     return { value: await work() }
   } catch (error) {

@@ -1,12 +1,12 @@
 // Which https servers are trusted: those whose public key is pinned by fingerprint in the config file or, without a
 // pin, those with a certificate of a trusted CA. A pin must match until it is removed or replaced with config set --ca.
 import fs from 'node:fs'
-import { isStranger, meetStranger, type Peer, type Stranger, type Trust } from '../../client/tls.ts'
+import { isStranger, meetStranger, type Stranger, type TlsPeer, type Trust } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { readLine } from '../confirm.ts'
 import type { Host } from '../host.ts'
 import { Failure, UsageError } from '../line/usage.ts'
-import { fieldsOf, readConfig, type ServerConnection, stringOf } from './connection.ts'
+import { fieldsOf, readCliConfig, type ServerConnection, stringOf } from './connection.ts'
 
 const probeMs = 5_000
 
@@ -49,7 +49,7 @@ export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, s
 function expectedFingerprint(host: Host, origin: string, ca: string | undefined): string | undefined {
   const given = host.env.SVC3_FINGERPRINT
   if (given) return checkFingerprint(given, 'SVC3_FINGERPRINT')
-  return ca === undefined ? stringOf(fieldsOf(readConfig(host).config?.pins)?.[origin]) : undefined
+  return ca === undefined ? stringOf(fieldsOf(readCliConfig(host).config?.pins)?.[origin]) : undefined
 }
 
 /** Without a fingerprint, the server is as one that was never met. */
@@ -106,7 +106,7 @@ const flaws: Readonly<Record<string, string>> = {
 /** By OpenSSL's code. */
 const flawOf = (problem: string): string => flaws[problem] ?? `is not trusted (${problem})`
 
-const refused = (peer: Peer, what: string, next: string): ConnectionError =>
+const refused = (peer: TlsPeer, what: string, next: string): ConnectionError =>
   new ConnectionError('unusable', peer.origin, what, next)
 
 const unknown = (peer: Stranger): ConnectionError =>
@@ -117,14 +117,14 @@ const unknown = (peer: Stranger): ConnectionError =>
   )
 
 /** Who has a certificate of an authority now needs no pin. */
-const remedy = ({ env }: Host, peer: Peer): string => {
+const remedy = ({ env }: Host, peer: TlsPeer): string => {
   if (env.SVC3_FINGERPRINT) return 'correct or unset SVC3_FINGERPRINT'
   return isStranger(peer)
     ? `run svc3 config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`
     : `run svc3 config set --api-url ${peer.origin} --fingerprint none`
 }
 
-const changed = (host: Host, peer: Peer, expected: string): ConnectionError =>
+const changed = (host: Host, peer: TlsPeer, expected: string): ConnectionError =>
   refused(
     peer,
     `THE KEY OF ${peer.origin} HAS CHANGED: the connection may be intercepted. Nothing was sent. Accepted SHA-256 fingerprint: ${expected}, now: ${peer.fingerprint}${isStranger(peer) ? '' : ' (with a certificate of a trusted CA)'}`,

@@ -14,14 +14,14 @@ import { formats } from '../output/output.ts'
 import { isLeaf, type Located, locate } from './locate.ts'
 import { synonymsIn } from './synonyms.ts'
 
-export interface Candidate {
+export interface Completion {
   readonly value: string
   readonly description: string
 }
 
 export interface Cursor {
   /** Known here; those that do not begin as what is typed are left out later. */
-  readonly words: readonly Candidate[]
+  readonly words: readonly Completion[]
   /** Have to be asked for. */
   readonly names?: Names | undefined
   /** Stands before what is completed, within the same word: `--image=`, or `mini-1,` in a list. */
@@ -181,13 +181,13 @@ function argumentAt(args: Arguments, index: number): Arguments[string] | undefin
   return all[index] ?? (last?.repeatable ? last : undefined)
 }
 
-const optionWords = (options: Options, { values }: Given): Candidate[] =>
+const optionWords = (options: Options, { values }: Given): Completion[] =>
   Object.entries(options)
     .filter(([name, option]) => !values.has(name) || (option.type === 'string' && option.repeatable))
     .map(([name, { description }]) => ({ value: `--${name}`, description }))
 
 /** Other words for a command are offered only when no command begins as what is typed: `ls` is no second `list`. */
-function commandWords(table: CommandTable, current = ''): Candidate[] {
+function commandWords(table: CommandTable, current = ''): Completion[] {
   const own = Object.entries(table)
     .filter(([, entry]) => !entry.hidden)
     .map(([value, { summary }]) => ({ value, description: summary }))
@@ -195,7 +195,7 @@ function commandWords(table: CommandTable, current = ''): Candidate[] {
   return synonymsIn(table).map(([value, command]) => ({ value, description: table[command]?.summary ?? '' }))
 }
 
-function helpWords(table: CommandTable, path: readonly string[]): Candidate[] {
+function helpWords(table: CommandTable, path: readonly string[]): Completion[] {
   const found = path.length === 0 ? table : locatedOf(table, path)?.found
   if (!found || (isLeaf(found) && !('commands' in found))) return []
   return commandWords(isLeaf(found) ? (found.commands as CommandTable) : (found as CommandTable))

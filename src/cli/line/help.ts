@@ -2,8 +2,8 @@
 
 import {
   type Command,
+  type CommandEntry,
   type CommandTable,
-  type Entry,
   type Example,
   everywhere,
   namespaced,
@@ -11,7 +11,7 @@ import {
   type Options,
   printed,
 } from '../command.ts'
-import { usageOf } from './parse.ts'
+import { usageLine } from './parse.ts'
 import { synonymsIn } from './synonyms.ts'
 
 type Row = readonly [string, string]
@@ -63,7 +63,7 @@ export const tour = (table: CommandTable): readonly Example[] =>
     return entry && (!('commands' in entry) || Object.hasOwn(entry.commands, verb))
   })
 
-const entryCalled = (table: CommandTable, alias: string): Entry | undefined =>
+const entryCalled = (table: CommandTable, alias: string): CommandEntry | undefined =>
   Object.values(table).find(({ aliases }) => aliases?.includes(alias))
 
 /** How the commands stand together in help: each in one of these. */
@@ -130,8 +130,8 @@ const commandRows = (table: CommandTable): Row[] =>
 const names = (name: string, aliases: readonly string[] = []): string => [name, ...aliases].join(', ')
 
 /** Help of one command, which may be the word of a group, too. */
-export function commandHelp(calledAs: string, path: readonly string[], command: Command, entry: Entry): string {
-  const line = usageOf([calledAs, ...path].join(' '), command.arguments)
+export function commandHelp(calledAs: string, path: readonly string[], command: Command, entry: CommandEntry): string {
+  const line = usageLine([calledAs, ...path].join(' '), command.arguments)
   const args = Object.values(command.arguments).map((argument): Row => [argument.value, argument.description])
   const own = Object.entries(command.options).map(optionRow)
   const shared = Object.entries(everywhere).map(optionRow)

@@ -1,5 +1,5 @@
 // Finds the command that the first words name. Global options may come before and between these words.
-import type { CommandTable, Entry, Leaf } from '../command.ts'
+import type { CommandEntry, CommandTable, Leaf } from '../command.ts'
 import { didYouMean, nearest } from './suggest.ts'
 import { suggestedCommand, synonymOf } from './synonyms.ts'
 import { UsageError } from './usage.ts'
@@ -27,7 +27,7 @@ const early: Readonly<Record<string, boolean>> = {
   '--context': true,
 }
 
-export const isLeaf = (entry: Leaf | Entry | CommandTable): entry is Leaf =>
+export const isLeaf = (entry: Leaf | CommandEntry | CommandTable): entry is Leaf =>
   'load' in entry && typeof entry.load === 'function'
 
 export function locate(words: readonly string[], root: CommandTable): Located {
@@ -94,7 +94,7 @@ function entryOf(
   table: CommandTable,
   word: string,
   path: readonly string[],
-): readonly [string, Entry] {
+): readonly [string, CommandEntry] {
   const known = Object.entries(table).find(
     ([name, { aliases, hiddenAliases }]) => name === word || aliases?.includes(word) || hiddenAliases?.includes(word),
   )

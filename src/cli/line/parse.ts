@@ -201,7 +201,7 @@ const argumentText = ({ value, required, repeatable, afterDashes }: Argument): s
 export const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')
 
 /** How a command is called: what follows `--` stands last. */
-export function usageOf(name: string, args: Arguments): string {
+export function usageLine(name: string, args: Arguments): string {
   const all = Object.values(args)
   const [rest, before] = [
     all.filter((argument) => argument.afterDashes),

@@ -1,6 +1,6 @@
 // A table on a terminal that is drawn over itself as its rows change, with a line below it while the connection is lost.
 import type { Sink } from '../host.ts'
-import { type Column, type Rendering, render } from './output.ts'
+import { type OutputColumn, type Rendering, render } from './output.ts'
 import { cut } from './text-width.ts'
 
 interface LiveTable<T> {
@@ -20,7 +20,7 @@ const usualColumns = 80
 
 export function liveTable<T>(
   stdout: Sink,
-  columns: readonly Column<T>[],
+  columns: readonly OutputColumn<T>[],
   how: () => Rendering,
   none: string,
 ): LiveTable<T> {

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { nearest } from '../line/suggest.ts'
-import { ago, type Column, render } from './output.ts'
+import { ago, type OutputColumn, render } from './output.ts'
 
 const now = new Date('2026-11-15T12:00:00Z')
-const columns: Column<{ name: string; at?: string; size?: number }>[] = [
+const columns: OutputColumn<{ name: string; at?: string; size?: number }>[] = [
   { header: 'NAME', cell: (item) => item.name },
   { header: 'AGE', cell: (item) => item.at && { time: item.at } },
   { header: 'SIZE', wide: true, cell: (item) => item.size },

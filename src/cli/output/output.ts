@@ -1,6 +1,6 @@
 // Prints answers in four formats. Tables are aligned on a terminal, and tab-separated and exact in a pipe.
 import { longSize } from '../../rules/sizes.ts'
-import type { Limits } from './table.ts'
+import type { TableLimits } from './table.ts'
 
 export const formats = ['table', 'wide', 'json', 'yaml'] as const
 export type Format = (typeof formats)[number]
@@ -18,7 +18,7 @@ export type Cell =
 export const sizeCell = (size: string | undefined): Cell =>
   size === undefined ? undefined : { plain: size, shown: longSize(size) }
 
-export interface Column<T> {
+export interface OutputColumn<T> {
   readonly header: string
   /** Only with `-o wide`. */
   readonly wide?: true
@@ -47,12 +47,16 @@ async function toYaml(items: readonly unknown[]): Promise<string> {
   return stringify(plain, { compat: 'yaml-1.1', lineWidth: 0, aliasDuplicateObjects: false })
 }
 
-export async function render<T>(items: readonly T[], columns: readonly Column<T>[], how: Rendering): Promise<string> {
+export async function render<T>(
+  items: readonly T[],
+  columns: readonly OutputColumn<T>[],
+  how: Rendering,
+): Promise<string> {
   const { format, isTerminal, now } = how
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`
   if (format === 'yaml') return toYaml(items)
   const shown = shownOf(columns, how)
-  const textsOf = (each: readonly Column<T>[]): string[][] => [
+  const textsOf = (each: readonly OutputColumn<T>[]): string[][] => [
     each.map((column) => column.header),
     ...items.map((item) => each.map((column) => cellText(column.cell(item), isTerminal ? now : undefined))),
   ]
@@ -70,13 +74,19 @@ export async function render<T>(items: readonly T[], columns: readonly Column<T>
   return `${linesOf(headers, rows, layout, { color: how.color }).join('\n')}\n`
 }
 
-function shownOf<T>(columns: readonly Column<T>[], { format, isTerminal }: Rendering): readonly Column<T>[] {
+function shownOf<T>(
+  columns: readonly OutputColumn<T>[],
+  { format, isTerminal }: Rendering,
+): readonly OutputColumn<T>[] {
   if (format === 'wide') return columns.filter(({ terminal }) => terminal === undefined)
   return columns.filter(({ wide, terminal }) => !wide && (terminal === undefined || isTerminal))
 }
 
 /** A table that grows: the text for one more item, under the header, which comes with the first. */
-export async function growingTable<T>(columns: readonly Column<T>[], how: Rendering): Promise<(item: T) => string> {
+export async function growingTable<T>(
+  columns: readonly OutputColumn<T>[],
+  how: Rendering,
+): Promise<(item: T) => string> {
   const { format, isTerminal } = how
   // A line stays as it is written: what it says has to be true later, too.
   const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
@@ -98,7 +108,7 @@ export async function growingTable<T>(columns: readonly Column<T>[], how: Render
 }
 
 /** Whoever asks for all columns gets them, also where they do not fit. */
-const limitsOf = <T>(shown: readonly Column<T>[], format: Format): Limits => ({
+const limitsOf = <T>(shown: readonly OutputColumn<T>[], format: Format): TableLimits => ({
   keeps: shown.map(({ keep }) => (keep === 'wide' ? (format === 'wide' ? 'whole' : undefined) : keep)),
   overflows: format === 'wide',
 })

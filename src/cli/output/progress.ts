@@ -18,7 +18,7 @@ export interface ProgressStep {
   readonly bytes?: Bytes | undefined
 }
 
-export interface Progress {
+export interface ProgressDisplay {
   show(step: ProgressStep): void
   /** Removes the changing line, before anything else is written. */
   end(): void
@@ -26,7 +26,7 @@ export interface Progress {
 
 /** Several things at once, such as the parts of an image. */
 export interface Board {
-  item(what: string): Progress
+  item(what: string): ProgressDisplay
   /** Runs what writes something else, above the changing lines. */
   above(write: () => void): void
   /** Removes all lines. */
@@ -46,7 +46,7 @@ const usualColumns = 80
 const maxLines = 8
 
 /** `what` is being waited for, such as `vm demo`. */
-export function startProgress(context: Talking, what: string): Progress {
+export function startProgress(context: Talking, what: string): ProgressDisplay {
   const board = startBoard(context)
   const { show } = board.item(what)
   return { show, end: () => board.end() }
@@ -187,7 +187,7 @@ function bar(percent: number | undefined): string {
 }
 
 /** Of a transfer of known length: for those who count bytes as they pass. */
-export interface Meter {
+export interface TransferMeter {
   /** So many bytes are there now. */
   at(bytes: number): void
   /** Something else than the bytes is to be waited for now. */
@@ -196,7 +196,7 @@ export interface Meter {
 }
 
 /** `what` is being moved, such as `image sonoma`; `startBytes` were there before. */
-export function startMeter(context: Talking, what: string, totalBytes: number, startBytes = 0): Meter {
+export function startMeter(context: Talking, what: string, totalBytes: number, startBytes = 0): TransferMeter {
   const progress = startProgress(context, what)
   return {
     at: (bytes) => progress.show({ text: '', bytes: { done: bytes, total: totalBytes, from: startBytes } }),

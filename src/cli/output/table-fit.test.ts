@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { vmOf } from '../../../test/support/stand-ins/fleet.ts'
 import { roughSize } from '../../rules/sizes.ts'
 import { columns as vmColumns } from '../commands/vm/parts/columns.ts'
-import { type Column, growingTable, type Rendering, render } from './output.ts'
+import { growingTable, type OutputColumn, type Rendering, render } from './output.ts'
 import { cut, widthOf } from './text-width.ts'
 
 interface Item {
@@ -14,7 +14,7 @@ interface Item {
   readonly state: string
   readonly bytes: number
 }
-const columns: readonly Column<Item>[] = [
+const columns: readonly OutputColumn<Item>[] = [
   { header: 'NAME', cell: ({ name }) => name },
   { header: 'DESCRIPTION', cell: ({ about }) => about },
   { header: 'SIZE', cell: ({ bytes }) => ({ plain: bytes, shown: roughSize(bytes) }) },

@@ -6,7 +6,7 @@ interface TableStyle {
   readonly color: boolean
 }
 
-export interface Limits {
+export interface TableLimits {
   /** Of each column: `whole` is not cut, `always` is not left out either. */
   readonly keeps: readonly ('whole' | 'always' | undefined)[]
   /** Too long a line is better than one that lacks something. */
@@ -53,13 +53,13 @@ interface Layout {
   readonly room: number
 }
 
-const nothingKept: Limits = { keeps: [], overflows: false }
+const nothingKept: TableLimits = { keeps: [], overflows: false }
 
 /** `columns`: of the terminal; undefined where that is not known, and nothing is cut. */
 export function layoutOf(needed: readonly number[], columns: number | undefined, limits = nothingKept): Layout {
   const { keeps, overflows } = limits
   const hidden = new Set<number>()
-  const attempt = (kept: Limits['keeps']): Layout & { readonly isOver: boolean } => {
+  const attempt = (kept: TableLimits['keeps']): Layout & { readonly isOver: boolean } => {
     const left = [...needed.keys()].filter((index) => !hidden.has(index))
     const widths = left.map((index) => needed[index] ?? 0)
     return {
@@ -88,7 +88,7 @@ export function layoutOf(needed: readonly number[], columns: number | undefined,
 function fitted(
   needed: readonly number[],
   columns: number | undefined,
-  keeps: Limits['keeps'],
+  keeps: TableLimits['keeps'],
 ): Layout & { isOver: boolean } {
   const room = columns || Number.POSITIVE_INFINITY
   const total = (widths: readonly number[], gap: string): number =>

@@ -3,14 +3,14 @@
 import { everywhere, type Options } from '../command.ts'
 import { commands } from '../commands/index.ts'
 import { optionRow, programSummary, tour } from '../line/help.ts'
-import { environment, exits, type Fact, output, type Page, precedence } from './pages.ts'
+import { environment, exits, type Fact, type ManualPage, output, precedence } from './pages.ts'
 
 interface ManPage {
   readonly file: string
   readonly text: string
 }
 
-export function manPages(pages: readonly Page[], version: string): ManPage[] {
+export function manPages(pages: readonly ManualPage[], version: string): ManPage[] {
   const tops = pages.filter(({ words }) => words.length === 1)
   return [
     { file: 'svc3.1', text: mainPage(tops, version) },
@@ -29,7 +29,7 @@ const item = (left: string, right: string): string => `.TP\n.B ${plain(left)}\n$
 const facts = (all: readonly Fact[]): string[] => all.map(({ name, text }) => item(name, text))
 const code = (lines: readonly string[]): string => ['.PP', '.nf', ...lines.map(plain), '.fi'].join('\n')
 
-function mainPage(tops: readonly Page[], version: string): string {
+function mainPage(tops: readonly ManualPage[], version: string): string {
   return joined([
     head('svc3', version),
     section('NAME'),
@@ -58,7 +58,7 @@ function mainPage(tops: readonly Page[], version: string): string {
   ])
 }
 
-function topPage({ words: [word = ''], entry }: Page, own: readonly Page[], version: string): string {
+function topPage({ words: [word = ''], entry }: ManualPage, own: readonly ManualPage[], version: string): string {
   const runnable = own.filter(({ command }) => command)
   return joined([
     head(`svc3-${word}`, version),
@@ -73,7 +73,7 @@ function topPage({ words: [word = ''], entry }: Page, own: readonly Page[], vers
   ])
 }
 
-function commandParts({ words, entry, command, usage }: Page): string[] {
+function commandParts({ words, entry, command, usage }: ManualPage): string[] {
   if (!command) return []
   return [
     section(`"${plain(words.join(' ').toUpperCase())}"`),

@@ -1,28 +1,28 @@
 // Every command as data for docs/reference/cli and the man pages. Not part of the program: `npm run generate` loads it.
 
-import type { Command, CommandTable, Entry } from '../command.ts'
+import type { Command, CommandEntry, CommandTable } from '../command.ts'
 import { commands } from '../commands/index.ts'
 import { isLeaf } from '../line/locate.ts'
-import { usageOf } from '../line/parse.ts'
+import { usageLine } from '../line/parse.ts'
 
-export interface Page {
+export interface ManualPage {
   /** Without the program's name. */
   readonly words: readonly string[]
-  readonly entry: Entry
+  readonly entry: CommandEntry
   /** None for a group that does nothing by itself. */
   readonly command: Command | undefined
   /** How it is called. */
   readonly usage: string
 }
 
-export async function pagesOf(table: CommandTable = commands, path: readonly string[] = []): Promise<Page[]> {
-  const pages: Page[] = []
+export async function pagesOf(table: CommandTable = commands, path: readonly string[] = []): Promise<ManualPage[]> {
+  const pages: ManualPage[] = []
   for (const [name, entry] of Object.entries(table)) {
     if (entry.hidden) continue
     const words = [...path, name]
     const command = isLeaf(entry) ? (await entry.load()).command : undefined
     const line = ['svc3', ...words].join(' ')
-    const usage = command ? usageOf(line, command.arguments) : `${line} COMMAND [OPTIONS]`
+    const usage = command ? usageLine(line, command.arguments) : `${line} COMMAND [OPTIONS]`
     pages.push({ words, entry, command, usage })
     if ('commands' in entry) pages.push(...(await pagesOf(entry.commands, words)))
   }

@@ -1,7 +1,7 @@
 // Generates docs/reference/cli: an index, and a page for each group of commands with options and examples.
 import { everywhere, type Options } from '../command.ts'
 import { optionRow } from '../line/help.ts'
-import { environment, exits, type Fact, output, type Page, precedence } from './pages.ts'
+import { environment, exits, type Fact, type ManualPage, output, precedence } from './pages.ts'
 
 interface ReferencePage {
   readonly file: string
@@ -9,7 +9,7 @@ interface ReferencePage {
 }
 
 /** Files are named as below docs/reference/cli. */
-export function referencePages(pages: readonly Page[]): ReferencePage[] {
+export function referencePages(pages: readonly ManualPage[]): ReferencePage[] {
   const tops = pages.filter(({ words }) => words.length === 1)
   return [
     { file: 'README.md', text: indexPage(pages) },
@@ -23,7 +23,7 @@ export function referencePages(pages: readonly Page[]): ReferencePage[] {
   ]
 }
 
-function indexPage(pages: readonly Page[]): string {
+function indexPage(pages: readonly ManualPage[]): string {
   const summaries = runnable(pages).map((page) => [link(page, `${page.words[0]}.md`), inline(page.entry.summary)])
   return joined([
     '# Command line reference',
@@ -44,7 +44,7 @@ function indexPage(pages: readonly Page[]): string {
   ])
 }
 
-function groupPage({ words: [word = ''], entry }: Page, own: readonly Page[]): string {
+function groupPage({ words: [word = ''], entry }: ManualPage, own: readonly ManualPage[]): string {
   const commands = runnable(own)
   const aliases = entry.aliases?.map((alias) => `\`svc3 ${alias}\``).join(', ')
   const isGroup = commands.length > 1 || commands[0]?.words.length !== 1
@@ -64,13 +64,14 @@ function groupPage({ words: [word = ''], entry }: Page, own: readonly Page[]): s
 }
 
 const generated = 'Generated from the table of commands by `npm run generate`.'
-const runnable = (pages: readonly Page[]): Page[] => pages.filter(({ command }) => command)
+const runnable = (pages: readonly ManualPage[]): ManualPage[] => pages.filter(({ command }) => command)
 const joined = (parts: readonly string[]): string => `${parts.join('\n\n')}\n`
 const factRow = ({ name, text }: Fact): readonly string[] => [`\`${name}\``, inline(text)]
 
-const link = ({ words }: Page, file: string): string => `[\`${words.join(' ')}\`](${file}#svc3-${words.join('-')})`
+const link = ({ words }: ManualPage, file: string): string =>
+  `[\`${words.join(' ')}\`](${file}#svc3-${words.join('-')})`
 
-function commandParts({ words, entry, command, usage }: Page, isGroup: boolean): string[] {
+function commandParts({ words, entry, command, usage }: ManualPage, isGroup: boolean): string[] {
   if (!command) return []
   const args = Object.values(command.arguments).map(({ value, description }) => [`\`${value}\``, inline(description)])
   const aliases = words.length > 1 ? entry.aliases?.map((alias) => `\`${alias}\``).join(', ') : undefined

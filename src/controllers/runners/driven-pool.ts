@@ -28,7 +28,7 @@ export interface RunnerWorld {
 /** VMs of runners have it, with the name of the pool. */
 export const runnerLabel = 'svc3/runner-pool'
 
-export type Condition = Omit<RunnerPoolStatus['condition'], 'since'>
+export type PoolCondition = Omit<RunnerPoolStatus['condition'], 'since'>
 
 export class DrivenPool {
   readonly controller: Controller
@@ -39,7 +39,7 @@ export class DrivenPool {
   /** Has its driver look at it soon. */
   readonly nudge: () => void
   /** What was last refused, until GitHub answers again. */
-  refused: Condition | undefined
+  refused: PoolCondition | undefined
   /** Its runners at GitHub are others by now: the list that is known is too old. */
   isLookDue = true
   readonly #key: string

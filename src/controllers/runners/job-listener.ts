@@ -4,7 +4,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { boundedDelay, isTransient, type RetryPolicy } from '../../rules/retry.ts'
 import { type Batch, type DemandQueue, SourceError } from '../../runners/source.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
-import type { Condition, DrivenPool } from './driven-pool.ts'
+import type { DrivenPool, PoolCondition } from './driven-pool.ts'
 import { forgetWaiting, storeNews } from './job-records.ts'
 
 /** Between looks whether there is something to hear. */
@@ -16,7 +16,7 @@ const activeTooLongMs = 5 * 60_000
 const closeMs = 5_000
 const defaultRetry: RetryPolicy = { attempts: 0, firstDelayMs: 2_000, maxDelayMs: 60_000, maxRetryAfterMs: 120_000 }
 
-const connecting: Condition = { reason: 'Connecting', message: 'Connecting to GitHub' }
+const connecting: PoolCondition = { reason: 'Connecting', message: 'Connecting to GitHub' }
 
 export class JobListener {
   readonly #driven: DrivenPool
@@ -27,7 +27,7 @@ export class JobListener {
   /** Since when another has it. */
   #activeSinceMs: number | undefined
   /** Why it does not hear of jobs; undefined: it does. */
-  problem: Condition | undefined = connecting
+  problem: PoolCondition | undefined = connecting
   /** News that is on its way into the records. */
   storing: Promise<void> = Promise.resolve()
   /** Once the pool is stopped. */

@@ -1,6 +1,6 @@
 // The jobs of a runner pool in the store: what news makes of them and of their runners. Everything can be done again, because
 // news comes again until it is acknowledged.
-import { afterNews, afterRunnerEnd, type Demand, type JobNews } from '../../rules/runners/jobs.ts'
+import { afterNews, afterRunnerEnd, type JobDemand, type JobNews } from '../../rules/runners/jobs.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { type RunnerJobRecord, type RunnerPoolRecord, runnerJobName } from '../../store/records/runner-records.ts'
 import { ignoreLost } from '../../store/store.ts'
@@ -45,7 +45,7 @@ export async function storeNews(
 export async function forgetWaiting(
   { runnerJobs }: Pick<Records, 'runnerJobs'>,
   { namespace, uid }: RunnerPoolRecord,
-  demand: Demand,
+  demand: JobDemand,
   now: string,
 ): Promise<void> {
   if (demand.assigned > demand.running) return

@@ -8,7 +8,7 @@ import type { RunnerPoolRecord, RunnerPoolStatus, RunnerRecord } from '../../sto
 import { isDeleted, removeVm } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
-import { type Condition, DrivenPool, type RunnerWorld, runnerLabel } from './driven-pool.ts'
+import { DrivenPool, type PoolCondition, type RunnerWorld, runnerLabel } from './driven-pool.ts'
 import { JobListener } from './job-listener.ts'
 import { endedSince } from './job-records.ts'
 import { RunnerSteps } from './runner-steps.ts'
@@ -213,7 +213,7 @@ export class PoolDriver {
       await this.#driven.change((record) => ({ ...record, status }))
   }
 
-  #conditionOf(pool: RunnerPoolRecord, { restUntilMs }: RunnerPlan): Condition {
+  #conditionOf(pool: RunnerPoolRecord, { restUntilMs }: RunnerPlan): PoolCondition {
     if (pool.deleting) return { reason: 'Deleting', message: 'Waiting for its jobs to end' }
     if (pool.isDrained) return { reason: 'Drained', message: 'The runner pool is drained; jobs wait at GitHub' }
     if (pool.isPaused) return { reason: 'Paused', message: 'The runner pool is paused; jobs wait at GitHub' }

@@ -7,7 +7,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { allEnded } from '../../platform/parallel.ts'
 import { demandOf } from '../../rules/placement.ts'
-import { type Plan, type Pool, planPools, restMs, type Slot } from '../../rules/pools/pool-plan.ts'
+import { type PlannedPool, type PoolPlan, type PoolSlot, planPools, poolRestMs } from '../../rules/pools/pool-plan.ts'
 import { scheduledIdle } from '../../rules/pools/schedule.ts'
 import { slotKey, warmKeyOf } from '../../rules/pools/warm-match.ts'
 import type { NodeRecord, NodeSlot, PoolRecord, SlotAllocation, VmRecord } from '../../store/records/fleet-records.ts'
@@ -18,7 +18,7 @@ import { type Entry, ignoreLost, PreconditionFailed } from '../../store/store.ts
 import type { Controller } from '../controller.ts'
 import type { Placements } from './placements.ts'
 import { poolTemplate } from './pool-template.ts'
-import type { Room } from './rooms.ts'
+import type { NodeRoom } from './rooms.ts'
 
 const sweepMs = 30_000
 /** Of VMs that wait, so many are looked at in one run. */
@@ -52,7 +52,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     everyMs: sweepMs,
     failed: (error) => log.error('fill-pools failed and will run again', {}, error),
     run: async () => {
-      const plans: (Plan & { readonly namespace: string })[] = []
+      const plans: (PoolPlan & { readonly namespace: string })[] = []
       await placements.exclusively(async () => {
         for (const namespace of concerned()) {
           const here = rooms.in(namespace)
@@ -113,11 +113,11 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
       removed.set(poolUid, { ...counts, [leaving.reason]: (counts[leaving.reason] ?? 0) + 1 })
       if (!isSlotFailure(leaving.reason)) continue
       const count = (failures.get(poolUid)?.count ?? 0) + 1
-      failures.set(poolUid, { count, untilMs: clock.now().getTime() + restMs(count), problem: leaving.message })
+      failures.set(poolUid, { count, untilMs: clock.now().getTime() + poolRestMs(count), problem: leaving.message })
     }
   }
 
-  function planFor(namespace: string, here: readonly Room[]): Plan {
+  function planFor(namespace: string, here: readonly NodeRoom[]): PoolPlan {
     return planPools({
       namespace,
       nowMs: clock.now().getTime(),
@@ -133,7 +133,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
   }
 
   /** A function: the loop runs at once, before any constant below it is there. */
-  function poolOf(record: PoolRecord): Pool {
+  function poolOf(record: PoolRecord): PlannedPool {
     const { name, uid, maxIdle, maxAgeSeconds, isPaused, isDrained = false, rotation = 0, state = 'running' } = record
     const scheduled = scheduledIdle(record.schedule ?? [], clock.now().getTime())
     const idle = { minIdle: scheduled?.minIdle ?? record.minIdle, minIdleUntilMs: scheduled?.untilMs }
@@ -144,7 +144,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
   }
 
   /** All that happens to a node in one compare-and-set, against what the plan was made from. */
-  async function carryOut({ entry }: Room, { leaves, starts }: Plan): Promise<void> {
+  async function carryOut({ entry }: NodeRoom, { leaves, starts }: PoolPlan): Promise<void> {
     const { name, slots } = entry.value
     const gone = leaves.filter(({ node }) => node === name)
     const begun = starts.filter(({ node }) => node === name)
@@ -187,7 +187,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     }
   }
 
-  async function tell({ key, value }: Entry<PoolRecord>, { statuses }: Plan): Promise<void> {
+  async function tell({ key, value }: Entry<PoolRecord>, { statuses }: PoolPlan): Promise<void> {
     const { uid } = value
     const status = statuses.get(uid) ?? value.status
     const more = removed.get(uid)
@@ -228,7 +228,7 @@ function sum(before: PoolRecord['removed'] = {}, more: NonNullable<PoolRecord['r
   return Object.fromEntries(keys.map((key) => [key, (before[key] ?? 0) + (more[key] ?? 0)]))
 }
 
-function slotOf(node: NodeRecord, uid: string, each: SlotAllocation): Slot {
+function slotOf(node: NodeRecord, uid: string, each: SlotAllocation): PoolSlot {
   const { slot, os, cpu, memoryMiB, gpus } = each
   return {
     uid,

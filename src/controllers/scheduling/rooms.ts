@@ -24,7 +24,7 @@ export interface RoomRecords {
 }
 
 /** One node and what is free on it. */
-export interface Room extends Candidate {
+export interface NodeRoom extends Candidate {
   readonly entry: Entry<NodeRecord>
   /** Pool slots by uid, without those that VMs have taken. */
   readonly slots: readonly (readonly [string, SlotAllocation])[]
@@ -52,7 +52,7 @@ class AddressPorts {
 }
 
 interface CountedNode {
-  readonly room: { -readonly [Name in keyof Room]: Room[Name] }
+  readonly room: { -readonly [Name in keyof NodeRoom]: NodeRoom[Name] }
   readonly address: AddressPorts
   readonly ports: number[]
 }
@@ -62,7 +62,7 @@ export class Rooms {
   readonly #presence: Pick<Presence, 'isOpen'>
   readonly #counted = new Map<string, CountedNode>()
   readonly #addresses = new Map<string, AddressPorts>()
-  readonly #lists = new Map<string, readonly Room[]>()
+  readonly #lists = new Map<string, readonly NodeRoom[]>()
   /** Names of nodes to be counted again. */
   #stale = new Set<string>()
 
@@ -90,12 +90,12 @@ export class Rooms {
     for (const name of stale) this.#count(name, this.#records.nodes.get('', name))
   }
 
-  named(node: string): Room | undefined {
+  named(node: string): NodeRoom | undefined {
     return this.#counted.get(node)?.room
   }
 
   /** The nodes of a namespace, by name. */
-  in(namespace: string): readonly Room[] {
+  in(namespace: string): readonly NodeRoom[] {
     const known = this.#lists.get(namespace)
     if (known) return known
     const rooms = [...this.#counted.values()].flatMap(({ room }) =>
@@ -111,7 +111,7 @@ export class Rooms {
     for (const { room } of this.#counted.values()) if (room.slots.length > 0) yield room.entry.value.namespace
   }
 
-  place(demand: Demand, namespace: string): Placement<Room> {
+  place(demand: Demand, namespace: string): Placement<NodeRoom> {
     for (;;) {
       const found = place(demand, this.in(namespace))
       // An agent may have disconnected since the last look.
@@ -138,7 +138,7 @@ export class Rooms {
     this.#stale.add(node)
   }
 
-  #isOutdated({ name, entry, unfit }: Room): boolean {
+  #isOutdated({ name, entry, unfit }: NodeRoom): boolean {
     return entry.value.report !== undefined && this.#presence.isOpen(name) === (unfit?.cause === 'disconnected')
   }
 

@@ -23,8 +23,8 @@ import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
 import { OwnerUsage } from './owner-usage.ts'
 import type { Placements } from './placements.ts'
-import type { Room } from './rooms.ts'
-import { placedBy, type Taken, WarmSlots } from './warm-slots.ts'
+import type { NodeRoom } from './rooms.ts'
+import { placedBy, type TakenSlot, WarmSlots } from './warm-slots.ts'
 
 const sweepMs = 30_000
 /** New reasons are written at once, later ones at most this often. */
@@ -38,7 +38,7 @@ interface Refusal {
 }
 interface Chosen {
   readonly vm: Pending
-  readonly slot?: Taken | undefined
+  readonly slot?: TakenSlot | undefined
   readonly allocation: Allocation
 }
 
@@ -132,7 +132,7 @@ export function scheduleVms(controller: Controller, placements: Placements): Loo
     if (fresh.size === 0) return
     const admission = new Admission(collections)
     const warm = new WarmSlots(collections, rooms)
-    const chosen = new Map<Room, Chosen[]>()
+    const chosen = new Map<NodeRoom, Chosen[]>()
     const unplaced: { vm: Pending; refusal: Refusal }[] = []
     /** What did not fit does not fit a second time in one run, whatever ports it wants besides. */
     const refused = new Map<string, Refusal>()
@@ -205,7 +205,12 @@ export function scheduleVms(controller: Controller, placements: Placements): Loo
   })
 
   /** All of a node at once. Who was too late, because the node changed meanwhile, is tried again. */
-  async function settle({ entry }: Room, all: readonly Chosen[], admission: Admission, warm: WarmSlots): Promise<void> {
+  async function settle(
+    { entry }: NodeRoom,
+    all: readonly Chosen[],
+    admission: Admission,
+    warm: WarmSlots,
+  ): Promise<void> {
     const refused = await admission.refused(entry.value.namespace)
     const list = refused ? all.filter(({ vm }) => !refused.has(vm.value.uid)) : all
     if (list.length < all.length) lookAgain()
@@ -249,7 +254,7 @@ export function scheduleVms(controller: Controller, placements: Placements): Loo
     { name: node, report }: NodeRecord,
     record: VmRecord,
     { ssh, vnc, screenshare, memoryMiB }: Allocation,
-    slot: Taken | undefined,
+    slot: TakenSlot | undefined,
   ): VmRecord {
     const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
     return {

@@ -4,16 +4,16 @@ import { chooseSlot, slotKey, type WarmRequest, warmKeyOf } from '../../rules/po
 import type { Collections } from '../../store/records/collections.ts'
 import type { SlotAllocation, VmRecord } from '../../store/records/fleet-records.ts'
 import { poolTemplate } from './pool-template.ts'
-import type { Room, Rooms } from './rooms.ts'
+import type { NodeRoom, Rooms } from './rooms.ts'
 
 /** A slot that a VM is about to take. */
-export interface Taken {
+export interface TakenSlot {
   readonly uid: string
   readonly pool: string
 }
 
-interface Free extends Taken {
-  readonly node: Room
+interface Free extends TakenSlot {
+  readonly node: NodeRoom
   readonly createdAt: string
   readonly allocation: Allocation
   /** It waits as memory, and takes cores and memory of its node when it goes on. */
@@ -56,7 +56,7 @@ export class WarmSlots {
   }
 
   /** A VM was placed: with a slot, or without though it could have had one. */
-  placed(vm: VmRecord, slot: Taken | undefined): void {
+  placed(vm: VmRecord, slot: TakenSlot | undefined): void {
     const key = slot ? undefined : warmKeyOf(vm)
     const pool = slot ? slot.pool : key === undefined ? undefined : this.#poolsOf(vm.namespace).get(key)
     if (pool === undefined) return

@@ -1,14 +1,14 @@
 // Where a guest is: asked of tart when somebody connects to it, by all who wait at once, and remembered for some seconds:
 // an address that a guest has given back may soon be another's. And where tart serves its screen, which a restarted agent reads from the record of the run.
-import type { Guest } from './forwarder.ts'
+import type { ForwardedGuest } from './forwarder.ts'
 import { printedVnc, readRun } from './run.ts'
-import { addressOf, type Tart } from './tart.ts'
+import { type Tart, vmAddress } from './tart.ts'
 
 /** Not asked more often while there is none: each question is a process. */
 const pauseMs = 500
 const rememberedMs = 10_000
 
-export class AddressBook implements Guest {
+export class AddressBook implements ForwardedGuest {
   readonly #tart: Tart
   readonly #folder: string
   #name = ''
@@ -42,7 +42,7 @@ export class AddressBook implements Guest {
 
   async #ask(): Promise<string | undefined> {
     const name = this.#name
-    const found = await addressOf(this.#tart, this.#folder, name)
+    const found = await vmAddress(this.#tart, this.#folder, name)
     if (found !== undefined && name === this.#name)
       this.#known = { address: found, untilMs: performance.now() + rememberedMs }
     const done = () => {

@@ -5,8 +5,8 @@ import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
 import { isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
-import { isSuspendable, readConfig } from './machine.ts'
-import type { Run } from './run.ts'
+import { isSuspendable, readTartConfig } from './machine.ts'
+import type { AppleRun } from './run.ts'
 import { type Tart, tartFiles } from './tart.ts'
 
 const maxMacs = 2
@@ -67,7 +67,7 @@ export class Allowance {
   }
 
   /** The VM is up as this process. Not there yet, as after an update of svc3: from now on it is. */
-  async hold(folder: string, { name, process }: Pick<Run, 'name' | 'process'>): Promise<void> {
+  async hold(folder: string, { name, process }: Pick<AppleRun, 'name' | 'process'>): Promise<void> {
     if (process && (await this.#isCounted(folder, name))) await this.#write(name, folder, process)
   }
 
@@ -82,7 +82,7 @@ export class Allowance {
 
   /** Where the folder cannot be made, nobody knows of others, and Apple's framework is who refuses. */
   async #isCounted(folder: string, name: string): Promise<boolean> {
-    if (!isSuspendable(await readConfig(folder, { name }))) return false
+    if (!isSuspendable(await readTartConfig(folder, { name }))) return false
     return fs.mkdir(path.join(this.#home, folderName), { recursive: true, mode: 0o700 }).then(
       () => true,
       () => false,

@@ -2,12 +2,12 @@
 import { failpoint } from '../../platform/failpoint.ts'
 import { kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import type { StopOptions } from '../driver.ts'
-import { isSuspendable, isSuspended, readConfig } from './machine.ts'
-import { type Run, waitForSupervisor, writeRun } from './run.ts'
+import { isSuspendable, isSuspended, readTartConfig } from './machine.ts'
+import { type AppleRun, waitForSupervisor, writeRun } from './run.ts'
 import type { Tart } from './tart.ts'
 
 interface Living {
-  readonly run: Run
+  readonly run: AppleRun
   readonly process: ProcessId
 }
 
@@ -40,7 +40,7 @@ export async function endProcess(tart: Tart, folder: string, { run, process }: L
 
 /** SIGUSR2 is its power button, at which Linux shuts down and macOS asks who sits there: so macOS is shut down from inside. */
 async function askToEnd(tart: Tart, folder: string, { run, process }: Living, signal?: AbortSignal): Promise<void> {
-  const isMac = isSuspendable(await readConfig(folder, run))
+  const isMac = isSuspendable(await readTartConfig(folder, run))
   const words = ['exec', run.name, 'sudo', '-n', 'shutdown', '-h', 'now']
   const isTold =
     isMac &&

@@ -8,7 +8,7 @@ import net from 'node:net'
 import { afterEach, describe, it } from 'node:test'
 import { freePort } from '../../../test/support/tools/free-port.ts'
 import { PortTaken } from '../driver.ts'
-import { createForwarder, type Guest } from './forwarder.ts'
+import { createForwarder, type ForwardedGuest } from './forwarder.ts'
 import { answerTo } from './screen.ts'
 
 const ip = '127.0.0.1'
@@ -25,7 +25,7 @@ async function serve(address: string, handle: (socket: net.Socket) => void): Pro
   return (server.address() as net.AddressInfo).port
 }
 
-function open(guest: Partial<Guest>) {
+function open(guest: Partial<ForwardedGuest>) {
   const forwarder = createForwarder({
     address: async () => undefined,
     isElsewhere: () => undefined,

@@ -2,11 +2,11 @@
 // booted and may change. Ports are held from before the start to the stop; a restarted agent opens them again.
 import net from 'node:net'
 import { PortTaken } from '../driver.ts'
-import type { Doors } from './run.ts'
+import type { PortAccess } from './run.ts'
 import { joinScreen } from './screen.ts'
 import { type Closable, openUdp } from './udp.ts'
 
-export interface Guest {
+export interface ForwardedGuest {
   /** Undefined while it has no address. */
   address(): Promise<string | undefined>
   /** The last known address did not lead anywhere. */
@@ -17,7 +17,7 @@ export interface Guest {
 
 interface Forwarder {
   /** Throws PortTaken with every port that somebody else has; what is open of other doors is closed. */
-  open(doors: Doors): Promise<void>
+  open(doors: PortAccess): Promise<void>
   /** All that was asked for is open. */
   readonly isOpen: boolean
   /** Whether this TCP port is. */
@@ -28,8 +28,8 @@ interface Forwarder {
 const connectMs = 10_000
 const handshakeMs = 20_000
 
-export function createForwarder(guest: Guest): Forwarder {
-  let opened: { readonly key: string; readonly doors: Doors; readonly ports: readonly Closable[] } | undefined
+export function createForwarder(guest: ForwardedGuest): Forwarder {
+  let opened: { readonly key: string; readonly doors: PortAccess; readonly ports: readonly Closable[] } | undefined
 
   const close = async (): Promise<void> => {
     const ports = opened?.ports ?? []
@@ -80,7 +80,7 @@ export function createForwarder(guest: Guest): Forwarder {
   }
 }
 
-function requireDistinct({ forwards, screen }: Doors): void {
+function requireDistinct({ forwards, screen }: PortAccess): void {
   const all = [
     ...forwards.map(({ protocol, hostPort }) => `${hostPort}/${protocol}`),
     ...(screen === undefined ? [] : [`${screen}/tcp`]),
@@ -113,7 +113,7 @@ function openTcp(ip: string, port: number, serve: (client: net.Socket) => Promis
   })
 }
 
-async function toGuest(client: net.Socket, guest: Guest, port: number): Promise<void> {
+async function toGuest(client: net.Socket, guest: ForwardedGuest, port: number): Promise<void> {
   const address = await guest.address()
   if (address === undefined) throw new Error('the guest has no address yet')
   const far = await connect(address, port).catch((error: NodeJS.ErrnoException) => {
@@ -124,7 +124,7 @@ async function toGuest(client: net.Socket, guest: Guest, port: number): Promise<
   join(client, far)
 }
 
-async function toScreen(client: net.Socket, guest: Guest): Promise<void> {
+async function toScreen(client: net.Socket, guest: ForwardedGuest): Promise<void> {
   const url = await guest.screen()
   const place = url === undefined ? undefined : URL.parse(url)
   if (!place) throw new Error('the VM has no screen yet')

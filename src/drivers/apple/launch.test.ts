@@ -7,8 +7,8 @@ import { after, before, describe, it } from 'node:test'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
 import { type AppleNetwork, launchOf, notesOf } from './launch.ts'
-import { createMachine, growDisk, macAddress, readConfig, readMachine, shapeMachine } from './machine.ts'
-import { addressOf, type Tart } from './tart.ts'
+import { createMachine, growDisk, macAddress, readMachine, readTartConfig, shapeMachine } from './machine.ts'
+import { type Tart, vmAddress } from './tart.ts'
 
 const gib = 2 ** 30
 let root: string
@@ -102,7 +102,7 @@ describe('machine of tart', () => {
   it('a machine of tart keeps what the image says, with an address of its own, and a serial number of its own where asked', async () => {
     const plain = await made(specOf())
     assert.deepEqual(plain.told, [])
-    const { macAddress: address, ...rest } = await readConfig(plain.folder, plain)
+    const { macAddress: address, ...rest } = await readTartConfig(plain.folder, plain)
     assert.equal(address, macAddress('a-uid'))
     assert.deepEqual(rest, JSON.parse(await fs.readFile(path.join(root, 'darwin.json'), 'utf8')))
     const other = await made(specOf({ systemSerial: 'NEW' }))
@@ -123,10 +123,10 @@ describe('machine of tart', () => {
   it('a machine of tart is found by its lease, else by who was heard of, else by its own agent', async () => {
     for (const [index, resolver] of ['dhcp', 'arp', 'agent'].entries()) {
       const { told, tart } = listening((words) => (words.includes(resolver) ? '192.168.64.7\n' : ''))
-      assert.equal(await addressOf(tart, root, 'a'), '192.168.64.7')
+      assert.equal(await vmAddress(tart, root, 'a'), '192.168.64.7')
       assert.equal(told.length, index + 1)
       assert.equal(told.at(-1), `ip a --wait 0 --resolver ${resolver}`)
     }
-    assert.equal(await addressOf(listening().tart, root, 'a'), undefined)
+    assert.equal(await vmAddress(listening().tart, root, 'a'), undefined)
   })
 })

@@ -2,8 +2,8 @@
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Started, VmSpec } from '../driver.ts'
-import { isSuspendable, isSuspended, readConfig, requireMachine, tartFile } from './machine.ts'
-import { findProcess, lastOfLog, printedVnc, type Run, spawnTart, writeRun } from './run.ts'
+import { isSuspendable, isSuspended, readTartConfig, requireMachine, tartFile } from './machine.ts'
+import { type AppleRun, findProcess, lastOfLog, printedVnc, spawnTart, writeRun } from './run.ts'
 import { isRunning, type Tart } from './tart.ts'
 
 const contactMs = 120_000
@@ -29,14 +29,14 @@ export async function launchOf(
   folder: string,
   vm: VmSpec,
   network: AppleNetwork,
-): Promise<Pick<Run, 'name' | 'options' | 'doors'>> {
+): Promise<Pick<AppleRun, 'name' | 'options' | 'doors'>> {
   const machine = await requireMachine(folder)
   const { ip, forwards, screen, iso } = vm
   const options = [
     '--no-graphics',
     '--no-audio',
     ...(screen ? ['--vnc-experimental'] : []),
-    ...(isSuspendable(await readConfig(folder, machine)) ? ['--suspendable'] : []),
+    ...(isSuspendable(await readTartConfig(folder, machine)) ? ['--suspendable'] : []),
     ...(iso === undefined ? [] : [`--disk=${iso}:ro`]),
     ...networkWords(network),
   ]
@@ -63,7 +63,7 @@ interface BringUp {
 }
 
 /** What was suspended goes on; where it cannot any more, as after an update of macOS, it boots. */
-export async function bringUp(tart: Tart, folder: string, run: Run, options: BringUp): Promise<Started> {
+export async function bringUp(tart: Tart, folder: string, run: AppleRun, options: BringUp): Promise<Started> {
   const wasSuspended = await isSuspended(folder, run)
   try {
     await launch(tart, folder, run, options)
@@ -82,7 +82,7 @@ export async function bringUp(tart: Tart, folder: string, run: Run, options: Bri
   }
 }
 
-async function launch(tart: Tart, folder: string, run: Run, { signal, ended: notify }: BringUp): Promise<void> {
+async function launch(tart: Tart, folder: string, run: AppleRun, { signal, ended: notify }: BringUp): Promise<void> {
   signal.throwIfAborted()
   await writeRun(folder, run)
   failpoint('apple-noted')
@@ -105,7 +105,7 @@ async function launch(tart: Tart, folder: string, run: Run, { signal, ended: not
 async function untilUp(
   tart: Tart,
   folder: string,
-  run: Run,
+  run: AppleRun,
   signal: AbortSignal,
   isOver: () => boolean,
 ): Promise<string | undefined> {

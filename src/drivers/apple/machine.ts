@@ -45,7 +45,7 @@ export async function requireMachine(folder: string): Promise<MachineRecord> {
 export const tartFile = (folder: string, { name }: Pick<MachineRecord, 'name'>, file: keyof typeof tartFiles): string =>
   path.join(tartFolder(folder, name), tartFiles[file])
 
-export async function readConfig(folder: string, machine: Pick<MachineRecord, 'name'>): Promise<TartConfig> {
+export async function readTartConfig(folder: string, machine: Pick<MachineRecord, 'name'>): Promise<TartConfig> {
   return JSON.parse(await fs.readFile(tartFile(folder, machine, 'config'), 'utf8')) as TartConfig
 }
 
@@ -91,7 +91,7 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
     await (vm.image.machine ? layOut(place, vm) : layOutLinux(folder, name, vm, tart))
     await growFile(path.join(place, tartFiles.disk), Math.max(vm.image.virtualSizeBytes, vm.diskBytes ?? 0))
     // tart fails with it for Linux, which has none.
-    if (vm.systemSerial !== undefined && isSuspendable(await readConfig(folder, { name })))
+    if (vm.systemSerial !== undefined && isSuspendable(await readTartConfig(folder, { name })))
       await tart.command(folder, ['set', name, '--random-serial'])
     await syncFolder(place)
     await syncFolder(path.dirname(place))
@@ -139,7 +139,7 @@ async function layOutLinux(folder: string, name: string, { uid, image }: VmSpec,
   await fs.mkdir(tartHome(folder), { recursive: true, mode: 0o700 })
   await tart.command(folder, ['create', '--linux', '--disk-size', '1', name])
   await fs.chmod(place, 0o700)
-  const config = await readConfig(folder, { name })
+  const config = await readTartConfig(folder, { name })
   await writeConfig(place, { ...config, macAddress: macAddress(uid) })
   await fs.rm(path.join(place, tartFiles.disk))
   await cloneFile(image.disk, path.join(place, tartFiles.disk))
@@ -159,7 +159,7 @@ async function removeOthers(folder: string, kept: string): Promise<void> {
 /** Cores, memory and screen as they are asked for: tart says what it does not take, such as less than macOS needs. */
 export async function shapeMachine(folder: string, vm: VmSpec, tart: Tart, signal: AbortSignal): Promise<void> {
   const machine = await requireMachine(folder)
-  const { cpuCount, memorySize, display } = await readConfig(folder, machine)
+  const { cpuCount, memorySize, display } = await readTartConfig(folder, machine)
   const { cpu, memoryMiB, screen } = vm
   const isScreen = !screen || (display?.width === screen.width && display.height === screen.height)
   if (cpuCount === cpu && memorySize === memoryMiB * 2 ** 20 && isScreen) return

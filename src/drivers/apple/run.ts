@@ -12,14 +12,14 @@ import * as supervised from '../supervised.ts'
 import { type Tart, tartEnvironment } from './tart.ts'
 
 /** What is needed to open the ports of a VM. */
-export interface Doors {
+export interface PortAccess {
   readonly ip: string
   readonly forwards: readonly Forward[]
   /** The port of its screen. */
   readonly screen?: number
 }
 
-export interface Run {
+export interface AppleRun {
   readonly version: 1
   /** The boot of the host in which it was started. */
   readonly bootId: string
@@ -27,7 +27,7 @@ export interface Run {
   readonly name: string
   /** What follows `tart run NAME`. */
   readonly options: readonly string[]
-  readonly doors: Doors
+  readonly doors: PortAccess
   /** Known when it is up; without it, whoever started the process died before, or it is suspended. */
   readonly process?: ProcessId
   /** Where tart serves its screen, with the password: `vnc://:PASSWORD@127.0.0.1:PORT`. */
@@ -45,12 +45,12 @@ export interface Run {
 /** Relative to the VM's folder. */
 export const runFiles = { run: 'run.json', log: 'tart.log', ...supervised.supervisedFiles } as const
 
-export async function readRun(folder: string): Promise<Run | undefined> {
+export async function readRun(folder: string): Promise<AppleRun | undefined> {
   const text = await readFileIfPresent(path.join(folder, runFiles.run))
-  return text === undefined ? undefined : (JSON.parse(text) as Run)
+  return text === undefined ? undefined : (JSON.parse(text) as AppleRun)
 }
 
-export const writeRun = (folder: string, run: Run): Promise<void> =>
+export const writeRun = (folder: string, run: AppleRun): Promise<void> =>
   writeFileAtomically(path.join(folder, runFiles.run), `${JSON.stringify(run)}\n`)
 
 export async function forgetRun(folder: string): Promise<void> {
@@ -68,7 +68,11 @@ mv ${runFiles.exit}.new ${runFiles.exit}
 `
 const supervisorName = 'svc3-tart'
 
-export async function spawnTart(folder: string, tart: Tart, { name, options }: Run): Promise<supervised.Supervised> {
+export async function spawnTart(
+  folder: string,
+  tart: Tart,
+  { name, options }: AppleRun,
+): Promise<supervised.Supervised> {
   for (const file of [runFiles.exit, runFiles.pid]) await fs.rm(path.join(folder, file), { force: true })
   return supervised.spawnSupervised(folder, {
     script: supervisor,
@@ -79,7 +83,7 @@ export async function spawnTart(folder: string, tart: Tart, { name, options }: R
   })
 }
 
-const marksOf = ({ name }: Run): supervised.Marks => ({
+const marksOf = ({ name }: AppleRun): supervised.Marks => ({
   text: name,
   isProgram: (words) => words.includes(name) && words.includes('run') && !words.includes(supervisorName),
   // What is to become tart shows its supervisor's arguments, too.
@@ -87,12 +91,12 @@ const marksOf = ({ name }: Run): supervised.Marks => ({
   isSupervisor: (words) => words.includes(supervisorName) && words.includes(name),
 })
 
-export const isOfThisBoot = (run: Run): Promise<boolean> => supervised.isOfThisBoot(run, marksOf(run))
+export const isOfThisBoot = (run: AppleRun): Promise<boolean> => supervised.isOfThisBoot(run, marksOf(run))
 
-export const findProcess = async (folder: string, run: Run): Promise<ProcessId | undefined> =>
+export const findProcess = async (folder: string, run: AppleRun): Promise<ProcessId | undefined> =>
   run.isSuspended ? undefined : supervised.findSupervised(folder, run.process, marksOf(run))
 
-export const waitForSupervisor = (folder: string, run: Run): Promise<void> =>
+export const waitForSupervisor = (folder: string, run: AppleRun): Promise<void> =>
   supervised.waitForSupervisor(folder, run, marksOf(run))
 
 export const describeEnd = async (folder: string): Promise<string> =>

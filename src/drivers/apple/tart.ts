@@ -55,7 +55,7 @@ export function createTart(program = 'tart'): Tart {
 const resolvers = ['dhcp', 'arp', 'agent'] as const
 
 /** Undefined while it has none: it is booting, or has no network. */
-export async function addressOf(tart: Tart, folder: string, name: string): Promise<string | undefined> {
+export async function vmAddress(tart: Tart, folder: string, name: string): Promise<string | undefined> {
   for (const resolver of resolvers) {
     const answer = await tart
       .command(folder, ['ip', name, '--wait', '0', '--resolver', resolver], { timeoutMs: 10_000 })

@@ -16,19 +16,19 @@ import {
   createMachine,
   isSuspendable,
   isSuspended,
-  readConfig,
   readMachine,
+  readTartConfig,
   requireMachine,
   shapeMachine,
   tartFile,
 } from './machine.ts'
 import {
+  type AppleRun,
   describeEnd,
   findProcess,
   forgetRun,
   isOfThisBoot,
   lastOfLog,
-  type Run,
   readRun,
   waitForSupervisor,
   writeRun,
@@ -37,7 +37,7 @@ import type { Tart } from './tart.ts'
 import { Watch } from './watch.ts'
 
 interface Found {
-  readonly run: Run
+  readonly run: AppleRun
   readonly process: ProcessId
 }
 
@@ -158,7 +158,7 @@ export class AppleVm {
       const found = await this.#found()
       if (!found) throw new Error('the VM is not running and cannot be suspended')
       const machine = await requireMachine(this.#folder)
-      if (!isSuspendable(await readConfig(this.#folder, machine)))
+      if (!isSuspendable(await readTartConfig(this.#folder, machine)))
         throw new Error('tart suspends only macOS, and this VM runs another system; stop it instead')
       const { process: _, vnc: __, ...still } = found.run
       const isStill = await holdStill(this.#tart, this.#folder, found, 'suspend')
@@ -208,11 +208,11 @@ export class AppleVm {
     await flushGuest(this.#tart, this.#folder, machine.name, signal)
     signal.throwIfAborted()
     // From here on somebody else would let it go on, were we to die.
-    const still: Run = { ...found.run, isCaptured: true }
+    const still: AppleRun = { ...found.run, isCaptured: true }
     await writeRun(this.#folder, still)
     failpoint('apple-capturing')
     try {
-      const how = isSuspendable(await readConfig(this.#folder, machine)) ? 'suspend' : 'stop'
+      const how = isSuspendable(await readTartConfig(this.#folder, machine)) ? 'suspend' : 'stop'
       await this.#allowance.keep(this.#folder, machine.name)
       await holdStill(this.#tart, this.#folder, { ...found, run: still }, how)
       failpoint('apple-still')
@@ -223,7 +223,7 @@ export class AppleVm {
   }
 
   /** Lets a VM go on that stood still for a capture. A failure is the VM's own, and is seen by whoever looks at it. */
-  async #goOn({ isCaptured: _, isEnding: __, process: ___, ...run }: Run): Promise<void> {
+  async #goOn({ isCaptured: _, isEnding: __, process: ___, ...run }: AppleRun): Promise<void> {
     const found = await this.#found()
     if (found) return writeRun(this.#folder, { ...run, process: found.process })
     await this.#reopen(run)
@@ -234,9 +234,9 @@ export class AppleVm {
     failpoint('apple-went-on')
   }
 
-  async #launch(launch: Pick<Run, 'name' | 'options' | 'doors'>, signal: AbortSignal): Promise<Started> {
+  async #launch(launch: Pick<AppleRun, 'name' | 'options' | 'doors'>, signal: AbortSignal): Promise<Started> {
     const { name, options, doors } = launch
-    const run: Run = { version: 1, bootId: await hostBootId(), name, options, doors }
+    const run: AppleRun = { version: 1, bootId: await hostBootId(), name, options, doors }
     await this.#allowance.take(this.#folder, name)
     this.#addresses.use(name)
     try {
@@ -254,7 +254,7 @@ export class AppleVm {
   }
 
   /** A start that came to nothing. What was suspended and has not gone on stays so. */
-  async #giveUp(run: Run): Promise<void> {
+  async #giveUp(run: AppleRun): Promise<void> {
     const found = await this.#found()
     if (found) await endProcess(this.#tart, this.#folder, found, { graceSeconds: 0 })
     await waitForSupervisor(this.#folder, run)
@@ -317,7 +317,7 @@ export class AppleVm {
   }
 
   /** Ports of a VM that runs. What somebody else has meanwhile is tried again at the next look. */
-  async #reopen(run: Run): Promise<void> {
+  async #reopen(run: AppleRun): Promise<void> {
     if (this.#forwarder.isOpen) return
     await this.#allowance.hold(this.#folder, run)
     this.#addresses.use(run.name)

@@ -17,7 +17,7 @@ interface ArchitectureSettings {
   readonly slowNetworkDevice: string
 }
 
-export const architectures: Readonly<Record<Architecture, ArchitectureSettings>> = {
+export const qemuArchitectures: Readonly<Record<Architecture, ArchitectureSettings>> = {
   amd64: {
     program: 'qemu-system-x86_64',
     debianPackage: 'qemu-system-x86',
@@ -44,7 +44,7 @@ export const architectures: Readonly<Record<Architecture, ArchitectureSettings>>
 }
 
 export const cpuFor = (guest: Architecture, accelerator: Accelerator): string =>
-  accelerator === 'tcg' ? architectures[guest].emulatedCpu : 'host'
+  accelerator === 'tcg' ? qemuArchitectures[guest].emulatedCpu : 'host'
 
 export const accelArgument = (guest: Architecture, accelerator: Accelerator): string =>
-  accelerator === 'tcg' ? architectures[guest].emulation : accelerator
+  accelerator === 'tcg' ? qemuArchitectures[guest].emulation : accelerator

@@ -1,7 +1,7 @@
 // A VM's specification → QEMU's arguments. Pure. Nothing secret goes in: metadata and userdata are files.
 import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
-import { accelArgument, architectures, cpuFor } from './architectures.ts'
+import { accelArgument, cpuFor, qemuArchitectures } from './architectures.ts'
 import { agentDevice, agentSocket, qmpSocket } from './control/sockets.ts'
 import { remoteNode } from './disks/chain.ts'
 import { variablesFile } from './firmware.ts'
@@ -50,7 +50,7 @@ const serialForm = /^[A-Za-z0-9._+/-]{1,64}$/
 
 /** The program and its arguments, and before them what seals it. Throws for what QEMU cannot do. */
 export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string[] {
-  const settings = architectures[vm.architecture]
+  const settings = qemuArchitectures[vm.architecture]
   return [
     ...(around.network === 'sealed' ? sealedPrefix() : []),
     settings.program,
@@ -166,7 +166,7 @@ function iso({ iso, architecture }: VmSpec): readonly string[] {
 
 /** The guest's network, and a second one that leads to its metadata and nowhere else. */
 function network(vm: VmSpec, { network: kind, macos }: Surroundings): readonly string[] {
-  const usual = vm.netBoost ? 'virtio-net-pci' : architectures[vm.architecture].slowNetworkDevice
+  const usual = vm.netBoost ? 'virtio-net-pci' : qemuArchitectures[vm.architecture].slowNetworkDevice
   const model = macos ? macosNetworkDevice(vm) : usual
   const metadata = [
     'user,id=metadata,ipv6=off,restrict=on',
@@ -193,7 +193,7 @@ function screen({ screen, ip, architecture }: VmSpec, { network: kind, macos }: 
   if (!screen) return ['-display', 'none', ...(macos ? macosScreen(screen).flatMap(device) : [])]
   if (screen.port < firstScreenPort)
     throw new Error(`a screen cannot be on port ${screen.port}: QEMU's are ${firstScreenPort} and above`)
-  const { screenDevice, inputDevices } = architectures[architecture]
+  const { screenDevice, inputDevices } = qemuArchitectures[architecture]
   const devices = macos ? macosScreen(screen) : [screenDevice(screen.width, screen.height), ...inputDevices]
   return [...['-vnc', `${listenAddress(kind, ip)}:${screen.port - firstScreenPort}`], ...devices.flatMap(device)]
 }

@@ -2,7 +2,7 @@
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import { askToPowerDown, type Control, type Grace } from './control/control.ts'
-import { forgetRun, type Run, readRun, removeRuntime, runtimeFolder, writeRun } from './control/run.ts'
+import { forgetRun, type QemuRun, readRun, removeRuntime, runtimeFolder, writeRun } from './control/run.ts'
 import { removeMetadata } from './network/metadata.ts'
 import { endUplink } from './network/uplink.ts'
 import { waitForSupervisor } from './supervisor.ts'
@@ -12,11 +12,11 @@ export const quitMs = 5_000
 export async function endRun(
   folder: string,
   control: Control,
-  run: Run,
+  run: QemuRun,
   process: ProcessId,
   grace: Grace = { graceSeconds: 0 },
 ): Promise<void> {
-  const ending: Run = { ...run, bootId: await hostBootId(), process, isEnding: true }
+  const ending: QemuRun = { ...run, bootId: await hostBootId(), process, isEnding: true }
   // A full disk is a reason to stop a VM: without the record, its end would only be called a failure, were we cut off.
   await writeRun(folder, ending).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error

@@ -9,8 +9,8 @@ import { diskBytes, diskNodeOn } from './disks/disks.ts'
 import { mergeFrozen } from './disks/merge.ts'
 import { defaultFirmware, prepareUefi } from './firmware.ts'
 import { isMacos, type MacosSettings, requireMacos } from './macos.ts'
-import { type Doors, doorsOf, type NetworkKind } from './network/network.ts'
-import { difference, type Shape, shapeOf } from './shape.ts'
+import { doorsOf, type NetworkKind, type PortAccess } from './network/network.ts'
+import { difference, type MachineShape, machineShape } from './shape.ts'
 
 export interface VmOptions {
   readonly accelerator?: Accelerator
@@ -20,14 +20,14 @@ export interface VmOptions {
   requireNetwork(): Promise<void>
 }
 
-export interface Launch {
+export interface QemuLaunch {
   readonly runtime: string
   readonly command: readonly string[]
-  readonly doors: Doors
+  readonly doors: PortAccess
   /** QEMU reads it from a file when it starts. */
   readonly smcKey?: string | undefined
   /** Undefined where it could not be found out: such a VM can neither give nor take memory. */
-  readonly shape: Shape | undefined
+  readonly shape: MachineShape | undefined
   /** The memory to go on from. */
   readonly memory?: string
   /** Why there is memory and it is not used. */
@@ -39,7 +39,7 @@ export async function planLaunch(
   vm: VmSpec,
   { network, accelerator: forced, macos: settings }: VmOptions,
   signal: AbortSignal,
-): Promise<Launch> {
+): Promise<QemuLaunch> {
   const runtime = runtimeFolder(folder)
   // It runs as well with many: no room for a merge is no reason not to start.
   await mergeFrozen(folder, vm.image, signal).catch(() => signal.throwIfAborted())
@@ -63,7 +63,7 @@ export async function planLaunch(
     ...(isUefi && { uefiCode: await prepareUefi(vm.architecture, folder) }),
   })
   const input = { vm, command, accelerator, network, diskBytes: await diskBytes(folder) }
-  const shape = await shapeOf(input).catch(() => undefined)
+  const shape = await machineShape(input).catch(() => undefined)
   const note = vm.isCold ? undefined : chain?.whyCold
   const rest = saved ? memoryFor(saved, shape) : note !== undefined && { note }
   const doors = parked?.doors ?? doorsOf(network, vm)
@@ -72,7 +72,10 @@ export async function planLaunch(
 
 type Memory = NonNullable<VmSpec['image']['memory']>
 
-function memoryFor({ file, description }: Memory, shape: Shape | undefined): Pick<Launch, 'memory' | 'note'> {
+function memoryFor(
+  { file, description }: Memory,
+  shape: MachineShape | undefined,
+): Pick<QemuLaunch, 'memory' | 'note'> {
   const problem = shape ? difference(description, shape) : 'the configuration of this host is not known'
   return problem === undefined ? { memory: file } : { note: coldNote(problem) }
 }

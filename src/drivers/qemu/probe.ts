@@ -3,7 +3,7 @@ import type { Architecture } from '../../api/architecture.ts'
 import { childEnvironment, exec, findProgram } from '../../platform/exec.ts'
 import type { Probe } from '../driver.ts'
 import { type Accelerator, acceleratorFor, hostArchitecture } from './accel.ts'
-import { architectures } from './architectures.ts'
+import { qemuArchitectures } from './architectures.ts'
 import type { NetworkKind } from './network/network.ts'
 
 interface Found {
@@ -32,14 +32,14 @@ export class QemuProbe {
     const [image, ...programs] = await Promise.all([
       this.#versionOf('qemu-img', signal),
       ...desired.map(async (architecture): Promise<Found | undefined> => {
-        const version = await this.#versionOf(architectures[architecture].program, signal)
+        const version = await this.#versionOf(qemuArchitectures[architecture].program, signal)
         return version === undefined ? undefined : { architecture, version }
       }),
     ])
     const found = programs.filter((one) => one !== undefined)
     const missing = desired.filter((architecture) => !found.some((one) => one.architecture === architecture))
     const packages = [
-      ...missing.map((architecture) => architectures[architecture].debianPackage),
+      ...missing.map((architecture) => qemuArchitectures[architecture].debianPackage),
       ...(image === undefined ? ['qemu-utils'] : []),
     ]
     const isThere = image !== undefined && found.length > 0

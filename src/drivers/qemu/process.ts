@@ -4,7 +4,7 @@ import type { Observed } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
 import type { Living } from './captures/capture.ts'
 import type { Control, Grace } from './control/control.ts'
-import { type Run, readRun } from './control/run.ts'
+import { type QemuRun, readRun } from './control/run.ts'
 import { endRun } from './ending.ts'
 import { findProcess, isOfThisBoot } from './supervisor.ts'
 
@@ -12,7 +12,7 @@ import { findProcess, isOfThisBoot } from './supervisor.ts'
 const exitMs = 300
 
 export interface RunningQemu {
-  readonly run: Run
+  readonly run: QemuRun
   readonly process: ProcessId
 }
 
@@ -37,7 +37,7 @@ export class QemuProcess {
     return process && { run, process }
   }
 
-  async connect({ runtime }: Run): Promise<Living> {
+  async connect({ runtime }: QemuRun): Promise<Living> {
     return { qmp: await this.control.connect(runtime), runtime }
   }
 

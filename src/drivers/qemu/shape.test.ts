@@ -8,7 +8,7 @@ import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
 import { qemuArguments } from './arguments.ts'
 import { whyNoMemory } from './captures/memory.ts'
-import { difference, shapeOf } from './shape.ts'
+import { difference, machineShape } from './shape.ts'
 
 describe('shape of a QEMU VM', () => {
   let root: string
@@ -40,7 +40,7 @@ describe('shape of a QEMU VM', () => {
   })
   const shape = (vm: VmSpec, network: 'sealed' | 'user' = 'user', diskBytes = 1) => {
     const around = { accelerator: 'tcg', network, runtime: '/tmp/r', diskNode: {} } as const
-    return shapeOf({ vm, command: qemuArguments(vm, around), accelerator: 'tcg', network, diskBytes })
+    return machineShape({ vm, command: qemuArguments(vm, around), accelerator: 'tcg', network, diskBytes })
   }
 
   it('the shape of a QEMU VM does not hold what each VM has of its own', async () => {

@@ -7,10 +7,10 @@ import { finished } from 'node:stream/promises'
 import { exec, findProgram } from '../../platform/exec.ts'
 import type { Boot, MemoryState, VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
-import { architectures, cpuFor } from './architectures.ts'
+import { cpuFor, qemuArchitectures } from './architectures.ts'
 import type { NetworkKind } from './network/network.ts'
 
-export type Shape = MemoryState['description']
+export type MachineShape = MemoryState['description']
 
 /** How a field is called where it is not the same. */
 const words: Readonly<Record<string, string>> = {
@@ -38,8 +38,14 @@ interface ShapeInput {
   readonly diskBytes: number
 }
 
-export async function shapeOf({ vm, command, accelerator, network, diskBytes }: ShapeInput): Promise<Shape> {
-  const settings = architectures[vm.architecture]
+export async function machineShape({
+  vm,
+  command,
+  accelerator,
+  network,
+  diskBytes,
+}: ShapeInput): Promise<MachineShape> {
+  const settings = qemuArchitectures[vm.architecture]
   const [program, boot, processor] = await Promise.all([
     aboutProgram(settings.program),
     bootText(vm.image.boot),
@@ -66,7 +72,7 @@ export async function shapeOf({ vm, command, accelerator, network, diskBytes }: 
 }
 
 /** Undefined: they fit. */
-export function difference(saved: Shape, now: Shape): string | undefined {
+export function difference(saved: MachineShape, now: MachineShape): string | undefined {
   const fields = [...new Set([...Object.keys(words), ...Object.keys(saved), ...Object.keys(now)])]
   const field = fields.find((name) => saved[name] !== now[name])
   if (field === undefined) return undefined

@@ -8,13 +8,13 @@ import { untilLoaded } from './captures/memory.ts'
 import { forgetParked } from './captures/parked.ts'
 import { statusOf } from './control/control.ts'
 import { GuestAgent } from './control/guest-agent.ts'
-import { makeRuntime, type Run, writeRun } from './control/run.ts'
+import { makeRuntime, type QemuRun, writeRun } from './control/run.ts'
 import { tellGuest } from './control/tell-guest.ts'
-import { markUsed, settleChain } from './disks/chain.ts'
+import { markDiskUsed, settleChain } from './disks/chain.ts'
 import { clearRun } from './ending.ts'
-import { coldNote, type Launch, planLaunch, type VmOptions } from './launch.ts'
+import { coldNote, planLaunch, type QemuLaunch, type VmOptions } from './launch.ts'
 import { removeSmc, writeSmc } from './macos.ts'
-import { identityOf } from './network/identity.ts'
+import { guestIdentity } from './network/identity.ts'
 import { writeMetadata } from './network/metadata.ts'
 import { portTaken, requireFreePorts } from './network/ports.ts'
 import { hasUplink, startUplink } from './network/uplink.ts'
@@ -56,15 +56,15 @@ export class Starter {
     await this.#launch(vm, launch, options, signal)
   }
 
-  async #launch(vm: VmSpec, launch: Launch, options: VmOptions, signal: AbortSignal): Promise<Started> {
+  async #launch(vm: VmSpec, launch: QemuLaunch, options: VmOptions, signal: AbortSignal): Promise<Started> {
     const { folder, control } = this.#qemu
     const { runtime, doors, shape, memory, note } = launch
     const command = memory === undefined ? launch.command : [...launch.command, ...incoming]
     await options.requireNetwork()
     await requireFreePorts(doors)
-    const booting: Run = { version: 1, bootId: await hostBootId(), runtime, doors, ...(shape && { shape }) }
-    const started: Run = memory === undefined ? booting : { ...booting, untold: identityOf(vm) }
-    const run: Run = memory === undefined ? started : { ...started, isResuming: true }
+    const booting: QemuRun = { version: 1, bootId: await hostBootId(), runtime, doors, ...(shape && { shape }) }
+    const started: QemuRun = memory === undefined ? booting : { ...booting, untold: guestIdentity(vm) }
+    const run: QemuRun = memory === undefined ? started : { ...started, isResuming: true }
     try {
       await writeRun(folder, run)
       failpoint('qemu-recorded')
@@ -75,7 +75,7 @@ export class Starter {
       signal.throwIfAborted()
       await settleChain(folder)
       if (memory === undefined) {
-        await markUsed(folder, note)
+        await markDiskUsed(folder, note)
         await forgetParked(folder)
       }
       const { ended } = spawnQemu(folder, runtime, command, memory)
@@ -102,7 +102,7 @@ export class Starter {
     }
   }
 
-  async #connect(run: Run, signal: AbortSignal): Promise<void> {
+  async #connect(run: QemuRun, signal: AbortSignal): Promise<void> {
     const process = await findProcess(this.#qemu.folder, run)
     if (!process) throw new Error('QEMU ended right after its start')
     await removeSmc(run.runtime)
@@ -111,11 +111,11 @@ export class Starter {
   }
 
   /** The last step of a start, also of an interrupted one: from here on the guest may run and write to its disk. */
-  async #complete(run: Run): Promise<Run> {
+  async #complete(run: QemuRun): Promise<QemuRun> {
     const { folder } = this.#qemu
     const process = await findProcess(folder, run)
     if (!process) throw new Error('QEMU ended right after its start')
-    await markUsed(folder)
+    await markDiskUsed(folder)
     await forgetParked(folder)
     const complete = { ...run, process }
     await writeRun(folder, complete)
@@ -126,7 +126,7 @@ export class Starter {
    * Resumes a guest from memory and tells it its identity. If this is interrupted or aborted, the next inspection repeats it. The
    * connection to the guest agent is made first, because the guest was saved with a peer at the other end and waits for a message.
    */
-  async #resumeGuest({ untold, ...run }: Run, signal: AbortSignal): Promise<Started> {
+  async #resumeGuest({ untold, ...run }: QemuRun, signal: AbortSignal): Promise<Started> {
     if (!untold) return noteOf(run)
     const { qmp } = await this.#qemu.connect(run)
     using agent = new GuestAgent(run.runtime, signal)
@@ -139,13 +139,13 @@ export class Starter {
     const toldMs = Math.round(performance.now() - sinceMs)
     failpoint('qemu-told')
     if (signal.aborted) return {}
-    const told: Run = note === undefined ? run : { ...run, note }
+    const told: QemuRun = note === undefined ? run : { ...run, note }
     await writeRun(this.#qemu.folder, told)
     return { ...noteOf(told), toldMs }
   }
 
   /** Completes the start of a living process. False if that failed before it was up: it is to be ended. */
-  async mend(run: Run): Promise<boolean> {
+  async mend(run: QemuRun): Promise<boolean> {
     const isUp = run.process !== undefined
     try {
       const signal = AbortSignal.timeout(mendMs)
@@ -182,5 +182,5 @@ export class Starter {
   }
 }
 
-export const noteOf = (run: Run | undefined): Pick<Started, 'note'> =>
+export const noteOf = (run: QemuRun | undefined): Pick<Started, 'note'> =>
   run?.note === undefined ? {} : { note: run.note }

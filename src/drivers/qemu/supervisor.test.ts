@@ -6,12 +6,12 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { hostBootId, isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
-import type { Run } from './control/run.ts'
+import type { QemuRun } from './control/run.ts'
 import { findProcess, isOfThisBoot, waitForSupervisor } from './supervisor.ts'
 
 describe('QEMU supervisor', () => {
   let folder: string
-  let run: Run
+  let run: QemuRun
   const children: ReturnType<typeof spawn>[] = []
   beforeEach(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-supervisor-'))

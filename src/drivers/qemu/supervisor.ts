@@ -4,7 +4,7 @@ import { childEnvironment, lastLines } from '../../platform/exec.ts'
 import type { ProcessId } from '../../platform/processes.ts'
 import { endOfLog } from '../logs.ts'
 import * as supervised from '../supervised.ts'
-import { files, type Run } from './control/run.ts'
+import { files, type QemuRun } from './control/run.ts'
 import { networkPlaces, sealedName } from './network/network.ts'
 
 /**
@@ -49,7 +49,7 @@ export const spawnQemu = (
     input: memory,
   })
 
-const marksOf = ({ runtime }: Run): supervised.Marks => ({
+const marksOf = ({ runtime }: QemuRun): supervised.Marks => ({
   text: runtime,
   isProgram: ([program = '']) => path.basename(program).startsWith('qemu-system-'),
   // Or what seals it before it becomes QEMU.
@@ -57,12 +57,12 @@ const marksOf = ({ runtime }: Run): supervised.Marks => ({
   isSupervisor: (words) => words.includes(supervisorName) && words.includes(networkPlaces(runtime).life),
 })
 
-export const isOfThisBoot = (run: Run): Promise<boolean> => supervised.isOfThisBoot(run, marksOf(run))
+export const isOfThisBoot = (run: QemuRun): Promise<boolean> => supervised.isOfThisBoot(run, marksOf(run))
 
-export const findProcess = (folder: string, run: Run, timeoutMs?: number): Promise<ProcessId | undefined> =>
+export const findProcess = (folder: string, run: QemuRun, timeoutMs?: number): Promise<ProcessId | undefined> =>
   supervised.findSupervised(folder, run.process, marksOf(run), timeoutMs)
 
-export const waitForSupervisor = (folder: string, run: Run): Promise<void> =>
+export const waitForSupervisor = (folder: string, run: QemuRun): Promise<void> =>
   supervised.waitForSupervisor(folder, run, marksOf(run))
 
 /** How a process ended that is no more, as is its supervisor; with the last that QEMU said. */

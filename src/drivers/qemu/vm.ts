@@ -9,11 +9,11 @@
 //   that ends without being told to is reported as failed.
 import fs from 'node:fs/promises'
 import { waitForEnd } from '../../platform/processes.ts'
-import type { BaseImage, Capture, Observed, Started, VmSpec, VmUsage, Waiting } from '../driver.ts'
+import type { BaseImage, BootingVm, Capture, Observed, Started, VmSpec, VmUsage } from '../driver.ts'
 import { type CaptureOptions, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { readParked } from './captures/parked.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
-import { type Run, readRun, removeRuntime, writeRun } from './control/run.ts'
+import { type QemuRun, readRun, removeRuntime, writeRun } from './control/run.ts'
 import { standOnFile } from './disks/arrived.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
 import { readChain } from './disks/chain.ts'
@@ -151,7 +151,7 @@ export class QemuVm {
     }
   }
 
-  async #resumeAfterNoSpace(run: Run): Promise<void> {
+  async #resumeAfterNoSpace(run: QemuRun): Promise<void> {
     const { qmp } = await this.#qemu.connect(run)
     if (!(await hasSpaceAgain(qmp, this.#folder))) return
     await this.#change(async () => {
@@ -202,7 +202,7 @@ export class QemuVm {
     })
   }
 
-  prepare(vm: Waiting, signal: AbortSignal): Promise<boolean> {
+  prepare(vm: BootingVm, signal: AbortSignal): Promise<boolean> {
     return this.#warm.prepare(vm, signal)
   }
 
@@ -256,7 +256,7 @@ export class QemuVm {
     return { state: 'failed', problem }
   }
 
-  async #settleCapture(run: Run): Promise<void> {
+  async #settleCapture(run: QemuRun): Promise<void> {
     if (!run.isEnding && (await readChain(this.#folder))?.next)
       await settleCapture(this.#folder, (await this.#qemu.connect(run)).qmp)
   }
@@ -289,5 +289,5 @@ export class QemuVm {
   }
 }
 
-const withNote = (observed: Observed, run: Run | undefined): Observed =>
+const withNote = (observed: Observed, run: QemuRun | undefined): Observed =>
   observed.state === 'running' ? { ...observed, ...noteOf(run) } : observed

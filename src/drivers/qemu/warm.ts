@@ -1,17 +1,17 @@
 // A VM of a warm pool: prepared while it waits, parked to a file, and claimed by the VM that it becomes.
 import { failpoint } from '../../platform/failpoint.ts'
-import type { Started, VmSpec, Waiting } from '../driver.ts'
+import type { BootingVm, Started, VmSpec } from '../driver.ts'
 import { endSaving, saveMemory, whyNoMemory } from './captures/memory.ts'
 import { forgetParked, parkedMemory, readParked, writeParked } from './captures/parked.ts'
 import { setRunning, statusOf } from './control/control.ts'
 import { GuestAgent, isListening } from './control/guest-agent.ts'
 import { passesIn } from './control/guest-command.ts'
-import { type Run, writeRun } from './control/run.ts'
+import { type QemuRun, writeRun } from './control/run.ts'
 import { tellGuest } from './control/tell-guest.ts'
 import { syncFile } from './disks/overlays.ts'
 import { clearRun } from './ending.ts'
 import type { VmOptions } from './launch.ts'
-import { type Identity, identityOf } from './network/identity.ts'
+import { type GuestIdentity, guestIdentity } from './network/identity.ts'
 import { writeMetadata } from './network/metadata.ts'
 import { doorsOf } from './network/network.ts'
 import { moveDoors } from './network/uplink.ts'
@@ -39,7 +39,7 @@ export class WarmVm {
   }
 
   /** Rehearses a claim: code that a guest runs for the first time is slow on an emulated processor. */
-  async prepare(vm: Waiting, signal: AbortSignal): Promise<boolean> {
+  async prepare(vm: BootingVm, signal: AbortSignal): Promise<boolean> {
     const found = await this.#qemu.find()
     if (!found || found.run.isEnding || found.run.untold) return false
     const { qmp } = await this.#qemu.connect(found.run)
@@ -52,7 +52,7 @@ export class WarmVm {
       return false
     }
     // A late confirmation would be read as the answer to the next question.
-    if ((await tellGuest(qmp, this.#agent, identityOf(vm))) !== undefined) this.hangUp()
+    if ((await tellGuest(qmp, this.#agent, guestIdentity(vm))) !== undefined) this.hangUp()
     return !signal.aborted
   }
 
@@ -81,7 +81,7 @@ export class WarmVm {
   }
 
   /** Resumes the guest after an interrupted or failed `park`. Its pause must not pass for a suspended VM. */
-  async endParking({ isParking: _, ...run }: Run): Promise<Run> {
+  async endParking({ isParking: _, ...run }: QemuRun): Promise<QemuRun> {
     const { qmp } = await this.#qemu.connect(run)
     await endSaving(qmp)
     await setRunning(qmp, true)
@@ -102,15 +102,15 @@ export class WarmVm {
     const { note: resumeNote, ...run } = found.run
     const doors = doorsOf(options.network, vm)
     await writeMetadata(folder, vm)
-    const note = isParked ? resumeNote : await this.#tell(run, identityOf(vm), signal)
+    const note = isParked ? resumeNote : await this.#tell(run, guestIdentity(vm), signal)
     signal.throwIfAborted()
     await moveDoors(run.runtime, run.doors, doors)
-    const claimed: Run = { ...run, doors, ...(note !== undefined && { note }) }
+    const claimed: QemuRun = { ...run, doors, ...(note !== undefined && { note }) }
     await writeRun(folder, claimed)
     return noteOf(claimed)
   }
 
-  async #tell(run: Run, identity: Identity, signal: AbortSignal): Promise<string | undefined> {
+  async #tell(run: QemuRun, identity: GuestIdentity, signal: AbortSignal): Promise<string | undefined> {
     const { qmp } = await this.#qemu.connect(run)
     using agent = this.#agent?.isOver === false ? this.#agent : new GuestAgent(run.runtime, signal)
     this.#agent = undefined

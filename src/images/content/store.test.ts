@@ -11,11 +11,11 @@ import { collect, mayGo } from '../collect.ts'
 import { digestOf } from '../format/manifest.ts'
 import type { ContentStore } from './content.ts'
 import { NoContentError, WrongContentError } from './content.ts'
-import { openStore } from './store.ts'
+import { openContentFolder } from './store.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-store-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
-const fresh = async () => openStore(await fs.mkdtemp(path.join(root, 's')))
+const fresh = async () => openContentFolder(await fs.mkdtemp(path.join(root, 's')))
 
 async function* pieces(content: Buffer, size = 1_000): AsyncGenerator<Buffer> {
   for (let at = 0; at < content.length; at += size) yield content.subarray(at, at + size)
@@ -131,7 +131,7 @@ describe('a store whose process is killed', () => {
       const left = await filesIn(folder)
       assert.equal(left.length, 1)
       assert.match(left[0]?.name ?? '', /^\.unfinished-/)
-      const store = await openStore(folder)
+      const store = await openContentFolder(folder)
       assert.deepEqual(await filesIn(folder), [])
       assert.deepEqual((await store.list({ limit: 10 })).items, [])
     })
@@ -139,7 +139,7 @@ describe('a store whose process is killed', () => {
 
   it('a store whose process is killed leaves alone what a living process is writing', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'l'))
-    const store = await openStore(folder)
+    const store = await openContentFolder(folder)
     const content = Buffer.alloc(10_000, 7)
     await store.put(
       (async function* () {
@@ -157,7 +157,7 @@ describe('a store whose process is killed', () => {
     const code = "const { digest } = await store.put(Buffer.from('kept')); await store.deleteUnused(digest, Infinity)"
     const { signal } = await run(code, folder, { SVC3_FAILPOINT: 'images.delete' })
     assert.equal(signal, 'SIGKILL')
-    const store = await openStore(folder)
+    const store = await openContentFolder(folder)
     assert.deepEqual((await store.read(digestOf('kept'), 10)).toString(), 'kept')
     assert.equal((await filesIn(folder)).length, 1)
   })

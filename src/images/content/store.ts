@@ -21,7 +21,7 @@ export interface ContentFolder extends ContentStore {
   delete(digest: string): Promise<boolean>
 }
 
-export async function openStore(folder: string): Promise<ContentFolder> {
+export async function openContentFolder(folder: string): Promise<ContentFolder> {
   const blobs = path.join(folder, 'blobs', 'sha256')
   const unfinished = path.join(folder, 'unfinished')
   const leaving = path.join(folder, 'leaving')

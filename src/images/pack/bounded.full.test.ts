@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { BlockSource } from '../content/blocks.ts'
 import type { ContentStore } from '../content/content.ts'
-import { openStore } from '../content/store.ts'
+import { openContentFolder } from '../content/store.ts'
 import { blockBytes, type Layer, type Manifest } from '../format/format.ts'
 import { encodeManifest } from '../format/manifest.ts'
 import { type Bounds, boundLayers } from './bounded.ts'
@@ -20,7 +20,7 @@ let folder: string
 let store: ContentStore
 before(async () => {
   folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-bounded-'))
-  store = await openStore(path.join(folder, 'store'))
+  store = await openContentFolder(path.join(folder, 'store'))
 })
 after(() => fs.rm(folder, { recursive: true, force: true }))
 

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { NoContentError } from '../content/content.ts'
-import { openStore } from '../content/store.ts'
+import { openContentFolder } from '../content/store.ts'
 import { blockBytes, chunkBytes, type Manifest } from '../format/format.ts'
 import { packDisk } from './chunks.ts'
 import type { DiskFill } from './disk-fill.ts'
@@ -21,7 +21,7 @@ interface Packed extends AsyncDisposable {
   readonly disk: Buffer
   readonly folder: string
   readonly digests: readonly string[]
-  store(): ReturnType<typeof openStore>
+  store(): ReturnType<typeof openContentFolder>
 }
 
 /** Six chunks, of which each block says where it is. */
@@ -30,7 +30,7 @@ async function packed(): Promise<Packed> {
   const disk = Buffer.alloc(chunkCount * chunkBytes)
   for (let at = 0; at < disk.length; at += blockBytes) disk.writeUInt32BE(at / blockBytes + 1, at + 100)
   await fs.writeFile(path.join(folder, 'disk.raw'), disk)
-  const store = await openStore(path.join(folder, 'content'))
+  const store = await openContentFolder(path.join(folder, 'content'))
   const layer = await packDisk(path.join(folder, 'disk.raw'), store)
   const boot = { kind: 'firmware' } as const
   return {
@@ -38,7 +38,7 @@ async function packed(): Promise<Packed> {
     disk,
     folder,
     digests: layer.chunks.map(({ digest }) => digest),
-    store: () => openStore(path.join(folder, 'content')),
+    store: () => openContentFolder(path.join(folder, 'content')),
     [Symbol.asyncDispose]: () => fs.rm(folder, { recursive: true, force: true }),
   }
 }

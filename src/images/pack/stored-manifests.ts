@@ -30,7 +30,7 @@ export async function readManifest(source: ContentSource, digest: string, signal
 }
 
 /** Whether all of it is there. */
-export async function isWhole(store: ContentStore, digest: string): Promise<boolean> {
+export async function hasAllContent(store: ContentStore, digest: string): Promise<boolean> {
   const manifest = await readManifest(store, digest).catch(() => undefined)
   if (!manifest) return false
   for (const chunk of chunksOf(manifest)) if ((await store.size(chunk.digest)) !== chunk.storedBytes) return false

@@ -12,7 +12,7 @@ import { clustersOf } from './clusters.ts'
 import type { Qcow2Header } from './header.ts'
 import { BadDiskError, readQcow2Header, refuseBacking } from './header.ts'
 
-export interface Allowance {
+export interface ReadAllowance {
   /** As many bytes as the disk may take here, and as it may measure. */
   readonly maxDataBytes: number
   readonly maxVirtualBytes?: number
@@ -21,7 +21,11 @@ export interface Allowance {
 const pieceBytes = 4 * 2 ** 20
 const damaged = 'a compressed cluster is damaged'
 
-export async function qcow2ToRaw(source: string, target: string, options: WorkOptions & Allowance): Promise<number> {
+export async function qcow2ToRaw(
+  source: string,
+  target: string,
+  options: WorkOptions & ReadAllowance,
+): Promise<number> {
   const { signal, onProgress, parallel = defaultParallel, maxDataBytes } = options
   await using file = await fs.open(source, 'r')
   const { size } = await file.stat()
@@ -53,7 +57,10 @@ export async function qcow2ToRaw(source: string, target: string, options: WorkOp
   return virtualSizeBytes
 }
 
-export function checkAllowed(virtualSizeBytes: number, { maxVirtualBytes = Number.MAX_SAFE_INTEGER }: Allowance): void {
+export function checkAllowed(
+  virtualSizeBytes: number,
+  { maxVirtualBytes = Number.MAX_SAFE_INTEGER }: ReadAllowance,
+): void {
   if (virtualSizeBytes > maxVirtualBytes)
     throw new BadDiskError(`it measures ${virtualSizeBytes} bytes, more than the ${maxVirtualBytes} allowed here`)
 }

@@ -25,7 +25,7 @@ export interface BlobContent {
   open(offset: number): AsyncIterable<Buffer>
 }
 
-export interface PutOptions {
+export interface BlobPutOptions {
   readonly signal?: AbortSignal | undefined
   /** How far it has come. May go back, when something has to be sent again. */
   readonly onPosition?: ((bytes: number) => void) | undefined
@@ -41,7 +41,7 @@ export interface Destination {
   /** Whether it is there. */
   has(blob: Descriptor, signal?: AbortSignal): Promise<boolean>
   /** MUST keep it only when it is exactly what it was said to be: the digest is checked here. False: it is there, and nothing had to be sent. */
-  put(blob: Descriptor, content: BlobContent, options?: PutOptions): Promise<boolean>
+  put(blob: Descriptor, content: BlobContent, options?: BlobPutOptions): Promise<boolean>
   /** Comes last, and makes everything visible at once. Returns the digest under which it is known here. */
   finish(manifest: RawManifest, reference: string | undefined, signal?: AbortSignal): Promise<string>
 }

@@ -7,7 +7,7 @@ import {
   type Stored,
   WrongContentError,
 } from '../../images/content/content.ts'
-import { type ContentFolder, openStore } from '../../images/content/store.ts'
+import { type ContentFolder, openContentFolder } from '../../images/content/store.ts'
 
 export interface ContentCache extends Pick<ContentFolder, 'folder' | 'size' | 'read' | 'open'> {
   /** Kept, whatever else comes, until `work` is over. */
@@ -29,7 +29,7 @@ interface CacheOptions {
 const leftShare = 0.9
 
 export async function openContentCache({ folder, maxBytes, failed }: CacheOptions): Promise<ContentCache> {
-  const store = await openStore(folder)
+  const store = await openContentFolder(folder)
   const using = new Map<string, number>()
   let usedBytes = (await everything()).reduce((sum, { bytes }) => sum + bytes, 0)
   /** Ever: what comes while the folder is listed is in neither. */

@@ -13,7 +13,7 @@ const annotation = 'io.svc3.cluster'
 const empty = Buffer.from('{}')
 const blob = { mediaType: 'application/vnd.oci.empty.v1+json', digest: digestOf(empty), size: empty.length }
 
-export async function ownerOf(repository: Repository, signal?: AbortSignal): Promise<string | undefined> {
+export async function repositoryOwner(repository: Repository, signal?: AbortSignal): Promise<string | undefined> {
   try {
     const { annotations } = parseOciManifest(await repository.resolve(tag, signal))
     return annotations[annotation] ?? 'another program'
@@ -25,13 +25,13 @@ export async function ownerOf(repository: Repository, signal?: AbortSignal): Pro
 
 /** Throws where it is another one's. What nobody has is ours from now on. */
 export async function claim(repository: Repository, cluster: string, signal?: AbortSignal): Promise<void> {
-  const owner = await ownerOf(repository, signal)
+  const owner = await repositoryOwner(repository, signal)
   if (owner === cluster) return
   if (owner !== undefined) throw foreign(repository, owner)
   await repository.put(blob, { open: () => once(empty) }, { signal })
   await repository.finish(markOf(cluster), tag, signal)
   // Of two who claim it at once, one is told.
-  const now = await ownerOf(repository, signal)
+  const now = await repositoryOwner(repository, signal)
   if (now !== cluster) throw foreign(repository, now ?? 'nobody')
 }
 

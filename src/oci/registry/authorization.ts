@@ -4,10 +4,10 @@ import { orAborted } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
 import { type Redactor, redactUrl } from './redact.ts'
-import { refusal } from './refusal.ts'
+import { registryError } from './refusal.ts'
 import { type Answer, readBounded, type SendOptions, send } from './send.ts'
 
-export interface Credentials {
+export interface BasicCredentials {
   readonly username: string
   readonly password: string
 }
@@ -35,7 +35,7 @@ const earlySeconds = 10
 const maxKnownTokens = 2
 
 export function createAuthorization(
-  credentials: Credentials | undefined,
+  credentials: BasicCredentials | undefined,
   options: SendOptions,
   redactor: Redactor,
 ): Authorization {
@@ -68,7 +68,7 @@ export function createAuthorization(
       { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic },
       { ...options, origin: url.origin, maxRedirects: 0 },
     )
-    if (answer.status !== 200) throw await refusal(answer, 'Requesting a token', redactor)
+    if (answer.status !== 200) throw await registryError(answer, 'Requesting a token', redactor)
     const token = tokenOf(await readBounded(answer, maxTokenBytes), url)
     const forget = redactor.add(token.value)
     const seconds = Math.max(token.seconds - earlySeconds, token.seconds / 2)
@@ -122,7 +122,7 @@ function realmOf(realm: string, { origin, allowInsecure }: SendOptions): URL {
   return url
 }
 
-const basicHeader = ({ username, password }: Credentials): string =>
+const basicHeader = ({ username, password }: BasicCredentials): string =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 
 function tokenOf(body: Buffer, url: URL): { value: string; seconds: number } {

@@ -7,7 +7,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { inspect } from 'node:util'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
 import { type BadRegistry, reply, startBadRegistry, truncate } from '../../../test/support/stand-ins/bad-registry.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import type { RegistryFault } from '../artifact/errors.ts'
 import { imageDestination, imageSource } from '../artifact/image-target.ts'
 import { copy } from '../copy.ts'
@@ -61,7 +61,7 @@ let pulls = 0
 /** Into a store of its own; says what is in there afterwards, too. */
 async function pull(options: Partial<RegistryOptions> = {}, reference = 'v1') {
   pulls += 1
-  const store = await openStore(path.join(folder, `pulled-${pulls}`))
+  const store = await openContentFolder(path.join(folder, `pulled-${pulls}`))
   const result = await copy({ target: repository(options), reference }, { target: imageDestination(store) }).catch(
     (error: Error) => error,
   )

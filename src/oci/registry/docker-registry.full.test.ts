@@ -9,7 +9,7 @@ import { type RegistryProcess, registryUser, startRegistry } from '../../../test
 import { openLayout } from '../../../test/support/rigs/oci-layout.ts'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
 import { makePair, type TestPair } from '../../../test/support/tools/certificates.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { restoreDisk } from '../../images/pack/restore.ts'
 import { exec } from '../../platform/exec.ts'
 import { RegistryError } from '../artifact/errors.ts'
@@ -78,7 +78,7 @@ describe("Debian's docker-registry", () => {
     const mounted = await push('team/other', 'v1', {}, { mountFrom: 'team/nested/image' })
     assert.equal(mounted.progress.bytesSkipped, mounted.progress.bytesTotal)
 
-    const store = await openStore(path.join(folder, 'pulled'))
+    const store = await openContentFolder(path.join(folder, 'pulled'))
     const source = connect().repository('team/other')
     const pulled = await copy({ target: source, reference: first.digest }, { target: imageDestination(store) })
     assert.equal(pulled.digest, image.digest)
@@ -180,7 +180,7 @@ describe("Debian's docker-registry", () => {
     )
     await killed
     assert.ok(killed && reached > 10 * 2 ** 20)
-    const store = await openStore(path.join(folder, 'pieces'))
+    const store = await openContentFolder(path.join(folder, 'pieces'))
     const source = connect().repository('team/pieces')
     assert.equal(
       (await copy({ target: source, reference: 'v1' }, { target: imageDestination(store) })).digest,
@@ -216,7 +216,7 @@ describe('skopeo', () => {
       layout: openLayout(layout),
       registry: connect().repository('team/theirs'),
     })) {
-      const store = await openStore(path.join(folder, `from-skopeo-${name}`))
+      const store = await openContentFolder(path.join(folder, `from-skopeo-${name}`))
       const pulled = await copy({ target, reference: 'v1' }, { target: imageDestination(store) })
       assert.equal(pulled.sourceDigest, digest)
       assert.equal(pulled.digest, image.digest)

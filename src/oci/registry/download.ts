@@ -5,12 +5,12 @@ import { digestOfBuffer } from '../../images/content/content.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { OpenOptions } from '../artifact/target.ts'
-import type { Exchange } from './exchange.ts'
+import type { RegistryExchange } from './exchange.ts'
 import { networkError } from './network-error.ts'
 import type { Answer } from './send.ts'
 
 interface DownloadOptions {
-  readonly exchange: Exchange
+  readonly exchange: RegistryExchange
   readonly repository: string
   readonly signal?: AbortSignal | undefined
 }

@@ -3,19 +3,19 @@
 import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
 import { isTransientStatus, orAborted, type RetryPolicy } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
-import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
+import { type Authorization, type BasicCredentials, createAuthorization } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { type ConnectHints, isUnknownHost } from './network-error.ts'
 import { createPatience, type OnWaiting, type Outage, type Patience, registryRetry } from './patience.ts'
 import { createRedactor, redactUrl } from './redact.ts'
-import { refusal } from './refusal.ts'
+import { registryError } from './refusal.ts'
 import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
 
 export interface RegistryOptions extends ConnectOptions {
   /** `https://host[:port]`, or `http://…` together with `allowInsecure`. */
   readonly server: string
   readonly allowInsecure?: boolean | undefined
-  readonly credentials?: Credentials | undefined
+  readonly credentials?: BasicCredentials | undefined
   readonly retry?: RetryPolicy | undefined
   readonly outage?: Outage | undefined
   readonly onWaiting?: OnWaiting | undefined
@@ -25,7 +25,7 @@ export interface RegistryOptions extends ConnectOptions {
   readonly hints?: ConnectHints | undefined
 }
 
-export interface Exchange {
+export interface RegistryExchange {
   readonly origin: URL
   readonly patience: Patience
   readonly idleMs: number
@@ -36,7 +36,7 @@ export interface Exchange {
   close(): void
 }
 
-export function createExchange(options: RegistryOptions): Exchange {
+export function createExchange(options: RegistryOptions): RegistryExchange {
   const { allowInsecure = false, retry = registryRetry, idleMs = 60_000, outage, onWaiting } = options
   const patience = createPatience({ policy: retry, outage, onWaiting })
   const origin = new URL(options.server)
@@ -62,7 +62,7 @@ export function createExchange(options: RegistryOptions): Exchange {
     discard(answer)
     if (answer.status === 401 && isOurs(answer)) authorization.learn(answer, undefined)
     else if (answer.status === 404) throw notRegistry(url)
-    else if (isTransientStatus(answer.status)) throw await refusal(answer, 'Connecting', redactor)
+    else if (isTransientStatus(answer.status)) throw await registryError(answer, 'Connecting', redactor)
     isMet = true
   }
 
@@ -98,7 +98,7 @@ export function createExchange(options: RegistryOptions): Exchange {
         discard(answer)
       }
     },
-    refuse: (answer, doing) => refusal(answer, doing, redactor),
+    refuse: (answer, doing) => registryError(answer, doing, redactor),
     close: () => connector.close(),
   }
 }

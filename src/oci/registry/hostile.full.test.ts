@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { blockBytes, chunkBytes, type Manifest } from '../../images/format/format.ts'
 import { restoreDisk } from '../../images/pack/restore.ts'
 import { titleKey } from '../artifact/annotations.ts'
@@ -69,7 +69,7 @@ function bent(change: (json: Json) => unknown, type = ociManifestType): RawManif
 let stores = 0
 async function refused(from: ArtifactSource, message: RegExp, limits?: ImageLimits): Promise<void> {
   stores += 1
-  const store = await openStore(path.join(folder, `store-${stores}`))
+  const store = await openContentFolder(path.join(folder, `store-${stores}`))
   await assert.rejects(copy({ target: from, reference: 'v1' }, { target: imageDestination(store, limits) }), message)
   const { items } = await store.list({ limit: 10 })
   assert.deepEqual(items, [], 'nothing of it was fetched')
@@ -269,7 +269,7 @@ describe('an artifact', () => {
     const good = encodeArtifact(image.manifest).manifest
     const [, chunk] = parseOciManifest(good).layers
     assert.ok(chunk)
-    const store = await openStore(path.join(folder, 'torn'))
+    const store = await openContentFolder(path.join(folder, 'torn'))
     const from = source(good, new Map([[chunk.digest, randomBytes(chunk.size)]]))
     await assert.rejects(
       copy({ target: from, reference: 'v1' }, { target: imageDestination(store) }),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
-import { createPatience, type Outage, registryRetry, type Waiting } from './patience.ts'
+import { createPatience, type Outage, type RetryNotice, registryRetry } from './patience.ts'
 
 const policy: RetryPolicy = {
   attempts: Infinity,
@@ -23,7 +23,7 @@ const took = async (work: () => Promise<unknown>): Promise<number> => {
 /** What it waited for by its own plan, however slow the machine. */
 async function planned(error: Error, outage?: Outage): Promise<number> {
   let plannedMs = 0
-  const onWaiting = (waiting?: Waiting) => {
+  const onWaiting = (waiting?: RetryNotice) => {
     plannedMs += waiting?.nextTryMs ?? 0
   }
   const { retrying } = createPatience({ policy, onWaiting, ...(outage && { outage }) })
@@ -43,7 +43,7 @@ describe('patience with a registry', () => {
   })
 
   it('patience with a registry tells of each failure and of the next try, and tries for the last time at the very end', async () => {
-    const told: (Waiting | undefined)[] = []
+    const told: (RetryNotice | undefined)[] = []
     const { retrying } = createPatience({ policy, onWaiting: (waiting) => told.push(waiting) })
     const tries: number[] = []
     const beganMs = performance.now()
@@ -76,7 +76,7 @@ describe('patience with a registry', () => {
   })
 
   it('patience with a registry says when it is over, once', async () => {
-    const told: (Waiting | undefined)[] = []
+    const told: (RetryNotice | undefined)[] = []
     const patience = createPatience({ policy, onWaiting: (waiting) => told.push(waiting) })
     patience.answered()
     let isDown = true

@@ -14,13 +14,13 @@ export const registryRetry: RetryPolicy = {
 }
 
 /** Why nothing moves, and how long it is to the next try. */
-export interface Waiting {
+export interface RetryNotice {
   readonly problem: string
   readonly nextTryMs: number
 }
 
 /** Hears of each failure that is followed by another try, and of the end of the waiting (undefined). */
-export type OnWaiting = (waiting: Waiting | undefined) => void
+export type OnWaiting = (waiting: RetryNotice | undefined) => void
 
 /** What is known of a registry that does not answer. */
 export interface Outage {
@@ -119,5 +119,5 @@ const problemOf = (error: unknown): string =>
   error instanceof RegistryError ? error.problem : error instanceof Error ? error.message : String(error)
 
 /** In a line, for where there is no room for more; undefined when it is over. */
-export const waitingLine = (waiting: Waiting | undefined): string | undefined =>
+export const waitingLine = (waiting: RetryNotice | undefined): string | undefined =>
   waiting && waitingText(waiting.problem, new Date(Date.now() + waiting.nextTryMs))

@@ -26,7 +26,7 @@ const words: Readonly<Partial<Record<RegistryFault, string>>> = {
 
 const maxErrorBytes = 16_384
 
-export async function refusal(answer: Answer, doing: string, redactor: Redactor): Promise<RegistryError> {
+export async function registryError(answer: Answer, doing: string, redactor: Redactor): Promise<RegistryError> {
   const { status, headers, url } = answer
   const said = await readBounded(answer, maxErrorBytes).then(sayingOf, () => '')
   const fault = faultsByStatus[status] ?? (isTransientStatus(status) ? 'unavailable' : 'refused')

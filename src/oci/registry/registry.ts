@@ -16,7 +16,7 @@ import {
 } from '../artifact/oci-manifest.ts'
 import type { ArtifactSource, Destination } from '../artifact/target.ts'
 import { readBlob, streamBlob } from './download.ts'
-import { createExchange, type Exchange, type RegistryOptions } from './exchange.ts'
+import { createExchange, type RegistryExchange, type RegistryOptions } from './exchange.ts'
 import { redactUrl } from './redact.ts'
 import { discard, readBounded } from './send.ts'
 import { listTags } from './tags.ts'
@@ -69,7 +69,7 @@ export function openRegistry(options: RegistryOptions): Registry {
   }
 }
 
-function openRepository(exchange: Exchange, repository: string, options: RepositoryOptions): Repository {
+function openRepository(exchange: RegistryExchange, repository: string, options: RepositoryOptions): Repository {
   if (!repositoryForm.test(repository)) throw new TypeError(`"${repository.slice(0, 80)}" is not a repository`)
   const name = `${exchange.origin.host}/${repository}`
   const pull = [`repository:${repository}:pull`]

@@ -1,11 +1,11 @@
 // Which tags a repository has: page after page, as the registry leads on, and only as far as anybody could use it.
 import { RegistryError } from '../artifact/errors.ts'
-import type { Exchange } from './exchange.ts'
+import type { RegistryExchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
 import { type Answer, locationOf, readBounded } from './send.ts'
 
 interface TagsOptions {
-  readonly exchange: Exchange
+  readonly exchange: RegistryExchange
   readonly repository: string
   readonly signal?: AbortSignal | undefined
 }

@@ -3,13 +3,13 @@
 import { isTransientStatus } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
-import type { BlobContent, PutOptions } from '../artifact/target.ts'
-import type { Exchange } from './exchange.ts'
+import type { BlobContent, BlobPutOptions } from '../artifact/target.ts'
+import type { RegistryExchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
 import { type Answer, type Body, discard, locationOf } from './send.ts'
 
-interface UploadOptions extends PutOptions {
-  readonly exchange: Exchange
+interface UploadOptions extends BlobPutOptions {
+  readonly exchange: RegistryExchange
   readonly repository: string
   /** Of the same registry, that may have the blob. */
   readonly mountFrom?: string | undefined

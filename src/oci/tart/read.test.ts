@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { openLayout } from '../../../test/support/rigs/oci-layout.ts'
 import { appleLz4, putTart } from '../../../test/support/stand-ins/tart.ts'
 import type { ContentStore } from '../../images/content/content.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import type { Attachment } from '../../images/format/format.ts'
 import { restoreAttachment, restoreDisk } from '../../images/pack/restore.ts'
 import { parseOciManifest } from '../artifact/oci-manifest.ts'
@@ -110,7 +110,7 @@ describe('an image in the format of tart', () => {
   let store: ContentStore
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-tart-'))
-    store = await openStore(path.join(folder, 'store'))
+    store = await openContentFolder(path.join(folder, 'store'))
   })
   after(() => fs.rm(folder, { recursive: true, force: true }))
 

@@ -10,7 +10,7 @@ import { after, afterEach, before, describe, it } from 'node:test'
 import { type BadRegistry, reply, startBadRegistry } from '../../../test/support/stand-ins/bad-registry.ts'
 import { putTart } from '../../../test/support/stand-ins/tart.ts'
 import type { ContentStore } from '../../images/content/content.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { restoreDisk } from '../../images/pack/restore.ts'
 import { openRegistry, type Registry } from '../registry/registry.ts'
 import { packTart } from './read.ts'
@@ -76,7 +76,7 @@ async function checkDisk(manifest: Awaited<ReturnType<typeof pull>>, store: Cont
 
 describe("a pull of tart's image", () => {
   it("a pull of tart's image that was cut off fetches what is left, and says how far it is", async () => {
-    const store = await openStore(path.join(folder, 'cut'))
+    const store = await openContentFolder(path.join(folder, 'cut'))
     const digests = await layers()
     assert.equal(new Set(digests).size, layerCount)
     bad.bend = ({ path: at }, response) => at.endsWith(digests[4] ?? '') && reply(response, 500)
@@ -110,14 +110,14 @@ describe("a pull of tart's image", () => {
       const [, signal] = (await once(child, 'close')) as [number | null, string | null]
       assert.equal(signal, 'SIGKILL', `with ${left} left: ${Buffer.concat(said)}`)
     }
-    const store = await openStore(place)
+    const store = await openContentFolder(place)
     const manifest = await pull(store)
     assert.deepEqual(await fetched(), [2, 3, 4, 5])
     await checkDisk(manifest, store)
   })
 
   it("a pull of tart's image fetches a layer again of which a chunk is gone or the note is damaged", async () => {
-    const store = await openStore(path.join(folder, 'gone'))
+    const store = await openContentFolder(path.join(folder, 'gone'))
     const manifest = await pull(store)
     const [chunk] = manifest.layers[0]?.chunks ?? []
     assert.ok(chunk && (await store.delete(chunk.digest)))
@@ -130,7 +130,7 @@ describe("a pull of tart's image", () => {
   })
 
   it("a pull of tart's image does not take a layer for known that was not what it should be", async () => {
-    const store = await openStore(path.join(folder, 'wrong'))
+    const store = await openContentFolder(path.join(folder, 'wrong'))
     const digests = await layers()
     const whole = bad.blobs.get(digests[0] ?? '') ?? Buffer.alloc(0)
     const wrong = Buffer.from(whole)

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openLayout } from '../../../test/support/rigs/oci-layout.ts'
 import type { ContentStore } from '../../images/content/content.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import type { Manifest } from '../../images/format/format.ts'
 import { packAttachment, packBytes } from '../../images/pack/attachments.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
@@ -80,7 +80,7 @@ describe('an image written in the format of tart', () => {
   let store: ContentStore
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-tart-write-'))
-    store = await openStore(path.join(folder, 'store'))
+    store = await openContentFolder(path.join(folder, 'store'))
   })
   after(() => fs.rm(folder, { recursive: true, force: true }))
 

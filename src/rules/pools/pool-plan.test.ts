@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Demand } from '../placement.ts'
-import { bootMs, type Pool, type PoolNode, planPools, restMs, type Situation, type Slot } from './pool-plan.ts'
+import {
+  bootMs,
+  type PlannedPool,
+  type PoolNode,
+  type PoolSituation,
+  type PoolSlot,
+  planPools,
+  poolRestMs,
+} from './pool-plan.ts'
 
 const demand: Demand = {
   architecture: 'amd64',
@@ -41,7 +49,7 @@ function node(name: string, freeCpu: number, more: Partial<PoolNode> = {}): Pool
   }
   return made
 }
-const pool = (more: Partial<Pool> = {}): Pool => ({
+const pool = (more: Partial<PlannedPool> = {}): PlannedPool => ({
   name: 'ios',
   uid: 'p',
   minIdle: 2,
@@ -54,7 +62,7 @@ const pool = (more: Partial<Pool> = {}): Pool => ({
   template: { key: 'k', demand },
   ...more,
 })
-const slot = (uid: string, more: Partial<Slot> = {}): Slot => ({
+const slot = (uid: string, more: Partial<PoolSlot> = {}): PoolSlot => ({
   uid,
   node: 'a',
   poolUid: 'p',
@@ -70,7 +78,7 @@ const slot = (uid: string, more: Partial<Slot> = {}): Slot => ({
   gpus: 0,
   ...more,
 })
-const plan = (more: Partial<Situation>) =>
+const plan = (more: Partial<PoolSituation>) =>
   planPools({
     namespace: 'svc-default',
     nowMs,
@@ -80,7 +88,7 @@ const plan = (more: Partial<Situation>) =>
     waiting: [],
     ...more,
   })
-const left = (more: Partial<Situation>): string[] => plan(more).leaves.map(({ uid }) => uid)
+const left = (more: Partial<PoolSituation>): string[] => plan(more).leaves.map(({ uid }) => uid)
 
 describe('filling a pool', () => {
   it('a pool is filled up to its minimum, no further', () => {
@@ -101,7 +109,7 @@ describe('filling a pool', () => {
   })
 
   it('a pool that cannot fill says why', () => {
-    const reason = (more: Partial<Situation>) => plan(more).statuses.get('p')?.reason ?? ''
+    const reason = (more: Partial<PoolSituation>) => plan(more).statuses.get('p')?.reason ?? ''
     assert.match(reason({ nodes: [node('a', 0)] }), /core/)
     assert.match(reason({ nodes: [node('a', 8, { takesSlots: false })] }), /No node of svc-default can keep warm VMs/)
     assert.match(reason({ pools: [pool({ isPaused: true })] }), /paused/)
@@ -110,7 +118,7 @@ describe('filling a pool', () => {
   })
 
   it('a pool rests longer with each failure, and no longer than five minutes', () => {
-    assert.deepEqual([1, 2, 3, 20].map(restMs), [5_000, 10_000, 20_000, 300_000])
+    assert.deepEqual([1, 2, 3, 20].map(poolRestMs), [5_000, 10_000, 20_000, 300_000])
     const rest = { untilMs: nowMs + 5_000, problem: '' }
     assert.equal(plan({ pools: [pool({ rest })] }).againMs, nowMs + 5_000)
   })
@@ -123,7 +131,7 @@ describe('slots that go', () => {
     assert.deepEqual(left({ pools: [pool({ minIdle: 1, maxIdle: 1 })], slots }).toSorted(), ['boots', 'new'])
   })
 
-  const useless: readonly (readonly [string, Partial<Slot>, Partial<PoolNode>])[] = [
+  const useless: readonly (readonly [string, Partial<PoolSlot>, Partial<PoolNode>])[] = [
     ['that are too old', { createdMs: nowMs - 3_601_000 }, {}],
     ['of another image', { key: 'other' }, {}],
     ['of before a rotation', { rotation: -1 }, {}],
@@ -140,7 +148,7 @@ describe('slots that go', () => {
     })
 
   it('slots of before a rotation count as ready until they go, those of another image do not', () => {
-    const ready = (change: Partial<Slot>) =>
+    const ready = (change: Partial<PoolSlot>) =>
       plan({
         pools: [pool({ minIdle: 8, maxIdle: 8 })],
         slots: ['1', '2', '3'].map((uid) => slot(uid, change)),

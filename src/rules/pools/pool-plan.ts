@@ -5,7 +5,7 @@ import type { SlotEndReason } from '../../api/vms/pools.ts'
 import { type Allocation, type Candidate, type Demand, mayBeMacos, place } from '../placement.ts'
 import { summaryOf } from '../placement-reasons.ts'
 
-export interface Pool {
+export interface PlannedPool {
   readonly name: string
   readonly uid: string
   /** By its schedule, if it has one. */
@@ -28,7 +28,7 @@ export interface Pool {
 /** As memory they have no core and no memory of their node. */
 type SlotState = 'running' | 'memory'
 
-export interface Slot {
+export interface PoolSlot {
   readonly uid: string
   readonly node: string
   readonly poolUid: string
@@ -58,11 +58,11 @@ interface Waiting {
   readonly key?: string | undefined
 }
 
-export interface Situation {
+export interface PoolSituation {
   readonly namespace: string
   readonly nowMs: number
-  readonly pools: readonly Pool[]
-  readonly slots: readonly Slot[]
+  readonly pools: readonly PlannedPool[]
+  readonly slots: readonly PoolSlot[]
   readonly nodes: readonly PoolNode[]
   /** VMs that no node can take now, in the order in which they are served. */
   readonly waiting: readonly Waiting[]
@@ -81,14 +81,14 @@ interface End {
   readonly message: string
 }
 
-const late = ({ hasCommand }: Slot): End =>
+const late = ({ hasCommand }: PoolSlot): End =>
   end('NoAnswer', hasCommand ? 'Its readiness command did not pass in 20 minutes' : 'Its guest did not answer')
 
 const end = (reason: SlotEndReason, message: string): End => ({ reason, message })
 
-export interface Plan {
+export interface PoolPlan {
   readonly leaves: readonly { readonly uid: string; readonly node: string; readonly end: End }[]
-  readonly starts: readonly { readonly pool: Pool; readonly node: string; readonly allocation: Allocation }[]
+  readonly starts: readonly { readonly pool: PlannedPool; readonly node: string; readonly allocation: Allocation }[]
   /** By the uid of the pool. */
   readonly statuses: ReadonlyMap<string, Status>
   /** When to look again though nothing has changed: a slot is too old then, a pool has rested, or its schedule says another number. */
@@ -100,10 +100,10 @@ const startsPerNode = 4
 /** A guest that has not answered by then never will. */
 export const bootMs = 20 * 60_000
 
-export function planPools(situation: Situation): Plan {
+export function planPools(situation: PoolSituation): PoolPlan {
   const { pools, slots, nodes, nowMs } = situation
   const leaving = new Map<string, End>()
-  const staying = (poolUid: string): Slot[] =>
+  const staying = (poolUid: string): PoolSlot[] =>
     slots.filter((slot) => slot.poolUid === poolUid && !slot.isLeaving && !leaving.has(slot.uid))
 
   const known = new Set(pools.map(({ uid }) => uid))
@@ -112,7 +112,7 @@ export function planPools(situation: Situation): Plan {
   for (const pool of pools) rotate(pool)
   const wanted = giveWay(situation, leaving)
 
-  const starts: Plan['starts'][number][] = []
+  const starts: PoolPlan['starts'][number][] = []
   const statuses = new Map<string, Status>()
   for (const pool of pools) statuses.set(pool.uid, fill(pool))
   const leaves = slots.flatMap(({ uid, node, isLeaving }) => {
@@ -122,7 +122,7 @@ export function planPools(situation: Situation): Plan {
   return { leaves, starts, statuses, againMs: nextLook(situation) }
 
   /** What is of no use goes, a quarter of the pool at a time, so that there are always some; what is too much, at once. */
-  function rotate(pool: Pool): void {
+  function rotate(pool: PlannedPool): void {
     if (pool.isDrained) for (const { uid } of staying(pool.uid)) leaving.set(uid, end('Drained', 'The pool is drained'))
     // What is on a node that is away takes as long as that is: it holds up nobody else, and goes when it is back.
     const inWork = slots.filter(
@@ -140,13 +140,16 @@ export function planPools(situation: Situation): Plan {
     }
     const left = staying(pool.uid).filter(isThere)
     // Those of no use first, then those that are not ready yet, then the newest.
-    const worth = (slot: Slot): number => (uselessness(pool, slot) === undefined ? 2 : 0) + Number(slot.isReady)
+    const worth = (slot: PoolSlot): number => (uselessness(pool, slot) === undefined ? 2 : 0) + Number(slot.isReady)
     const order = left.toSorted((a, b) => worth(a) - worth(b) || b.createdMs - a.createdMs)
     for (const { uid } of order.slice(0, Math.max(0, left.length - pool.maxIdle)))
       leaving.set(uid, end('TooMany', 'The pool has more than it should'))
   }
 
-  function uselessness({ template, maxAgeSeconds, rotation, state, isPaused }: Pool, slot: Slot): End | undefined {
+  function uselessness(
+    { template, maxAgeSeconds, rotation, state, isPaused }: PlannedPool,
+    slot: PoolSlot,
+  ): End | undefined {
     if (nowMs - slot.createdMs > maxAgeSeconds * 1_000) return end('TooOld', 'It is older than the pool allows')
     if ('problem' in template || template.key !== slot.key)
       return end('Changed', 'The image or the configuration has changed')
@@ -158,13 +161,13 @@ export function planPools(situation: Situation): Plan {
   }
 
   /** Of those that are to be replaced, too, most can still be handed out. */
-  function canBeTaken({ template, uid }: Pool, slot: Slot): boolean {
+  function canBeTaken({ template, uid }: PlannedPool, slot: PoolSlot): boolean {
     if (slot.poolUid !== uid || !slot.isReady || 'problem' in template || template.key !== slot.key) return false
     const node = nodes.find(({ name }) => name === slot.node)
     return node !== undefined && node.unfit === undefined
   }
 
-  function fill(pool: Pool): Status {
+  function fill(pool: PlannedPool): Status {
     const usable = staying(pool.uid).filter((slot) => isUsable(pool, slot))
     const ready = staying(pool.uid).filter((slot) => canBeTaken(pool, slot)).length
     let starting = usable.filter(({ isReady }) => !isReady).length
@@ -212,24 +215,24 @@ export function planPools(situation: Situation): Plan {
   }
 
   /** One that is to be rotated, or on a node that is away, is no slot to count on. */
-  function isUsable(pool: Pool, slot: Slot): boolean {
+  function isUsable(pool: PlannedPool, slot: PoolSlot): boolean {
     return isThere(slot) && uselessness(pool, slot) === undefined
   }
 
-  function isThere(slot: Slot): boolean {
+  function isThere(slot: PoolSlot): boolean {
     const node = nodes.find(({ name }) => name === slot.node)
     return node !== undefined && (node.unfit === undefined || node.unfit.cause === 'cordoned')
   }
 }
 
 /** Idle slots make room for VMs that wait. Returns nodes that such a VM wants: nothing else is to come there. */
-function giveWay({ slots, nodes, waiting }: Situation, leaving: Map<string, End>): ReadonlySet<string> {
+function giveWay({ slots, nodes, waiting }: PoolSituation, leaving: Map<string, End>): ReadonlySet<string> {
   const wanted = new Set<string>()
   /** What goes, and for whom there is room then already. */
   const promised = new Map<string, Freed>()
   /** Slots that a VM that waits is about to be handed. */
   const spokenFor = new Set<string>()
-  const nodeOf = (slot: Slot): PoolNode | undefined => nodes.find(({ name }) => name === slot.node)
+  const nodeOf = (slot: PoolSlot): PoolNode | undefined => nodes.find(({ name }) => name === slot.node)
   for (const { demand, key } of waiting) {
     const own = slots.find((slot) => {
       if (key === undefined || slot.key !== key || !slot.isReady || slot.isLeaving) return false
@@ -241,7 +244,9 @@ function giveWay({ slots, nodes, waiting }: Situation, leaving: Map<string, End>
       spokenFor.add(own.uid)
       continue
     }
-    let best: { readonly node: string; readonly victims: readonly Slot[]; readonly allocation: Allocation } | undefined
+    let best:
+      | { readonly node: string; readonly victims: readonly PoolSlot[]; readonly allocation: Allocation }
+      | undefined
     for (const node of nodes) {
       const here = slots.filter((slot) => slot.node === node.name)
       const going = here.filter(({ uid, isLeaving }) => isLeaving || leaving.has(uid))
@@ -284,8 +289,8 @@ interface Freed {
 }
 const nothing: Freed = { cpu: 0, memoryMiB: 0, gpus: 0, vms: 0, macosVms: 0 }
 
-function withFreed(node: PoolNode, slots: readonly Slot[], promised = nothing): Candidate {
-  const sum = (pick: (slot: Slot) => number): number => slots.reduce((total, slot) => total + pick(slot), 0)
+function withFreed(node: PoolNode, slots: readonly PoolSlot[], promised = nothing): Candidate {
+  const sum = (pick: (slot: PoolSlot) => number): number => slots.reduce((total, slot) => total + pick(slot), 0)
   return {
     ...node,
     freeCpu: node.freeCpu + sum(({ cpu }) => cpu) + promised.cpu,
@@ -296,7 +301,7 @@ function withFreed(node: PoolNode, slots: readonly Slot[], promised = nothing): 
   }
 }
 
-function nextLook({ pools, slots, nowMs }: Situation): number | undefined {
+function nextLook({ pools, slots, nowMs }: PoolSituation): number | undefined {
   const ages = new Map(pools.map(({ uid, maxAgeSeconds }) => [uid, maxAgeSeconds * 1_000] as const))
   const times = [
     ...slots.flatMap(({ poolUid, createdMs, isReady, isLeaving }) =>
@@ -309,4 +314,4 @@ function nextLook({ pools, slots, nowMs }: Situation): number | undefined {
 }
 
 /** How long a pool rests after so many failures in a row. */
-export const restMs = (failures: number): number => Math.min(300_000, 5_000 * 2 ** Math.max(0, failures - 1))
+export const poolRestMs = (failures: number): number => Math.min(300_000, 5_000 * 2 ** Math.max(0, failures - 1))

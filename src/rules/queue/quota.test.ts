@@ -7,13 +7,13 @@ import {
   admit,
   excessText,
   firstExcess,
-  type Limits,
   nothing,
+  type ResourceLimits,
   resources,
-  type Taken,
   taken,
   tooLow,
   totalOf,
+  type UsageByVm,
 } from './quota.ts'
 
 const amounts: fc.Arbitrary<Amounts> = fc.record({
@@ -23,7 +23,7 @@ const amounts: fc.Arbitrary<Amounts> = fc.record({
 })
 const optional = (max: number): fc.Arbitrary<number | undefined> =>
   fc.option(fc.integer({ min: 0, max }), { nil: undefined })
-const limits: fc.Arbitrary<Limits> = fc.record({
+const limits: fc.Arbitrary<ResourceLimits> = fc.record({
   vms: optional(12),
   cpu: optional(60),
   memoryMiB: optional(131_072),
@@ -32,11 +32,11 @@ const limits: fc.Arbitrary<Limits> = fc.record({
 const wanted = fc.array(fc.tuple(fc.constantFrom(...'abcdefghijklmnop'), amounts), { maxLength: 30 })
 type Wanted = readonly (readonly [string, Amounts])[]
 
-const after = (limit: Limits, list: Wanted, used: Taken = {}) => {
+const after = (limit: ResourceLimits, list: Wanted, used: UsageByVm = {}) => {
   const answer = admit({ limits: limit, used }, list)
   return { ...answer, used: answer.used ?? used }
 }
-const isWithin = (limit: Limits, used: ReturnType<typeof totalOf>): boolean =>
+const isWithin = (limit: ResourceLimits, used: ReturnType<typeof totalOf>): boolean =>
   resources.every((resource) => used[resource] <= (limit[resource] ?? Number.POSITIVE_INFINITY))
 
 describe('admission to a quota', () => {
@@ -81,7 +81,7 @@ describe('admission to a quota', () => {
   })
 
   it('admission to a quota says which limit is reached, in the units of people', () => {
-    const texts = (limit: Limits): string[] => {
+    const texts = (limit: ResourceLimits): string[] => {
       const used = { vms: 2, cpu: 38, memoryMiB: 61_440, macos: 2 }
       const excess = firstExcess(limit, used, { cpu: 4, memoryMiB: 8_192, macos: 1 })
       return excess ? [excessText('svc-ios', excess)] : []

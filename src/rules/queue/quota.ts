@@ -15,13 +15,13 @@ export interface Totals extends Amounts {
 }
 type Resource = keyof Totals
 /** A resource that is not named is not limited. */
-export type Limits = { readonly [R in Resource]?: number | undefined }
+export type ResourceLimits = { readonly [R in Resource]?: number | undefined }
 /** By uid: cores, MiB of memory, macOS seats. Short, because thousands of them are one record. */
-export type Taken = Readonly<Record<string, readonly [cpu: number, memoryMiB: number, macos: number]>>
+export type UsageByVm = Readonly<Record<string, readonly [cpu: number, memoryMiB: number, macos: number]>>
 
 interface Quota {
-  readonly limits: Limits
-  readonly used: Taken
+  readonly limits: ResourceLimits
+  readonly used: UsageByVm
 }
 
 /** A limit that a VM does not fit under. */
@@ -41,10 +41,10 @@ export const plus = (sum: Totals, { cpu, memoryMiB, macos }: Amounts): Totals =>
   macos: sum.macos + macos,
 })
 
-export function totalOf(used: Taken): Totals {
+export function totalOf(used: UsageByVm): Totals {
   let [vms, cpu, memoryMiB, macos] = [0, 0, 0, 0]
   for (const uid in used) {
-    const [cores, mebibytes, seats] = used[uid] as Taken[string]
+    const [cores, mebibytes, seats] = used[uid] as UsageByVm[string]
     vms += 1
     cpu += cores
     memoryMiB += mebibytes
@@ -53,10 +53,10 @@ export function totalOf(used: Taken): Totals {
   return { vms, cpu, memoryMiB, macos }
 }
 
-export const taken = ({ cpu, memoryMiB, macos }: Amounts): Taken[string] => [cpu, memoryMiB, macos]
+export const taken = ({ cpu, memoryMiB, macos }: Amounts): UsageByVm[string] => [cpu, memoryMiB, macos]
 
 /** The first limit that this would pass, in the order in which people set them. */
-export function firstExcess(limits: Limits, used: Totals, amounts: Amounts): Excess | undefined {
+export function firstExcess(limits: ResourceLimits, used: Totals, amounts: Amounts): Excess | undefined {
   for (const resource of resources) {
     const limit = limits[resource]
     if (limit === undefined) continue
@@ -66,11 +66,12 @@ export function firstExcess(limits: Limits, used: Totals, amounts: Amounts): Exc
   return undefined
 }
 
-export const isLimited = (limits: Limits): boolean => resources.some((resource) => limits[resource] !== undefined)
+export const isLimited = (limits: ResourceLimits): boolean =>
+  resources.some((resource) => limits[resource] !== undefined)
 
 interface Admission {
   /** What the record shall have: undefined where it has all of them already. */
-  readonly used: Taken | undefined
+  readonly used: UsageByVm | undefined
   /** Why these were not admitted, by uid. */
   readonly refused: ReadonlyMap<string, Excess>
 }
@@ -80,7 +81,7 @@ export function admit(
   { limits, used }: Quota,
   wanted: readonly (readonly [uid: string, amounts: Amounts])[],
 ): Admission {
-  const added: Record<string, Taken[string]> = {}
+  const added: Record<string, UsageByVm[string]> = {}
   const refused = new Map<string, Excess>()
   let total = totalOf(used)
   for (const [uid, amounts] of wanted) {
@@ -97,7 +98,7 @@ export function admit(
   return { used: Object.keys(added).length > 0 ? { ...used, ...added } : undefined, refused }
 }
 
-export const without = (sum: Totals, [cpu, memoryMiB, macos]: Taken[string]): Totals => ({
+export const without = (sum: Totals, [cpu, memoryMiB, macos]: UsageByVm[string]): Totals => ({
   vms: sum.vms - 1,
   cpu: sum.cpu - cpu,
   memoryMiB: sum.memoryMiB - memoryMiB,
@@ -136,7 +137,7 @@ export function excessText(namespace: string, { resource, limit, used, requested
 }
 
 /** Limits below what is in use, each with the field that has it. */
-export const tooLow = (limits: Limits, used: Totals): { readonly field: string; readonly message: string }[] =>
+export const tooLow = (limits: ResourceLimits, used: Totals): { readonly field: string; readonly message: string }[] =>
   resources.flatMap((resource) => {
     const limit = limits[resource]
     const { field, amount, noun } = words[resource]

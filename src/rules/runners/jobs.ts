@@ -1,7 +1,7 @@
 // Jobs of a runner pool: what their source tells of them, and what that makes of a job that is known.
 
 /** What the source counts, all at one moment. */
-export interface Demand {
+export interface JobDemand {
   /** Jobs that are to run here: waiting and running. */
   readonly assigned: number
   readonly running: number
@@ -10,7 +10,7 @@ export interface Demand {
   readonly idle: number
 }
 
-export const noDemand: Demand = { assigned: 0, running: 0, registered: 0, busy: 0, idle: 0 }
+export const noDemand: JobDemand = { assigned: 0, running: 0, registered: 0, busy: 0, idle: 0 }
 
 /** News of one job. It may come twice, late, or not at all. */
 export interface JobNews {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { afterNews, type Job, type JobNews, noDemand, queueSeconds } from './jobs.ts'
-import { planRunners, type Runner, type RunnerPoolState, restMs } from './runner-plan.ts'
+import { planRunners, type Runner, type RunnerPoolState, runnerRestMs } from './runner-plan.ts'
 import { parseRunnerScope } from './scope.ts'
 import { isRunnerFolder, startScript } from './start-script.ts'
 
@@ -117,7 +117,7 @@ describe('the plan of a runner pool', () => {
   })
 
   it('five failures in a row make a pool rest, longer each time', () => {
-    assert.deepEqual([4, 5, 6, 20].map(restMs), [0, 30_000, 60_000, 600_000])
+    assert.deepEqual([4, 5, 6, 20].map(runnerRestMs), [0, 30_000, 60_000, 600_000])
     const failed = runner('a', { vm: 'down', connectedMs: undefined, seen: 'offline' })
     const plan = planRunners(state({ demand: assigned(1), runners: [failed], failing: { count: 4, lastMs: 0 } }))
     assert.deepEqual([plan.create, plan.restUntilMs], [0, 1_030_000])

@@ -1,7 +1,7 @@
 // What a runner pool does next. Pure: from its settings, the demand of its source, its runners with their VMs, and the time.
 // A runner is judged by its VM and by what the source knows of it, never by how its job ended.
 import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
-import type { Demand } from './jobs.ts'
+import type { JobDemand } from './jobs.ts'
 
 /** How runners fail, which is a reason to wait before the next once it happens again and again. */
 const failures: readonly RunnerEndReason[] = [
@@ -57,7 +57,7 @@ export interface RunnerPoolState {
   readonly isDrained: boolean
   readonly isDeleting: boolean
   readonly isForced: boolean
-  readonly demand: Demand
+  readonly demand: JobDemand
   /** Jobs that ended here and that `demand` still counts. */
   readonly endedSince: number
   /** Failures one after the other, and when the last was. */
@@ -89,7 +89,7 @@ const firstRestMs = 30_000
 const longestRestMs = 600_000
 
 /** How long a pool rests after so many failures in a row; 0: not at all. */
-export const restMs = (failures: number): number =>
+export const runnerRestMs = (failures: number): number =>
   failures < restAfter ? 0 : Math.min(longestRestMs, firstRestMs * 2 ** (failures - restAfter))
 
 const wantedOf = (state: Pick<RunnerPoolState, 'minIdle' | 'max' | 'demand' | 'endedSince'>): number =>
@@ -121,7 +121,7 @@ export function planRunners(state: RunnerPoolState): RunnerPlan {
   const idle = state.isPaused && !state.isDrained && !state.isDeleting ? [] : surplusOf(live, wanted, state, later)
   for (const runner of idle) ends.push({ name: runner.name, end: surplusEnd(state) })
   const more = ends.filter(({ end }) => isRunnerFailure(end.reason)).length
-  const restUntilMs = (more > 0 ? nowMs : failing.lastMs) + restMs(failing.count + more)
+  const restUntilMs = (more > 0 ? nowMs : failing.lastMs) + runnerRestMs(failing.count + more)
   const isResting = restUntilMs > nowMs
   if (isResting) later(restUntilMs)
   // What is on its way out still has its VM.

@@ -1,6 +1,6 @@
 // Messages of a scale set's queue, as GitHub sends them: what cannot be read of one is left out, because a message that always
 // fails would block the queue.
-import type { Demand, JobNews } from '../../rules/runners/jobs.ts'
+import type { JobDemand, JobNews } from '../../rules/runners/jobs.ts'
 import type { Batch } from '../source.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -20,10 +20,10 @@ export function batchOf(message: unknown): Batch | undefined {
   if (!isFields(message)) return undefined
   const id = message.messageId
   if (typeof id !== 'number' || !Number.isSafeInteger(id) || id <= 0) return undefined
-  return { id, demand: demandOf(message.statistics), jobs: jobsIn(message.body) }
+  return { id, demand: jobDemandOf(message.statistics), jobs: jobsIn(message.body) }
 }
 
-export function demandOf(statistics: unknown): Demand | undefined {
+export function jobDemandOf(statistics: unknown): JobDemand | undefined {
   if (!isFields(statistics)) return undefined
   const count = (name: string): number => {
     const value = statistics[name]

@@ -5,7 +5,7 @@ import { noDemand } from '../../rules/runners/jobs.ts'
 import { type DemandQueue, type KnownRunner, type RunnerSource, SourceError } from '../source.ts'
 import { type ConnectionOptions, GitHubConnection, textIn } from './connection.ts'
 import { call, GitHubRefusal } from './http.ts'
-import { batchOf, demandOf } from './messages.ts'
+import { batchOf, jobDemandOf } from './messages.ts'
 
 interface ScaleSetOptions extends ConnectionOptions {
   readonly name: string
@@ -232,7 +232,7 @@ async function openQueue(
   }
 
   return {
-    demand: demandOf((body as { statistics?: unknown }).statistics) ?? noDemand,
+    demand: jobDemandOf((body as { statistics?: unknown }).statistics) ?? noDemand,
 
     next: (cursor, capacity, within) =>
       withToken(within, async () => {

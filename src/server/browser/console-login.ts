@@ -10,7 +10,7 @@ import {
   type LoginBegun,
   type ProviderDoor,
 } from '../../auth/login/code-flow.ts'
-import type { Identity } from '../../auth/login/oidc.ts'
+import type { LoginIdentity } from '../../auth/login/oidc.ts'
 import { type LocalIssuer, localConsoleClientId, mount } from '../../auth/provider/issuer.ts'
 import type { Log } from '../../platform/log.ts'
 import {
@@ -22,7 +22,7 @@ import {
   sessionIdOf,
   withPort,
 } from '../gate/browser-requests.ts'
-import type { Limits } from '../gate/limits.ts'
+import type { RateLimits } from '../gate/limits.ts'
 
 const loginCookie = 'svc3_console_login'
 const problemCookie = 'svc3_console_problem'
@@ -39,11 +39,11 @@ const problems = {
 type Problem = keyof typeof problems
 
 export interface LoginServices extends ConsolePlace {
-  readonly identity: Identity
+  readonly identity: LoginIdentity
   /** Only without a provider of the organisation's own. */
   readonly localIssuer?: LocalIssuer | undefined
   readonly browserSessions: BrowserSessions
-  readonly limits: Limits
+  readonly limits: RateLimits
   readonly log: Log
 }
 

@@ -4,14 +4,14 @@ import type { FastifyInstance } from 'fastify'
 import { type LocalIssuer, mount } from '../../auth/provider/issuer.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Horizon } from '../../store/horizon.ts'
-import type { Limits } from '../gate/limits.ts'
+import type { RateLimits } from '../gate/limits.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
 import type { Metrics } from '../http/metrics.ts'
 
 interface IssuerServices {
   readonly localIssuer?: LocalIssuer | undefined
   readonly horizon?: Horizon | undefined
-  readonly limits: Limits
+  readonly limits: RateLimits
   readonly metrics: Metrics
   readonly log: Log
 }

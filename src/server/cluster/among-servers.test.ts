@@ -15,7 +15,7 @@ import type { ServerRecord } from '../../store/records/server-records.ts'
 import type { Store } from '../../store/store.ts'
 import { Fleet } from '../nodes/fleet.ts'
 import { createNodeRelay } from '../nodes/node-relay.ts'
-import { type Presence, SharedPresence } from '../nodes/presence.ts'
+import { type PresenceTracker, SharedPresence } from '../nodes/presence.ts'
 import { ServerCalls, ServerUnreachable } from './server-calls.ts'
 import type { Servers } from './servers.ts'
 
@@ -128,7 +128,7 @@ describe('servers on one store', () => {
     let holder = server('a')
     const listeners = new Set<() => void>()
     const told: string[] = []
-    const presence: Presence = {
+    const presence: PresenceTracker = {
       isOpen: () => true,
       holderOf: () => holder,
       subscribe: (listener) => {

@@ -41,7 +41,7 @@ const uploadOf: Readonly<Record<string, UploadOf>> = {
 export const mayBeForwarded = ({ id }: Operation): boolean => uploadOf[id] !== undefined
 
 /** The other server that has the upload. */
-export function serverOf(
+export function serverOfUpload(
   operation: Operation,
   request: FastifyRequest,
   services: ForwardServices,

@@ -13,7 +13,7 @@ import { forgetLeftovers } from '../../controllers/forget-leftovers.ts'
 import { replicateImages } from '../../controllers/replicate-images.ts'
 import { collect } from '../../images/collect.ts'
 import { ContentAwayError, type ContentStore } from '../../images/content/content.ts'
-import { openStore } from '../../images/content/store.ts'
+import { openContentFolder } from '../../images/content/store.ts'
 import { formatVersion } from '../../images/format/format.ts'
 import { putManifest } from '../../images/pack/stored-manifests.ts'
 import { forgetServer } from '../../operator/forget-server.ts'
@@ -36,7 +36,7 @@ after(() => fs.rm(folder, { recursive: true, force: true }))
 const never = new AbortController().signal
 const subscribe = () => () => undefined
 let count = 0
-const newStore = (): Promise<ContentStore> => openStore(path.join(folder, String(++count)))
+const newStore = (): Promise<ContentStore> => openContentFolder(path.join(folder, String(++count)))
 const serverOf = (id: string): ServerRecord => ({
   id,
   run: id,

@@ -12,14 +12,14 @@ import { mayCall } from '../../rules/permissions.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import type { Settings } from '../config/settings.ts'
 import { type ConsolePlace, sessionIdOf, sessionOf } from './browser-requests.ts'
-import type { Limits } from './limits.ts'
+import type { RateLimits } from './limits.ts'
 import { caughtUpHere } from './read-own-writes.ts'
 
 export interface GateServices extends ConsolePlace {
   readonly tokens: Tokens
   readonly roles: Roles
   readonly browserSessions: Pick<BrowserSessions, 'find'>
-  readonly limits: Limits
+  readonly limits: RateLimits
   readonly settings: Pick<Settings, 'console' | 'compat'>
   /** Only where several servers share the store. */
   readonly horizon?: Horizon | undefined

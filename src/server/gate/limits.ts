@@ -7,7 +7,7 @@ import { networkOf } from '../../rules/addresses.ts'
 import type { Settings } from '../config/settings.ts'
 import { createRateLimit } from './rate-limit.ts'
 
-export interface Limits {
+export interface RateLimits {
   /** A refusal, or undefined: the request may proceed. */
   charge(
     request: Pick<FastifyRequest, 'ip'>,
@@ -19,7 +19,7 @@ export interface Limits {
 /** How nodes show who they are. A whole fleet may come from one address, all at once, after a power cut. */
 const arrivals = new Set(['joinCluster', 'issueAgentToken', 'replaceNodeKey'])
 
-export function createLimits({ limits }: Pick<Settings, 'limits'>): Limits {
+export function createLimits({ limits }: Pick<Settings, 'limits'>): RateLimits {
   const rate = createRateLimit()
   return {
     charge(request, principal, operation = '') {

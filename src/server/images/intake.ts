@@ -22,7 +22,7 @@ export interface Intake {
   stored?(): void
 }
 
-export interface Progress {
+export interface IntakeProgress {
   readonly percent: number
   readonly bytes: number
 }
@@ -41,9 +41,10 @@ export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intak
 
   /** The record tells how far it is; where it cannot be written, the intake goes on. */
   async function taking(): Promise<Imported> {
-    let far: Progress = { percent: before?.percent ?? 0, bytes: before?.bytes ?? 0 }
+    let far: IntakeProgress = { percent: before?.percent ?? 0, bytes: before?.bytes ?? 0 }
     await using reporter = createReporter(
-      (progress: Progress & { readonly phase?: string }) => store.change(entry, (record) => ({ ...record, progress })),
+      (progress: IntakeProgress & { readonly phase?: string }) =>
+        store.change(entry, (record) => ({ ...record, progress })),
       { isPatient: true },
     )
     return await intake.take({
@@ -69,7 +70,7 @@ const better: Readonly<Record<Noun, readonly [string, string]>> = {
 }
 
 /** What QEMU tools make of a file is never asked: src/images has its own reader. */
-export function refusalOf(error: unknown, noun: Noun, ending: AbortSignal): unknown {
+export function intakeError(error: unknown, noun: Noun, ending: AbortSignal): unknown {
   if (error instanceof BadDiskError) {
     const [field, hint] = better[noun]
     return invalid(noun, [{ field, reason: 'FieldValueInvalid', message: error.message }], hint)

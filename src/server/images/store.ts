@@ -47,7 +47,7 @@ interface ImageStoreParts extends ImageKind {
 }
 
 /** Who asks, from where, when, and by which request. */
-export interface Asked {
+export interface RequestContext {
   readonly namespace: string
   readonly caller: Caller
   readonly now: Date
@@ -129,7 +129,7 @@ export class ImageStore {
   }
 
   /** Names are unique by the key of the record, whoever else creates one at the same time. */
-  async create(record: NewImage, { namespace, caller, now, requestKey }: Asked): Promise<Made> {
+  async create(record: NewImage, { namespace, caller, now, requestKey }: RequestContext): Promise<Made> {
     const { collection, server } = this.#parts
     const at = timestamp(now)
     const whole: ImageRecord = {
@@ -153,7 +153,11 @@ export class ImageStore {
     }
   }
 
-  async copy(from: string, to: { name: string; description: string | undefined }, asked: Asked): Promise<Made> {
+  async copy(
+    from: string,
+    to: { name: string; description: string | undefined },
+    asked: RequestContext,
+  ): Promise<Made> {
     const { collection, contents, noun } = this.#parts
     this.refuse(this.nameProblems(to.name), to.name, asked.requestKey)
     const source = this.existing(from).value

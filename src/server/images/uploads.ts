@@ -7,10 +7,10 @@ import type { Clock } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { nameOfFile } from '../../rules/image-names.ts'
 import { Answer } from '../http/answer.ts'
-import { endedEarly, type Upload, type UploadFields, type Uploads } from '../transfer/uploads.ts'
+import { endedEarly, type OpenUpload, type UploadFields, type Uploads } from '../transfer/uploads.ts'
 import type { Firmware, GuestSystem, Imported, ImportOptions } from './contents.ts'
-import { refusalOf, takeIn } from './intake.ts'
-import type { Asked, ImageStore } from './store.ts'
+import { intakeError, takeIn } from './intake.ts'
+import type { ImageStore, RequestContext } from './store.ts'
 
 export interface UploadServices {
   readonly uploads: Uploads
@@ -21,8 +21,8 @@ export interface UploadServices {
 
 interface ImageUpload {
   readonly store: ImageStore
-  readonly upload: Upload
-  readonly asked: Asked
+  readonly upload: OpenUpload
+  readonly asked: RequestContext
   readonly noun: 'images' | 'isos'
   take(file: string, options: ImportOptions): Promise<Imported>
 }
@@ -73,7 +73,7 @@ export async function receiveImage(
     return store.shown(await takeIn(services, { store, entry, firmware, signal, take, stored }), asked.caller)
   } catch (error) {
     await store.forget(entry)
-    throw left.aborted ? endedEarly() : refusalOf(error, noun, ending)
+    throw left.aborted ? endedEarly() : intakeError(error, noun, ending)
   }
 }
 

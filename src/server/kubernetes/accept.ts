@@ -40,7 +40,7 @@ const forms: Readonly<Record<string, Form['as']>> = {
 }
 
 /** The first form that there is. */
-export function formOf(header: string | undefined): Form {
+export function acceptedForm(header: string | undefined): Form {
   for (const { type, as, group, version } of parseAccept(header)) {
     if (type !== 'application/json' && type !== '*/*') continue
     if (as === '') break

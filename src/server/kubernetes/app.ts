@@ -15,7 +15,7 @@ import { openApiDocuments, openApiIndex } from './openapi.ts'
 import { decodeProtobuf, protobufType } from './protobuf.ts'
 import { reviews } from './reviews.ts'
 import type { KubernetesServices } from './services.ts'
-import { type About, statusOf } from './status.ts'
+import { type About, statusObject } from './status.ts'
 import { serveVerb } from './verbs.ts'
 
 declare module 'fastify' {
@@ -91,7 +91,7 @@ function sendRefusal(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  const status = statusOf(refusal, request.about ?? {}, request.id)
+  const status = statusObject(refusal, request.about ?? {}, request.id)
   return refusalHeaders(refusal, reply)
     .header('x-request-id', request.id)
     .code(status.code)

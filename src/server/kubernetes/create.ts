@@ -10,7 +10,7 @@ import { apiVersionOf, fieldsOf, type Kind, type KubeObject, type Written } from
 import { entryOf } from './list.ts'
 import { generatedName } from './read-object.ts'
 import { realName, runWith, type Writer } from './run.ts'
-import { conflict } from './status.ts'
+import { conflictError } from './status.ts'
 
 const attempts = 8
 
@@ -22,7 +22,7 @@ export async function createObject(writer: Writer, object: Written, isApply = fa
     const named = { ...object, metadata: { ...object.metadata, name: chosen } }
     const meta = metaOf(writer, named, isApply)
     const key = listing.collection.key(listing.scope, realName(writer, chosen))
-    const refusal = () => conflict(kind, chosen)
+    const refusal = () => conflictError(kind, chosen)
     try {
       const planned = (kind.create as NonNullable<Kind['create']>).plan(named)
       const { value, written, isCarried } = await runWith(writer, planned, { key, refusal, meta })
@@ -64,7 +64,7 @@ async function created(writer: Writer, { meta, chosen, isCarried, name }: Create
     name === chosen &&
     !isDeepStrictEqual(keptOf(kind, object), keptOf(kind, { metadata: { ...object.metadata, ...meta } }))
   ) {
-    const refusal = () => conflict(kind, chosen)
+    const refusal = () => conflictError(kind, chosen)
     await runWith(writer, keeping(kind, object, meta), { key, rev, refusal, meta })
   }
   return lists.object(listing, found())

@@ -12,9 +12,9 @@ import type { Listing } from '../lists/listing.ts'
 import { keeping, keptOf, type Meta } from './changes/kept-metadata.ts'
 import { fieldsOf, type Kind, type KubeObject, type ObjectFields } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
-import type { Query } from './query.ts'
+import type { KubeQuery } from './query.ts'
 import { realName, run, runWith, type Writer } from './run.ts'
-import { conflict } from './status.ts'
+import { conflictError } from './status.ts'
 import type { WireLists } from './wire-lists.ts'
 
 interface DeleteOptions {
@@ -25,7 +25,7 @@ interface DeleteOptions {
 const policies = ['Background', 'Foreground', 'Orphan']
 
 /** In the body or the query. Of propagation and grace only the form is looked at: there are no dependents here. */
-export function readDeleteOptions(body: unknown, query: Query): DeleteOptions {
+export function readDeleteOptions(body: unknown, query: KubeQuery): DeleteOptions {
   const options: ObjectFields = fieldsOf(body)
   if (options.kind !== undefined && options.kind !== 'DeleteOptions')
     throw new ApiError(
@@ -65,7 +65,7 @@ export async function deleteObject(writer: Writer, name: string, options: Delete
     const entry = entryOf(kind, listing, realName(writer, name), name)
     const object = lists.object(listing, entry)
     const { uid, resourceVersion } = options.preconditions
-    const lost = conflict(kind, name)
+    const lost = conflictError(kind, name)
     if (uid !== undefined && uid !== object.metadata.uid)
       throw new ApiError('Conflict', `${lost.message}: the UID in the precondition is ${uid.slice(0, 63)}`)
     if (resourceVersion !== undefined && resourceVersion !== entry.rev) throw lost

@@ -5,7 +5,7 @@ import { compareRevs, type Entry, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
 import type { Listing } from '../lists/listing.ts'
 import { apiVersionOf, type Kind, type KubeObject } from './kinds/kind.ts'
-import type { Query } from './query.ts'
+import type { KubeQuery } from './query.ts'
 import { columnDefinitions, metaVersion, type Renderer, rendered, rowOf } from './render.ts'
 import { objectNotFound } from './status.ts'
 import type { WireLists } from './wire-lists.ts'
@@ -23,7 +23,7 @@ function spread({ collection, scope }: Listing<unknown>, name: string): Entry<ne
   return collection.list().find(({ value }) => (value as { name?: string }).name === name)
 }
 
-export function listText(lists: WireLists, listing: Listing<unknown>, renderer: Renderer, query: Query): string {
+export function listText(lists: WireLists, listing: Listing<unknown>, renderer: Renderer, query: KubeQuery): string {
   const { view, prefix } = listing.collection
   const test = lists.test(selectorsOf(query))
   const start = query.continue === undefined ? undefined : readToken(query.continue, prefix)
@@ -87,7 +87,7 @@ function itemsText({ form, kind }: Renderer, metadata: object, items: readonly s
   return `{"kind":"${name}","apiVersion":"${version}","metadata":${JSON.stringify(metadata)},"items":[${items.join(',')}]}`
 }
 
-export const selectorsOf = ({ labelSelector, fieldSelector }: Query) => ({
+export const selectorsOf = ({ labelSelector, fieldSelector }: KubeQuery) => ({
   ...(labelSelector !== undefined && { labelSelector }),
   ...(fieldSelector !== undefined && { fieldSelector }),
 })
@@ -121,7 +121,7 @@ const isVersion = (text: string): boolean => /^\d{1,20}$/.test(text)
 export async function reachVersions(
   { horizon }: { readonly horizon?: Horizon | undefined },
   { view, prefix }: Listing<unknown>['collection'],
-  query: Query,
+  query: KubeQuery,
 ): Promise<void> {
   const { resourceVersion, continue: token } = query
   if (resourceVersion !== undefined && !isVersion(resourceVersion))

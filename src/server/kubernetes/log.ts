@@ -3,13 +3,13 @@ import type { Change, Entry } from '../../store/store.ts'
 import type { Listing } from '../lists/listing.ts'
 import type { Kind, KindLog } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
-import type { Query } from './query.ts'
+import type { KubeQuery } from './query.ts'
 
 interface Logged {
   readonly kind: Kind
   readonly listing: Listing<unknown>
   readonly name: string
-  readonly query: Pick<Query, 'tailLines'>
+  readonly query: Pick<KubeQuery, 'tailLines'>
 }
 
 const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('')

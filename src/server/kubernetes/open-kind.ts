@@ -37,12 +37,12 @@ export function openKind(services: OpenServices, asked: Asked): { listing: Listi
   const { operations } = services
   const operation = asked.kind.list as ListOperation
   const { namespace, only } = allowedIn(services, asked)
-  const { listing } = operations.list(operation, admit(services, operation, namespace, asked.principal))
+  const { listing } = operations.list(operation, admitCall(services, operation, namespace, asked.principal))
   const isSpread = asked.namespace === undefined && asked.kind.scope !== 'shared' && isInNamespace(operation)
   return { listing: isSpread ? acrossNamespaces(services, listing, only) : listing, namespace }
 }
 
-export function admit(
+export function admitCall(
   { operations }: Pick<OpenServices, 'operations'>,
   operation: Operation,
   namespace: string,

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { badRequest } from '../../api/errors.ts'
 
-export interface Query {
+export interface KubeQuery {
   readonly isWatch: boolean
   readonly limit: number | undefined
   readonly continue: string | undefined
@@ -25,7 +25,7 @@ export interface Query {
   readonly propagationPolicy: string | undefined
 }
 
-export function readQuery(request: FastifyRequest): Query {
+export function readQuery(request: FastifyRequest): KubeQuery {
   const all = (request.query ?? {}) as Readonly<Record<string, string | readonly string[] | undefined>>
   const text = (name: string): string | undefined => {
     const value = all[name]

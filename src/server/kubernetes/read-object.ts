@@ -10,8 +10,8 @@ import { metadataProblems } from '../gate/record-metadata.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { bodyValidator, type Validator } from '../http/validate.ts'
 import { keptOf } from './changes/kept-metadata.ts'
-import { apiVersionOf, fieldsOf, type Kind, type ObjectFields, type Texts, type Written } from './kinds/kind.ts'
-import type { Query } from './query.ts'
+import { apiVersionOf, fieldsOf, type Kind, type ObjectFields, type StringMap, type Written } from './kinds/kind.ts'
+import type { KubeQuery } from './query.ts'
 import { wrongKind } from './status.ts'
 
 interface Place {
@@ -19,7 +19,7 @@ interface Place {
   /** By its real name; undefined for kinds in none. */
   readonly namespace: string | undefined
   readonly aliases: Settings['compat']['namespaceAliases']
-  readonly fieldValidation: Query['fieldValidation']
+  readonly fieldValidation: KubeQuery['fieldValidation']
   /** Fields that the text of the body has twice. */
   readonly duplicates: readonly string[]
   /** What is missing is somewhere else: the whole is for `checkSpec`. */
@@ -117,10 +117,10 @@ function nameIn({ name, generateName }: ObjectFields): string {
 /** The prefix and five characters, as Kubernetes makes one. */
 export const generatedName = (prefix: string): string => `${prefix.slice(0, 58)}${nameSuffix(randomBytes(5))}`
 
-function textsIn(value: unknown, field: string): Texts {
+function textsIn(value: unknown, field: string): StringMap {
   if (value === undefined) return {}
   const isMap = typeof value === 'object' && value !== null && !Array.isArray(value)
-  if (isMap && Object.values(value).every((each) => typeof each === 'string')) return value as Texts
+  if (isMap && Object.values(value).every((each) => typeof each === 'string')) return value as StringMap
   throw badRequest([{ field, reason: 'FieldValueInvalid', message: `${field} must be a map of strings` }])
 }
 
@@ -154,7 +154,7 @@ function ownerIn(value: unknown): OwnerReference | undefined {
 const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/
 
 /** As Kubernetes has them: what a selector cannot name is no label. */
-function checkLabels(kind: Kind, labels: Texts): void {
+function checkLabels(kind: Kind, labels: StringMap): void {
   const causes = Object.entries(labels)
     .filter(([, value]) => !labelValue.test(value))
     .map(

@@ -1,8 +1,8 @@
 // Objects as an answer has them: whole, as a row of a Table, or their metadata alone.
 import type { Form } from './accept.ts'
-import type { Column, Kind, KubeObject } from './kinds/kind.ts'
+import type { Kind, KubeObject, PrinterColumn } from './kinds/kind.ts'
 
-const nameColumn: Column = {
+const nameColumn: PrinterColumn = {
   name: 'Name',
   type: 'string',
   description: 'Name',
@@ -26,10 +26,10 @@ export interface Renderer {
   readonly now: () => Date
 }
 
-const wideNameColumn: Column = { ...nameColumn, isWide: true }
+const wideNameColumn: PrinterColumn = { ...nameColumn, isWide: true }
 
 /** Names that nobody reads come last, and only if asked for. */
-const columnsOf = ({ columns, hasMadeNames }: Kind): readonly Column[] =>
+const columnsOf = ({ columns, hasMadeNames }: Kind): readonly PrinterColumn[] =>
   hasMadeNames ? [...columns, wideNameColumn] : [nameColumn, ...columns]
 
 export const columnDefinitions = (kind: Kind) =>
@@ -49,7 +49,7 @@ export function rowOf(object: KubeObject, { kind, include, form, now }: Renderer
 }
 
 /** What is not there is shown as Kubernetes does. */
-function shownCell(type: Column['type'], value: unknown, now: Date): unknown {
+function shownCell(type: PrinterColumn['type'], value: unknown, now: Date): unknown {
   if (type === 'date') return typeof value === 'string' ? ageText(now.getTime() - Date.parse(value)) : '<unknown>'
   return value === undefined || value === null ? (type === 'string' ? '' : null) : value
 }

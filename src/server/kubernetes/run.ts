@@ -11,7 +11,7 @@ import type { Operations } from '../operations/invoke.ts'
 import type { Manager } from './changes/field-owners.ts'
 import { type Meta, withMeta } from './changes/kept-metadata.ts'
 import type { Kind, Planned } from './kinds/kind.ts'
-import type { Query } from './query.ts'
+import type { KubeQuery } from './query.ts'
 import type { WireLists } from './wire-lists.ts'
 
 export interface Writer {
@@ -23,7 +23,7 @@ export interface Writer {
   readonly namespace: string
   readonly listing: Listing<unknown>
   readonly lists: WireLists
-  readonly query: Query
+  readonly query: KubeQuery
   readonly now: Date
   /** As whom the objects are written, where that is not the caller. */
   readonly principal?: Principal | undefined

@@ -13,7 +13,7 @@ export interface About {
 /** What Kubernetes has no reason for, in the words that its clients know. */
 const reasons: Readonly<Record<string, string>> = { Gone: 'Gone', RangeNotSatisfiable: 'BadRequest' }
 
-export function statusOf(refusal: ApiError, about: About, requestId: string) {
+export function statusObject(refusal: ApiError, about: About, requestId: string) {
   const said = asKubernetes(refusal, about)
   const { kind } = about
   const { causes, retryAfterSeconds, hint } = said.options
@@ -66,7 +66,7 @@ function placed(cause: Cause, kind: Kind | undefined): Cause {
   return { ...cause, field: kind.places?.[field] ?? `spec.${field}` }
 }
 
-export const conflict = (kind: Kind, name: string): ApiError =>
+export const conflictError = (kind: Kind, name: string): ApiError =>
   new ApiError(
     'Conflict',
     `Operation cannot be fulfilled on ${resourceName(kind)} "${name}": the object has been modified; apply your changes to the latest version and try again`,

@@ -19,7 +19,7 @@ import {
 } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
 import { realName, run, runWith, type Writer } from './run.ts'
-import { conflict } from './status.ts'
+import { conflictError } from './status.ts'
 
 /** What is to become of an object, and whose its fields are then. */
 interface Revision {
@@ -42,7 +42,7 @@ export async function updateObject(
     const before = lists.object(listing, entry)
     const revision = revise(before)
     const { uid, resourceVersion } = revision.object.metadata
-    const lost = conflict(kind, name)
+    const lost = conflictError(kind, name)
     if (uid !== undefined && uid !== before.metadata.uid) throw lost
     if (resourceVersion !== undefined && resourceVersion !== entry.rev) throw lost
     try {

@@ -7,7 +7,7 @@ import { timestamp } from '../../platform/clock.ts'
 import type { Spell } from '../gate/spelling.ts'
 import { spelledBy } from '../lists/watches.ts'
 import { stream } from '../transfer/streams.ts'
-import { formOf } from './accept.ts'
+import { acceptedForm } from './accept.ts'
 import { createObject } from './create.ts'
 import { deleteObject, readDeleteOptions } from './delete.ts'
 import {
@@ -24,13 +24,13 @@ import {
 } from './kinds/kind.ts'
 import { entryOf, listText, madeText, reachVersions, selectorsOf } from './list.ts'
 import { followLog, logText } from './log.ts'
-import { admit, allowedIn, openKind } from './open-kind.ts'
-import { type Query, readQuery } from './query.ts'
+import { admitCall, allowedIn, openKind } from './open-kind.ts'
+import { type KubeQuery, readQuery } from './query.ts'
 import { checkSpec, readObject } from './read-object.ts'
 import { type Renderer, rendered } from './render.ts'
 import { realName, run, type Writer } from './run.ts'
 import type { KubernetesServices } from './services.ts'
-import { conflict, objectNotFound } from './status.ts'
+import { conflictError, objectNotFound } from './status.ts'
 import { applying, patched, replacing, updateObject } from './update.ts'
 import { watchEvents } from './watch.ts'
 import { selectorTest, WireLists } from './wire-lists.ts'
@@ -48,7 +48,7 @@ interface Context extends Asked {
   readonly services: KubernetesServices
   readonly request: FastifyRequest
   readonly reply: FastifyReply
-  readonly query: Query
+  readonly query: KubeQuery
   readonly renderer: Renderer
 }
 
@@ -57,7 +57,7 @@ type Serve = (context: Context) => unknown
 const json = 'application/json'
 
 /** Method, on one object or on all of a kind → verb. */
-function verbOf(method: string, isOne: boolean, query: Query): string {
+function verbOf(method: string, isOne: boolean, query: KubeQuery): string {
   if (method === 'GET') return isOne ? 'get' : query.isWatch ? 'watch' : 'list'
   if (method === 'DELETE') return isOne ? 'delete' : 'deletecollection'
   const verbs: Readonly<Record<string, string>> = { POST: 'create', PUT: 'update', PATCH: 'patch' }
@@ -97,7 +97,7 @@ export function serveVerb(
   if (query.isWatch) request.query = { ...(request.query as object), watch: true }
   const renderer: Renderer = {
     kind,
-    form: formOf(request.headers.accept),
+    form: acceptedForm(request.headers.accept),
     include: query.includeObject,
     now: () => services.clock.now(),
   }
@@ -150,7 +150,7 @@ async function listObjects(context: Context): Promise<FastifyReply> {
 async function madeObjects(context: Context): Promise<KubeObject[]> {
   const { services, kind, namespace, request, query } = context
   const place = allowedIn(services, { kind, namespace, principal: request.principal }).namespace
-  const call = admit(services, kind.list, place, request.principal)
+  const call = admitCall(services, kind.list, place, request.principal)
   const { value } = await services.operations.invoke(kind.list, call, request.id)
   const { view } = services.collections.namespaces
   const test = selectorTest(kind, selectorsOf(query), services.settings.compat.namespaceAliases)
@@ -200,7 +200,7 @@ function writerOf(context: Context): Writer {
 }
 
 /** Who names no manager goes by its program, `kubectl` of `kubectl/v1.33.0 (linux/amd64)`. */
-function managerOf({ headers }: FastifyRequest, { fieldManager }: Query): string {
+function managerOf({ headers }: FastifyRequest, { fieldManager }: KubeQuery): string {
   const program = (headers['user-agent'] ?? '')
     .split('/', 1)[0]
     ?.replaceAll(/[^\x20-\x7e]/g, '')
@@ -277,7 +277,7 @@ function writeStatus(context: Context): FastifyReply {
   const after = request.method === 'PATCH' ? patched(kind, type, before, request.body) : fieldsOf(request.body)
   const { resourceVersion, uid } = fieldsOf(after.metadata)
   const isStale = resourceVersion !== undefined && resourceVersion !== entry.rev
-  if (isStale || (uid !== undefined && uid !== before.metadata.uid)) throw conflict(kind, name)
+  if (isStale || (uid !== undefined && uid !== before.metadata.uid)) throw conflictError(kind, name)
   if (after.status !== undefined && !isDeepStrictEqual(after.status, before.status)) throw statusIsMade(kind)
   return sendObject(context, before)
 }

@@ -7,7 +7,7 @@ import type { Listing } from '../lists/listing.ts'
 import { openWatch } from '../lists/watches.ts'
 import { apiVersionOf } from './kinds/kind.ts'
 import { reachVersions, selectorsOf } from './list.ts'
-import type { Query } from './query.ts'
+import type { KubeQuery } from './query.ts'
 import { metaVersion, type Renderer } from './render.ts'
 import type { WireLists } from './wire-lists.ts'
 
@@ -18,7 +18,7 @@ interface Watched {
   readonly lists: WireLists
   readonly listing: Listing<unknown>
   readonly renderer: Renderer
-  readonly query: Query
+  readonly query: KubeQuery
   readonly spell: Spell
 }
 
@@ -86,7 +86,7 @@ function bookmark({ kind, form }: Renderer, resourceVersion: string, isAfterStat
   return `${JSON.stringify({ type: 'BOOKMARK', object })}\n`
 }
 
-function checkInitial({ sendInitialEvents, resourceVersionMatch }: Query): void {
+function checkInitial({ sendInitialEvents, resourceVersionMatch }: KubeQuery): void {
   if (sendInitialEvents === undefined || resourceVersionMatch === 'NotOlderThan') return
   const message = 'resourceVersionMatch must be NotOlderThan with sendInitialEvents'
   throw invalid('', [{ field: 'resourceVersionMatch', reason: 'FieldValueInvalid', message }])

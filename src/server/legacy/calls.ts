@@ -6,7 +6,7 @@ import { type CertificateUpload, uploadCertificate } from '../../api/service/cer
 import type { Collections } from '../../store/records/collections.ts'
 import type { LegacyHandler, LegacyHandlers } from './call.ts'
 import { deployCalls } from './deploy.ts'
-import { readFields, text } from './fields.ts'
+import { readLegacyFields, text } from './fields.ts'
 import { imageCalls } from './images.ts'
 import { shownNode } from './shapes.ts'
 import { vmCalls } from './vms.ts'
@@ -16,7 +16,7 @@ const nodes: LegacyHandler = (context) => ({ nodes: context.list(listNodes).map(
 const changeTag =
   (operation: typeof tagNode | typeof untagNode, message: (node: string, tag: string) => string): LegacyHandler =>
   async (context) => {
-    const { orka_node_name: name } = readFields(context.fields, { orka_node_name: text }, ['orka_node_name'])
+    const { orka_node_name: name } = readLegacyFields(context.fields, { orka_node_name: text }, ['orka_node_name'])
     const tag = context.params.tag ?? ''
     await context.run(operation, { params: { name }, body: { tag } })
     return { message: message(name, tag) }
@@ -42,7 +42,7 @@ const logIn: LegacyHandler = async ({ fields, request, services: { localIssuer, 
     throw new ApiError('Gone', 'POST /token: only the identity provider knows passwords', {
       hint: 'Get a token with svc3 user get-token or svc3 serviceaccount token',
     })
-  const { email, password } = readFields(fields, { email: text, password: text }, ['email', 'password'])
+  const { email, password } = readLegacyFields(fields, { email: text, password: text }, ['email', 'password'])
   const user = await localIssuer.authenticate(email, password, request.ip)
   const { token } = await tokens.issue(user)
   return { message: `Authentication successful`, token }
@@ -54,7 +54,7 @@ const checkHealth: LegacyHandler = () => ({ api_version: '2.4.0' })
 /** Those that nobody needs a token for. */
 export const openCalls = new Set(['POST /token', 'GET /health-check'])
 
-export const legacyCalls = (services: { readonly collections: Collections }): LegacyHandlers => ({
+export const legacyHandlers = (services: { readonly collections: Collections }): LegacyHandlers => ({
   ...vmCalls,
   ...deployCalls,
   ...nodeCalls,

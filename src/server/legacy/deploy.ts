@@ -5,8 +5,8 @@ import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../..
 import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms/vms.ts'
 import { isVmName } from '../../rules/names.ts'
 import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
-import { flag, integer, metadata, number, readFields, text, texts } from './fields.ts'
-import { boostsOf, configLabel, createHelp, deployHelp, deployment, shownConfig } from './shapes.ts'
+import { flag, integer, metadataItems, number, readLegacyFields, text, textList } from './fields.ts'
+import { boostsOf, createHelp, deployHelp, deployment, legacyConfigLabel, shownConfig } from './shapes.ts'
 
 /** Of both: they have the same meaning and the same name in 3.0. */
 const shared = {
@@ -49,8 +49,8 @@ const deployFields = {
   orka_vm_name: text,
   orka_node_name: text,
   replicas: integer,
-  reserved_ports: texts,
-  vm_metadata: metadata,
+  reserved_ports: textList,
+  vm_metadata: metadataItems,
 }
 
 const maxNameLength = 38
@@ -76,7 +76,7 @@ const problem = (field: string, message: string): ApiError =>
   badRequest([{ field, reason: 'FieldValueInvalid', message }], `Correct ${field}`)
 
 const create: LegacyHandler = async (context) => {
-  const read = readFields(context.fields, createFields, ['orka_vm_name'])
+  const read = readLegacyFields(context.fields, createFields, ['orka_vm_name'])
   const { orka_vm_name: name, orka_base_image: base, orka_image: image } = read
   if (name.length > maxNameLength)
     throw problem('orka_vm_name', `orka_vm_name has more than ${maxNameLength} characters`)
@@ -150,7 +150,7 @@ function aboutCores(error: unknown): unknown {
 }
 
 const deploy: LegacyHandler = async (context) => {
-  const read = readFields(context.fields, deployFields, ['orka_vm_name'])
+  const read = readLegacyFields(context.fields, deployFields, ['orka_vm_name'])
   const { orka_vm_name: name, orka_node_name: node, reserved_ports: ports, vm_metadata: values } = read
   const replicas = read.replicas || 1
   refuseDisks(read)
@@ -162,7 +162,7 @@ const deploy: LegacyHandler = async (context) => {
     node,
     ...(ports && { reservedPorts: ports.join(',') }),
     metadata: values,
-    labels: { [configLabel]: name },
+    labels: { [legacyConfigLabel]: name },
     ...shapeOf(read),
   })
   const deployed: Vm[] = []

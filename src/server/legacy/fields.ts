@@ -48,7 +48,7 @@ const flags: Readonly<Record<string, boolean>> = {
 export const flag = reader('true or false', (value) => flags[scalar(value)?.toLowerCase() ?? ''])
 
 /** `["8000:80"]`, `8000:80,9000:90`, or the list as JSON. */
-export const texts = reader('a list of texts', (value) => {
+export const textList = reader('a list of texts', (value) => {
   const list = typeof value === 'string' ? fromText(value) : value
   if (!Array.isArray(list)) return undefined
   const found = list.map(scalar)
@@ -58,7 +58,7 @@ export const texts = reader('a list of texts', (value) => {
 const fromText = (value: string): unknown => (value.startsWith('[') ? parsed(value) : value.split(','))
 
 /** `{items:[{key,value}]}`, or the same as JSON in a form. */
-export const metadata = reader('{"items":[{"key":…,"value":…}]}', (value) => {
+export const metadataItems = reader('{"items":[{"key":…,"value":…}]}', (value) => {
   const whole = typeof value === 'string' ? parsed(value) : value
   const items = (whole as { items?: unknown } | undefined)?.items
   if (!Array.isArray(items)) return undefined
@@ -86,7 +86,7 @@ type Read<S extends Readers, Required extends keyof S> = {
 }
 
 /** All faulty fields are named at once. Fields that the table does not have are ignored. */
-export function readFields<const S extends Readers, const Required extends keyof S & string = never>(
+export function readLegacyFields<const S extends Readers, const Required extends keyof S & string = never>(
   fields: BodyFields,
   readers: S,
   required: readonly Required[] = [],

@@ -19,8 +19,8 @@ import type { Collections } from '../../store/records/collections.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import { Waits } from '../nodes/waits.ts'
 import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
-import { readFields, text } from './fields.ts'
-import { shownImage, shownIso } from './shapes.ts'
+import { readLegacyFields, text } from './fields.ts'
+import { legacyImage, shownIso } from './shapes.ts'
 import { oneVmCalled } from './vms.ts'
 
 /** As long as a large disk may take. */
@@ -63,7 +63,7 @@ const listAll: LegacyHandler = (context) => {
   const addedAt = ({ name, lastUpdatedTimestamp }: Image): string =>
     context.services.collections.images.get('', name)?.value.createdAt ?? lastUpdatedTimestamp
   return {
-    image_attributes: images.map((image) => shownImage(image, addedAt(image))),
+    image_attributes: images.map((image) => legacyImage(image, addedAt(image))),
     images: images.map(({ name }) => name),
   }
 }
@@ -74,7 +74,7 @@ const listAllIsos: LegacyHandler = (context) => {
 }
 
 const generate: LegacyHandler = async (context) => {
-  const read = readFields(context.fields, { file_name: text, file_size: text }, ['file_name', 'file_size'])
+  const read = readLegacyFields(context.fields, { file_name: text, file_size: text }, ['file_name', 'file_size'])
   await context.run(generateImage, { body: { name: read.file_name, size: read.file_size } })
   return { message: 'Successfully generated image' }
 }
@@ -104,7 +104,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
   const copy =
     (kind: Kind, operation: Operation, message: string): LegacyHandler =>
     async (context) => {
-      const { [kind.word]: source, new_name: name } = readFields(context.fields, named, [kind.word, 'new_name'])
+      const { [kind.word]: source, new_name: name } = readLegacyFields(context.fields, named, [kind.word, 'new_name'])
       const made = await context.run(operation, { params: { [kind.word]: source } as never, body: { name } as never })
       await ready(kind, (made as { name: string }).name, context)
       return { message }
@@ -113,7 +113,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
   const pull =
     (kind: Kind, operation: Operation): LegacyHandler =>
     async (context) => {
-      const { [kind.word]: source, new_name: name } = readFields(context.fields, named, [kind.word])
+      const { [kind.word]: source, new_name: name } = readLegacyFields(context.fields, named, [kind.word])
       const params = { [`remote${kind.word}`]: source } as never
       const made = await context.run(operation, { params, body: (name === undefined ? {} : { name }) as never })
       await ready(kind, (made as { name: string }).name, context)
@@ -123,7 +123,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
   const remove =
     ({ word }: Kind, operation: Operation): LegacyHandler =>
     async (context) => {
-      const { [word]: name } = readFields(context.fields, named, [word])
+      const { [word]: name } = readLegacyFields(context.fields, named, [word])
       await context.run(operation, { params: { [word]: name } as never })
       return { message: `Successfully deleted: ${name}` }
     }
@@ -136,7 +136,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
     }
 
   const save: LegacyHandler = async (context) => {
-    const { orka_vm_name: called, new_name: imageName } = readFields(context.fields, vmFields, [
+    const { orka_vm_name: called, new_name: imageName } = readLegacyFields(context.fields, vmFields, [
       'orka_vm_name',
       'new_name',
     ])
@@ -147,7 +147,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
   }
 
   const commit: LegacyHandler = async (context) => {
-    const { orka_vm_name: called } = readFields(context.fields, vmFields, ['orka_vm_name'])
+    const { orka_vm_name: called } = readLegacyFields(context.fields, vmFields, ['orka_vm_name'])
     const { name: vm, image } = oneVmCalled(context, called)
     await context.run(commitVm, { params: { vm }, body: {} })
     await ready(images, image, context)

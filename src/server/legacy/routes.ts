@@ -17,7 +17,7 @@ import type { Operations } from '../operations/invoke.ts'
 import { readForm, registerForms, registerUploads } from '../transfer/multipart.ts'
 import { type BodyFields, dropBodies, parseLegacyBodies } from './bodies.ts'
 import type { CallServices, LegacyHandler } from './call.ts'
-import { legacyCalls, openCalls } from './calls.ts'
+import { legacyHandlers, openCalls } from './calls.ts'
 import { type Envelope, envelopeOf, goneEnvelope, type LegacyAnswer, refusalEnvelope } from './envelope.ts'
 import { markDeprecated, markNamed } from './headers.ts'
 import { pageOf } from './page.ts'
@@ -44,7 +44,7 @@ export function serveLegacy(app: FastifyInstance, services: LegacyServices, oper
   const { settings } = services
   const namespace = realNamespace(settings.legacy.namespace, settings.compat.namespaceAliases)
   const isOn = settings.legacy.enabled === true
-  const handlers = legacyCalls(services)
+  const handlers = legacyHandlers(services)
   const performers = createPerformers(services, operations)
   const served = isOn ? founds.filter((found) => handlers[nameOf(found)]) : []
   const gone = founds.filter((found) => !served.includes(found))

@@ -7,10 +7,10 @@ import type { Vm } from '../../api/vms/vms.ts'
 import type { Collections } from '../../store/records/collections.ts'
 
 /** On a VM that the gateway deployed: the configuration whose name it goes by. */
-export const configLabel = 'legacy.svc3/config'
+export const legacyConfigLabel = 'legacy.svc3/config'
 
 /** In 2.4.x a VM goes by the name of its configuration, and several may. */
-export const configNameOf = ({ name, labels }: Pick<Vm, 'name' | 'labels'>): string => labels[configLabel] ?? name
+export const configNameOf = ({ name, labels }: Pick<Vm, 'name' | 'labels'>): string => labels[legacyConfigLabel] ?? name
 
 /** Whether a configuration or what is deployed has the boost: everything has but what has the old disk devices. */
 const hasIoBoost = (shape: { readonly legacyIO: boolean } | undefined): boolean => shape?.legacyIO !== true
@@ -167,7 +167,7 @@ export const shownNode = (node: Node) => ({
   orka_tags: node.orkaTags,
 })
 
-export const shownImage = (image: Image, addedAt: string) => ({
+export const legacyImage = (image: Image, addedAt: string) => ({
   image: image.name,
   image_size: image.size,
   modified: image.lastUpdatedTimestamp,

@@ -5,7 +5,7 @@ import { deleteVmConfig, listVmConfigs } from '../../api/vms/vm-configs.ts'
 import { deleteVm, execVm, getVm, listVms, type Vm, type vmCommands } from '../../api/vms/vms.ts'
 import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
 import type { LegacyAnswer } from './envelope.ts'
-import { readFields, text } from './fields.ts'
+import { readLegacyFields, text } from './fields.ts'
 import { markMade } from './headers.ts'
 import { boostsOf, configNameOf, deployedVm, notDeployedVm } from './shapes.ts'
 
@@ -103,7 +103,7 @@ async function removeAll(context: LegacyContext, vms: readonly Vm[]): Promise<vo
 }
 
 const remove: LegacyHandler = async (context) => {
-  const { orka_vm_name: name, orka_node_name: node } = readFields(context.fields, oneVm, ['orka_vm_name'])
+  const { orka_vm_name: name, orka_node_name: node } = readLegacyFields(context.fields, oneVm, ['orka_vm_name'])
   const vms = vmsCalled(context, name, node)
   // 2.4.x answered 500, and a client that deletes to be sure looks for this text in an error of the server.
   if (vms.length === 0) return { status: 500, errors: [{ message: noneDeployedText }] }
@@ -112,7 +112,7 @@ const remove: LegacyHandler = async (context) => {
 }
 
 const purge: LegacyHandler = async (context) => {
-  const { orka_vm_name: name } = readFields(context.fields, oneVm, ['orka_vm_name'])
+  const { orka_vm_name: name } = readLegacyFields(context.fields, oneVm, ['orka_vm_name'])
   const vms = vmsCalled(context, name)
   const called = new Set([name, ...vms.map(configNameOf)])
   const configs = context.list(listVmConfigs).filter((config) => called.has(config.name))
@@ -139,7 +139,7 @@ const done: Readonly<Record<Command, (name: string, node: string) => string>> = 
 const exec =
   (command: Command): LegacyHandler =>
   async (context): Promise<LegacyAnswer> => {
-    const { orka_vm_name: name, orka_node_name: node } = readFields(context.fields, oneVm, ['orka_vm_name'])
+    const { orka_vm_name: name, orka_node_name: node } = readLegacyFields(context.fields, oneVm, ['orka_vm_name'])
     const vms = vmsCalled(context, name, node)
     if (vms.length === 0) throw noneDeployed()
     for (const { name: vm } of vms) await context.run(execVm, { params: { vm }, body: { command } })

@@ -7,7 +7,7 @@ import type { WatchMessage } from '../../api/service/watches.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
 import type { Log } from '../../platform/log.ts'
 import { denied, unauthorized } from '../gate/authenticate.ts'
-import type { Limits } from '../gate/limits.ts'
+import type { RateLimits } from '../gate/limits.ts'
 import type { Spell } from '../gate/spelling.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { checkRoom, recheckMs, type StreamServices } from '../transfer/streams.ts'
@@ -17,7 +17,7 @@ import { openWatch } from './watches.ts'
 
 export interface MultiplexServices extends StreamServices {
   readonly log: Log
-  readonly limits: Limits
+  readonly limits: RateLimits
 }
 
 interface Multiplex {

@@ -7,7 +7,7 @@ import { ignoreLost } from '../../store/store.ts'
 /** Of so many images, the last ones. */
 const maxOrders = 500
 
-export async function noteBootOrder(
+export async function recordBootOrder(
   {
     collections: { bootOrders },
     clock,

@@ -5,7 +5,12 @@ import type { CachedCopy, CachedImage, DesiredCache, NodeCache as ShownCache } f
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../store/records/fleet-records.ts'
+import {
+  cacheKeyOf,
+  type ImageRecord,
+  type NodeCacheRecord,
+  type NodeRecord,
+} from '../../store/records/fleet-records.ts'
 import { isOnNode } from '../../store/records/node-vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { type Listing, listing } from '../lists/listing.ts'
@@ -13,7 +18,7 @@ import type { Fleet } from './fleet.ts'
 
 type Records = Pick<Collections, 'nodes' | 'images' | 'nodeVms'>
 
-export const noCache: NodeCache = { pins: {}, drops: [] }
+export const noCache: NodeCacheRecord = { pins: {}, drops: [] }
 
 /** The desired images sent to a node's agent. One that does not exist, or has no content yet, is left out. */
 export function desiredCache({ images: known }: Pick<Records, 'images'>, node: NodeRecord | undefined): DesiredCache {
@@ -59,11 +64,15 @@ export function sendCaches(collections: Records, fleet: Fleet): () => void {
   }
 }
 
-const isSame = (one: NodeCache = noCache, other: NodeCache = noCache): boolean =>
+const isSame = (one: NodeCacheRecord = noCache, other: NodeCacheRecord = noCache): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
 
 /** What is left to do once a node has reported: drops that are gone go, and so do pins of images that are no more. */
-export function settledCache(collections: Records, record: NodeRecord, report: NodeReport): NodeCache | undefined {
+export function settledCache(
+  collections: Records,
+  record: NodeRecord,
+  report: NodeReport,
+): NodeCacheRecord | undefined {
   const { cache } = record
   if (!cache) return undefined
   const there = new Set(report.cache?.map(({ key }) => key))

@@ -20,12 +20,15 @@ export interface DesiredServices {
   readonly collections: Collections
   readonly secrets: Secrets
   readonly fleet: Fleet
-  readonly growth: Growth
+  readonly growth: GrowthCredentials
   readonly log: Log
 }
 
 /** Credentials for growing a file system: sent to an agent, and kept nowhere. */
-export type Growth = Map<string, { readonly generation: number; readonly user: string; readonly password: string }>
+export type GrowthCredentials = Map<
+  string,
+  { readonly generation: number; readonly user: string; readonly password: string }
+>
 
 export interface VmSecret {
   readonly metadata: Readonly<Record<string, string>>

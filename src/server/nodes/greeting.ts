@@ -8,11 +8,11 @@ import type { Peers } from '../cluster/server-calls.ts'
 import type { Admission } from './admission.ts'
 import { type DesiredServices, desiredFor } from './desired.ts'
 import { heartbeatSeconds } from './fleet.ts'
-import type { Presence } from './presence.ts'
+import type { PresenceTracker } from './presence.ts'
 
 export interface GreetingServices extends DesiredServices {
   readonly admission: Admission
-  readonly presence: Presence
+  readonly presence: PresenceTracker
   readonly peers?: Peers | undefined
   readonly clock: Clock
 }
@@ -23,7 +23,7 @@ const spreadMsOfEach = 4
 const longestSpreadMs = 40_000
 
 /** What is returned says HELLO, of the state at that moment: whatever changes later is for the stream. */
-export async function greeting(
+export async function prepareHello(
   services: GreetingServices,
   name: string,
   /** Aborts when the agent gives up. */

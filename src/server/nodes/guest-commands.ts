@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { Client } from 'ssh2'
 import { reasonOf } from '../../platform/reason.ts'
 import { wait } from '../../rules/retry.ts'
-import { cut, type Guest, type GuestLogin, hangUp, logIn } from './ssh-login.ts'
+import { closeSsh, type GuestLogin, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface GuestAccess {
   /** To SSH of the guest. */
@@ -32,7 +32,7 @@ export async function runAsRoot(access: GuestAccess, prepare: () => Promise<stri
     if (code !== 0) throw new Error(`The script in the guest ended with code ${code}: ${lastLine(output)}`)
     hangUp(guest)
   } catch (error) {
-    cut(guest)
+    closeSsh(guest)
     throw error
   }
 }
@@ -50,11 +50,11 @@ function rootShell(
 }
 
 /** A refused login does not get better. */
-async function patiently({ dial, login, withinMs, signal }: GuestAccess): Promise<Guest> {
+async function patiently({ dial, login, withinMs, signal }: GuestAccess): Promise<SshGuest> {
   const endMs = performance.now() + withinMs
   for (;;) {
     try {
-      return await logIn(await dial(), login, signal)
+      return await logInBySsh(await dial(), login, signal)
     } catch (error) {
       signal.throwIfAborted()
       if ((error as { level?: string }).level === 'client-authentication')

@@ -7,9 +7,9 @@ import { noteSeenNodes, passGrowth, tellNode } from '../../api/nodes/servers.ts'
 import type { Log } from '../../platform/log.ts'
 import { startLoop } from '../../platform/loop.ts'
 import { type ServerCalls, ServerRefused, ServerUnreachable } from '../cluster/server-calls.ts'
-import type { Growth } from './desired.ts'
+import type { GrowthCredentials } from './desired.ts'
 import type { Fleet } from './fleet.ts'
-import type { Presence } from './presence.ts'
+import type { PresenceTracker } from './presence.ts'
 
 export interface NodeRelay {
   /** Names of tunnels that end at this server begin with it. */
@@ -23,12 +23,12 @@ export interface NodeRelay {
   stop(): Promise<void>
 }
 
-type GrowthEntry = Growth extends Map<string, infer Entry> ? Entry : never
+type GrowthEntry = GrowthCredentials extends Map<string, infer Entry> ? Entry : never
 
 interface NodeRelayOptions {
   readonly id: string
   readonly fleet: Pick<Fleet, 'tell' | 'isOpen'>
-  readonly presence: Presence
+  readonly presence: PresenceTracker
   readonly calls: Pick<ServerCalls, 'call'>
   readonly log: Log
   /** How long a node may take to come back when its server is gone. */

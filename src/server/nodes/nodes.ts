@@ -11,10 +11,10 @@ import type { Peers } from '../cluster/server-calls.ts'
 import { ImageUses } from '../images/uses.ts'
 import { Admission } from './admission.ts'
 import { sendCaches } from './cache.ts'
-import { type Growth, sendDesired } from './desired.ts'
+import { type GrowthCredentials, sendDesired } from './desired.ts'
 import { Fleet } from './fleet.ts'
 import { createNodeRelay, localNodeRelay, type NodeRelay } from './node-relay.ts'
-import { ownPresence, type Presence, SharedPresence } from './presence.ts'
+import { ownPresence, type PresenceTracker, SharedPresence } from './presence.ts'
 import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
 
@@ -22,12 +22,12 @@ interface FleetServices {
   /** The agents that are connected to this server. */
   readonly fleet: Fleet
   /** Those that are connected to any. */
-  readonly presence: Presence
+  readonly presence: PresenceTracker
   readonly nodeRelay: NodeRelay
   /** For nodes that are about to connect. */
   readonly admission: Admission
   readonly tunnels: Tunnels
-  readonly growth: Growth
+  readonly growth: GrowthCredentials
   /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>
   readonly imageUses: ImageUses
@@ -51,7 +51,7 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
   const { collections, clock, log } = services
   const { vms, nodes } = collections
   const fleet = new Fleet()
-  const growth: Growth = new Map()
+  const growth: GrowthCredentials = new Map()
   const waits = new Waits(vms.view)
   const imageUses = new ImageUses(vms.view, ({ shape }) => shape.image)
   const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)

@@ -12,7 +12,7 @@ import { compareRevs, type Entry, ignoreLost, type Rev, type Store } from '../..
 import type { Servers } from '../cluster/servers.ts'
 import type { Fleet } from './fleet.ts'
 
-export interface Presence {
+export interface PresenceTracker {
   isOpen(node: string): boolean
   /** The other server that has its stream; undefined when it is here, or nowhere. */
   holderOf(node: string): ServerRecord | undefined
@@ -32,7 +32,7 @@ interface Claim {
 }
 
 /** For a server that does not share its store. */
-export const ownPresence = (fleet: Fleet): Presence => ({
+export const ownPresence = (fleet: Fleet): PresenceTracker => ({
   isOpen: (node) => fleet.isOpen(node),
   holderOf: () => undefined,
   subscribe: (listener) => fleet.subscribe(listener),
@@ -55,7 +55,7 @@ const removedAtOnce = 64
 /** The next round waits for it; and of a server that was killed, most nodes come back and write theirs anew. */
 const removedPerRound = 512
 
-export class SharedPresence implements Presence {
+export class SharedPresence implements PresenceTracker {
   readonly #options: SharedPresenceOptions
   /** By node: the stream that is open here. */
   readonly #open = new Map<string, string>()

@@ -10,7 +10,7 @@ export interface GuestLogin {
   readonly privateKey?: string
 }
 
-export interface Guest {
+export interface SshGuest {
   readonly ssh: Client
   readonly tunnel: Duplex
   readonly hostKey: string
@@ -19,11 +19,11 @@ export interface Guest {
 const handshakeMs = 20_000
 const goodbyeMs = 1_000
 
-export async function logIn(
+export async function logInBySsh(
   tunnel: Duplex,
   { user, password, privateKey }: GuestLogin,
   signal: AbortSignal,
-): Promise<Guest> {
+): Promise<SshGuest> {
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()
   let hostKey = ''
@@ -53,7 +53,7 @@ export async function logIn(
     await promise
     return { ssh, tunnel, hostKey }
   } catch (error) {
-    cut({ ssh, tunnel })
+    closeSsh({ ssh, tunnel })
     throw error
   } finally {
     signal.removeEventListener('abort', abort)
@@ -61,14 +61,14 @@ export async function logIn(
 }
 
 /** At once. Errors that come later are the same one. */
-export function cut({ ssh, tunnel }: Pick<Guest, 'ssh' | 'tunnel'>): void {
+export function closeSsh({ ssh, tunnel }: Pick<SshGuest, 'ssh' | 'tunnel'>): void {
   ssh.on('error', () => undefined)
   ssh.destroy()
   tunnel.destroy()
 }
 
 /** A guest that hangs answers no goodbye: after a while the connection is cut. */
-export function hangUp({ ssh, tunnel }: Pick<Guest, 'ssh' | 'tunnel'>): void {
+export function hangUp({ ssh, tunnel }: Pick<SshGuest, 'ssh' | 'tunnel'>): void {
   const timer = setTimeout(() => tunnel.destroy(), goodbyeMs)
   tunnel.once('close', () => clearTimeout(timer))
   ssh.on('error', () => undefined)

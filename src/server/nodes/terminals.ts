@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { ClientChannel } from 'ssh2'
 import { ApiError } from '../../api/errors.ts'
 import type { TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts'
-import { cut, type Guest, hangUp, logIn } from './ssh-login.ts'
+import { closeSsh, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface TerminalOptions {
   /** To SSH of the guest. */
@@ -16,7 +16,7 @@ const maxRefusals = 3
 /** Each is answered: who sends them without end, and reads no answers, would fill the memory. */
 const maxUnknown = 10
 
-interface Opened extends Guest {
+interface Opened extends SshGuest {
   readonly shell: ClientChannel
 }
 
@@ -104,7 +104,7 @@ async function openShell(
   { dial }: TerminalOptions,
   signal: AbortSignal,
 ): Promise<Opened> {
-  const guest = await logIn(await dial(), { user, password }, signal)
+  const guest = await logInBySsh(await dial(), { user, password }, signal)
   const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>()
   const size = { cols: columns, rows, width: 0, height: 0 }
   const abort = (): void => reject(new Error('The terminal was closed'))
@@ -115,7 +115,7 @@ async function openShell(
   try {
     return { ...guest, shell: await promise }
   } catch (error) {
-    cut(guest)
+    closeSsh(guest)
     throw error
   } finally {
     signal.removeEventListener('abort', abort)

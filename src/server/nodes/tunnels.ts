@@ -87,7 +87,7 @@ export class Tunnels {
   /** What to do with the caller's connection once it is open. Refuses before that what cannot work. */
   async connect(vm: VmRecord, port = 'ssh'): Promise<Accept> {
     const agentSide = await this.dial(vm, port)
-    return { take: (callerSide) => splice(callerSide, agentSide), drop: () => agentSide.destroy() }
+    return { take: (callerSide) => pipeBoth(callerSide, agentSide), drop: () => agentSide.destroy() }
   }
 
   /** A port of a VM as a stream of bytes. */
@@ -199,7 +199,7 @@ export class Tunnels {
 }
 
 /** Bytes both ways; the end of one side is the end of the other. */
-export function splice(a: Duplex, b: Duplex): void {
+export function pipeBoth(a: Duplex, b: Duplex): void {
   pipeline(a, b, () => b.destroy())
   pipeline(b, a, () => a.destroy())
 }

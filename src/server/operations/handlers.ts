@@ -9,7 +9,7 @@ import type { Listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
 import type { ByteStream } from '../transfer/streams.ts'
 import type { Accept, AcceptMessages } from '../transfer/upgrades.ts'
-import type { Upload } from '../transfer/uploads.ts'
+import type { OpenUpload } from '../transfer/uploads.ts'
 
 export interface Call<O extends Operation> {
   readonly params: ParamsOf<O>
@@ -38,7 +38,7 @@ export interface Call<O extends Operation> {
   /** Authenticates the caller again. Set for WebSockets. */
   readonly caller: O extends { isUpgrade: true } ? () => Promise<Principal | undefined> : undefined
   /** The body of an upload, which has not been read yet. */
-  readonly upload: O extends { isUpload: string } ? Upload : undefined
+  readonly upload: O extends { isUpload: string } ? OpenUpload : undefined
 }
 
 type Handler<O extends Operation> = O extends Operation & { item: TSchema }

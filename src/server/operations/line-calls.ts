@@ -7,7 +7,7 @@ import { type AgentAnswer, type AgentCall, isCallable } from '../../api/nodes/ag
 import type { Operation } from '../../api/operation.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { type DeniedServices, denied } from '../gate/authenticate.ts'
-import type { Limits } from '../gate/limits.ts'
+import type { RateLimits } from '../gate/limits.ts'
 import { type ObserveServices, recordRequest } from '../http/observe.ts'
 import { parseText } from '../http/parse-body.ts'
 import { logFailure, refusalOf } from '../http/refusals.ts'
@@ -15,7 +15,7 @@ import { type Render, renderer } from '../http/render.ts'
 import type { Operations } from './invoke.ts'
 
 export interface LineCallServices extends ObserveServices, DeniedServices {
-  readonly limits: Limits
+  readonly limits: RateLimits
   /** Only where several servers share the store. */
   readonly staleness?: { readonly lost: AbortSignal; readonly undecided: Promise<void> | undefined } | undefined
 }

@@ -7,7 +7,7 @@ import { isImageName } from '../../rules/image-names.ts'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 import { downloadTo } from './download.ts'
 import { getFrom, type Place, RemoteError, reasonOf } from './http.ts'
-import type { RemoteItem, RemoteSource } from './source.ts'
+import type { ListedItem, RemoteSource } from './source.ts'
 
 const Index = t.Object({
   version: t.Literal(1),
@@ -39,7 +39,7 @@ export function openFolder(place: Place): RemoteSource {
     const limit = AbortSignal.timeout(indexMs)
     try {
       const answer = await getFrom(place, url, { signal: AbortSignal.any([signal, limit]) })
-      return parseIndex(await textOf(answer), place)
+      return parseFolderIndex(await textOf(answer), place)
     } catch (error) {
       signal.throwIfAborted()
       if (limit.aborted) throw new RemoteError(`Remote ${place.name} took more than ${indexMs / 1_000} s`, true)
@@ -78,7 +78,7 @@ export function openFolder(place: Place): RemoteSource {
   }
 }
 
-const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: Listed): RemoteItem => ({
+const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: Listed): ListedItem => ({
   kind,
   name,
   type,
@@ -90,7 +90,7 @@ const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: L
 })
 
 /** One invalid entry fails the whole index: its author should see the error, not a guess. */
-export function parseIndex(text: string, { name, url }: Pick<Place, 'name' | 'url'>): readonly Listed[] {
+export function parseFolderIndex(text: string, { name, url }: Pick<Place, 'name' | 'url'>): readonly Listed[] {
   const refuse = (what: string): never => {
     throw new RemoteError(`index.json of remote ${name} ${what}`, false)
   }

@@ -29,7 +29,7 @@ import { RemoteError } from './http.ts'
 import type { RegistryServices } from './registries.ts'
 import { isFromRegistry, registryPullOf, takeFrom, takeFromRegistry } from './registry-pulls.ts'
 import type { Remotes } from './remotes.ts'
-import type { RemoteItem, RemoteKind } from './source.ts'
+import type { ListedItem, RemoteKind } from './source.ts'
 
 interface OfferServices {
   /** Where images and ISOs can be pulled from. */
@@ -157,7 +157,7 @@ export function createPulls(services: PullServices): ImagePulls {
     function fromRemote({ remote, item: name, bytes, sha256 }: RemotePull): Intake['take'] {
       const source = remotes.source(remote)
       if (!source) throw new RemoteError(`Remote "${remote}" is no longer in config.json`, false)
-      const item: RemoteItem = { kind, name, type: entry.value.architecture, bytes, sha256 }
+      const item: ListedItem = { kind, name, type: entry.value.architecture, bytes, sha256 }
       return (options) =>
         source.fetch(item, {
           file,

@@ -7,7 +7,7 @@ import { type Settings, SettingsError } from '../config/settings.ts'
 import { openFolder } from './folder.ts'
 import { type Place, RemoteError } from './http.ts'
 import { openRepository } from './repository.ts'
-import type { RemoteItem, RemoteKind, RemoteSource } from './source.ts'
+import type { ListedItem, RemoteKind, RemoteSource } from './source.ts'
 
 /** The beginning of its address → what a remote is. */
 const sources: Readonly<Record<string, (place: Place) => RemoteSource>> = {
@@ -20,7 +20,7 @@ interface Offer {
   /** By which it is pulled: that of the item, with the remote before it where an earlier remote has one of that name. */
   readonly name: string
   readonly remote: string
-  readonly item: RemoteItem
+  readonly item: ListedItem
 }
 
 interface Offers {
@@ -31,7 +31,7 @@ interface Offers {
 
 export class Remotes {
   readonly #sources: ReadonlyMap<string, RemoteSource>
-  readonly #listing = new Map<string, Promise<readonly RemoteItem[]>>()
+  readonly #listing = new Map<string, Promise<readonly ListedItem[]>>()
 
   constructor(named: ReadonlyMap<string, RemoteSource>) {
     this.#sources = named
@@ -93,7 +93,7 @@ export class Remotes {
   }
 
   /** One at a time for each remote, whoever asks. */
-  #list(remote: string, signal: AbortSignal): Promise<readonly RemoteItem[]> {
+  #list(remote: string, signal: AbortSignal): Promise<readonly ListedItem[]> {
     const running = this.#listing.get(remote)
     if (running) return running
     const started = (this.#sources.get(remote)?.list(signal) ?? Promise.resolve([])).finally(() =>

@@ -7,7 +7,7 @@ import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { type Place, RemoteError } from './http.ts'
-import type { RemoteItem, RemoteSource } from './source.ts'
+import type { ListedItem, RemoteSource } from './source.ts'
 
 const listMs = 15_000
 const maxTags = 200
@@ -50,7 +50,7 @@ export function openRepository(place: Place): RemoteSource {
       const registry = connect({ retry, idleMs: listMs })
       const limit = AbortSignal.timeout(listMs)
       const either = AbortSignal.any([signal, limit])
-      const items: RemoteItem[] = []
+      const items: ListedItem[] = []
       return within(registry, async () => {
         const source = registry.repository(repository)
         const tags = (await source.tags(either)).filter(isImageName).slice(0, maxTags)

@@ -2,11 +2,11 @@
 import type { Architecture } from '../../api/architecture.ts'
 import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import type { Firmware, GuestSystem, Imported } from '../images/contents.ts'
-import type { Progress } from '../images/intake.ts'
+import type { IntakeProgress } from '../images/intake.ts'
 
 export type RemoteKind = 'image' | 'iso'
 
-export interface RemoteItem {
+export interface ListedItem {
   readonly kind: RemoteKind
   readonly name: string
   readonly type: Architecture
@@ -23,7 +23,7 @@ interface FetchWork {
   /** A place of its own on the disk, which is still there after a restart. */
   readonly file: string
   readonly signal: AbortSignal
-  progress(progress: Progress): void
+  progress(progress: IntakeProgress): void
   /** Nothing comes, and why; undefined: it goes on. */
   waits(reason: string | undefined): void
   /** Makes content of the file. */
@@ -34,7 +34,7 @@ interface FetchWork {
 
 /** One kind of remote. MUST throw RemoteError for what is the remote's fault, and stop when the signal aborts. */
 export interface RemoteSource {
-  list(signal: AbortSignal): Promise<readonly RemoteItem[]>
+  list(signal: AbortSignal): Promise<readonly ListedItem[]>
   /** MUST go on where an earlier call was cut off, and return content that is exactly what the item says. */
-  fetch(item: RemoteItem, work: FetchWork): Promise<Imported>
+  fetch(item: ListedItem, work: FetchWork): Promise<Imported>
 }

@@ -36,7 +36,7 @@ export function readForm(operation: Operation, totalBytes: number): preValidatio
   const limits = { fileSize: partBytes + 1, fieldSize: partBytes + 1, parts: names.length + 10, headerPairs: 20 }
   const readText = async (part: MultipartFile, field: string): Promise<string> => {
     const text = (await part.toBuffer()).toString('utf8')
-    if (text.length > partBytes) throw tooLong(field, partBytes)
+    if (text.length > partBytes) throw fieldTooLong(field, partBytes)
     return text
   }
 
@@ -44,7 +44,7 @@ export function readForm(operation: Operation, totalBytes: number): preValidatio
     if (request.body === undefined && !request.isMultipart()) throw notAForm()
     try {
       // More than this is not even read to its end.
-      if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw tooLong('The form', totalBytes)
+      if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw fieldTooLong('The form', totalBytes)
       request.body = await within(request, totalBytes, readParts(request, names, limits, readText))
     } catch (error) {
       const refusal = refusalOfForm(error, partBytes)
@@ -72,7 +72,7 @@ async function readParts(
       const value = isKnown ? await receive(part, fieldname) : part.file.resume()
       if (isKnown) form[fieldname] = value
     } else if (isKnown) {
-      if (part.valueTruncated) throw tooLong(fieldname, limits?.fieldSize ?? 0)
+      if (part.valueTruncated) throw fieldTooLong(fieldname, limits?.fieldSize ?? 0)
       form[fieldname] = part.value
     }
   }
@@ -85,7 +85,7 @@ function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>
     let bytes = 0
     request.raw.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > totalBytes) reject(tooLong('The form', totalBytes))
+      if (bytes > totalBytes) reject(fieldTooLong('The form', totalBytes))
     })
     work.then(resolve, reject)
   })
@@ -95,7 +95,7 @@ function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>
 export function refusalOfForm(error: unknown, partBytes: number): ApiError {
   if (error instanceof ApiError) return error
   const { code, part } = error as { code?: string; part?: { fieldname?: string } }
-  if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLong(part?.fieldname ?? 'A part', partBytes)
+  if (code === 'FST_REQ_FILE_TOO_LARGE') return fieldTooLong(part?.fieldname ?? 'A part', partBytes)
   if (code === 'FST_PARTS_LIMIT')
     return new ApiError('RequestEntityTooLarge', 'The form has too many parts', {
       hint: 'Send only the parts of this operation',
@@ -105,7 +105,7 @@ export function refusalOfForm(error: unknown, partBytes: number): ApiError {
   })
 }
 
-export const tooLong = (field: string, bytes: number): ApiError => {
+export const fieldTooLong = (field: string, bytes: number): ApiError => {
   const message = `${field} must have at most ${bytes} bytes`
   return new ApiError('RequestEntityTooLarge', message, {
     causes: [{ field, reason: 'FieldValueInvalid', message }],

@@ -50,7 +50,7 @@ export async function stream(
   services: StreamServices,
 ): Promise<FastifyReply> {
   refuseWhenStopping(services.stopping)
-  const caller = admit(operation, request, services)
+  const caller = admitStream(operation, request, services)
   const closed = new AbortController()
   reply.raw.once('close', () => closed.abort())
   const { stopping, staleness } = services
@@ -79,7 +79,7 @@ export async function stream(
 }
 
 /** Agents keep one connection each, as many as there are nodes; what servers forward was counted where it came in. */
-export function admit(operation: Operation, request: FastifyRequest, services: StreamServices): string {
+export function admitStream(operation: Operation, request: FastifyRequest, services: StreamServices): string {
   const caller = request.principal ? callerKey(request.principal) : request.ip
   if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)
   return caller

@@ -10,7 +10,7 @@ import { upgradeHeader } from '../../api/nodes/agent-connection.ts'
 import type { Operation } from '../../api/operation.ts'
 import { lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
-import { admit, recheckMs, type StreamServices } from './streams.ts'
+import { admitStream, recheckMs, type StreamServices } from './streams.ts'
 
 /** What to do with a connection once it is open, or when it never will be. */
 export interface Accept {
@@ -87,7 +87,7 @@ const needsUpgrade = (): ApiError =>
   })
 
 /** The connection is the handler's from here on: as long as its caller may have it. */
-export async function upgrade(
+export async function upgradeConnection(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -98,7 +98,7 @@ export async function upgrade(
   // Before anything is dialled: what cannot become a WebSocket is refused as every other bad request is.
   if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
   refuseWhenStopping(services.stopping)
-  const caller = admit(operation, request, services)
+  const caller = admitStream(operation, request, services)
   const { socket } = offer
   const accept = await whileThere(socket, handler)
   if (socket.destroyed) return accept.drop()

@@ -13,7 +13,7 @@ import {
   temporaryName,
 } from '../../images/content/temporary-files.ts'
 import { largestDiskBytes, sizeText } from '../../rules/sizes.ts'
-import { refusalOfForm, tooLong, twice } from './multipart.ts'
+import { fieldTooLong, refusalOfForm, twice } from './multipart.ts'
 import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
 
@@ -36,7 +36,7 @@ interface Received extends AsyncDisposable {
   readonly left: AbortSignal
 }
 
-export interface Upload {
+export interface OpenUpload {
   /** It has its fields in its body; otherwise the body is the file. */
   readonly isForm: boolean
   /**
@@ -97,7 +97,7 @@ export function openUpload(
   request: FastifyRequest,
   reply: FastifyReply,
   { folder }: Pick<Uploads, 'folder'>,
-): Upload {
+): OpenUpload {
   const part = operation.isUpload ?? ''
   return {
     isForm: request.isMultipart(),
@@ -143,7 +143,7 @@ export function openUpload(
       try {
         const bytes = Number(request.headers['content-length'] ?? 0)
         if (bytes === 0) throw nothing(part)
-        if (bytes > maxBytes) throw tooLong('The upload', maxBytes)
+        if (bytes > maxBytes) throw fieldTooLong('The upload', maxBytes)
         await checkLength(request, folder)
         if (isExpecting(request)) reply.raw.writeContinue()
         return await take({ bytes, pieces: request.raw })
@@ -179,7 +179,7 @@ async function receiveForm(
     else if (name) {
       if (inForm.has(name)) throw twice(name)
       inForm.add(name)
-      if (part.valueTruncated) throw tooLong(name, fieldBytes)
+      if (part.valueTruncated) throw fieldTooLong(name, fieldBytes)
       fields[name] = String(part.value)
       judge(fields)
     }
@@ -211,7 +211,7 @@ async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<num
 /** What surely does not fit is refused before it is sent. */
 async function checkLength({ headers }: FastifyRequest, folder: string): Promise<void> {
   const bytes = Number(headers['content-length'] ?? 0)
-  if (bytes > largestDiskBytes) throw tooLong('The upload', largestDiskBytes)
+  if (bytes > largestDiskBytes) throw fieldTooLong('The upload', largestDiskBytes)
   const room = await roomOn(folder)
   if (bytes <= room) return
   throw new ApiError(

@@ -20,7 +20,7 @@ import { parentOfSaved, savedFrom, vmName } from '../../store/records/image-vers
 import { changeVm, withDesired } from '../../store/records/vms.ts'
 import type { Entry, Store } from '../../store/store.ts'
 import { seenVms, vmsText } from '../images/shown-image.ts'
-import { type Asked, type ImageStore, type Made, protectedImage } from '../images/store.ts'
+import { type ImageStore, type Made, protectedImage, type RequestContext } from '../images/store.ts'
 import { assertMay } from './refusals.ts'
 
 const gib = 2 ** 30
@@ -35,10 +35,10 @@ interface Saving {
   readonly vm: Entry<VmRecord>
   readonly imageName: string
   readonly description: string | undefined
-  readonly asked: Asked
+  readonly asked: RequestContext
 }
 
-export async function saveVm(services: CaptureServices, images: ImageStore, saving: Saving): Promise<Made> {
+export async function requestSave(services: CaptureServices, images: ImageStore, saving: Saving): Promise<Made> {
   const { vm, imageName: image, asked } = saving
   const { name, namespace, shape, observed, desired } = vm.value
   images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
@@ -82,7 +82,11 @@ interface Committing {
   readonly requestKey: string | undefined
 }
 
-export async function commitVm(services: CaptureServices, images: ImageStore, committing: Committing): Promise<Made> {
+export async function requestCommit(
+  services: CaptureServices,
+  images: ImageStore,
+  committing: Committing,
+): Promise<Made> {
   const { vm, caller, description, requestKey } = committing
   const { shape } = vm.value
   const isAgain = isRepeated(vm.value, requestKey)
@@ -128,7 +132,7 @@ const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): bool
 const captureOf = (
   kind: ImageCapture['kind'],
   { namespace, name, uid }: VmRecord,
-  { caller, now, requestKey }: Pick<Asked, 'caller' | 'now' | 'requestKey'>,
+  { caller, now, requestKey }: Pick<RequestContext, 'caller' | 'now' | 'requestKey'>,
 ): ImageCapture => ({
   id: randomUUID(),
   kind,

@@ -2,7 +2,7 @@
 
 import { compacted } from '../faults.ts'
 import { type Rev, StoreError } from '../store.ts'
-import { type CallOptions, type EtcdClient, EtcdFailure } from './client.ts'
+import { type EtcdCallOptions, type EtcdClient, EtcdFailure } from './client.ts'
 import { storeFault } from './faults.ts'
 import {
   type Alarm,
@@ -20,20 +20,20 @@ import {
   type RangeResponse,
   type TxnResponse,
 } from './protocol.ts'
-import { encodeMeta, type Layout, newOperationId, seal } from './records.ts'
+import { encodeMeta, encodeRecord, type Layout, newOperationId } from './records.ts'
 import { grpc } from './verdict.ts'
 
 /** Repeating these changes nothing, so that a short deadline costs nothing. */
-export const repeatable: CallOptions = { isRepeatable: true, tryMs: 1_000 }
-export const paging: CallOptions = { isRepeatable: true, tryMs: 5_000 }
+export const repeatable: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000 }
+export const paging: EtcdCallOptions = { isRepeatable: true, tryMs: 5_000 }
 /**
  * A create is tried once: a member that was paused may carry out the first try long after the second was made and deleted,
  * and brings back what is gone.
  */
-export const once: CallOptions = { isRepeatable: false, tryMs: 2_000 }
+export const once: EtcdCallOptions = { isRepeatable: false, tryMs: 2_000 }
 /** Somebody has waited for some time already. */
-export const looking: CallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_500 }
-export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_000, isUrgent: true }
+export const looking: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_500 }
+export const checking: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_000, isUrgent: true }
 
 /** Such a program over an SQL database shows changes late, and in another order than it numbers them. */
 const notEtcd = (): StoreError =>
@@ -50,21 +50,24 @@ export class EtcdCalls {
     this.layout = layout
   }
 
-  async range(request: RangeRequest, options: CallOptions = repeatable): Promise<RangeResponse & { bytes: number }> {
+  async range(
+    request: RangeRequest,
+    options: EtcdCallOptions = repeatable,
+  ): Promise<RangeResponse & { bytes: number }> {
     const { bytes } = await this.client.call(methods.range, encodeRange(request), options)
     return { ...decodeRange(bytes), bytes: bytes.length }
   }
 
-  async txn(request: Buffer, options: CallOptions): Promise<{ txn: TxnResponse; perhapsBefore: boolean }> {
+  async txn(request: Buffer, options: EtcdCallOptions): Promise<{ txn: TxnResponse; perhapsBefore: boolean }> {
     const { bytes, perhapsBefore } = await this.client.call(methods.txn, request, options)
     return { txn: decodeTxn(bytes), perhapsBefore }
   }
 
-  async find(key: string, revision?: number, options: CallOptions = repeatable): Promise<KeyValue | undefined> {
+  async find(key: string, revision?: number, options: EtcdCallOptions = repeatable): Promise<KeyValue | undefined> {
     return (await this.range({ key: this.layout.key(key), revision }, options)).kvs[0]
   }
 
-  async newest(options: CallOptions = repeatable): Promise<number> {
+  async newest(options: EtcdCallOptions = repeatable): Promise<number> {
     return (await this.range({ key: this.layout.metaKey, countOnly: true }, options)).header.revision
   }
 
@@ -90,7 +93,7 @@ export class EtcdCalls {
   /** Makes a change of no meaning, for its revision: all others that were there before come before it. */
   async sync(): Promise<number> {
     const { syncKey } = this.layout
-    const { txn } = await this.txn(encodePut(syncKey, seal(syncKey, newOperationId(), 'null')), repeatable)
+    const { txn } = await this.txn(encodePut(syncKey, encodeRecord(syncKey, newOperationId(), 'null')), repeatable)
     return txn.header.revision
   }
 

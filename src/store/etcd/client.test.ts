@@ -11,7 +11,7 @@ import { EtcdClient, EtcdFailure } from './client.ts'
 import { CallFailure } from './connection.ts'
 import { recogniseCreate } from './lost-write.ts'
 import { type KeyValue, methods } from './protocol.ts'
-import { Layout, seal } from './records.ts'
+import { encodeRecord, Layout } from './records.ts'
 import { grpc, judge } from './verdict.ts'
 
 interface Asked {
@@ -67,7 +67,7 @@ describe('lost answers', () => {
   const layout = new Layout('x')
   const written = (op: string, createRevision: number, modRevision: number): KeyValue => ({
     key: '/x/data/a',
-    value: seal(Buffer.from('/x/data/a'), op, '1'),
+    value: encodeRecord(Buffer.from('/x/data/a'), op, '1'),
     createRevision,
     modRevision,
   })

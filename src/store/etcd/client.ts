@@ -28,7 +28,7 @@ export interface ClientOptions {
   readonly timeoutMs: number
 }
 
-export interface CallOptions {
+export interface EtcdCallOptions {
   /** Carrying it out twice is the same as once. */
   readonly isRepeatable: boolean
   readonly tryMs: number
@@ -81,7 +81,7 @@ export class EtcdClient {
   }
 
   /** Rejects with EtcdFailure. */
-  async call(method: string, body: Buffer, options: CallOptions): Promise<Answer> {
+  async call(method: string, body: Buffer, options: EtcdCallOptions): Promise<Answer> {
     const untilMs = performance.now() + (options.timeoutMs ?? this.#options.timeoutMs)
     if (options.isUrgent) return this.#try(method, body, options, untilMs)
     if (!this.#slots.tryAcquire() && !(await this.#slots.acquire(untilMs)))
@@ -93,7 +93,7 @@ export class EtcdClient {
     }
   }
 
-  async #try(method: string, body: Buffer, { isRepeatable, tryMs }: CallOptions, untilMs: number): Promise<Answer> {
+  async #try(method: string, body: Buffer, { isRepeatable, tryMs }: EtcdCallOptions, untilMs: number): Promise<Answer> {
     let isUnclear = false
     let logins = 0
     for (let tries = 1; ; tries++) {

@@ -1,8 +1,8 @@
 // The store on etcd, for several servers: compare-and-set as transactions, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
 
-import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed } from '../faults.ts'
-import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
+import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict } from '../faults.ts'
+import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
 import { jsonText, readBack } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
@@ -25,17 +25,17 @@ import { alarmAdvice, storeFault, unknown } from './faults.ts'
 import { Follower } from './follower.ts'
 import { judgeDelete, recogniseCreate, recogniseUpdate } from './lost-write.ts'
 import {
-  type Precondition as EtcdPrecondition,
+  type EtcdEvent,
+  type RevisionCheck as EtcdPrecondition,
   encodeCreate,
   encodeDelete,
   encodeUpdate,
   type KeyValue,
   type TxnResponse,
-  type WatchEvent,
 } from './protocol.ts'
 import { listEntries, readPast } from './read.ts'
 import { RecentChanges } from './recent.ts'
-import { Layout, newOperationId, seal } from './records.ts'
+import { encodeRecord, Layout, newOperationId } from './records.ts'
 
 export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'timeoutMs'> {
   /** Keys begin with it: several stores may share a cluster. */
@@ -76,7 +76,7 @@ class EtcdStore implements Store {
   readonly #calls: EtcdCalls
   readonly #layout: Layout
   readonly #options: EtcdOptions
-  readonly #feed: Feed
+  readonly #feed: ChangeFeed
   readonly #follower: Follower
   readonly #recent: RecentChanges
   readonly #meta: KeyValue
@@ -96,7 +96,7 @@ class EtcdStore implements Store {
     this.#meta = meta
     this.#compacted = meta.modRevision
     this.#options = options
-    this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), layout.rev(revision), options)
+    this.#feed = new ChangeFeed((prefix, after) => this.#readLog(prefix, after), layout.rev(revision), options)
     this.#recent = new RecentChanges(revision, options.recentChanges ?? defaultRecentChanges)
     this.#follower = new Follower({
       client,
@@ -136,13 +136,11 @@ class EtcdStore implements Store {
       try {
         const etcdKey = this.#layout.key(key)
         const { txn } = await this.#calls.txn(
-          encodeCreate(etcdKey, seal(etcdKey, op, text), this.#preconditions(preconditions)),
+          encodeCreate(etcdKey, encodeRecord(etcdKey, op, text), this.#preconditions(preconditions)),
           once,
         )
         if (!txn.succeeded)
-          throw preconditions.length > 0 && !txn.found
-            ? this.#failedPrecondition(preconditions, txn)
-            : alreadyExists(key)
+          throw preconditions.length > 0 && !txn.found ? this.#failedPrecondition(preconditions, txn) : keyExists(key)
         return entryAt(txn.header.revision)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
@@ -157,7 +155,7 @@ class EtcdStore implements Store {
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
       const etcdKey = this.#layout.key(key)
-      const request = encodeUpdate(etcdKey, seal(etcdKey, op, text), wanted, this.#preconditions(preconditions))
+      const request = encodeUpdate(etcdKey, encodeRecord(etcdKey, op, text), wanted, this.#preconditions(preconditions))
       const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
@@ -284,7 +282,7 @@ class EtcdStore implements Store {
   }
 
   #lost(key: string, expect: Rev, found: KeyValue | undefined): StoreError {
-    return found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+    return found ? revisionConflict(key, expect, this.#layout.rev(found.modRevision)) : keyNotFound(key)
   }
 
   #preconditions(preconditions: readonly Precondition[]): EtcdPrecondition[] {
@@ -324,7 +322,7 @@ class EtcdStore implements Store {
     await this.#calls.compact(revision)
   }
 
-  #deliver(events: readonly WatchEvent[], revision: number): void {
+  #deliver(events: readonly EtcdEvent[], revision: number): void {
     const changes: Change[] = []
     let isGap = false
     for (const event of events) {
@@ -343,7 +341,7 @@ class EtcdStore implements Store {
   }
 
   /** What is damaged now stops this store: going on without it would be to serve less. */
-  #changeOf(event: WatchEvent): ReturnType<Layout['change']> {
+  #changeOf(event: EtcdEvent): ReturnType<Layout['change']> {
     try {
       return this.#layout.change(event)
     } catch (error) {

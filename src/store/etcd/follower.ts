@@ -1,12 +1,12 @@
 // The one watch on etcd that feeds the store, kept up across members, failures and compaction.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EtcdClient } from './client.ts'
-import type { Range, WatchEvent } from './protocol.ts'
+import type { EtcdEvent, KeyRange } from './protocol.ts'
 import { type Deliver, readWatch } from './watch.ts'
 
 interface FollowerOptions {
   readonly client: EtcdClient
-  readonly range: Range
+  readonly range: KeyRange
   /** Everything after this revision is followed. */
   readonly revision: number
   readonly deliver: Deliver
@@ -75,7 +75,7 @@ export class Follower {
       // A member that is behind the others may report progress that is behind ours.
       if (revision <= this.#revision) return
       // Some may have been learnt from another server.
-      const isNew = (event: WatchEvent): boolean => event.kv.modRevision > this.#revision
+      const isNew = (event: EtcdEvent): boolean => event.kv.modRevision > this.#revision
       this.#options.deliver(events.every(isNew) ? events : events.filter(isNew), revision)
       this.advance(revision)
     }

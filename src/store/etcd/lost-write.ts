@@ -1,7 +1,7 @@
 // Whether a write whose answer was lost, or was a refusal that proves nothing, has happened: its record names the write that
 // made it.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { alreadyExists } from '../faults.ts'
+import { keyExists } from '../faults.ts'
 import { type EtcdCalls, looking } from './calls.ts'
 import { EtcdFailure } from './client.ts'
 
@@ -27,7 +27,7 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
     const found = await calls.find(key, undefined, looking).catch(giveUp)
     if (found && layout.isWrittenBy(op, found)) return found.modRevision
     // What was there all along refuses it now; a try that is still under way may be carried out once that is deleted.
-    if (found && found.createRevision <= before) throw failure.settled ? alreadyExists(key) : failure
+    if (found && found.createRevision <= before) throw failure.settled ? keyExists(key) : failure
     // Created by us, and changed by somebody since?
     const first = found && (await calls.find(key, found.createRevision, looking).catch(giveUp))
     if (first && layout.isWrittenBy(op, first)) return first.modRevision

@@ -38,7 +38,7 @@ const asBytes = (value: FieldValue): Buffer => (typeof value === 'number' ? noBy
 const asNumber = (value: FieldValue): number => (typeof value === 'number' ? value : 0)
 const asText = (value: FieldValue): string => asBytes(value).toString()
 
-export interface Range {
+export interface KeyRange {
   readonly key: Buffer
   /** Exclusive; without it, the one key. */
   readonly end?: Buffer | undefined
@@ -52,7 +52,7 @@ export function prefixRange(prefix: string): { readonly key: Buffer; readonly en
   return { key, end }
 }
 
-export interface RangeRequest extends Range {
+export interface RangeRequest extends KeyRange {
   readonly limit?: number
   /** Read the past of this revision. */
   readonly revision?: number | undefined
@@ -79,16 +79,16 @@ const remove = (key: Buffer): Buffer => messageField(3, bytesField(1, key))
 const look = (key: Buffer, keysOnly = false): Buffer => messageField(3, messageField(1, encodeRange({ key, keysOnly })))
 
 /** Another key, and the revision that it must have. */
-export interface Precondition {
+export interface RevisionCheck {
   readonly key: Buffer
   readonly modRevision: number
 }
-const comparisons = (preconditions: readonly Precondition[]): Buffer[] =>
+const comparisons = (preconditions: readonly RevisionCheck[]): Buffer[] =>
   preconditions.map(({ key, modRevision }) => comparison(key, modRevision))
-const looks = (preconditions: readonly Precondition[]): Buffer[] => preconditions.map(({ key }) => look(key, true))
+const looks = (preconditions: readonly RevisionCheck[]): Buffer[] => preconditions.map(({ key }) => look(key, true))
 
 /** If a comparison fails, the response has the entry itself and, without their values, those of the preconditions. */
-export const encodeCreate = (key: Buffer, value: Buffer, preconditions: readonly Precondition[] = []): Buffer =>
+export const encodeCreate = (key: Buffer, value: Buffer, preconditions: readonly RevisionCheck[] = []): Buffer =>
   message(
     comparison(key, 0),
     ...comparisons(preconditions),
@@ -101,7 +101,7 @@ export const encodeUpdate = (
   key: Buffer,
   value: Buffer,
   modRevision: number,
-  preconditions: readonly Precondition[] = [],
+  preconditions: readonly RevisionCheck[] = [],
 ): Buffer =>
   message(
     comparison(key, modRevision),
@@ -122,7 +122,7 @@ export const encodeCompact = (revision: number): Buffer => numberField(1, revisi
 export const encodeAuthenticate = (name: string, password: string): Buffer =>
   message(bytesField(1, name), bytesField(2, password))
 
-export const encodeWatch = ({ key, end }: Range, startRevision: number): Buffer =>
+export const encodeWatch = ({ key, end }: KeyRange, startRevision: number): Buffer =>
   messageField(
     1,
     message(
@@ -201,7 +201,7 @@ export function decodeTxn(bytes: Buffer): TxnResponse {
   return { header, succeeded, found, foundPreconditions }
 }
 
-export interface WatchEvent {
+export interface EtcdEvent {
   readonly isDelete: boolean
   readonly kv: KeyValue
   readonly previous: KeyValue | undefined
@@ -214,10 +214,10 @@ interface WatchResponse {
   /** Not 0: the revision to start from is gone; this is the oldest that is left. */
   readonly compactRevision: number
   readonly cancelReason: string
-  readonly events: readonly WatchEvent[]
+  readonly events: readonly EtcdEvent[]
 }
 
-function decodeEvent(bytes: Buffer): WatchEvent {
+function decodeEvent(bytes: Buffer): EtcdEvent {
   let isDelete = false
   let kv: KeyValue | undefined
   let previous: KeyValue | undefined
@@ -235,7 +235,7 @@ export function decodeWatch(bytes: Buffer): WatchResponse {
   let canceled = false
   let compactRevision = 0
   let cancelReason = ''
-  const events: WatchEvent[] = []
+  const events: EtcdEvent[] = []
   readFields(bytes, (field, value) => {
     if (field === 1) header = decodeHeader(asBytes(value))
     else if (field === 3) created = value !== 0

@@ -4,7 +4,7 @@ import { compacted } from '../faults.ts'
 import type { LogPage } from '../feed.ts'
 import { type Change, changeKey, type Entry, isFault, type Page, type Rev, StoreError } from '../store.ts'
 import { type EtcdCalls, isOutOfRange, paging } from './calls.ts'
-import type { WatchEvent } from './protocol.ts'
+import type { EtcdEvent } from './protocol.ts'
 import type { Layout } from './records.ts'
 import { readWatch } from './watch.ts'
 
@@ -104,7 +104,7 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
 }
 
 /** A damaged one in the past is a gap: the list that follows finds what is damaged still. */
-function changeOf(layout: Layout, event: WatchEvent): ReturnType<Layout['change']> {
+function changeOf(layout: Layout, event: EtcdEvent): ReturnType<Layout['change']> {
   try {
     return layout.change(event)
   } catch (error) {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { recordSum } from '../checksum.ts'
 import { damaged, restoreAdvice, revNumber } from '../faults.ts'
 import { type Change, type Entry, type Json, type Rev, StoreError } from '../store.ts'
-import { type KeyValue, prefixRange, type Range, type WatchEvent } from './protocol.ts'
+import { type EtcdEvent, type KeyRange, type KeyValue, prefixRange } from './protocol.ts'
 
 /**
  * Of the layout below, and of what the records mean: from 4 on, the records of VMs say what a node has, and an older server
@@ -45,7 +45,7 @@ const sumOf = (key: Uint8Array, op: string, value: string | Uint8Array): number 
   recordSum([Buffer.from(key).toString(), op], value)
 
 /** `key` is etcd's. */
-export const seal = (key: Uint8Array, op: string, text: string): Buffer =>
+export const encodeRecord = (key: Uint8Array, op: string, text: string): Buffer =>
   Buffer.from(`{"op":"${op}","sum":${sumOf(key, op, text)},"value":${text}}`)
 
 /** All that comes before the value. Records of programs before there were checksums have none, and are read as they are. */
@@ -71,7 +71,7 @@ export class Layout {
   /** Written only to have a new revision. */
   readonly syncKey: Buffer
   /** Everything of this store. */
-  readonly all: Range
+  readonly all: KeyRange
   readonly #prefix: string
   readonly #data: string
   /** Add it to a revision of the store for that of etcd. */
@@ -151,7 +151,7 @@ export class Layout {
    * Undefined for the store's own records; `gap` when what was there before is needed, and gone or damaged. Throws Damaged
    * when what is there now is.
    */
-  change({ kv, isDelete, previous: before }: WatchEvent): Change | 'gap' | undefined {
+  change({ kv, isDelete, previous: before }: EtcdEvent): Change | 'gap' | undefined {
     if (!kv.key.startsWith(this.#data)) return undefined
     const isFirst = !isDelete && kv.createRevision === kv.modRevision
     const known = before && unseal(before)

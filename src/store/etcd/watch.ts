@@ -1,7 +1,7 @@
 // A watch on etcd, read until it ends.
 import { type EtcdClient, EtcdFailure } from './client.ts'
 import type { EtcdConnection } from './connection.ts'
-import { decodeWatch, encodeWatch, methods, type Range, type WatchEvent } from './protocol.ts'
+import { decodeWatch, type EtcdEvent, encodeWatch, type KeyRange, methods } from './protocol.ts'
 
 type WatchEnd =
   | { readonly kind: 'stopped' }
@@ -10,12 +10,12 @@ type WatchEnd =
   | { readonly kind: 'failed'; readonly text: string }
 
 /** Every change up to `revision` has been handed over with this one; without events, a notice of progress. */
-export type Deliver = (events: readonly WatchEvent[], revision: number) => void
+export type Deliver = (events: readonly EtcdEvent[], revision: number) => void
 
 /** Reads the changes of a range from a revision on, until `signal` aborts or etcd ends it. Never rejects. */
 export async function readWatch(
   client: EtcdClient,
-  range: Range,
+  range: KeyRange,
   startRevision: number,
   signal: AbortSignal,
   deliver: Deliver,

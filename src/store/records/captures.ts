@@ -4,7 +4,7 @@
 import type { Entry } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { CaptureForImage, ImageRecord, VmCapture, VmRecord } from './fleet-records.ts'
-import { changePushJob, isOver } from './push-jobs.ts'
+import { changePushJob, isFinished } from './push-jobs.ts'
 import { changeVm } from './vms.ts'
 
 type Kept = Pick<Collections, 'images' | 'pushJobs' | 'vms'>
@@ -68,7 +68,7 @@ export function failImage(
 export function isWaitedFor({ images, pushJobs }: Kept, namespace: string, capture: VmCapture): boolean {
   if (capture.kind !== 'push') return images.get('', capture.image)?.value.capture?.id === capture.id
   const job = pushJobs.get(namespace, capture.job)?.value
-  return job?.capture === capture.id && !isOver(job)
+  return job?.capture === capture.id && !isFinished(job)
 }
 
 /** The VM's record names it no more. */

@@ -5,7 +5,7 @@ import { openMemory } from '../memory.ts'
 import { changeRev, type Rev, type Store } from '../store.ts'
 import { type Collections, openCollections } from './collections.ts'
 import type { EventRecord } from './events.ts'
-import { removeNamespace, removeStrays } from './namespaces.ts'
+import { removeNamespace, removeNamespaceLeftovers } from './namespaces.ts'
 
 const event = (name: string): EventRecord => ({
   name,
@@ -140,11 +140,11 @@ test('events that are written when their namespace is gone are archived with the
   await record(collections, names)
   const make = (name: string) =>
     collections.namespaces.create('', name, { name, customPods: false, createdAt: '2026-01-01T00:00:00Z' })
-  await removeStrays(collections)
+  await removeNamespaceLeftovers(collections)
   assert.deepEqual(shown(collections), names, 'its namespace may be one that is not seen yet')
   // Namespaces are seen up to there.
   await make('svc-default')
-  await removeStrays(collections)
+  await removeNamespaceLeftovers(collections)
   assert.deepEqual(shown(collections), [])
   assert.deepEqual(shown(collections, 'svc-default'), names)
 })
@@ -168,7 +168,7 @@ test('strays are not looked for among what is newer than the namespaces that are
   await memory.create('/namespaces/svc-new', { name: 'svc-new', customPods: false, createdAt: at })
   const account = { name: 'ci', namespace: 'svc-new', uid: 'u', createdAt: at }
   await serviceAccounts.create('svc-new', 'ci', account as never)
-  await removeStrays(collections)
+  await removeNamespaceLeftovers(collections)
   const left = serviceAccounts.get('svc-new', 'ci')
   seen.resolve()
   assert.ok(left)

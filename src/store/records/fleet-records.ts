@@ -266,12 +266,12 @@ export interface NodeRecord {
   readonly report?: NodeReport
   /** Of pools, by uid. Which VMs it has, their own records say (node-vms.ts). */
   readonly slots?: Readonly<Record<string, SlotAllocation>>
-  readonly cache?: NodeCache
+  readonly cache?: NodeCacheRecord
   readonly meta?: RecordMeta
 }
 
 /** Which copies of images are desired on a node. */
-export interface NodeCache {
+export interface NodeCacheRecord {
   /** By the name of the image: it is to be there, and to stay. */
   readonly pins: Readonly<Record<string, { readonly by: string; readonly at: string }>>
   /** Keys of copies that are to go; forgotten when they are gone. */

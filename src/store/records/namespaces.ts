@@ -83,7 +83,7 @@ async function forgetNames({ images, isos }: Collections, isGone: (namespace: st
 }
 
 /** What a crash left behind in namespaces that are gone. */
-export async function removeStrays(collections: Collections): Promise<void> {
+export async function removeNamespaceLeftovers(collections: Collections): Promise<void> {
   const { namespaces, events } = collections
   /** What is newer may be of another server, in a namespace that is not seen here yet. */
   const isSeen = (rev: Rev): boolean => compareRevs(namespaces.view.rev, rev) >= 0

@@ -57,7 +57,7 @@ export function sent(
 /** Less than that is no average. */
 const leastSeconds = 1
 
-export const isOver = ({ finishedAt }: PushJobRecord): boolean => finishedAt !== undefined
+export const isFinished = ({ finishedAt }: PushJobRecord): boolean => finishedAt !== undefined
 
 /** Changes a job that is not over, until it succeeds. Undefined: it is over, or gone. */
 export async function changePushJob(
@@ -67,7 +67,7 @@ export async function changePushJob(
 ): Promise<Entry<PushJobRecord> | undefined> {
   let isUnderWay = false
   const entry = await pushJobs.change(key, (record) => {
-    isUnderWay = record !== undefined && !isOver(record)
+    isUnderWay = record !== undefined && !isFinished(record)
     const changed = record && isUnderWay ? change(record) : undefined
     return record && changed && { ...record, ...changed }
   })

@@ -5,8 +5,16 @@ import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { syncFolder } from '../../platform/files.ts'
 import { findThread } from '../../platform/threads.ts'
-import { alreadyExists, closed, compacted, conflict, notFound, preconditionFailed, revNumber } from '../faults.ts'
-import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
+import {
+  closed,
+  compacted,
+  keyExists,
+  keyNotFound,
+  preconditionFailed,
+  revisionConflict,
+  revNumber,
+} from '../faults.ts'
+import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
 import { jsonText, readBack } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
@@ -103,7 +111,7 @@ const writes: ReadonlySet<Request[0]> = new Set(['create', 'update', 'delete', '
 class SqliteStore implements Store {
   readonly #worker: Worker
   readonly #folder: string
-  readonly #feed: Feed
+  readonly #feed: ChangeFeed
   /** Not yet sent: asked in this turn of the event loop, or while a commit is under way. */
   #unsent: Waiting[] = []
   /** Sent and not yet answered, from `#sentOffset` on: answers come in this order. */
@@ -117,7 +125,7 @@ class SqliteStore implements Store {
   constructor(worker: Worker, folder: string, rev: number, options: FeedOptions) {
     this.#worker = worker
     this.#folder = folder
-    this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), String(rev), options)
+    this.#feed = new ChangeFeed((prefix, after) => this.#readLog(prefix, after), String(rev), options)
     worker.on('message', (answers: ThreadReply[]) => this.#settle(answers))
     worker.on('error', (error) => this.#die(error))
     this.#exited = new Promise((resolve) => {
@@ -151,14 +159,14 @@ class SqliteStore implements Store {
       preconditions.length > 0 ? ['create', key, text, preconditionsOf(preconditions)] : ['create', key, text],
       readBack(value, text),
     )
-    if (answer[0] === 'exists') throw alreadyExists(key)
+    if (answer[0] === 'exists') throw keyExists(key)
     if (!entry) throw failedPrecondition(preconditions, answer)
     return entry
   }
 
   async update(key: string, value: Json, expect: Rev, preconditions: readonly Precondition[] = []): Promise<Entry> {
     const text = jsonText(key, value)
-    if (!isKey(key)) throw notFound(key)
+    if (!isKey(key)) throw keyNotFound(key)
     const wanted = revNumber(expect)
     const { answer, entry } = await this.#ask(
       preconditions.length > 0
@@ -166,17 +174,17 @@ class SqliteStore implements Store {
         : ['update', key, text, wanted],
       readBack(value, text),
     )
-    if (answer[0] === 'absent') throw notFound(key)
-    if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
+    if (answer[0] === 'absent') throw keyNotFound(key)
+    if (answer[0] === 'conflict') throw revisionConflict(key, expect, String(answer[1]))
     if (!entry) throw failedPrecondition(preconditions, answer)
     return entry
   }
 
   async delete(key: string, expect: Rev): Promise<Rev> {
-    if (!isKey(key)) throw notFound(key)
+    if (!isKey(key)) throw keyNotFound(key)
     const { answer } = await this.#ask(['delete', key, revNumber(expect)])
-    if (answer[0] === 'absent') throw notFound(key)
-    if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
+    if (answer[0] === 'absent') throw keyNotFound(key)
+    if (answer[0] === 'conflict') throw revisionConflict(key, expect, String(answer[1]))
     return String(expectAnswer('written', answer)[1])
   }
 

@@ -62,7 +62,7 @@ interface Place {
 }
 
 /** Why the database could not be opened, for people. */
-export function refusal(error: unknown, { file, folder }: Place): Opening {
+export function openFailure(error: unknown, { file, folder }: Place): Opening {
   if (error instanceof Refusal) return error.opening
   const damaged = (): Opening => [
     'refused',

@@ -11,8 +11,8 @@ import {
   isDiskFull,
   isFailedWrite,
   messageOf,
+  openFailure,
   Refusal,
-  refusal,
   schema,
   schemaVersion,
   sumsUpgrade,
@@ -20,7 +20,7 @@ import {
 } from './file.ts'
 import { Mark } from './mark.ts'
 import type { LogRow, Opening, Preconditions, Request, Row, ThreadOptions, ThreadReply } from './protocol.ts'
-import { assertWhole, compactedOf, Damage, isSound, rowSum, type Stored, setCompacted } from './whole.ts'
+import { assertWhole, compactedOf, Damage, isSound, rowSum, type StoredRow, setCompacted } from './whole.ts'
 
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
 const maxGroupWrites = 1_000
@@ -146,7 +146,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
 
   /** What an entry points to. Throws Damaged: what is not there, or is not this key's, was there once. */
   const read = (found: unknown): Row => {
-    const [key, ...stored] = found as [string, ...Stored]
+    const [key, ...stored] = found as [string, ...StoredRow]
     const [of, owner, , text] = stored
     if (text === null || owner !== key || !isSound(stored)) throw damaged(key, 'it does not match its checksum')
     return [key, text, of]
@@ -158,8 +158,8 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
 
   const readChange = (found: unknown): LogRow => {
     const values = found as readonly unknown[]
-    const row = values.slice(0, 5) as unknown as Stored
-    const previous = values.slice(5) as unknown as Stored
+    const row = values.slice(0, 5) as unknown as StoredRow
+    const previous = values.slice(5) as unknown as StoredRow
     const [of, key, previousRev, text] = row
     const isPreviousSound = previousRev === null || (previous[1] === key && isSound(previous))
     if (!isSound(row) || !isPreviousSound)
@@ -336,7 +336,7 @@ if (!parentPort) throw new Error('sqlite-thread runs as a worker thread of engin
 try {
   serve(openDatabase(), parentPort)
 } catch (error) {
-  const opening = refusal(error, { file, folder })
+  const opening = openFailure(error, { file, folder })
   if (opening[1] === 'Damaged') keepLog()
   parentPort.postMessage(opening)
 }

@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { recordSum } from '../checksum.ts'
 
 /** What stands in a row of the log. */
-export type Stored = readonly [
+export type StoredRow = readonly [
   rev: number,
   key: string,
   previousRev: number | null,
@@ -15,7 +15,7 @@ export type Stored = readonly [
 export const rowSum = (rev: number, key: string, previousRev: number | null, value: string | null): number =>
   recordSum([rev, previousRev, key], value ?? '')
 
-export const isSound = ([rev, key, previousRev, value, sum]: Stored): boolean =>
+export const isSound = ([rev, key, previousRev, value, sum]: StoredRow): boolean =>
   rowSum(rev, key, previousRev, value) === sum
 
 /** Throws it. `what` is what was found, for people. */
@@ -41,7 +41,7 @@ function readLog(db: DatabaseSync, hasSums: boolean): Map<string, number> {
   const current = new Map<string, number>()
   let last = compacted
   for (const found of log.iterate()) {
-    const row = found as unknown as Stored
+    const row = found as unknown as StoredRow
     const [rev, key, , value] = row
     if (hasSums && !isSound(row)) throw new Damage(`the change of revision ${rev} does not match its checksum`)
     // Up to there only what is current was kept; after it, everything.

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { buildGuest } from '../../../packages/tiny-guests/build.ts'
-import { openStore } from '../../../src/images/content/store.ts'
+import { openContentFolder } from '../../../src/images/content/store.ts'
 import { packAttachment } from '../../../src/images/pack/attachments.ts'
 import { packDisk } from '../../../src/images/pack/chunks.ts'
 import { putManifest } from '../../../src/images/pack/stored-manifests.ts'
@@ -129,7 +129,7 @@ export async function startAppleFleet(): Promise<AppleFleet> {
 async function pushFirstImage(folder: string, { server }: RegistryProcess, ca: string): Promise<void> {
   await buildGuest({ name: 'tiny-arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
   const tiny = path.join(tinyCache, 'tiny-arm64')
-  const store = await openStore(path.join(folder, 'store'))
+  const store = await openContentFolder(path.join(folder, 'store'))
   const { config, nvram } = await writeMachine(folder, await tinyBundle(tiny))
   const content = await putManifest(store, {
     formatVersion: 1,

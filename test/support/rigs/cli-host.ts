@@ -1,6 +1,6 @@
 // A host for tests: what was written is text, what is typed is given, nothing of this machine's environment counts.
 
-import type { CommandTable, Context, Entry } from '../../../src/cli/command.ts'
+import type { CommandEntry, CommandTable, Context } from '../../../src/cli/command.ts'
 import { commands } from '../../../src/cli/commands/index.ts'
 import { createContext } from '../../../src/cli/context.ts'
 import type { Host } from '../../../src/cli/host.ts'
@@ -45,13 +45,13 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
   return { exitCode, ...written }
 }
 
-const asInert = (entry: Entry): Entry => {
+const asInert = (entry: CommandEntry): CommandEntry => {
   const { load } = entry
   return {
     ...entry,
     ...(load && { load: async () => ({ command: { ...(await load()).command, run: async () => 0 } }) }),
     ...('commands' in entry && { commands: inertTable(entry.commands) }),
-  } as Entry
+  } as CommandEntry
 }
 const inertTable = (table: CommandTable): CommandTable =>
   Object.fromEntries(Object.entries(table).map(([word, entry]) => [word, asInert(entry)]))

@@ -9,13 +9,13 @@ import type { FastifyInstance, InjectOptions } from 'fastify'
 import { exchangeToken } from '../../../src/api/access/tokens.ts'
 import { ApiError } from '../../../src/api/errors.ts'
 import { makeKeyring } from '../../../src/auth/keyring.ts'
-import type { Identity } from '../../../src/auth/login/oidc.ts'
+import type { LoginIdentity } from '../../../src/auth/login/oidc.ts'
 import type { Principal } from '../../../src/auth/principal.ts'
 import type { LocalIssuer } from '../../../src/auth/provider/issuer.ts'
 import { Secrets } from '../../../src/auth/secrets.ts'
 import { assembleServer, type Server } from '../../../src/control-plane/assemble.ts'
 import type { ContentStore } from '../../../src/images/content/content.ts'
-import { openStore as openContent } from '../../../src/images/content/store.ts'
+import { openContentFolder as openContent } from '../../../src/images/content/store.ts'
 import { createLog, type Level } from '../../../src/platform/log.ts'
 import { parseSettings } from '../../../src/server/config/settings.ts'
 import { createMetrics } from '../../../src/server/http/metrics.ts'
@@ -64,7 +64,7 @@ export async function startService(
     logLevel?: Level
     plainHttp?: boolean
     localIssuer?: LocalIssuer
-    identity?: Identity
+    identity?: LoginIdentity
     consoleFolder?: string
     /** What it is to find content in, over what is in its folder. */
     content?: (own: ContentStore) => ContentStore
@@ -150,7 +150,7 @@ export async function startService(
 }
 
 /** Knows the one ID token of the API's own example; real providers are in the tests of logging in. */
-const exampleIdentity: Identity = {
+const exampleIdentity: LoginIdentity = {
   issuer: 'https://id.example.com',
   clientId: 'svc3-cli',
   async verify(idToken) {

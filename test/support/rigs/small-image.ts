@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ContentStore } from '../../../src/images/content/content.ts'
-import { openStore } from '../../../src/images/content/store.ts'
+import { openContentFolder } from '../../../src/images/content/store.ts'
 import type { Manifest } from '../../../src/images/format/format.ts'
 import { packDisk } from '../../../src/images/pack/chunks.ts'
 import { putManifest } from '../../../src/images/pack/stored-manifests.ts'
@@ -25,7 +25,7 @@ export async function makeSmallImage(folder: string, mebibytes = 8): Promise<Sma
   disk.fill('svc3', (mebibytes + 1) * mebi, (mebibytes + 2) * mebi)
   const file = path.join(folder, 'disk.raw')
   await fs.writeFile(file, disk)
-  const store = await openStore(path.join(folder, 'store'))
+  const store = await openContentFolder(path.join(folder, 'store'))
   const layer = await packDisk(file, store)
   const manifest: Manifest = {
     formatVersion: 1,

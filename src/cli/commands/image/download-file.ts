@@ -14,7 +14,7 @@ import { LockedError, withLockFile } from '../../../platform/lock-file.ts'
 import { backOff, defaultRetry, isTransient, wait } from '../../../rules/retry.ts'
 import type { Context } from '../../command.ts'
 import { Failure, Interrupted } from '../../line/usage.ts'
-import { type Meter, startMeter } from '../../output/progress.ts'
+import { startMeter, type TransferMeter } from '../../output/progress.ts'
 import type { ImageKind } from './kind.ts'
 
 interface DownloadChoice {
@@ -71,7 +71,7 @@ async function alone(part: string, file: string, work: () => Promise<void>): Pro
 async function fetchAll(context: Context, from: From, part: string, file: string): Promise<void> {
   const { kind, image, signal } = from
   await using handle = await openPart(part)
-  let meter: Meter | undefined
+  let meter: TransferMeter | undefined
   try {
     let tries = 0
     for (let isDone = false; !isDone; ) {
@@ -156,7 +156,7 @@ async function openPart(part: string): Promise<Handle> {
 }
 
 /** Zeros are not written but left out; the size of the file always says how far it is. Returns that. */
-async function save(answer: TransportResponse, handle: Handle, start: number, meter: Meter): Promise<number> {
+async function save(answer: TransportResponse, handle: Handle, start: number, meter: TransferMeter): Promise<number> {
   const hash = crypto.createHash('sha256')
   const length = Number(answer.header('content-length'))
   let at = start

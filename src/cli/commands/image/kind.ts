@@ -4,7 +4,7 @@ import * as images from '../../../api/images/images.ts'
 import * as isos from '../../../api/images/isos.ts'
 import { vmsElsewhere } from '../../../rules/ownership.ts'
 import { sizeText } from '../../../rules/sizes.ts'
-import { type Column, sizeCell } from '../../output/output.ts'
+import { type OutputColumn, sizeCell } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
 import { changeCommand, deleteCommand } from '../../record-commands.ts'
 import { checkName, described, givenDescription } from './options.ts'
@@ -94,7 +94,7 @@ export const deleteImages = (kind: ImageKind) =>
     scope: 'cluster',
   })
 
-export const columns: readonly Column<Image>[] = [
+export const columns: readonly OutputColumn<Image>[] = [
   { header: 'NAME', keep: 'always', cell: (image) => image.name },
   { header: 'DESCRIPTION', cell: (image) => image.description },
   { header: 'SIZE', cell: (image) => sizeCell(image.size) },

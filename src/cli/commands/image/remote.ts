@@ -8,7 +8,7 @@ import { awaitChange } from '../../await-change.ts'
 import { type Command, defineCommand, millisecondsOf, namespaced, printed, waitingLonger } from '../../command.ts'
 import { followRecord } from '../../follow-record.ts'
 import { Failure } from '../../line/usage.ts'
-import { type Column, sizeCell } from '../../output/output.ts'
+import { type OutputColumn, sizeCell } from '../../output/output.ts'
 import { stepOf } from '../../output/progress.ts'
 import { printChosen } from '../../record-commands.ts'
 import { type ImageKind, imageKind, isoKind } from './kind.ts'
@@ -22,7 +22,7 @@ interface Remote {
   readonly pullExamples: Command['examples']
 }
 
-const columns: readonly Column<RemoteItem>[] = [
+const columns: readonly OutputColumn<RemoteItem>[] = [
   { header: 'NAME', cell: ({ name }) => name },
   { header: 'SIZE', cell: ({ size }) => sizeCell(size) },
   { header: 'TYPE', cell: ({ type }) => type },

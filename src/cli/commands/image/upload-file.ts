@@ -10,7 +10,7 @@ import { backOff, defaultRetry, isTransient, type RetryPolicy, wait } from '../.
 import { sizeText } from '../../../rules/sizes.ts'
 import type { Context } from '../../command.ts'
 import { Interrupted } from '../../line/usage.ts'
-import { type Meter, startMeter } from '../../output/progress.ts'
+import { startMeter, type TransferMeter } from '../../output/progress.ts'
 import type { ImageKind } from './kind.ts'
 import { checkName } from './options.ts'
 import { openSource, type UploadSource } from './upload-source.ts'
@@ -76,7 +76,7 @@ async function send(
   params: Params,
   begun: Upload,
   source: UploadSource,
-  meter: Meter,
+  meter: TransferMeter,
   signal: AbortSignal,
 ) {
   let { offset } = begun
@@ -127,7 +127,11 @@ async function finish(client: Client, params: Params, sha256: string, signal: Ab
 const isRetriable = (error: unknown): boolean =>
   isTransient(error) || (error instanceof ApiError && error.reason === 'Conflict')
 
-async function* counted(pieces: AsyncIterable<Uint8Array>, offset: number, meter: Meter): AsyncGenerator<Uint8Array> {
+async function* counted(
+  pieces: AsyncIterable<Uint8Array>,
+  offset: number,
+  meter: TransferMeter,
+): AsyncGenerator<Uint8Array> {
   let at = offset
   for await (const piece of pieces) {
     yield piece
@@ -141,7 +145,7 @@ async function follow(
   client: Client,
   kind: ImageKind,
   { namespace, name }: { namespace: string; name: string },
-  meter: Meter,
+  meter: TransferMeter,
   signal: AbortSignal,
 ): Promise<void> {
   const { watch } = await import('../../../client/watch.ts')

@@ -9,7 +9,7 @@ import {
 } from '../../../legacy/advice.ts'
 import type { Found } from '../../../legacy/find.ts'
 import type { Confidence } from '../../../legacy/scan/finding.ts'
-import type { Column } from '../../output/output.ts'
+import type { OutputColumn } from '../../output/output.ts'
 
 export interface Advised {
   /** Method and path of 2.4.x. */
@@ -50,7 +50,7 @@ export function advised({ row, call }: Found, namespace?: string): Advised {
 export const replacementText = ({ reason, requests }: Advised): string =>
   reason ?? requests.map(requestText).join(' and ')
 
-export const advisedColumns: readonly Column<Advised>[] = [
+export const advisedColumns: readonly OutputColumn<Advised>[] = [
   { header: 'CALL', cell: ({ call }) => call },
   { header: 'REPLACEMENT', cell: replacementText },
   { header: 'COMMAND', cell: ({ commands }) => commands.join('; ') || undefined },

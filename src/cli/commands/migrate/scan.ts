@@ -5,7 +5,7 @@ import { logFindings } from '../../../legacy/scan/log.ts'
 import { scanText } from '../../../legacy/scan/scan.ts'
 import { counted } from '../../../rules/sizes.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
-import { type Column, visible } from '../../output/output.ts'
+import { type OutputColumn, visible } from '../../output/output.ts'
 import { type Advised, advised, replacementText, type Scanned } from './advised.ts'
 import { filesUnder, type ScannedFile } from './files.ts'
 
@@ -14,7 +14,7 @@ interface Summary extends Advised {
   readonly files: number
 }
 
-const columns: readonly Column<Scanned>[] = [
+const columns: readonly OutputColumn<Scanned>[] = [
   { header: 'PLACE', cell: ({ file, line }) => `${file}:${line}` },
   { header: 'CALLS', cell: ({ count }) => count ?? 1 },
   { header: 'CALL', cell: ({ call, confidence }) => (confidence === 'certain' ? call : `${call} (${confidence})`) },
@@ -22,7 +22,7 @@ const columns: readonly Column<Scanned>[] = [
   { header: 'COMMAND', cell: ({ commands }) => commands.join('; ') || undefined },
 ]
 
-const summaryColumns: readonly Column<Summary>[] = [
+const summaryColumns: readonly OutputColumn<Summary>[] = [
   { header: 'CALLS', cell: ({ calls }) => calls },
   { header: 'FILES', cell: ({ files }) => files },
   { header: 'ENDPOINT', cell: ({ call }) => call },

@@ -1,9 +1,9 @@
 // svc3 migrate usage
 import { getLegacyUsage, type LegacyUsage } from '../../../api/service/legacy-usage.ts'
 import { connected, defineCommand, printed } from '../../command.ts'
-import type { Column } from '../../output/output.ts'
+import type { OutputColumn } from '../../output/output.ts'
 
-const columns: readonly Column<LegacyUsage>[] = [
+const columns: readonly OutputColumn<LegacyUsage>[] = [
   { header: 'CALLS', cell: (row) => row.calls },
   { header: 'REFUSED', cell: (row) => row.refused },
   { header: 'ENDPOINT', cell: (row) => row.endpoint },

@@ -14,12 +14,12 @@ import {
 import { isVmConfigName } from '../../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
-import type { Column } from '../../output/output.ts'
+import type { OutputColumn } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
 import { changeCommand, deleteCommand, listCommand, showCommand } from '../../record-commands.ts'
 import { credentialOf, credentialOptions, guestOf, settingOptions, settingsOf } from './options.ts'
 
-export const columns: readonly Column<RunnerPool>[] = [
+export const columns: readonly OutputColumn<RunnerPool>[] = [
   { header: 'NAME', cell: (pool) => pool.name },
   { header: 'STATE', cell: (pool) => pool.condition.reason },
   { header: 'WAITING', cell: (pool) => pool.waiting },
@@ -39,7 +39,7 @@ const waitOf = ({ queuedAt, startedAt }: RunnerJob): string | undefined =>
     ? undefined
     : `${Math.max(0, Math.round((Date.parse(startedAt) - Date.parse(queuedAt)) / 1_000))} s`
 
-export const jobColumns: readonly Column<RunnerJob>[] = [
+export const jobColumns: readonly OutputColumn<RunnerJob>[] = [
   { header: 'JOB', cell: (job) => job.name },
   { header: 'REPOSITORY', cell: (job) => job.repository },
   { header: 'STATE', cell: (job) => job.state },

@@ -6,7 +6,7 @@ import { hasBrowser, openBrowser } from '../../connect/browser.ts'
 import { claimsOf, subjectOf } from '../../connect/claims.ts'
 import { findConnection } from '../../connect/connection.ts'
 import { exchange, issuerOf, keep, providerOf, settled } from '../../connect/login.ts'
-import type { Outcome, Provider, ProviderTokens } from '../../connect/oidc.ts'
+import type { LoginOutcome, Provider, ProviderTokens } from '../../connect/oidc.ts'
 
 export const command = defineCommand({
   description: 'Logs in with the identity provider of the service and stores the login in the configuration file.',
@@ -67,7 +67,11 @@ async function presentLogin(context: Context): Promise<string | undefined> {
   }
 }
 
-async function byBrowser({ host }: Context, provider: Provider, useBrowser: boolean): Promise<Outcome<ProviderTokens>> {
+async function byBrowser(
+  { host }: Context,
+  provider: Provider,
+  useBrowser: boolean,
+): Promise<LoginOutcome<ProviderTokens>> {
   const { loginByBrowser } = await import('../../connect/oidc.ts')
   const show = (url: string): void => {
     const how = useBrowser
@@ -79,7 +83,7 @@ async function byBrowser({ host }: Context, provider: Provider, useBrowser: bool
   return loginByBrowser({ ...provider, show })
 }
 
-async function byDevice({ host }: Context, provider: Provider): Promise<Outcome<ProviderTokens>> {
+async function byDevice({ host }: Context, provider: Provider): Promise<LoginOutcome<ProviderTokens>> {
   const { loginByDevice } = await import('../../connect/oidc.ts')
   return loginByDevice({
     ...provider,

@@ -25,7 +25,7 @@ import { estimate } from './parts/estimate.ts'
 import { whileFollowing } from './parts/follow.ts'
 import { pairsOf } from './parts/pairs.ts'
 import { arrivalNotes } from './parts/reasons.ts'
-import { defined, shapeOf, shapeOptions } from './parts/shape.ts'
+import { defined, requestedShape, shapeOptions } from './parts/shape.ts'
 import { readUserdata } from './parts/userdata.ts'
 
 export const command = defineCommand({
@@ -111,7 +111,7 @@ export const command = defineCommand({
     const body = defined({
       image,
       vmConfig,
-      ...shapeOf(options),
+      ...requestedShape(options),
       reservedPorts: checkPorts(options.ports),
       customVMMetadata: pairsOf(options.metadata, { option: '--metadata', isSecret: true }),
       labels: pairsOf(options.label, { option: '--label' }),

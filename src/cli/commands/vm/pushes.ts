@@ -9,12 +9,12 @@ import { sizeText } from '../../../rules/sizes.ts'
 import { type Context, defineCommand, namespaced, printed, type Session } from '../../command.ts'
 import { followRecord } from '../../follow-record.ts'
 import { exitCodes, UsageError } from '../../line/usage.ts'
-import { type Column, visible } from '../../output/output.ts'
+import { type OutputColumn, visible } from '../../output/output.ts'
 import type { ProgressStep } from '../../output/progress.ts'
 import { changeCommand, listCommand } from '../../record-commands.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
-export const columns: readonly Column<PushJob>[] = [
+export const columns: readonly OutputColumn<PushJob>[] = [
   { header: 'NAME', keep: 'always', cell: (job) => job.name },
   { header: 'IMAGE', cell: (job) => job.image },
   { header: 'STATUS', keep: 'always', cell: (job) => job.status },

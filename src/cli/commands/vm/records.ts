@@ -24,7 +24,7 @@ import type { Field } from '../../output/record.ts'
 import { printChosen, showCommand } from '../../record-commands.ts'
 import { columns } from './parts/columns.ts'
 import { whileDeleting } from './parts/follow.ts'
-import { isOwnedBy, isWhole, ownerOf } from './parts/owner.ts'
+import { isFullOwner, isOwnedBy, ownerFromOption } from './parts/owner.ts'
 import { arrivalText, bootText, noteReasons, pendingReason, verdictText } from './parts/reasons.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
@@ -51,11 +51,11 @@ const list = defineCommand({
     if (options.watch && isEverywhere) throw new UsageError('--watch follows one namespace; remove --all-namespaces')
     if (options.pending && (options.watch || options.label.length > 0))
       throw new UsageError('--pending cannot be combined with --watch or --label')
-    const owner = options.owner === undefined ? undefined : await ownerOf(context, options.owner)
+    const owner = options.owner === undefined ? undefined : await ownerFromOption(context, options.owner)
     const fields = {
       // Of several names, all are fetched; of one, not thousands.
       ...(names.length === 1 && isVmName(names[0] ?? '') && { name: names[0] }),
-      ...(owner !== undefined && isWhole(owner) && { owner }),
+      ...(owner !== undefined && isFullOwner(owner) && { owner }),
     }
     const fieldSelector = Object.entries(fields)
       .map(([field, value]) => `${field}=${value}`)

@@ -10,7 +10,7 @@ import { statusOf } from '../control/control.ts'
 import { flushGuest } from '../control/flush-guest.ts'
 import { GuestAgent, isListening } from '../control/guest-agent.ts'
 import type { Qmp } from '../control/qmp.ts'
-import type { Run } from '../control/run.ts'
+import type { QemuRun } from '../control/run.ts'
 import {
   type CaptureRecord,
   makeCaptureFolder,
@@ -23,9 +23,9 @@ import {
   activeOf,
   type Chain,
   firstNode,
-  type Layer,
   layerNode,
   nodeOf,
+  type OverlayLayer,
   requireChain,
   settledLayers,
   writeChain,
@@ -68,7 +68,7 @@ const patient = (qmp: Qmp): Qmp => ({
 const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
 /** `run` is absent where it does not run. */
-export function requestOf(vm: VmSpec, options: CaptureOptions, run: Run | undefined): CaptureRequest {
+export function requestOf(vm: VmSpec, options: CaptureOptions, run: QemuRun | undefined): CaptureRequest {
   const { withMemory, ...request } = options
   if (!withMemory) return request
   const why = run ? whyNoMemory(run.shape, vm) : 'the VM is not running'
@@ -127,7 +127,7 @@ async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureR
 }
 
 /** The layer that will be the active one, empty, and the record of it. */
-async function prepare(folder: string, living: Living | undefined): Promise<{ chain: Chain; next: Layer }> {
+async function prepare(folder: string, living: Living | undefined): Promise<{ chain: Chain; next: OverlayLayer }> {
   const chain = await requireChain(folder)
   const active = activeOf(chain)
   const { virtualBytes } = await readHeader(path.join(folder, active.file))
@@ -144,7 +144,7 @@ async function freeze(
   folder: string,
   { qmp, runtime }: Living,
   chain: Chain,
-  next: Layer,
+  next: OverlayLayer,
   { id, shape, quiet }: CaptureRequest,
   signal: AbortSignal,
 ): Promise<void> {

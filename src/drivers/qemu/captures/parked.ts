@@ -4,13 +4,13 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import type { MemoryState } from '../../driver.ts'
-import type { Doors } from '../network/network.ts'
+import type { PortAccess } from '../network/network.ts'
 
 interface Parked {
   readonly version: 1
   readonly shape: MemoryState['description']
   /** Where it is reached until it is claimed. */
-  readonly doors: Doors
+  readonly doors: PortAccess
 }
 
 const recordFile = 'parked.json'

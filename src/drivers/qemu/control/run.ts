@@ -7,22 +7,22 @@ import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.
 import type { ProcessId } from '../../../platform/processes.ts'
 import type { MemoryState } from '../../driver.ts'
 import { supervisedFiles } from '../../supervised.ts'
-import type { Identity } from '../network/identity.ts'
-import type { Doors } from '../network/network.ts'
+import type { GuestIdentity } from '../network/identity.ts'
+import type { PortAccess } from '../network/network.ts'
 
-export interface Run {
+export interface QemuRun {
   readonly version: 1
   /** The boot of the host in which it was started. */
   readonly bootId: string
   /** The folder of its sockets; its name is in the process's arguments and nowhere else. */
   readonly runtime: string
-  readonly doors: Doors
+  readonly doors: PortAccess
   /** What was started: memory of it can go on in its like only. */
   readonly shape?: MemoryState['description']
   /** It is loading memory and has not run yet: cut off here, it is ended, and nothing is lost. */
   readonly isResuming?: true
   /** What its guest was not told yet, or has not confirmed: it went on, or is to go on, from the memory of another VM. */
-  readonly untold?: Identity
+  readonly untold?: GuestIdentity
   /** What of it the guest did not confirm. */
   readonly note?: string
   /** Known when everything is up; without it, whoever started the process died before. */
@@ -38,12 +38,12 @@ export interface Run {
 /** Relative to the VM's folder. */
 export const files = { run: 'qemu.json', log: 'qemu.log', ...supervisedFiles }
 
-export async function readRun(folder: string): Promise<Run | undefined> {
+export async function readRun(folder: string): Promise<QemuRun | undefined> {
   const text = await readFileIfPresent(path.join(folder, files.run))
-  return text === undefined ? undefined : (JSON.parse(text) as Run)
+  return text === undefined ? undefined : (JSON.parse(text) as QemuRun)
 }
 
-export const writeRun = (folder: string, run: Run): Promise<void> =>
+export const writeRun = (folder: string, run: QemuRun): Promise<void> =>
   writeFileAtomically(path.join(folder, files.run), `${JSON.stringify(run)}\n`)
 
 export async function forgetRun(folder: string): Promise<void> {

@@ -1,7 +1,7 @@
 // Tells a guest that has gone on from memory which VM it is now, and waits until it says that it is: its name, its clock, its
 // network. What it does not confirm is put into words for whoever deployed it.
 import { randomBytes } from 'node:crypto'
-import type { Identity } from '../network/identity.ts'
+import type { GuestIdentity } from '../network/identity.ts'
 import { type GuestAgent, type GuestAgentReply, isListening } from './guest-agent.ts'
 import type { Qmp } from './qmp.ts'
 
@@ -20,7 +20,7 @@ const limits = { allMs: 5_000, freshMs: 1_000 }
 export async function tellGuest(
   qmp: Qmp,
   agent: GuestAgent,
-  identity: Identity,
+  identity: GuestIdentity,
   { allMs, freshMs } = limits,
 ): Promise<string | undefined> {
   if (!(await isListening(qmp))) return noteOf(allParts, 'no agent in it was listening when it was saved')
@@ -49,7 +49,7 @@ export async function tellGuest(
 }
 
 /** Text without anything to escape: a shell reads it. */
-const wordsOf = (identity: Identity) => ({
+const wordsOf = (identity: GuestIdentity) => ({
   ...identity,
   time: (Date.now() / 1_000).toFixed(3),
   // Two guests of one memory would have the same random numbers.

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import type { Capture, MemoryState } from '../../driver.ts'
-import { type Layer, removeStrayLayers } from './chain.ts'
+import { type OverlayLayer, removeStrayLayers } from './chain.ts'
 
 const folderName = 'captures'
 const idForm = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
@@ -13,7 +13,7 @@ export interface CaptureRecord {
   readonly version: 1
   readonly id: string
   readonly base: string
-  readonly layers: readonly Layer[]
+  readonly layers: readonly OverlayLayer[]
   readonly virtualSizeBytes: number
   /** Of what the memory beside it was. Absent: there is none. */
   readonly shape?: MemoryState['description']

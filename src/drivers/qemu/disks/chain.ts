@@ -17,7 +17,7 @@ export interface Base {
   readonly socket?: string
 }
 
-export interface Layer {
+export interface OverlayLayer {
   readonly id: string
   /** Relative to the VM's folder. */
   readonly file: string
@@ -27,12 +27,12 @@ export interface Chain {
   readonly version: 1
   readonly base: Base
   /** The lowest first. The last is written to, all others are frozen. */
-  readonly layers: readonly Layer[]
+  readonly layers: readonly OverlayLayer[]
   /**
    * An empty layer that QEMU was about to go on with. Where QEMU lives, it knows whether it did. Where it does not, this is
    * the active one in either case: as long as nobody wrote to it, it shows what is below.
    */
-  readonly next?: Layer
+  readonly next?: OverlayLayer
   /** With `next`: QEMU was stopped for a moment only, and is to go on. */
   readonly goesOn?: boolean
   /**
@@ -64,9 +64,9 @@ export async function requireChain(folder: string): Promise<Chain> {
 }
 
 /** Those of a VM that does not run. */
-export const settledLayers = ({ layers, next }: Chain): readonly Layer[] => (next ? [...layers, next] : layers)
+export const settledLayers = ({ layers, next }: Chain): readonly OverlayLayer[] => (next ? [...layers, next] : layers)
 
-export function activeOf(chain: Chain): Layer {
+export function activeOf(chain: Chain): OverlayLayer {
   const active = settledLayers(chain).at(-1)
   if (!active) throw new Error('the record of a disk names no layer')
   return active
@@ -79,7 +79,7 @@ export async function settleChain(folder: string): Promise<void> {
 }
 
 /** Before a guest runs on it. A start that fails, as for a port that is taken, keeps its reason for the next one. */
-export async function markUsed(folder: string, whyCold?: string): Promise<void> {
+export async function markDiskUsed(folder: string, whyCold?: string): Promise<void> {
   const { isFresh, whyCold: before, ...chain } = await requireChain(folder)
   if (isFresh || before !== whyCold) await writeChain(folder, whyCold === undefined ? chain : { ...chain, whyCold })
 }
@@ -131,7 +131,7 @@ export const remoteNode = (socket: string): BlockNode => ({
 export const firstNode = 'disk'
 export const lowestNode = 'lowest'
 export const remoteName = 'remote'
-export const nodeOf = ({ id }: Layer): string => `layer-${id.slice(0, 24)}`
+export const nodeOf = ({ id }: OverlayLayer): string => `layer-${id.slice(0, 24)}`
 
 export const layerNode = (filename: string, isFrozen: boolean): BlockNode =>
   isFrozen
@@ -139,7 +139,7 @@ export const layerNode = (filename: string, isFrozen: boolean): BlockNode =>
     : { driver: 'qcow2', file: { driver: 'file', filename, discard: 'unmap' }, discard: 'unmap' }
 
 /** Nobody but us makes layers: one that stands on something else was tampered with. */
-async function requireOwnBase(folder: string, { base }: Chain, [lowest]: readonly Layer[]): Promise<void> {
+async function requireOwnBase(folder: string, { base }: Chain, [lowest]: readonly OverlayLayer[]): Promise<void> {
   const { backingFile } = await readHeader(path.join(folder, lowest?.file ?? ''))
   if (backingFile !== base.disk)
     throw new Error(`the disk in ${folder} stands on a file that svc3 did not name: it is not used`)
@@ -149,7 +149,7 @@ async function requireOwnBase(folder: string, { base }: Chain, [lowest]: readonl
 const inMaking = new Set<string>()
 
 /** Until `work` has settled, the layer is nobody's stray. */
-export async function whileMaking<T>(folder: string, { file }: Layer, work: () => Promise<T>): Promise<T> {
+export async function whileMaking<T>(folder: string, { file }: OverlayLayer, work: () => Promise<T>): Promise<T> {
   const place = path.resolve(folder, file)
   inMaking.add(place)
   return work().finally(() => inMaking.delete(place))

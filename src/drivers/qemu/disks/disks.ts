@@ -12,7 +12,7 @@ import {
   type Base,
   type BlockNode,
   chainNode,
-  type Layer,
+  type OverlayLayer,
   readChain,
   requireChain,
   writeChain,
@@ -48,7 +48,7 @@ export async function replaceDisk(folder: string, vm: VmSpec): Promise<void> {
 }
 
 /** Nothing else ever has its name: a layer of an id never changes once it is frozen. */
-export function newLayer(): Layer {
+export function newLayer(): OverlayLayer {
   const id = crypto.randomUUID().replaceAll('-', '').slice(0, 20)
   return { id, file: `disk-${id}.qcow2` }
 }

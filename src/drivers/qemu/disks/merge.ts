@@ -6,7 +6,15 @@ import { exec } from '../../../platform/exec.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
 import { removeStrays } from './captures.ts'
-import { type Base, type Chain, chainNode, type Layer, requireChain, settledLayers, writeChain } from './chain.ts'
+import {
+  type Base,
+  type Chain,
+  chainNode,
+  type OverlayLayer,
+  requireChain,
+  settledLayers,
+  writeChain,
+} from './chain.ts'
 import { newLayer } from './disks.ts'
 import { readHeader, syncFile } from './overlays.ts'
 
@@ -26,7 +34,7 @@ export async function mergeFrozen(folder: string, base: Base, signal: AbortSigna
 }
 
 /** What is to be put together, the lowest first. */
-export function tooMany(chain: Chain, base: Base): readonly Layer[] | undefined {
+export function tooMany(chain: Chain, base: Base): readonly OverlayLayer[] | undefined {
   // Images of nodes are raw. What a qcow2 image stands on could not be ruled out here.
   // One that is not whole can wait.
   if (chain.base.digest !== base.digest || base.format !== 'raw' || base.socket !== undefined) return undefined
@@ -36,8 +44,8 @@ export function tooMany(chain: Chain, base: Base): readonly Layer[] | undefined 
 
 interface Merge {
   readonly base: Base
-  readonly frozen: readonly Layer[]
-  readonly merged: Layer
+  readonly frozen: readonly OverlayLayer[]
+  readonly merged: OverlayLayer
 }
 
 /** On disk when it settles; nothing is left of one that fails. */

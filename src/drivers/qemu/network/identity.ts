@@ -12,13 +12,13 @@ export function macAddress(uid: string, index: number): string {
 export const instanceOf = (uid: string): string => createHash('sha256').update(uid).digest('hex').slice(0, 12)
 
 /** What a guest makes its own. Kept with a run until the guest has. */
-export interface Identity {
+export interface GuestIdentity {
   readonly hostname: string
   readonly mac0: string
   readonly mac1: string
 }
 
-export const identityOf = ({ uid, name }: Pick<VmSpec, 'uid' | 'name'>): Identity => ({
+export const guestIdentity = ({ uid, name }: Pick<VmSpec, 'uid' | 'name'>): GuestIdentity => ({
   hostname: name.replace(/[^A-Za-z0-9.-]/g, '-'),
   mac0: macAddress(uid, 0),
   mac1: macAddress(uid, 1),
@@ -26,6 +26,6 @@ export const identityOf = ({ uid, name }: Pick<VmSpec, 'uid' | 'name'>): Identit
 
 /** As a guest reads it, a line for each: it is to be read by a shell. The time is added when it is asked for. */
 export const identityLines = (vm: Pick<VmSpec, 'uid' | 'name'>): string =>
-  Object.entries({ instance: instanceOf(vm.uid), ...identityOf(vm) })
+  Object.entries({ instance: instanceOf(vm.uid), ...guestIdentity(vm) })
     .map(([key, value]) => `${key} ${value}\n`)
     .join('')

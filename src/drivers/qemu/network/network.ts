@@ -9,13 +9,13 @@ export type NetworkKind = 'sealed' | 'user'
 export const defaultNetwork: NetworkKind = process.platform === 'linux' ? 'sealed' : 'user'
 
 /** Where a VM is reached: all that is needed to open its ports again. */
-export interface Doors {
+export interface PortAccess {
   readonly kind: NetworkKind
   readonly ip: string
   readonly ports: readonly { readonly protocol: Forward['protocol']; readonly port: number }[]
 }
 
-export const doorsOf = (kind: NetworkKind, { ip, forwards, screen }: VmSpec): Doors => ({
+export const doorsOf = (kind: NetworkKind, { ip, forwards, screen }: VmSpec): PortAccess => ({
   kind,
   ip,
   ports: [

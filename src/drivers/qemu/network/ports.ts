@@ -2,15 +2,15 @@
 import dgram from 'node:dgram'
 import net from 'node:net'
 import { PortTaken } from '../../driver.ts'
-import type { Doors } from './network.ts'
+import type { PortAccess } from './network.ts'
 
 /** What QEMU says when somebody else was quicker. */
 export const portTaken =
   /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
 
-type Port = Doors['ports'][number]
+type Port = PortAccess['ports'][number]
 
-export async function requireFreePorts({ ip, ports }: Doors): Promise<void> {
+export async function requireFreePorts({ ip, ports }: PortAccess): Promise<void> {
   const twice = ports.find((one, index) =>
     ports.slice(0, index).some(({ protocol, port }) => port === one.port && protocol === one.protocol),
   )

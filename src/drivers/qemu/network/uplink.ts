@@ -16,7 +16,7 @@ import {
 } from '../../../platform/processes.ts'
 import { PortTaken } from '../../driver.ts'
 import { openLog } from '../../logs.ts'
-import { type Doors, networkPlaces } from './network.ts'
+import { networkPlaces, type PortAccess } from './network.ts'
 
 /** One that dies again and again is not to keep the host busy. */
 const restMs = 1_000
@@ -28,7 +28,7 @@ const restMs = 1_000
 export async function startUplink(
   pid: number,
   runtime: string,
-  doors: Doors,
+  doors: PortAccess,
   signal: AbortSignal,
   ended: () => void,
 ): Promise<void> {
@@ -80,7 +80,7 @@ export async function startUplink(
 }
 
 /** Opens the doors of a VM that runs on another address, then closes those that it had. Again: fine. */
-export async function moveDoors(runtime: string, from: Doors, to: Doors): Promise<void> {
+export async function moveDoors(runtime: string, from: PortAccess, to: PortAccess): Promise<void> {
   const { api } = networkPlaces(runtime)
   const open = await forwardsAt(api)
   for (const { protocol, port } of to.ports)
@@ -92,7 +92,7 @@ export async function moveDoors(runtime: string, from: Doors, to: Doors): Promis
 }
 
 /** Whether the VM has this port of the host. Nobody else listens there then. */
-export async function hasDoor({ runtime, doors }: { runtime: string; doors: Doors }, port: number, ip: string) {
+export async function hasDoor({ runtime, doors }: { runtime: string; doors: PortAccess }, port: number, ip: string) {
   const isDoor = doors.ip === ip && doors.ports.some((one) => one.protocol === 'tcp' && one.port === port)
   if (!isDoor || doors.kind !== 'sealed') return isDoor
   const open = await forwardsAt(networkPlaces(runtime).api)
@@ -134,7 +134,7 @@ async function findUplink(runtime: string): Promise<ProcessId | undefined> {
 }
 
 /** Where nobody has to carry what a VM sends, there is one in any case. */
-export const hasUplink = async ({ doors, runtime }: { doors: Doors; runtime: string }): Promise<boolean> =>
+export const hasUplink = async ({ doors, runtime }: { doors: PortAccess; runtime: string }): Promise<boolean> =>
   doors.kind !== 'sealed' || (await findUplink(runtime)) !== undefined
 
 /** Entering before the process has left the host's namespace would change the host's own network. */

@@ -5,9 +5,9 @@ import fc from 'fast-check'
 import { ApiError } from '../../../api/errors.ts'
 import type { ManagedFields } from '../../../store/records/record-meta.ts'
 import { applied, type Manager, readManagedFields, updated } from './field-owners.ts'
-import { decoded, encoded, merged, pathText, type Shape, valuesOf, without } from './field-paths.ts'
+import { decoded, encoded, type FieldShape, merged, pathText, valuesOf, withoutPaths } from './field-paths.ts'
 
-const shape: Shape = {
+const shape: FieldShape = {
   properties: {
     metadata: {
       properties: {
@@ -154,7 +154,7 @@ describe('owners of fields', () => {
       fc.property(objects, (object) => {
         const paths = new Set(valuesOf(object, shape).keys())
         assert.deepEqual(decoded(JSON.parse(JSON.stringify(encoded(paths)))), paths)
-        assert.equal(valuesOf(without(object, paths, shape), shape).size, 0)
+        assert.equal(valuesOf(withoutPaths(object, paths, shape), shape).size, 0)
       }),
     )
   })

@@ -4,7 +4,16 @@ import { isDeepStrictEqual } from 'node:util'
 import { ApiError, type Cause } from '../../../api/errors.ts'
 import type { ManagedFields } from '../../../store/records/record-meta.ts'
 import { fieldsOf } from '../kinds/kind.ts'
-import { decoded, encoded, merged, type Paths, pathText, type Shape, valuesOf, without } from './field-paths.ts'
+import {
+  decoded,
+  encoded,
+  type FieldShape,
+  merged,
+  type Paths,
+  pathText,
+  valuesOf,
+  withoutPaths,
+} from './field-paths.ts'
 
 export interface Manager {
   readonly manager: string
@@ -56,7 +65,7 @@ function fewer(owners: readonly Owner[]): readonly Owner[] {
 interface Update {
   readonly before: unknown
   readonly after: unknown
-  readonly shape: Shape
+  readonly shape: FieldShape
   readonly by: Manager
 }
 
@@ -85,7 +94,7 @@ interface Apply {
   readonly live: unknown
   /** All that its manager wants, and nothing else. */
   readonly config: unknown
-  readonly shape: Shape
+  readonly shape: FieldShape
   readonly by: Manager
   /** Takes what belongs to others. */
   readonly isForced: boolean
@@ -125,7 +134,7 @@ export function applied(
   const mine: Owner = { ...by, operation: 'Apply', paths: new Set(wanted.keys()) }
   if (!own && left.filter(({ operation }) => operation === 'Apply').length >= maxAppliers) throw tooManyAppliers()
   return {
-    object: without(merged(live, config, shape), dropped, shape),
+    object: withoutPaths(merged(live, config, shape), dropped, shape),
     managedFields: settled(entries, [...left, mine]),
   }
 }

@@ -4,12 +4,12 @@
 import { ApiError } from '../../../api/errors.ts'
 import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
 
-export interface Shape {
-  readonly properties?: Readonly<Record<string, Shape>>
-  readonly patternProperties?: Readonly<Record<string, Shape>>
+export interface FieldShape {
+  readonly properties?: Readonly<Record<string, FieldShape>>
+  readonly patternProperties?: Readonly<Record<string, FieldShape>>
   /** True: what is in it is not known, and it is one value. */
   readonly additionalProperties?: unknown
-  readonly items?: Shape
+  readonly items?: FieldShape
   readonly 'x-kubernetes-list-type'?: string
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
 }
@@ -29,19 +29,19 @@ const pathOf = (steps: readonly string[]): string => JSON.stringify(steps)
 const stepsOf = (path: string): readonly string[] => JSON.parse(path) as string[]
 
 /** Of a name in an object; undefined: it is not known. */
-function inside({ properties, patternProperties }: Shape, name: string): Shape | undefined {
+function inside({ properties, patternProperties }: FieldShape, name: string): FieldShape | undefined {
   if (properties && Object.hasOwn(properties, name)) return properties[name]
   return patternProperties && Object.values(patternProperties)[0]
 }
 
-const isTakenApart = ({ properties, patternProperties, additionalProperties }: Shape): boolean =>
+const isTakenApart = ({ properties, patternProperties, additionalProperties }: FieldShape): boolean =>
   additionalProperties !== true && (properties !== undefined || patternProperties !== undefined)
 
 const isObject = (value: unknown): value is ObjectFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The step of an item; undefined: its list is one value. */
-export function keyOfItem(shape: Shape): ((item: unknown) => string) | undefined {
+export function keyOfItem(shape: FieldShape): ((item: unknown) => string) | undefined {
   const type = shape['x-kubernetes-list-type']
   const keys = shape['x-kubernetes-list-map-keys'] ?? []
   if (type === 'set') return (item) => `v:${JSON.stringify(item)}`
@@ -49,13 +49,13 @@ export function keyOfItem(shape: Shape): ((item: unknown) => string) | undefined
   return (item) => `k:${JSON.stringify(Object.fromEntries(keys.map((key) => [key, fieldsOf(item)[key]])))}`
 }
 
-export function valuesOf(object: unknown, shape: Shape): Values {
+export function valuesOf(object: unknown, shape: FieldShape): Values {
   const found = new Map<string, unknown>()
   const add = (steps: readonly string[], value: unknown): void => {
     if (found.size >= maxFields) throw tooMany()
     found.set(pathOf(steps), value)
   }
-  const look = (value: unknown, of: Shape, steps: readonly string[]): void => {
+  const look = (value: unknown, of: FieldShape, steps: readonly string[]): void => {
     if (isObject(value) && isTakenApart(of)) {
       for (const [name, each] of Object.entries(value)) {
         const part = inside(of, name)
@@ -73,7 +73,7 @@ export function valuesOf(object: unknown, shape: Shape): Values {
 }
 
 /** `onto` with all that is in `from`. */
-export function merged(onto: unknown, from: unknown, shape: Shape): unknown {
+export function merged(onto: unknown, from: unknown, shape: FieldShape): unknown {
   if (isObject(from) && isTakenApart(shape)) {
     const result = new Map(Object.entries(fieldsOf(onto)))
     for (const [name, value] of Object.entries(from)) {
@@ -90,9 +90,9 @@ export function merged(onto: unknown, from: unknown, shape: Shape): unknown {
 }
 
 /** Without what is at these paths. */
-export function without(object: unknown, paths: Paths, shape: Shape): unknown {
+export function withoutPaths(object: unknown, paths: Paths, shape: FieldShape): unknown {
   if (paths.size === 0) return object
-  const drop = (value: unknown, of: Shape, steps: readonly string[]): unknown => {
+  const drop = (value: unknown, of: FieldShape, steps: readonly string[]): unknown => {
     if (isObject(value) && isTakenApart(of)) {
       const kept = Object.entries(value)
         .map(([name, each]) => ({ name, each, at: [...steps, `f:${name}`] }))

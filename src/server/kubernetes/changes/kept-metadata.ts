@@ -2,13 +2,20 @@
 // owned by whoever wrote it.
 import { setMetadata } from '../../../api/service/metadata.ts'
 import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/records/record-meta.ts'
-import { apiVersionOf, type Kind, type KubeObject, type ObjectFields, type Planned, type Texts } from '../kinds/kind.ts'
+import {
+  apiVersionOf,
+  type Kind,
+  type KubeObject,
+  type ObjectFields,
+  type Planned,
+  type StringMap,
+} from '../kinds/kind.ts'
 import { creatorAnnotation } from '../kinds/orka.ts'
-import type { Shape } from './field-paths.ts'
+import type { FieldShape } from './field-paths.ts'
 
 interface Kept {
-  readonly labels: Texts
-  readonly annotations: Texts
+  readonly labels: StringMap
+  readonly annotations: StringMap
   readonly finalizers: readonly string[]
   readonly ownerReferences: readonly OwnerReference[]
 }
@@ -18,7 +25,7 @@ export function keptOf(kind: Kind, { metadata }: Pick<KubeObject, 'metadata'>): 
   const { labels, annotations, finalizers = [], ownerReferences = [] } = metadata
   const madeLabels = new Set(kind.madeLabels)
   const made = new Set([creatorAnnotation, ...(kind.madeAnnotations ?? [])])
-  const without = (texts: Texts, isMade: (name: string) => boolean): Texts =>
+  const without = (texts: StringMap, isMade: (name: string) => boolean): StringMap =>
     Object.fromEntries(Object.entries(texts).filter(([name]) => !isMade(name)))
   return {
     labels: without(labels, (name) => madeLabels.has(name)),
@@ -71,12 +78,12 @@ export const ownable = (kind: Kind, object: Pick<KubeObject, 'metadata'> & Objec
   metadata: keptOf(kind, object),
 })
 
-const texts: Shape = { patternProperties: { '': {} } }
+const texts: FieldShape = { patternProperties: { '': {} } }
 
 /** Of what `ownable` returns. */
-export const ownableShape = ({ schema }: Kind): Shape => ({
+export const ownableShape = ({ schema }: Kind): FieldShape => ({
   properties: {
-    ...(schema as Readonly<Record<string, Shape>>),
+    ...(schema as Readonly<Record<string, FieldShape>>),
     metadata: {
       properties: {
         labels: texts,

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/errors.ts'
 import { maxDepth } from '../../http/json-depth.ts'
 import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
-import type { Shape } from './field-paths.ts'
+import type { FieldShape } from './field-paths.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
 const maxOperations = 1_000
@@ -12,7 +12,9 @@ const maxOperations = 1_000
 const maxCopiedChars = 1_048_576
 
 /** Content type → how it is applied. */
-export const patches: Readonly<Record<string, (object: ObjectFields, patch: unknown, shape: Shape) => ObjectFields>> = {
+export const patches: Readonly<
+  Record<string, (object: ObjectFields, patch: unknown, shape: FieldShape) => ObjectFields>
+> = {
   'application/json-patch+json': jsonPatch,
   'application/merge-patch+json': (object, patch) => merged(object, objectIn(patch)),
   'application/strategic-merge-patch+json': (object, patch, shape) => strategicMerge(object, objectIn(patch), shape),

@@ -2,13 +2,13 @@
 // takes directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`).
 import { ApiError } from '../../../api/errors.ts'
 import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
-import { keyOfItem, type Shape } from './field-paths.ts'
+import { type FieldShape, keyOfItem } from './field-paths.ts'
 
 const fromList = '$deleteFromPrimitiveList/'
 const order = '$setElementOrder/'
 
 /** Null removes. */
-export function strategicMerge(target: unknown, patch: ObjectFields, shape: Shape | undefined): ObjectFields {
+export function strategicMerge(target: unknown, patch: ObjectFields, shape: FieldShape | undefined): ObjectFields {
   const { $patch: directive, $retainKeys: retained, ...fields } = patch
   if (directive === 'replace') return withoutDirectives(fields)
   if (directive === 'delete') return {}
@@ -38,7 +38,7 @@ export function strategicMerge(target: unknown, patch: ObjectFields, shape: Shap
   return Object.fromEntries([...result].filter(([name]) => kept.has(name)))
 }
 
-function mergedList(target: unknown, patch: readonly unknown[], shape: Shape | undefined): readonly unknown[] {
+function mergedList(target: unknown, patch: readonly unknown[], shape: FieldShape | undefined): readonly unknown[] {
   const keyOf = shape && keyOfItem(shape)
   const isReplaced = patch.some((item) => fieldsOf(item).$patch === 'replace')
   if (!keyOf || isReplaced) return patch.filter((item) => fieldsOf(item).$patch === undefined)

@@ -15,8 +15,8 @@ import { type Event, listEvents } from '../../../api/service/events.ts'
 import { setMetadata } from '../../../api/service/metadata.ts'
 import { cancelPushJob, listPushJobs, type PushJob } from '../../../api/vms/push-jobs.ts'
 import type { NamespaceRecord } from '../../../store/records/collections.ts'
-import { type Column, fieldsOf, type Kind, type KubeObject, sameSpec, type Written } from './kind.ts'
-import { archLabel, orka, specOf } from './orka.ts'
+import { fieldsOf, type Kind, type KubeObject, type PrinterColumn, sameSpec, type Written } from './kind.ts'
+import { archLabel, objectSpec, orka } from './orka.ts'
 import { column } from './vm-fields.ts'
 
 const core = { group: '', version: 'v1' } as const
@@ -147,7 +147,7 @@ export const nodeKind: Kind = {
         const [ready] = (fieldsOf(object.status).conditions ?? []) as readonly { status: string }[]
         const words = [
           ready?.status === 'True' ? 'Ready' : 'NotReady',
-          ...(specOf(object).unschedulable === true ? ['SchedulingDisabled'] : []),
+          ...(objectSpec(object).unschedulable === true ? ['SchedulingDisabled'] : []),
         ]
         return words.join(',')
       },
@@ -162,7 +162,7 @@ export const nodeKind: Kind = {
   update: {
     operations: [cordonNode, uncordonNode],
     plan: (before, after) => {
-      const [was, is] = [before, after].map((object) => specOf(object).unschedulable === true)
+      const [was, is] = [before, after].map((object) => objectSpec(object).unschedulable === true)
       if (was === is) return []
       const operation = is ? cordonNode : uncordonNode
       return [{ operation, namespace: placeOf(before), params: { name: before.metadata.name }, body: {} }]
@@ -271,7 +271,7 @@ const involvedKinds: Readonly<Record<string, readonly [kind: string, apiVersion:
   'service-accounts': ['ServiceAccount', 'v1'],
 }
 
-const reason: Column = column(['Reason', 'string', 'reason'])
+const reason: PrinterColumn = column(['Reason', 'string', 'reason'])
 
 export const eventKind: Kind = {
   ...core,

@@ -16,16 +16,16 @@ import { pullRemoteIso } from '../../../api/images/remote-isos.ts'
 import { commitVm, saveVm } from '../../../api/vms/vms.ts'
 import type { ImageRecord } from '../../../store/records/fleet-records.ts'
 import {
-  type Column,
   given,
   type Kind,
   type KubeObject,
   type Planned,
+  type PrinterColumn,
   type Shown,
   sameSpec,
   type Written,
 } from './kind.ts'
-import { annotation, archLabel, descriptionAnnotation, label, orka, own, specOf, stringOf } from './orka.ts'
+import { annotationOf, archLabel, descriptionAnnotation, label, objectSpec, orka, own, stringOf } from './orka.ts'
 import { column } from './vm-fields.ts'
 
 const text = (description: string) => t.Optional(t.String({ maxLength: 512, description }))
@@ -77,12 +77,12 @@ type Plan = (object: Written) => Planned
 
 const names = ({ metadata }: Written) =>
   given({ name: metadata.name, description: metadata.annotations[descriptionAnnotation] })
-const source = (object: Written): string => String(specOf(object).source ?? '')
+const source = (object: Written): string => String(objectSpec(object).source ?? '')
 
 /** By `sourceType`. */
 const imagePlans: Readonly<Record<string, Plan>> = {
   vm: (object) => {
-    const { destination, sourceNamespace } = specOf(object)
+    const { destination, sourceNamespace } = objectSpec(object)
     const { name, description } = names(object)
     const vm = { namespace: stringOf(sourceNamespace), params: { vm: source(object) } }
     return stringOf(destination) === undefined
@@ -97,7 +97,7 @@ const imagePlans: Readonly<Record<string, Plan>> = {
   }),
   generated: (object) => ({
     operation: generateImage,
-    body: { ...names(object), size: String(specOf(object).size ?? '') },
+    body: { ...names(object), size: String(objectSpec(object).size ?? '') },
   }),
 }
 
@@ -109,7 +109,7 @@ const isoPlans: Readonly<Record<string, Plan>> = {
 const planBy =
   (kind: string, plans: Readonly<Record<string, Plan>>): Plan =>
   (object) => {
-    const asked = String(specOf(object).sourceType ?? '')
+    const asked = String(objectSpec(object).sourceType ?? '')
     const plan = Object.hasOwn(plans, asked) ? plans[asked] : undefined
     if (plan) return plan(object)
     const message = `spec.sourceType must be one of ${Object.keys(plans).join(', ')}; to upload a file, use the REST API`
@@ -127,13 +127,13 @@ const describing = (operation: typeof describeImage | typeof describeIso, param:
   isSame: (before: KubeObject, after: Written): boolean => sameSpec(before, after),
 })
 
-const description: Column = {
+const description: PrinterColumn = {
   name: 'Description',
   type: 'string',
   description: 'Description',
-  cell: (object) => annotation(object, descriptionAnnotation),
+  cell: (object) => annotationOf(object, descriptionAnnotation),
 }
-const architecture: Column = {
+const architecture: PrinterColumn = {
   name: 'Type',
   type: 'string',
   description: 'arm64 or amd64',
@@ -157,7 +157,7 @@ const places = {
   description: `metadata.annotations.${descriptionAnnotation}`,
 }
 
-export const imageKind: Kind = {
+export const kubeImageKind: Kind = {
   ...shared,
   kind: 'Image',
   plural: 'images',
@@ -203,7 +203,7 @@ export const imageKind: Kind = {
   places,
 }
 
-export const isoKind: Kind = {
+export const kubeIsoKind: Kind = {
   ...shared,
   kind: 'Iso',
   plural: 'isos',

@@ -1,6 +1,6 @@
 // The table of kinds.
 import { eventKind, namespaceKind, nodeKind, podKind, roleBindingKind, serviceAccountKind } from './core.ts'
-import { imageKind, isoKind } from './images.ts'
+import { kubeImageKind, kubeIsoKind } from './images.ts'
 import type { Kind } from './kind.ts'
 import { orkaNodeKind } from './nodes.ts'
 import { remoteImageKind, remoteIsoKind } from './remotes.ts'
@@ -10,8 +10,8 @@ import { vmKind } from './vms.ts'
 export const kinds: readonly Kind[] = [
   vmKind,
   vmConfigKind,
-  imageKind,
-  isoKind,
+  kubeImageKind,
+  kubeIsoKind,
   orkaNodeKind,
   remoteImageKind,
   remoteIsoKind,

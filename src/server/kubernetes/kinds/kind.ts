@@ -8,7 +8,7 @@ import type { kindsWithMetadata } from '../../../api/service/metadata.ts'
 import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/records/record-meta.ts'
 import type { ListOperation } from '../../operations/invoke.ts'
 
-export type Texts = Readonly<Record<string, string>>
+export type StringMap = Readonly<Record<string, string>>
 export type ObjectFields = Readonly<Record<string, unknown>>
 
 interface ObjectMeta {
@@ -20,8 +20,8 @@ interface ObjectMeta {
   readonly generation?: number
   readonly creationTimestamp?: string
   readonly deletionTimestamp?: string
-  readonly labels: Texts
-  readonly annotations: Texts
+  readonly labels: StringMap
+  readonly annotations: StringMap
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
   readonly managedFields?: readonly ManagedFields[]
@@ -44,13 +44,13 @@ export interface Shown {
   readonly createdAt: string
   readonly deletedAt?: string | undefined
   readonly generation?: number | undefined
-  readonly labels?: Texts | undefined
+  readonly labels?: StringMap | undefined
   readonly annotations?: Readonly<Record<string, string | undefined>> | undefined
   /** `spec`, `status`, or what else the kind has at its top. */
   readonly body: ObjectFields
 }
 
-export interface Column {
+export interface PrinterColumn {
   readonly name: string
   readonly type: 'string' | 'integer' | 'date' | 'number' | 'boolean'
   readonly description: string
@@ -63,7 +63,7 @@ export interface Planned {
   readonly operation: Operation
   /** Where that is not the namespace of the path. */
   readonly namespace?: string | undefined
-  readonly params?: Texts
+  readonly params?: StringMap
   readonly query?: ObjectFields
   readonly body?: ObjectFields
 }
@@ -117,7 +117,7 @@ export interface Kind {
   readonly hasStatus?: true
   /** Fields that a selector may name, besides metadata.name and metadata.namespace. */
   readonly selectable?: readonly string[]
-  readonly columns: readonly Column[]
+  readonly columns: readonly PrinterColumn[]
   readonly create?: Creation
   readonly update?: Change
   readonly remove?: Removal
@@ -138,7 +138,7 @@ export interface Kind {
   /** The subresource `log`: what there is to say now. */
   log?(item: never): KindLog
   /** Fields of refusals of its operations → where they are in an object; others are in `spec`. */
-  readonly places?: Texts
+  readonly places?: StringMap
 }
 
 export const apiVersionOf = ({ group, version }: Pick<Kind, 'group' | 'version'>): string =>
@@ -196,7 +196,7 @@ export function objectOf(
       creationTimestamp: createdAt,
       ...(deletedAt !== undefined && { deletionTimestamp: deletedAt, deletionGracePeriodSeconds: 0 }),
       labels: { ...meta?.labels, ...labels },
-      annotations: { ...meta?.annotations, ...(given(annotations) as Texts) },
+      annotations: { ...meta?.annotations, ...(given(annotations) as StringMap) },
       ...(finalizers.length > 0 && { finalizers }),
       ...(ownerReferences.length > 0 && { ownerReferences }),
       ...(managedFields.length > 0 && { managedFields }),

@@ -10,12 +10,12 @@ import {
 } from '../../../api/vms/vm-configs.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
 import { given, type Kind, type KubeObject, type Written } from './kind.ts'
-import { archLabel, creatorAnnotation, orka, specOf } from './orka.ts'
+import { archLabel, creatorAnnotation, objectSpec, orka } from './orka.ts'
 import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
 
 /** Whether both ask for the same. */
 const sameShape = (before: KubeObject, after: Written): boolean =>
-  isDeepStrictEqual(askedShape(specOf(before)), askedShape(specOf(after)))
+  isDeepStrictEqual(askedShape(objectSpec(before)), askedShape(objectSpec(after)))
 
 export const vmConfigKind: Kind = {
   ...orka,
@@ -59,7 +59,7 @@ export const vmConfigKind: Kind = {
     operations: [createVmConfig],
     plan: ({ metadata, ...object }) => ({
       operation: createVmConfig,
-      body: given({ name: metadata.name, type: metadata.labels[archLabel], ...askedShape(specOf(object)) }),
+      body: given({ name: metadata.name, type: metadata.labels[archLabel], ...askedShape(objectSpec(object)) }),
     }),
   },
   update: {
@@ -71,7 +71,7 @@ export const vmConfigKind: Kind = {
             {
               operation: updateVmConfig,
               params: { vmconfig: before.metadata.name },
-              body: askedShape(specOf(after)),
+              body: askedShape(objectSpec(after)),
             },
           ],
     isSame: () => true,

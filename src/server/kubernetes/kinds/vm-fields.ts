@@ -1,8 +1,8 @@
 // Fields that VirtualMachineInstance and VirtualMachineConfig share, and how they become those of the REST API.
 import * as t from 'typebox'
 import type { VmShape } from '../../../api/vms/vm-shape.ts'
-import { type Column, given, type KubeObject, type ObjectFields } from './kind.ts'
-import { annotation, creatorAnnotation, stringOf } from './orka.ts'
+import { given, type KubeObject, type ObjectFields, type PrinterColumn } from './kind.ts'
+import { annotationOf, creatorAnnotation, stringOf } from './orka.ts'
 
 const text = (description: string, maxLength = 256) => t.Optional(t.String({ maxLength, description }))
 const flag = (description: string) => t.Optional(t.Boolean({ description }))
@@ -75,10 +75,10 @@ export function askedShape(spec: ObjectFields): ObjectFields {
 /** Fields of refusals → where they are in an object. */
 export const shapePlaces = { node: 'spec.nodeName', name: 'metadata.name', labels: 'metadata.labels' }
 
-type Cell = readonly [name: string, type: Column['type'], path: string, isWide?: boolean]
+type Cell = readonly [name: string, type: PrinterColumn['type'], path: string, isWide?: boolean]
 
 /** A column of a field in the spec or the status. */
-export const column = ([name, type, path, isWide = false]: Cell): Column => ({
+export const column = ([name, type, path, isWide = false]: Cell): PrinterColumn => ({
   name,
   type,
   description: path,
@@ -87,10 +87,10 @@ export const column = ([name, type, path, isWide = false]: Cell): Column => ({
     path.split('.').reduce<unknown>((value, step) => (value as ObjectFields | undefined)?.[step], object),
 })
 
-export const ownerColumn: Column = {
+export const ownerColumn: PrinterColumn = {
   name: 'Owner',
   type: 'string',
   description: 'Who created it',
   isWide: true,
-  cell: (object) => annotation(object, creatorAnnotation),
+  cell: (object) => annotationOf(object, creatorAnnotation),
 }

@@ -6,7 +6,17 @@ import { deleteVm, deployVm, listVms, type Vm } from '../../../api/vms/vms.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
 import { isDeleted } from '../../../store/records/vms.ts'
 import { fieldsOf, given, type Kind, type ObjectFields, type Shown, sameSpec, type Written } from './kind.ts'
-import { archLabel, configLabel, creatorAnnotation, label, orka, own, specOf, stringOf, withoutMade } from './orka.ts'
+import {
+  archLabel,
+  configLabel,
+  creatorAnnotation,
+  label,
+  objectSpec,
+  orka,
+  own,
+  stringOf,
+  withoutMade,
+} from './orka.ts'
 import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
 
 const Condition = t.Object({
@@ -109,7 +119,7 @@ const reserved = ({ reservedPorts }: Vm): ObjectFields =>
       }
 
 function plan({ metadata, ...object }: Written) {
-  const spec = specOf(object)
+  const spec = objectSpec(object)
   const { labels, annotations } = metadata
   const priority = annotations[own('priority')]
   return {

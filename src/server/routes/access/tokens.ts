@@ -2,14 +2,14 @@
 
 import type * as api from '../../../api/access/tokens.ts'
 import { ApiError } from '../../../api/errors.ts'
-import type { Identity } from '../../../auth/login/oidc.ts'
+import type { LoginIdentity } from '../../../auth/login/oidc.ts'
 import type { Tokens } from '../../../auth/tokens.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import type { Log } from '../../../platform/log.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 export interface TokenServices {
-  readonly identity: Identity
+  readonly identity: LoginIdentity
   readonly tokens: Tokens
   readonly log: Log
 }

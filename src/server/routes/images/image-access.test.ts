@@ -14,7 +14,7 @@ import type { Image } from '../../../api/images/images.ts'
 import { recordEvents } from '../../../controllers/record-events.ts'
 import { settleOnce } from '../../../controllers/settle-captures.ts'
 import type { ImageRecord } from '../../../store/records/fleet-records.ts'
-import { removeStrays } from '../../../store/records/namespaces.ts'
+import { removeNamespaceLeftovers } from '../../../store/records/namespaces.ts'
 
 const all = '/api/v1/namespaces'
 const home = `${all}/svc-default`
@@ -389,7 +389,7 @@ describe('a namespace that was deleted', () => {
     const { collections } = service.services
     const revs = (): string[] => collections.images.list().map(({ rev }) => rev)
     const settled = revs()
-    await removeStrays(collections)
+    await removeNamespaceLeftovers(collections)
     assert.deepEqual(revs(), settled, 'nothing else is touched')
     const { body } = await call('admin', 'GET', 'images/survivor')
     assert.deepEqual([body.owner, body.versions[1].vm], ['ana@example.com', 'svc-b/ours'])

@@ -8,7 +8,12 @@ import { timestamp } from '../../../platform/clock.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { sizeText } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
-import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../../store/records/fleet-records.ts'
+import {
+  cacheKeyOf,
+  type ImageRecord,
+  type NodeCacheRecord,
+  type NodeRecord,
+} from '../../../store/records/fleet-records.ts'
 import { changeNode } from '../../../store/records/vms.ts'
 import { Answer } from '../../http/answer.ts'
 import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
@@ -17,7 +22,7 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 /** More would make the records of nodes large, and no node holds so many. */
 const maxPins = 100
 
-type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCache }
+type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCacheRecord }
 
 export function imageCache({ collections }: { readonly collections: Collections }): HandlersOf<typeof api> {
   const { images, nodes } = collections

@@ -15,7 +15,7 @@ import { putTart } from '../../../../test/support/stand-ins/tart.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
 import { pullImages } from '../../../controllers/pull-images.ts'
 import { restoreDisk } from '../../../images/pack/restore.ts'
-import { isWhole, putManifest, readManifest } from '../../../images/pack/stored-manifests.ts'
+import { hasAllContent, putManifest, readManifest } from '../../../images/pack/stored-manifests.ts'
 import { imageSource } from '../../../oci/artifact/image-target.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../../../oci/artifact/oci-manifest.ts'
 import { copy } from '../../../oci/copy.ts'
@@ -188,7 +188,7 @@ describe('a pull from a registry', () => {
     await settled('ours')
     const { body: ours } = await service.call('GET', `${base}/images/ours`)
     assert.deepEqual([ours.state, ours.checksum, ours.source, ours.type], ['Ready', small.digest, image('v1'), 'arm64'])
-    assert.ok(await isWhole(service.services.content, small.digest))
+    assert.ok(await hasAllContent(service.services.content, small.digest))
     const begun = await pull(image('tart'))
     assert.deepEqual([begun.status, begun.body.name], [202, 'image'])
     await settled('image')

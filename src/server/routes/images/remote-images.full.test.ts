@@ -15,7 +15,7 @@ import { pullImages } from '../../../controllers/pull-images.ts'
 import { collect } from '../../../images/collect.ts'
 import type { Loop } from '../../../platform/loop.ts'
 import { parseSettings } from '../../config/settings.ts'
-import { parseIndex } from '../../remotes/folder.ts'
+import { parseFolderIndex } from '../../remotes/folder.ts'
 import { getFrom } from '../../remotes/http.ts'
 import { createPulls } from '../../remotes/image-pulls.ts'
 import { Remotes } from '../../remotes/remotes.ts'
@@ -95,7 +95,7 @@ describe('the list', () => {
   it('the list refuses an index with anything in it that leads elsewhere', () => {
     const place = { name: 'x', url: new URL('https://host.example/a/') }
     const item = { kind: 'image', name: 'ok', type: 'amd64', size: 1, sha256: 'a'.repeat(64), file: 'ok' }
-    const parse = (...items: object[]) => parseIndex(JSON.stringify({ version: 1, items }), place)
+    const parse = (...items: object[]) => parseFolderIndex(JSON.stringify({ version: 1, items }), place)
     assert.equal(parse(item, { ...item, name: 'two', file: 'sub/two.img?x=1' }).length, 2)
     const wrong: readonly object[] = [
       ...['../ok', '..%2fok/../../ok', '%2e%2e/ok', '/b/ok', '//other.example/a/ok', 'https://other.example/a/ok',

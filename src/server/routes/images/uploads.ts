@@ -14,7 +14,7 @@ import { expiryOf } from '../../../rules/retention.ts'
 import { isReady } from '../../../store/records/fleet-records.ts'
 import { type ForwardServices, leavePlace, takePlace } from '../../cluster/forward-request.ts'
 import { Answer } from '../../http/answer.ts'
-import { refusalOf, takeIn } from '../../images/intake.ts'
+import { intakeError, takeIn } from '../../images/intake.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { problemsOf, type UploadServices } from '../../images/uploads.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -105,7 +105,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       await store.forget(entry)
       // What was sent is of no use, or in the way: on a full disk nothing else could be written either.
       if (error instanceof BadDiskError || error instanceof DiskFullError) await partialUploads.remove(id)
-      throw refusalOf(error, made, ending)
+      throw intakeError(error, made, ending)
     } finally {
       await fs.rm(file, { force: true })
     }

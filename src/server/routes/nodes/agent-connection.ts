@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type * as api from '../../../api/nodes/agent-connection.ts'
 import { refuseWhenStopping } from '../../http/drain.ts'
-import { type GreetingServices, greeting } from '../../nodes/greeting.ts'
+import { type GreetingServices, prepareHello } from '../../nodes/greeting.ts'
 import { openKept } from '../../nodes/kept-connections.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Operations } from '../../operations/invoke.ts'
@@ -25,7 +25,7 @@ export function agentConnection(services: ConnectionServices, operations: () => 
       const { name: node } = principal
       // Whoever waited to be accepted for too long is gone by now, which is seen with the next turn: it costs nothing more.
       await turn()
-      const hello = await greeting(services, node, signal)
+      const hello = await prepareHello(services, node, signal)
       refuseWhenStopping(stopping)
       staleness?.lost.throwIfAborted()
       if (staleness && staleness.lost !== lost) {

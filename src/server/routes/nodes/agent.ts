@@ -22,7 +22,7 @@ import { checkNamespace, writeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import type { Metrics } from '../../http/metrics.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
-import { noteBootOrder } from '../../nodes/boot-orders.ts'
+import { recordBootOrder } from '../../nodes/boot-orders.ts'
 import { settledCache } from '../../nodes/cache.ts'
 import type { ChunkHolders } from '../../nodes/chunk-holders.ts'
 import type { GreetingServices } from '../../nodes/greeting.ts'
@@ -31,7 +31,7 @@ import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { PeerTickets } from '../../nodes/peer-tickets.ts'
 import { mergeReport } from '../../nodes/reports.ts'
-import { splice, type Tunnels } from '../../nodes/tunnels.ts'
+import { pipeBoth, type Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Download } from '../../transfer/downloads.ts'
 
@@ -226,7 +226,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
 
     async noteBootOrder({ body: { content, chunks } }) {
-      return { chunks: [...(await noteBootOrder(services, content, chunks))] }
+      return { chunks: [...(await recordBootOrder(services, content, chunks))] }
     },
 
     async getBlob({ params: { digest } }) {
@@ -248,7 +248,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
         .replace('{tunnel}', encodeURIComponent(tunnel))
       const farSide = await peers.calls.dial(found, path).catch(() => undefined)
       if (!farSide) throw notFound('tunnels', tunnel.slice(0, 64), { hint: 'The tunnel expired or never existed' })
-      return { take: (nearSide) => splice(nearSide, farSide), drop: () => farSide.destroy() }
+      return { take: (nearSide) => pipeBoth(nearSide, farSide), drop: () => farSide.destroy() }
     },
   }
 }

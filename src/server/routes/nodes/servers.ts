@@ -6,7 +6,7 @@ import type { ContentStore } from '../../../images/content/content.ts'
 import { digestPattern } from '../../../images/format/format.ts'
 import { currentRev } from '../../../store/records/caught-up.ts'
 import { type Store, zeroRev } from '../../../store/store.ts'
-import type { Growth } from '../../nodes/desired.ts'
+import type { GrowthCredentials } from '../../nodes/desired.ts'
 import type { Fleet } from '../../nodes/fleet.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -18,7 +18,7 @@ const storeMs = 1_000
 
 interface ServerServices {
   readonly fleet: Fleet
-  readonly growth: Growth
+  readonly growth: GrowthCredentials
   /** What is on the disk of this server. */
   readonly ownContent: ContentStore
   readonly store: Store

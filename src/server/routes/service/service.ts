@@ -1,6 +1,6 @@
 // Handlers about the service itself.
 import type * as api from '../../../api/service/service.ts'
-import type { Identity } from '../../../auth/login/oidc.ts'
+import type { LoginIdentity } from '../../../auth/login/oidc.ts'
 import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { maySee } from '../../../rules/ownership.ts'
 import { type Collections, viewsOf } from '../../../store/records/collections.ts'
@@ -20,7 +20,7 @@ interface SelfServices {
   readonly store: Store
   readonly metrics: Metrics
   readonly roles: Roles
-  readonly identity: Identity
+  readonly identity: LoginIdentity
   readonly certificates: Certificates
   readonly staleness?: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds'> | undefined
   /** Why the registry with the images could not be reached when it was last asked; only where there is one. */

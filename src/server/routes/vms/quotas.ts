@@ -5,14 +5,14 @@ import { displayName } from '../../../auth/principal.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import {
   isLimited,
-  type Limits,
   nothing,
   plus,
-  type Taken,
+  type ResourceLimits,
   type Totals,
   taken,
   tooLow,
   totalOf,
+  type UsageByVm,
 } from '../../../rules/queue/quota.ts'
 import { amountsOf, capacityIn, shareOf, usageByOwner } from '../../../rules/queue/shares.ts'
 import { askedMemoryMiB } from '../../../rules/sizes.ts'
@@ -90,7 +90,7 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
 
 type NodeOf = (name: string) => NodeRecord | undefined
 
-const takenBy = (vms: readonly VmRecord[], nodeOf: NodeOf): Taken =>
+const takenBy = (vms: readonly VmRecord[], nodeOf: NodeOf): UsageByVm =>
   Object.fromEntries(
     vms.filter(holdsQuota).flatMap((vm) => {
       const amounts = amountsOf(vm, nodeOf)
@@ -106,7 +106,7 @@ const sumOf = (vms: readonly VmRecord[], nodeOf: NodeOf): Totals =>
 
 /** What is not named stays. A limit that is both set and removed is set. */
 function limitsWith(
-  limits: Limits,
+  limits: ResourceLimits,
   { vms, cpu, memory, macos, unlimited = [] }: api.QuotaInput,
 ): QuotaRecord['limits'] {
   const removed = new Set<string>(unlimited.map((name) => (name === 'memory' ? 'memoryMiB' : name)))
@@ -122,7 +122,7 @@ const gib = (mebibytes: number): number => Number((mebibytes / 1_024).toFixed(2)
 
 const shownUse = ({ vms, cpu, memoryMiB, macos }: Totals): api.QuotaUse => ({ vms, cpu, memory: gib(memoryMiB), macos })
 
-const shownLimits = ({ vms, cpu, memoryMiB, macos }: Limits): api.QuotaLimits => ({
+const shownLimits = ({ vms, cpu, memoryMiB, macos }: ResourceLimits): api.QuotaLimits => ({
   ...(vms !== undefined && { vms }),
   ...(cpu !== undefined && { cpu }),
   ...(memoryMiB !== undefined && { memory: gib(memoryMiB) }),

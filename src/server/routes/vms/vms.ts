@@ -17,13 +17,13 @@ import { mustOwn } from '../../gate/ownership.ts'
 import { Answer } from '../../http/answer.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { listing } from '../../lists/listing.ts'
-import type { Growth } from '../../nodes/desired.ts'
+import type { GrowthCredentials } from '../../nodes/desired.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import { WaitedTooLong } from '../../nodes/waits.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { pinnedAnew } from '../../vms/base-image.ts'
-import { commitVm, saveVm } from '../../vms/captures.ts'
+import { requestCommit, requestSave } from '../../vms/captures.ts'
 import {
   type AwaitServices,
   awaitDeployment,
@@ -45,7 +45,7 @@ interface VmServices extends KindServices, AwaitServices, Omit<DeployServices, '
   readonly nodeRelay: NodeRelay
   readonly settings: Pick<Settings, 'images' | 'registries'>
   readonly roles: Roles
-  readonly growth: Growth
+  readonly growth: GrowthCredentials
   readonly tunnels: Tunnels
   /** What the nodes of a namespace have free now, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]
@@ -233,7 +233,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const vm = existing(params.namespace, params.vm)
       const caller = callerOf(roles, principal)
       const asked = { namespace: params.namespace, caller, now, requestKey }
-      const { entry, isRepeated } = await saveVm(services, images, { vm, imageName, description, asked })
+      const { entry, isRepeated } = await requestSave(services, images, { vm, imageName, description, asked })
       return new Answer(202, images.shown(entry, caller), isRepeated)
     },
 
@@ -241,7 +241,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const caller = callerOf(roles, principal)
       const vm = existing(params.namespace, params.vm)
       const description = body?.description
-      const { entry, isRepeated } = await commitVm(services, images, { vm, caller, description, now, requestKey })
+      const { entry, isRepeated } = await requestCommit(services, images, { vm, caller, description, now, requestKey })
       return new Answer(202, images.shown(entry, caller), isRepeated)
     },
 

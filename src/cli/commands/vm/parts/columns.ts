@@ -1,11 +1,11 @@
 // The table columns of VMs. What a VM does not have yet stays empty.
 import type { Vm } from '../../../../api/vms/vms.ts'
-import { type Column, sizeCell } from '../../../output/output.ts'
+import { type OutputColumn, sizeCell } from '../../../output/output.ts'
 
 /** A VM, or what a watch shows of one that is gone. */
 type ShownVm = Omit<Vm, 'status'> & { readonly status: string }
 
-export const columns: readonly Column<ShownVm>[] = [
+export const columns: readonly OutputColumn<ShownVm>[] = [
   { header: 'NAME', keep: 'always', cell: (vm) => vm.name },
   { header: 'IP', keep: 'whole', cell: (vm) => vm.ip },
   { header: 'SSH', cell: (vm) => vm.ssh },

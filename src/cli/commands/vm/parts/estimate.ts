@@ -2,10 +2,10 @@
 import { estimateVm, type VmEstimate } from '../../../../api/vms/estimates.ts'
 import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
 import type { Context, Session } from '../../../command.ts'
-import { type Column, sizeCell, visible } from '../../../output/output.ts'
+import { type OutputColumn, sizeCell, visible } from '../../../output/output.ts'
 import { verdictText } from './reasons.ts'
 
-const columns: readonly Column<VmEstimate>[] = [
+const columns: readonly OutputColumn<VmEstimate>[] = [
   { header: 'NODE', keep: 'always', cell: ({ node }) => node },
   { header: 'CPU', cell: ({ cpu }) => cpu },
   { header: 'MEMORY', cell: ({ memory }) => sizeCell(memory) },

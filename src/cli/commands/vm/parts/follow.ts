@@ -4,7 +4,7 @@ import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
 import { wait } from '../../../../rules/retry.ts'
 import type { Context } from '../../../command.ts'
-import { type Board, type Progress, type ProgressStep, startProgress } from '../../../output/progress.ts'
+import { type Board, type ProgressDisplay, type ProgressStep, startProgress } from '../../../output/progress.ts'
 import { isNodeLost, pendingReason } from './reasons.ts'
 
 interface Followed {
@@ -54,7 +54,7 @@ export async function whileDeleting<T>(
   if (!context.isTalking) return work()
   const { board, hintIfLost } = followed
   const over = new AbortController()
-  let progress: Progress | undefined
+  let progress: ProgressDisplay | undefined
   let hasHinted = false
   const show = (vm: Vm): void => {
     const isLost = isNodeLost(vm)

@@ -5,7 +5,7 @@ import { claimsOf, subjectOf } from '../../../connect/claims.ts'
 import { UsageError } from '../../../line/usage.ts'
 
 /** In full, as records have it; or a part that `isOwnedBy` finds. */
-export async function ownerOf(context: Context, asked: string): Promise<string> {
+export async function ownerFromOption(context: Context, asked: string): Promise<string> {
   if (asked !== 'me') return asked.toLowerCase()
   const claims = claimsOf((await context.connection()).token ?? '')
   const subject = claims && subjectOf(claims)
@@ -14,7 +14,7 @@ export async function ownerOf(context: Context, asked: string): Promise<string> 
 }
 
 /** Whether the service can select by it. */
-export const isWhole = (owner: string): boolean => /[@:]/.test(owner)
+export const isFullOwner = (owner: string): boolean => /[@:]/.test(owner)
 
 /** `ada` is ada@example.com, and the service account of that name. */
 export const isOwnedBy = (owner: string, wanted: string): boolean =>

@@ -4,10 +4,10 @@ import { listQueue, type QueuedVm } from '../../../../api/vms/queue.ts'
 import { timeLeft } from '../../../../rules/durations.ts'
 import { listNamespaced } from '../../../all-namespaces.ts'
 import type { Context, Session } from '../../../command.ts'
-import { type Column, sizeCell } from '../../../output/output.ts'
+import { type OutputColumn, sizeCell } from '../../../output/output.ts'
 import { printChosen } from '../../../record-commands.ts'
 
-const columns: readonly Column<QueuedVm>[] = [
+const columns: readonly OutputColumn<QueuedVm>[] = [
   { header: 'POSITION', keep: 'always', cell: ({ position }) => position },
   { header: 'NAME', keep: 'always', cell: ({ name }) => name },
   { header: 'OWNER', cell: ({ owner }) => owner },

@@ -45,7 +45,7 @@ export const shapeOptions = {
 } as const satisfies Options
 
 /** The body's fields, without those that were not given: they would override a configuration. */
-export function shapeOf(options: Values<Record<never, never>, typeof shapeOptions>['options']) {
+export function requestedShape(options: Values<Record<never, never>, typeof shapeOptions>['options']) {
   const { tag } = options
   if (tag !== undefined && !isTag(tag))
     throw new UsageError(`Invalid --tag "${tag}"`, 'Use up to 63 letters, digits, dashes, underscores and periods')
