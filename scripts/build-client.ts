@@ -4,6 +4,7 @@ import path from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { publishedOperations } from '../src/api/index.ts'
 import type { Operation } from '../src/api/operation.ts'
+import { clientTypes } from './client-types.ts'
 import { schemaStubs } from './schema-stubs.ts'
 import { root } from './sources.ts'
 
@@ -38,9 +39,12 @@ export async function buildClient(outdir: string): Promise<void> {
     plugins: [slim],
     logLevel: 'warning',
   })
-  // Types alone: the source is its own declaration.
-  for (const name of ['declared', 'operations', 'options']) {
-    const text = fs.readFileSync(path.join(folder, `${name}.ts`), 'utf8').replace(/'(\.\/\w+)\.ts'/g, "'$1.js'")
-    fs.writeFileSync(path.join(outdir, `${name === 'declared' ? 'index' : name}.d.ts`), text)
+  const source = (name: string): string => fs.readFileSync(path.join(folder, name), 'utf8')
+  const declarations = {
+    'index.d.ts': source('declared.ts'),
+    'operations.d.ts': clientTypes(),
+    'options.d.ts': source('options.ts'),
   }
+  for (const [name, text] of Object.entries(declarations))
+    fs.writeFileSync(path.join(outdir, name), text.replace(/'(\.\/\w+)\.ts'/g, "'$1.js'"))
 }

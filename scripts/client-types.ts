@@ -1,5 +1,5 @@
-// The types of `svc3/client`: inputs and outputs of every operation as plain interfaces, printed from the schemas of the
-// operation table, so that whoever uses the client needs no schema library.
+// The declarations of `svc3/client`: inputs and outputs of every operation as plain interfaces, printed from the schemas of
+// the operation table, so that users of the client need no schema library.
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { publishedOperations } from '../src/api/index.ts'
@@ -21,7 +21,7 @@ interface Schema {
   readonly const?: unknown
 }
 
-const preamble = `// Generated from the operation table by npm run generate: inputs and outputs of every operation as plain types.
+const preamble = `// Generated from the operation table: inputs and outputs of every operation as plain types.
 
 import type { CallOptions, ChangeOptions } from './options.ts'
 `
@@ -136,7 +136,6 @@ function comment(text: string | undefined): string {
     : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join('\n')}\n */\n`
 }
 
-/** As the house formats its source, of which this becomes a part. */
 function formatted(text: string): string {
   const biome = path.join(root, 'node_modules/@biomejs/biome/bin/biome')
   const file = 'src/client/npm/operations.ts'
@@ -148,5 +147,3 @@ function formatted(text: string): string {
   if (done.status !== 0) throw new Error(`biome cannot format the types of the client: ${done.stderr}`)
   return done.stdout
 }
-
-if (import.meta.main) process.stdout.write(clientTypes())

@@ -8,7 +8,6 @@ import { referencePages } from '../src/cli/reference/reference-page.ts'
 import { legacyPage } from '../src/legacy/page.ts'
 import { openApiDocument } from '../src/server/http/openapi.ts'
 import { root } from './build.ts'
-import { clientTypes } from './client-types.ts'
 import { metricsTable, settingsTable, withTable } from './doc-tables.ts'
 
 interface GeneratedFile {
@@ -39,7 +38,6 @@ const pageWithTable = (file: string, name: string, table: () => string): Generat
 export const generatedFiles: readonly GeneratedFile[] = [
   { file: 'package.json', make: () => `${JSON.stringify(withManual, null, 2)}\n` },
   { file: 'docs/openapi.json', make: () => `${JSON.stringify(openApiDocument(about.version), null, 2)}\n` },
-  { file: 'src/client/npm/operations.ts', make: clientTypes },
   { file: 'docs/reference/orka-2.4.md', make: legacyPage },
   pageWithTable('docs/reference/config.md', 'settings', settingsTable),
   pageWithTable('docs/reference/metrics.md', 'metrics', metricsTable),

@@ -135,6 +135,7 @@ export type BodyOf<O extends Operation> = O extends { body: infer B extends t.TS
 export type QueryOf<O extends Operation> = O extends { query: infer Q extends t.TSchema } ? t.Static<Q> : undefined
 export type ResponseOf<O extends Operation> = t.Static<O['response']>
 export type ItemOf<O extends Operation> = O extends { item: infer I extends t.TSchema } ? t.Static<I> : never
+export type MadeItemOf<O extends Operation> = O extends { madeOf: infer I extends t.TSchema } ? t.Static<I> : never
 
 /** Names of the parameters in a path, in order. */
 export const paramNames = (path: string): string[] =>
