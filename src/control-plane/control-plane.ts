@@ -162,7 +162,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     identity: (apiUrl) =>
       openIdentity({
         dataFolder,
-        isShared: isShared(storeAddress),
         settings,
         collections,
         secrets,
@@ -235,9 +234,18 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     failed: store.failed,
     isLeading,
     handleRequest: (request) => {
-      const { signingKeys } = server
+      const { signingKeys, localUsers } = server
       const announce = (rotation: Rotation): Rotation => announced(rotation, log)
-      const parts = { content: ownContent, keySource, store, collections, secrets, signingKeys, announced: announce }
+      const parts = {
+        content: ownContent,
+        keySource,
+        store,
+        collections,
+        secrets,
+        signingKeys,
+        localUsers,
+        announced: announce,
+      }
       return handleRequest({ dataDir: dataFolder, ...parts }, request)
     },
     stop: async (hurry) => {

@@ -1,6 +1,4 @@
 // Which identity provider the service trusts: the configured one, or else the built-in one.
-import fs from 'node:fs'
-import path from 'node:path'
 import { createIdentity, type LoginIdentity } from '../auth/login/oidc.ts'
 import { remoteKeys } from '../auth/login/provider-keys.ts'
 import { createUsedTokens } from '../auth/login/used-tokens.ts'
@@ -12,9 +10,9 @@ import {
   localConsoleClientId,
 } from '../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../auth/provider/issuer-keys.ts'
-import { LocalUsers, type UserDirectory, usersFile } from '../auth/provider/local-users.ts'
 import { createLoginThrottle } from '../auth/provider/login-throttle.ts'
-import { StoredUsers } from '../auth/provider/stored-users.ts'
+import { UserDirectory } from '../auth/provider/users.ts'
+import { importUsers } from '../auth/provider/users-file.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
@@ -32,8 +30,6 @@ export interface IdentityPart {
 
 interface IdentityInput {
   readonly dataFolder: string
-  /** Users are in the store then, where every server finds them. */
-  readonly isShared: boolean
   readonly settings: Settings
   readonly collections: Collections
   readonly secrets: Secrets
@@ -64,9 +60,8 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
 }
 
 async function openLocal(input: IdentityInput): Promise<IdentityPart> {
-  const { dataFolder, settings, collections, secrets, clock, log, apiUrl } = input
-  const users = input.isShared ? await openStoredUsers(input) : new LocalUsers(dataFolder, clock)
-  users.list()
+  const { settings, collections, secrets, clock, log, apiUrl } = input
+  const users = await openUsers(input)
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
   const throttle = createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
@@ -94,20 +89,13 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }
 }
 
-/** Users of a server that was alone so far are imported once; its file is then renamed. */
-async function openStoredUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): Promise<StoredUsers> {
+async function openUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): Promise<UserDirectory> {
   const failed = (name: string, error: unknown): void =>
     log.error('a sealed record cannot be decrypted', { name }, error)
-  const users = new StoredUsers(collections.users, secrets, { clock, failed })
-  const file = path.join(dataFolder, usersFile)
-  if (!fs.existsSync(file)) return users
-  if (collections.users.list().length > 0) {
-    log.warn(`${usersFile} is not used: users are in the shared store`, { folder: dataFolder })
-    return users
-  }
-  const found = new LocalUsers(dataFolder, clock).list()
-  for (const user of found) await users.put(user)
-  fs.renameSync(file, `${file}.imported`)
-  log.info(`users of ${usersFile} were moved to the store`, { folder: dataFolder, count: found.length })
+  const users = new UserDirectory(collections.users, secrets, { clock, failed })
+  const imported = await importUsers(dataFolder, users)
+  if (imported === 'unused') log.warn('users.json is not used: users are in the store', { folder: dataFolder })
+  else if (imported !== undefined)
+    log.info('users of users.json were moved to the store', { folder: dataFolder, count: imported })
   return users
 }

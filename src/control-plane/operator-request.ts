@@ -1,10 +1,11 @@
-// Requests from an operator's command to the server that has the data open: a new master key, new signing keys, a
-// backup. Request and answer are in a file of the data folder.
+// Requests from an operator's command to the server that has the data open: keys, users, a backup. Request and answer
+// are in a file of the data folder.
 import { randomUUID } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { UserEdit, UserEditResult } from '../auth/provider/users.ts'
 import type { Rotated } from '../auth/signing-keys.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { isAlive } from '../platform/is-alive.ts'
@@ -21,6 +22,7 @@ export const requestSignal = 'SIGUSR2'
 interface Requests {
   'master-key': { readonly given: object; readonly answer: Rotation }
   'signing-keys': { readonly given: { readonly isRevoking: boolean }; readonly answer: Rotated }
+  users: { readonly given: { readonly edit: UserEdit }; readonly answer: UserEditResult }
   backup: { readonly given: { readonly file: string; readonly withImages: boolean }; readonly answer: BackupReport }
 }
 type RequestName = keyof Requests
@@ -29,7 +31,8 @@ export type OperatorRequest = { [Name in RequestName]: { readonly name: Name } &
 /** As it is on disk. */
 export interface RequestFile {
   readonly id: string
-  readonly wish: OperatorRequest
+  /** Replaced by the answer, so that no hash of a password stays in the file. */
+  readonly wish?: OperatorRequest
   readonly answer?: Requests[RequestName]['answer']
   readonly problem?: string
 }

@@ -2,6 +2,7 @@
 import os from 'node:os'
 import path from 'node:path'
 import { KeyringError, type KeySource } from '../auth/keyring.ts'
+import { editUsers, UserDirectory } from '../auth/provider/users.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
 import type { ContentStore } from '../images/content/content.ts'
@@ -21,6 +22,8 @@ interface Operated {
   readonly collections: Collections
   readonly secrets: Secrets
   readonly signingKeys: Pick<SigningKeys, 'rotate'>
+  /** Undefined with an identity provider of the organization. */
+  readonly localUsers: UserDirectory | undefined
   /** Records that do not open are logged as errors. */
   announced(rotation: Rotation): Rotation
 }
@@ -40,6 +43,9 @@ export async function handleRequest(
       // A key that another server made a moment ago is to be revoked as well.
       await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(timeoutMs))
       return signingKeys.rotate(request)
+    case 'users':
+      // Edited all the same where config.json names another provider, for the day when it no longer does.
+      return editUsers(operated.localUsers ?? new UserDirectory(collections.users, secrets), request.edit)
     case 'backup':
       return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content }).catch(
         (error: unknown) => {

@@ -1,8 +1,5 @@
 // What `svc3 dev` and `svc3 server` share: start, print the address, write the connection file, rotate keys on one
 // signal, stop on another.
-import fs from 'node:fs'
-import path from 'node:path'
-import { usersFile } from '../auth/provider/local-users.ts'
 import { startLoop } from '../platform/loop.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
@@ -14,7 +11,6 @@ import { startFailure } from './start-failure.ts'
 
 /** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
 const renewEveryMs = 60_000
-const lookMs = 250
 interface ServeOptions
   extends Pick<
     ControlPlaneOptions,
@@ -45,13 +41,13 @@ export async function serve(options: ServeOptions): Promise<number> {
     for (const line of await startFailure(error, options)) process.stderr.write(`svc3: ${line}\n`)
     return 1
   }
+  const connect = async (): Promise<void> =>
+    writeConnection(dataDir, { apiUrl: plane.localUrl, ...(await note(plane)), pid: process.pid })
   process.on(requestSignal, () =>
-    answer(plane, dataDir).catch((error: unknown) =>
+    answer(plane, dataDir, connect).catch((error: unknown) =>
       plane.log.error('an operator command could not be read or answered', { folder: dataDir }, error),
     ),
   )
-  const connect = async (): Promise<void> =>
-    writeConnection(dataDir, { apiUrl: plane.localUrl, ...(await note(plane)), pid: process.pid })
   await connect()
   const renewal = startLoop({
     everyMs: renewEveryMs,
@@ -59,9 +55,6 @@ export async function serve(options: ServeOptions): Promise<number> {
     run: connect,
     failed: (error) => plane.log.error('The connection file could not be renewed', {}, error),
   })
-  // A token is revoked with the password of its user: after a local change, do not wait for the next minute.
-  const users = path.join(dataDir, usersFile)
-  fs.watchFile(users, { interval: lookMs, persistent: false }, () => renewal.nudge())
   const nodes = sidecar?.(plane)
   const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
   if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
@@ -71,7 +64,6 @@ export async function serve(options: ServeOptions): Promise<number> {
   if (isUp instanceof Error) process.stderr.write(`svc3: ${isUp.message}\nsvc3: ${hintOf(isUp)}\n`)
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
   await notifySupervisor('stopping', 'Data is kept')
-  fs.unwatchFile(users)
   await renewal.stop()
   // First, so that who waits for this process to end knows that it is ending.
   await removeConnection(dataDir)
@@ -115,16 +107,18 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
 }
 
 /** Carries out an operator's request, and writes its outcome. */
-async function answer(plane: ControlPlane, dataDir: string): Promise<void> {
-  const request = await readRequest(dataDir)
-  if (!request) return plane.log.warn('signal from an operator command without a request')
-  const { id, wish } = request
+async function answer(plane: ControlPlane, dataDir: string, connect: () => Promise<void>): Promise<void> {
+  const { id, wish } = (await readRequest(dataDir)) ?? {}
+  if (id === undefined || !wish) return plane.log.warn('signal from an operator command without a request')
   try {
-    await writeRequest(dataDir, { id, wish, answer: await plane.handleRequest(wish) })
+    const answer = await plane.handleRequest(wish)
+    // The token in the connection file ends with the old password of its user.
+    if (wish.name === 'users') await connect()
+    await writeRequest(dataDir, { id, answer })
     plane.log.info('operator command completed', { operation: wish.name })
   } catch (error) {
     plane.log.error('operator command failed', { operation: wish.name }, error)
-    await writeRequest(dataDir, { id, wish, problem: error instanceof Error ? error.message : 'unknown' })
+    await writeRequest(dataDir, { id, problem: error instanceof Error ? error.message : 'unknown' })
   }
 }
 

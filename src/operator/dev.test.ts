@@ -1,11 +1,9 @@
 // What `svc3 dev` says when it starts and stops, and the token in its connection file: it is that user's, and ends with them.
 import assert from 'node:assert/strict'
-import fs from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
 import { it } from 'node:test'
+import { usersInMemory } from '../../test/support/rigs/users.ts'
 import type { Principal } from '../auth/principal.ts'
-import { accountIdOf, LocalUsers } from '../auth/provider/local-users.ts'
+import { accountIdOf } from '../auth/provider/users.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
 import { createLog } from '../platform/log.ts'
@@ -20,25 +18,20 @@ const tokens = {
 } as unknown as Tokens
 
 it('the token in the connection file is bound to the account; without it there is none, and that is logged once', async () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-note-'))
-  try {
-    const localUsers = new LocalUsers(folder)
-    const note = adminNote()
-    const ask = () => note({ tokens, localUsers, log })
-    assert.match((await ask()).adminToken ?? '', /^token/)
-    const [user] = localUsers.list()
-    assert.ok(user)
-    assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true, uid: accountIdOf(user) })
-    await localUsers.reset('admin@localhost', 'another one')
-    await ask()
-    assert.notEqual((issued.at(-1) as { uid?: string }).uid, accountIdOf(user))
-    await localUsers.remove('admin@localhost')
-    for (let index = 0; index < 3; index++) assert.deepEqual(await ask(), {})
-    assert.equal(lines.length, 1)
-    assert.match(lines[0] ?? '', /user admin@localhost not found/)
-  } finally {
-    fs.rmSync(folder, { recursive: true })
-  }
+  const { users: localUsers } = await usersInMemory()
+  const note = adminNote()
+  const ask = () => note({ tokens, localUsers, log })
+  assert.match((await ask()).adminToken ?? '', /^token/)
+  const [user] = localUsers.list()
+  assert.ok(user)
+  assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true, uid: accountIdOf(user) })
+  await localUsers.reset('admin@localhost', 'another one')
+  await ask()
+  assert.notEqual((issued.at(-1) as { uid?: string }).uid, accountIdOf(user))
+  await localUsers.remove('admin@localhost')
+  for (let index = 0; index < 3; index++) assert.deepEqual(await ask(), {})
+  assert.equal(lines.length, 1)
+  assert.match(lines[0] ?? '', /user admin@localhost not found/)
 })
 
 it('the connection file has no token with an organisation’s own provider', async () => {

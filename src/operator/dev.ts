@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Architecture, architectures } from '../api/architecture.ts'
 import type { User } from '../auth/principal.ts'
-import { accountIdOf } from '../auth/provider/local-users.ts'
+import { accountIdOf } from '../auth/provider/users.ts'
 import { defineCommand } from '../cli/command.ts'
 import { contextElsewhere, dataDir } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'

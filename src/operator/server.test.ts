@@ -1,11 +1,8 @@
 // svc3 dev and svc3 server: what is asked for becomes what they run with.
 import assert from 'node:assert/strict'
-import fs from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
 import { describe, it } from 'node:test'
 import { type FakeHostOptions, given, run } from '../../test/support/rigs/cli-host.ts'
-import { LocalUsers } from '../auth/provider/local-users.ts'
+import { usersInMemory } from '../../test/support/rigs/users.ts'
 import { devOptions } from './dev.ts'
 import type { DevOptions } from './dev-nodes.ts'
 import { nextLines, type ServerOptions, serverOptions } from './server.ts'
@@ -94,16 +91,12 @@ describe('options', () => {
 })
 
 it('svc3 server says how to create the first user only where there is none', async () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-greeting-'))
-  try {
-    const localUsers = new LocalUsers(folder)
-    const said = () => nextLines({ localUsers, apiUrl: 'https://a.example' }, folder, 'bin/svc3')
-    const rest = `API reference: https://a.example/api/v1/swagger\nPress Ctrl-C to stop. Data is kept in ${folder}\n`
-    const create = `Create the first user on this machine:\n  bin/svc3 server users add EMAIL --admin --data ${folder}\n`
-    assert.equal(said(), `\n${create}${rest}`)
-    await localUsers.add('a@example.com', { admin: true, password: 'long enough for anybody' })
-    assert.equal(said(), `\n${rest}`)
-  } finally {
-    fs.rmSync(folder, { recursive: true })
-  }
+  const folder = '/var/lib/svc3'
+  const { users: localUsers } = await usersInMemory()
+  const said = () => nextLines({ localUsers, apiUrl: 'https://a.example' }, folder, 'bin/svc3')
+  const rest = `API reference: https://a.example/api/v1/swagger\nPress Ctrl-C to stop. Data is kept in ${folder}\n`
+  const create = `Create the first user on this machine:\n  bin/svc3 server users add EMAIL --admin --data ${folder}\n`
+  assert.equal(said(), `\n${create}${rest}`)
+  await localUsers.add('a@example.com', { admin: true, password: 'long enough for anybody' })
+  assert.equal(said(), `\n${rest}`)
 })

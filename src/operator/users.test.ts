@@ -5,11 +5,22 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
+import { Secrets } from '../auth/secrets.ts'
+import { loadSigningKeys } from '../auth/signing-keys.ts'
+import { systemClock } from '../platform/clock.ts'
+import { openStore } from '../store/open.ts'
+import { openCollections } from '../store/records/collections.ts'
 
 let dataDir: string
 before(async () => {
   dataDir = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-users-'))
-  await fs.writeFile(path.join(dataDir, 'svc3.db'), '')
+  await using store = new AsyncDisposableStack()
+  const opened = await openStore(`sqlite:${dataDir}`)
+  store.defer(() => opened.close())
+  const collections = store.use(await openCollections(opened))
+  const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, {}), true))
+  await loadSigningKeys(collections.signingKeys, secrets, systemClock)
 })
 after(() => fs.rm(dataDir, { recursive: true, force: true }))
 

@@ -1,15 +1,17 @@
-// svc3 server users: edits the users of the built-in identity provider in the local data folder.
+// svc3 server users: edits the users of the built-in identity provider on the machine of a server.
 import fs from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
+import { hashPassword, type PasswordHash } from '../auth/provider/passwords.ts'
 import {
   checkPassword,
-  type LocalUser,
-  LocalUsers,
-  LocalUsersError,
-  type UserDirectory,
-} from '../auth/provider/local-users.ts'
-import { StoredUsers } from '../auth/provider/stored-users.ts'
+  editUsers,
+  UserDirectory,
+  type UserEdit,
+  type UserEditResult,
+  UsersError,
+  type UserView,
+} from '../auth/provider/users.ts'
+import { importUsers } from '../auth/provider/users-file.ts'
 import { SealError } from '../auth/seal.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { type Argument, type Context, defineCommand, type Options, printed } from '../cli/command.ts'
@@ -17,12 +19,11 @@ import { confirmLoss, yesOption } from '../cli/confirm.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import type { OutputColumn } from '../cli/output/output.ts'
-import { administrator, readConnection } from '../control-plane/connection.ts'
-import { becomeOwner } from '../control-plane/data-folder.ts'
+import { becomeOwner, OperatorError } from '../control-plane/data-folder.ts'
+import { askServer } from '../control-plane/operator-request.ts'
 import { databaseIn, isShared, storeAddressFor } from '../control-plane/store-place.ts'
-import { isAlive } from '../platform/is-alive.ts'
 import { openCollections } from '../store/records/collections.ts'
-import { StoreError } from '../store/store.ts'
+import { type Store, StoreError } from '../store/store.ts'
 import { withStore } from './data.ts'
 import { type DataPlace, dataPlaceOf, placeOptions } from './options.ts'
 
@@ -50,14 +51,15 @@ const add = defineCommand({
   ],
   async run(context, { args, options }) {
     const password = await newPassword(context, options['password-stdin'])
-    return edit(context, dataPlaceOf(context.host, options), async (users) => {
-      const { email, admin } = await users.add(args.email, { admin: options.admin, password })
-      return `User ${email} added${admin ? ' as an administrator' : ''}.\n`
-    })
+    const place = dataPlaceOf(context.host, options)
+    const added = { verb: 'add', email: args.email, admin: options.admin, password } as const
+    for (const { email, admin } of await edit(place, added))
+      context.host.stdout.write(`User ${email} added${admin ? ' as an administrator' : ''}.\n`)
+    return 0
   },
 })
 
-const columns: readonly OutputColumn<Pick<LocalUser, 'email' | 'admin' | 'createdAt'>>[] = [
+const columns: readonly OutputColumn<UserView>[] = [
   { header: 'EMAIL', cell: ({ email }) => email },
   { header: 'ROLE', cell: ({ admin }) => (admin ? 'administrator' : 'user') },
   { header: 'CREATED', cell: ({ createdAt }) => ({ time: createdAt }) },
@@ -68,13 +70,11 @@ const list = defineCommand({
   arguments: {},
   options: { ...placeOptions, ...printed },
   examples: [{ line: 'svc3 server users list', does: 'List all users' }],
-  run: (context, { options }) =>
-    edit(context, dataPlaceOf(context.host, options), async (users) => {
-      // Each field by name: the hash of the password is not for the answer.
-      const listed = users.list().map(({ email, admin, createdAt }) => ({ email, admin, createdAt }))
-      await context.print(listed, columns, 'No users. Add one with svc3 server users add EMAIL')
-      return ''
-    }),
+  async run(context, { options }) {
+    const users = await edit(dataPlaceOf(context.host, options), { verb: 'list' })
+    await context.print(users, columns, 'No users. Add one with svc3 server users add EMAIL')
+    return 0
+  },
 })
 
 const remove = defineCommand({
@@ -88,10 +88,10 @@ const remove = defineCommand({
       question: () => `Remove user ${args.email}? Their password is lost, and their tokens stop working.`,
       refused: 'Nothing removed',
     })
-    return edit(context, dataPlaceOf(context.host, options), async (users) => {
-      const { email } = await users.remove(args.email)
-      return `User ${email} removed. Their tokens no longer work.\n`
-    })
+    const place = dataPlaceOf(context.host, options)
+    for (const { email } of await edit(place, { verb: 'remove', email: args.email }))
+      context.host.stdout.write(`User ${email} removed. Their tokens no longer work.\n`)
+    return 0
   },
 })
 
@@ -103,42 +103,37 @@ const reset = defineCommand({
   async run(context, { args, options }) {
     const password = await newPassword(context, options['password-stdin'])
     const place = dataPlaceOf(context.host, options)
-    return edit(context, place, async (users) => {
-      const before = (await readConnection(place.dataDir))?.adminToken
-      const { email } = await users.reset(args.email, password)
-      if (before !== undefined && email.toLowerCase() === administrator) await tokenRenewed(place.dataDir, before)
-      return `Password of ${email} changed.\n`
-    })
+    for (const { email } of await edit(place, { verb: 'reset', email: args.email, password }))
+      context.host.stdout.write(`Password of ${email} changed.\n`)
+    return 0
   },
 })
 
-/** Whoever types it need not type it again before it is refused. */
+/** Refuses a short password before it has to be repeated. */
 function mustBeLong(password: string): void {
   try {
     checkPassword(password)
   } catch (error) {
-    if (error instanceof LocalUsersError) throw new Failure(error.message, error.hint)
+    if (error instanceof UsersError) throw new Failure(error.message, error.hint)
     throw error
   }
 }
 
-/** Asked for twice on a terminal, because nobody sees what is typed. */
-async function newPassword(context: Context, fromStdin: boolean): Promise<string> {
+/** Hashes what was typed, twice on a terminal, where it is not echoed. */
+async function newPassword(context: Context, fromStdin: boolean): Promise<PasswordHash> {
   const { isTerminal } = context.host.stdin
   if (!isTerminal && !fromStdin)
     throw new UsageError('A password is required', 'Use --password-stdin to read it from a pipe or a file')
   const password = await readPassword(context, 'New password: ', { check: mustBeLong })
   if (isTerminal && (await readPassword(context, 'Repeat the password: ')) !== password)
     throw new UsageError('The passwords do not match', 'Nothing was changed; try again')
-  return password
+  return hashPassword(password)
 }
 
-/** Does the work on the users of the service, and prints what it says. */
-async function edit(
-  { host }: Context,
-  { dataDir, storeAddress }: DataPlace,
-  work: (users: UserDirectory) => Promise<string>,
-): Promise<number> {
+const timeoutMs = 30_000
+
+/** Edits the store itself where that is possible, otherwise has the running server do it, which has SQLite locked. */
+async function edit({ dataDir, storeAddress }: DataPlace, edit: UserEdit): Promise<readonly UserView[]> {
   becomeOwner(dataDir)
   try {
     const address = await storeAddressFor(dataDir, storeAddress)
@@ -147,12 +142,17 @@ async function edit(
         `${dataDir} is not the data folder of a server`,
         'Specify it with --data DIR, or start the server once',
       )
-    host.stdout.write(
-      await (isShared(address) ? withStoredUsers(dataDir, address, work) : work(new LocalUsers(dataDir))),
+    const result = await withStore(
+      address,
+      (store) => editStored(store, dataDir, address, edit),
+      () => askServer(dataDir, { name: 'users', edit }, timeoutMs),
     )
-    return 0
+    if ('refused' in result) throw new Failure(result.refused.message, result.refused.hint)
+    return result.users
   } catch (error) {
-    if (error instanceof LocalUsersError) throw new Failure(error.message, error.hint)
+    if (error instanceof UsersError) throw new Failure(error.message, error.hint)
+    if (error instanceof OperatorError)
+      throw new Failure(error.message, 'Check with svc3 server users list, then try again')
     if (error instanceof StoreError || error instanceof KeyringError || error instanceof SealError)
       throw new Failure(error.message, 'Nothing was changed. This needs the store of the server and its master key')
     const { code } = error as NodeJS.ErrnoException
@@ -162,30 +162,16 @@ async function edit(
   }
 }
 
-/** Where servers share a store: they all see the change at once. */
-const withStoredUsers = (
-  dataDir: string,
-  address: string,
-  work: (users: UserDirectory) => Promise<string>,
-): Promise<string> =>
-  withStore(address, async (store) => {
-    await using collections = await openCollections(store)
-    // Only a server makes a key: without any sealed record there is nothing that tells a wrong one from the right one.
-    if (collections.signingKeys.list().length === 0)
-      throw new LocalUsersError(`No server has run on ${address} yet`, 'Start one, then try again')
-    const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
-    for (const { key, value } of collections.signingKeys.list()) secrets.open(key, value)
-    return await work(new StoredUsers(collections.users, secrets))
-  })
-
-const renewalTimeoutMs = 20_000
-
-/** Until the next command on this machine has a token again that counts: `svc3 dev` notices the change by itself. */
-async function tokenRenewed(dataDir: string, before: string): Promise<void> {
-  for (const end = performance.now() + renewalTimeoutMs; performance.now() < end; await sleep(50)) {
-    const now = await readConnection(dataDir)
-    if (now?.adminToken !== before || !isAlive(now.pid)) return
-  }
+async function editStored(store: Store, dataDir: string, address: string, edit: UserEdit): Promise<UserEditResult> {
+  await using collections = await openCollections(store)
+  // Only a server makes a master key: without a sealed record nothing tells a wrong key from the right one.
+  if (collections.signingKeys.list().length === 0)
+    throw new UsersError(`No server has run on ${address} yet`, 'Start one, then try again')
+  const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
+  for (const { key, value } of collections.signingKeys.list()) secrets.open(key, value)
+  const users = new UserDirectory(collections.users, secrets)
+  await importUsers(dataDir, users)
+  return await editUsers(users, edit)
 }
 
 export const commands = { list, add, remove, reset }

@@ -101,7 +101,7 @@ describe('the server under systemd', { timeout: 300_000 }, () => {
     assert.match(await host.run('svc3 server status'), /svc3-server\trunning\t/)
     const add = 'svc3 server users add a@example.com --admin --password-stdin --data /var/lib/svc3'
     assert.match(await host.run(add, 'correct-horse-battery\n'), /added as an administrator/)
-    assert.equal((await host.run('stat -c %U /var/lib/svc3/users.json')).trim(), 'svc3')
+    assert.match(await host.run('svc3 server users list --data /var/lib/svc3'), /a@example\.com/)
     await host.run('svc3 server uninstall')
   })
 })

@@ -2,11 +2,8 @@
 // what of all this stands in the store.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import fs from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import os from 'node:os'
-import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { decodeJwt } from 'jose'
 import { expireLogins } from '../../controllers/expire-logins.ts'
@@ -17,12 +14,11 @@ import { makeKeyring } from '../keyring.ts'
 import { Secrets } from '../secrets.ts'
 import { createLocalIssuer } from './issuer.ts'
 import { loadIssuerKeys } from './issuer-keys.ts'
-import { LocalUsers } from './local-users.ts'
 import { createLoginThrottle } from './login-throttle.ts'
+import { UserDirectory } from './users.ts'
 
 const redirectUri = 'http://127.0.0.1:54321/callback'
 const password = 'correct horse'
-let folder: string
 let server: Server
 let base: string
 let collections: Collections
@@ -33,12 +29,11 @@ const log: string[] = []
 const clock = { now: () => new Date(Date.now() + skewMs) }
 
 before(async () => {
-  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-issuer-'))
-  const users = new LocalUsers(folder)
-  await users.add('ada@example.com', { admin: true, password })
   const store = openMemory()
   collections = await openCollections(store)
   const secrets = new Secrets(makeKeyring([randomBytes(32)]))
+  const users = new UserDirectory(collections.users, secrets)
+  await users.add('ada@example.com', { admin: true, password })
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = {
     logins: collections.logins,
@@ -69,7 +64,6 @@ after(async () => {
   server.closeAllConnections()
   server.close()
   await collections[Symbol.asyncDispose]()
-  fs.rmSync(folder, { recursive: true })
 })
 
 const verifier = randomBytes(32).toString('base64url')

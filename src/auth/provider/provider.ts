@@ -3,10 +3,10 @@
 import Provider, { type Configuration, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Log } from '../../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import type { UserDirectory } from './local-users.ts'
 import { createLoginAdapter, type LoginStorage } from './login-adapter.ts'
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from './login-pages.ts'
 import type { LoginThrottle } from './login-throttle.ts'
+import type { UserDirectory } from './users.ts'
 
 export interface LocalProviderOptions {
   readonly issuer: string

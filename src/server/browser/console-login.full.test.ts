@@ -1,9 +1,6 @@
 // Logging in to the console at an identity provider: the built-in one, as a browser meets it, and what goes wrong.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import fs from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Browser, openBrowser } from '../../../test/support/processes/browser.ts'
 import { type Answer, startService, type TestService } from '../../../test/support/rigs/service.ts'
@@ -15,8 +12,8 @@ import { remoteKeys } from '../../auth/login/provider-keys.ts'
 import { createUsedTokens } from '../../auth/login/used-tokens.ts'
 import { createLocalIssuer, localAdminGroup, localClientId, localConsoleClientId } from '../../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../../auth/provider/issuer-keys.ts'
-import { LocalUsers } from '../../auth/provider/local-users.ts'
 import { createLoginThrottle } from '../../auth/provider/login-throttle.ts'
+import { UserDirectory } from '../../auth/provider/users.ts'
 import { Secrets } from '../../auth/secrets.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { createLog } from '../../platform/log.ts'
@@ -26,21 +23,19 @@ import { pathInConsole } from './console-login.ts'
 
 const own = 'http://127.0.0.1:1'
 const password = 'correct horse'
-let folder: string
-let users: LocalUsers
+let users: UserDirectory
 let logins: Collections['logins']
 let service: TestService
 let browser: Browser
 
 async function start(pathPrefix = ''): Promise<void> {
-  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-console-login-'))
-  users = new LocalUsers(folder)
-  await users.add('ada@example.com', { admin: true, password })
   // What oidc-provider signs goes by the clock of the system; what is kept of it, and our sessions, by this one.
   const clock = { now: () => new Date(Date.now() + skewMs) }
   const collections = await openCollections(openMemory())
   logins = collections.logins
   const secrets = new Secrets(makeKeyring([randomBytes(32)]))
+  users = new UserDirectory(collections.users, secrets)
+  await users.add('ada@example.com', { admin: true, password })
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
   const localIssuer = createLocalIssuer({
@@ -97,7 +92,6 @@ describe('a login at the built-in provider', () => {
   })
   afterEach(async () => {
     await service[Symbol.asyncDispose]()
-    await fs.rm(folder, { recursive: true })
   })
 
   it('a login at the built-in provider ends on the page where it began, with a session and nothing in an address', async () => {

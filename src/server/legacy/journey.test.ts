@@ -2,9 +2,6 @@
 // types, the words that clients look for.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import fs from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Answer, type CallOptions, startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
@@ -15,8 +12,8 @@ import { eventually } from '../../../test/support/tools/eventually.ts'
 import { makeKeyring } from '../../auth/keyring.ts'
 import { createLocalIssuer, type LocalIssuer } from '../../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../../auth/provider/issuer-keys.ts'
-import { LocalUsers } from '../../auth/provider/local-users.ts'
 import { createLoginThrottle } from '../../auth/provider/login-throttle.ts'
+import { UserDirectory } from '../../auth/provider/users.ts'
 import { Secrets } from '../../auth/secrets.ts'
 import { pullImages } from '../../controllers/pull-images.ts'
 import { createLog } from '../../platform/log.ts'
@@ -27,15 +24,14 @@ import type { ImageCapture } from '../../store/records/fleet-records.ts'
 import { createPulls } from '../remotes/image-pulls.ts'
 
 const password = 'correct horse'
-let folder: string
 let service: TestService
 let scheduler: AsyncDisposable
 
 async function localIssuer(): Promise<LocalIssuer> {
-  const users = new LocalUsers(folder)
-  await users.add('ada@example.com', { admin: true, password })
   const collections = await openCollections(openMemory())
   const secrets = new Secrets(makeKeyring([randomBytes(32)]))
+  const users = new UserDirectory(collections.users, secrets)
+  await users.add('ada@example.com', { admin: true, password })
   const clock = { now: () => new Date() }
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
@@ -45,7 +41,6 @@ async function localIssuer(): Promise<LocalIssuer> {
 }
 
 before(async () => {
-  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-legacy-'))
   service = await startService({ settings: { legacy: { enabled: true } }, localIssuer: await localIssuer() })
   scheduler = startScheduler(service)
   await addImage(service, 'ventura', 'amd64')
@@ -54,7 +49,6 @@ before(async () => {
 after(async () => {
   await scheduler[Symbol.asyncDispose]()
   await service[Symbol.asyncDispose]()
-  await fs.rm(folder, { recursive: true })
 })
 
 const form = { 'content-type': 'application/x-www-form-urlencoded' }

@@ -1,0 +1,146 @@
+// The users of the built-in provider: their records, changes by other processes, and the import of users.json.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { beforeEach, describe, it } from 'node:test'
+import { usersInMemory } from '../../../test/support/rigs/users.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import { accountIdOf, type LocalUser, type UserDirectory, UsersError } from './users.ts'
+import { importUsers } from './users-file.ts'
+
+let rig: Awaited<ReturnType<typeof usersInMemory>>
+let users: UserDirectory
+beforeEach(async () => {
+  rig = await usersInMemory()
+  users = rig.users
+})
+
+const password = 'correct horse'
+const add = (email: string, admin = false) => users.add(email, { admin, password })
+
+describe('local users', () => {
+  it('local users are records whose password hash is sealed', async () => {
+    await add('Ada@Example.com', true)
+    await add('bob@example.com')
+    const records = rig.collection.list().map(({ value }) => value)
+    assert.deepEqual(Object.keys(records[0] ?? {}), ['uid', 'email', 'admin', 'createdAt', 'sealed'])
+    const text = JSON.stringify(records)
+    for (const secret of [password, ...users.list().map(({ scrypt }) => scrypt.hash)]) assert.ok(!text.includes(secret))
+    const [ada, bob] = users.list().map(({ scrypt }) => scrypt)
+    assert.notEqual(ada?.hash, bob?.hash)
+    assert.ok((ada?.N ?? 0) >= 2 ** 15)
+  })
+
+  it('local users are known by e-mail in any case and the right password', async () => {
+    const ada = await add('ada@example.com')
+    assert.equal((await users.verify(' ADA@example.com ', password))?.uid, ada.uid)
+    for (const [email, given] of [
+      ['ada@example.com', 'correct hors'],
+      ['ada@example.com', ''],
+      ['ada@example.com', `${password} `],
+      ['eve@example.com', password],
+      ['__proto__', password],
+    ] as const)
+      assert.equal(await users.verify(email, given), undefined)
+  })
+
+  it('local users take as long to refuse when they do not exist', async () => {
+    await add('ada@example.com')
+    // The work that it is, whoever else is at work on this machine: of its threads, too.
+    const timed = async (email: string): Promise<number> => {
+      const samples: number[] = []
+      for (let index = 0; index < 3; index++) {
+        const start = process.cpuUsage()
+        await users.verify(email, 'wrong')
+        const { user, system } = process.cpuUsage(start)
+        samples.push((user + system) / 1_000)
+      }
+      return Math.min(...samples)
+    }
+    const [there, nowhere] = [await timed('ada@example.com'), await timed('eve@example.com')]
+    assert.ok(nowhere > there / 3 && nowhere < there * 3, `${there} ms and ${nowhere} ms of the processor`)
+  })
+
+  it('local users that another server removes, adds or changes are noticed', async () => {
+    const ada = await add('ada@example.com')
+    const other = rig.open()
+    assert.ok(other.isCurrent(accountIdOf(ada)))
+    const id = accountIdOf(ada)
+    assert.equal(other.byAccountId(id)?.email, 'ada@example.com')
+    await users.reset('ada@example.com', 'another one')
+    assert.equal(other.byAccountId(id), undefined)
+    assert.ok(await other.verify('ada@example.com', 'another one'))
+    await users.remove('ada@example.com')
+    await eventually(() => assert.ok(!other.isCurrent(accountIdOf(ada))))
+    // The same e-mail again is somebody else.
+    const again = await add('ada@example.com')
+    assert.notEqual(again.uid, ada.uid)
+    assert.equal(other.list().length, 1)
+    assert.ok(!other.isCurrent(accountIdOf(ada)))
+  })
+
+  it('local users are refused with a reason: twice, not there, no address, a short password', async () => {
+    await add('ada@example.com')
+    await assert.rejects(add('ADA@example.com'), /User ada@example.com already exists/)
+    await assert.rejects(users.remove('eve@example.com'), /not found/)
+    await assert.rejects(users.reset('eve@example.com', password), /not found/)
+    await assert.rejects(add('not an address'), /Invalid email address/)
+    await assert.rejects(users.add('bob@example.com', { admin: false, password: 'short' }), /too short/)
+    assert.equal(users.list().length, 1)
+  })
+
+  it('local users are all there after many edits at once', async () => {
+    const editors = Array.from({ length: 4 }, () => rig.open())
+    await Promise.all(editors.map((each, index) => each.add(`u${index}@example.com`, { admin: false, password })))
+    assert.equal(users.list().length, 4)
+  })
+
+  it('users.json is imported once, with the same accounts, and an interrupted import is resumed', async () => {
+    const before = await usersInMemory()
+    for (const email of ['ada@example.com', 'bob@example.com'])
+      await before.users.add(email, { admin: email.startsWith('ada'), password })
+    await inFolder(async (folder, write) => {
+      write({ users: before.users.list() })
+      const put = users.put.bind(users)
+      users.put = async (user: LocalUser) => {
+        if (user.email.startsWith('bob')) throw new Error('the process dies here')
+        return put(user)
+      }
+      await assert.rejects(importUsers(folder, users), /dies here/)
+      const again = rig.open()
+      assert.equal(again.list().length, 1)
+      assert.equal(await importUsers(folder, again), 2)
+      assert.deepEqual(again.list().map(accountIdOf), before.users.list().map(accountIdOf))
+      assert.equal((await again.verify('bob@example.com', password))?.admin, false)
+      assert.deepEqual(fs.readdirSync(folder), ['users.json.imported'])
+      assert.equal(await importUsers(folder, again), undefined)
+      // A file put back later does not revive users that were removed since.
+      await again.remove('bob@example.com')
+      write({ users: before.users.list() })
+      assert.equal(await importUsers(folder, again), 'unused')
+      assert.equal(again.list().length, 1)
+    })
+  })
+
+  it('users.json is refused by name when it is broken, and left alone', async () => {
+    for (const content of ['{', '{"users":[{}]}', '[]', 'null'])
+      await inFolder(async (folder, write) => {
+        write(content)
+        await assert.rejects(importUsers(folder, users), UsersError)
+        assert.deepEqual(fs.readdirSync(folder), ['users.json'])
+      })
+  })
+})
+
+async function inFolder(work: (folder: string, write: (content: unknown) => void) => Promise<void>): Promise<void> {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-users-'))
+  const file = path.join(folder, 'users.json')
+  try {
+    await work(folder, (content) =>
+      fs.writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content)),
+    )
+  } finally {
+    fs.rmSync(folder, { recursive: true })
+  }
+}
