@@ -118,14 +118,14 @@ export const rooms: Readonly<Record<string, Imports>> = {
   oci: { imports: 'images/content, images/format, oci/artifact, oci/tart, platform' },
   'oci/artifact': { imports: 'images/content, images/format, images/pack' },
   'oci/content': { imports: 'images/content, images/format, images/pack, oci/artifact, oci/registry, platform' },
-  'oci/registry': { imports: 'images/content, images/format, oci/artifact, rules' },
+  'oci/registry': { imports: 'images/content, images/format, oci/artifact, platform, rules' },
   'oci/tart': { imports: 'images/content, images/format, images/pack, oci/artifact, platform, rules' },
   operator: {
     imports:
       'agent, agent/doctor, agent/host, agent/link, api, auth, auth/provider, cli, cli/connect, cli/line, cli/output, client, control-plane, drivers, drivers/apple, drivers/qemu, drivers/qemu/network, host, images/content, images/pack, oci/artifact, oci/content, platform, rules, server/cluster, server/config, store, store/records',
   },
   'packages/tiny-guests': { imports: 'platform' },
-  platform: { imports: '', packages: 'pino (log.ts)' },
+  platform: { imports: '', packages: 'pino (log.ts), undici (http.ts)' },
   rules: { imports: 'api' },
   'rules/pools': { imports: 'api, rules' },
   'rules/runners': { imports: 'api, rules' },

@@ -1,11 +1,13 @@
 // What goes into `Authorization`: learned from the registry's challenge, Basic as it is, Bearer with tokens that are
 // fetched once for each scope, kept until shortly before they end, and fetched anew when the registry refuses one.
+
+import type { HttpResponse } from '../../platform/http.ts'
 import { orAborted } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
 import { type Redactor, redactUrl } from './redact.ts'
 import { registryError } from './refusal.ts'
-import { type Answer, readBounded, type SendOptions, send } from './send.ts'
+import { readBounded, type SendOptions, send } from './send.ts'
 
 export interface BasicCredentials {
   readonly username: string
@@ -16,7 +18,7 @@ export interface Authorization {
   /** The header for a request that needs these scopes; undefined where none is needed as far as is known. */
   header(scopes: readonly string[], signal?: AbortSignal): Promise<string | undefined>
   /** After a 401: whether another try can end otherwise. */
-  learn(answer: Answer, sent: string | undefined): boolean
+  learn(answer: HttpResponse, sent: string | undefined): boolean
 }
 
 interface Token {
@@ -65,8 +67,8 @@ export function createAuthorization(
     for (const scope of scopes) url.searchParams.append('scope', scope)
     // The realm is the one other place that the password goes to, by the protocol; so it is not followed elsewhere.
     const answer = await send(
-      { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic },
-      { ...options, origin: url.origin, maxRedirects: 0 },
+      { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic, maxRedirects: 0 },
+      { ...options, origin: url.origin },
     )
     if (answer.status !== 200) throw await registryError(answer, 'Requesting a token', redactor)
     const token = tokenOf(await readBounded(answer, maxTokenBytes), url)

@@ -2,12 +2,12 @@
 // more than was declared, and checks the digest.
 import { createHash } from 'node:crypto'
 import { digestOfBuffer } from '../../images/content/content.ts'
+import type { HttpResponse } from '../../platform/http.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { OpenOptions } from '../artifact/target.ts'
 import type { RegistryExchange } from './exchange.ts'
 import { networkError } from './network-error.ts'
-import type { Answer } from './send.ts'
 
 interface DownloadOptions {
   readonly exchange: RegistryExchange
@@ -90,7 +90,7 @@ async function* bodyOf({ answer, skipBytes }: Opened, maxBytes: number, signal?:
 }
 
 interface Opened {
-  readonly answer: Answer
+  readonly answer: HttpResponse
   /** A registry that does not know ranges sends it all again. */
   readonly skipBytes: number
 }

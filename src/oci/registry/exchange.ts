@@ -1,20 +1,19 @@
 // Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
 // refused in the middle of something, and errors in our words.
+import { discard, type HttpRequest, type HttpResponse } from '../../platform/http.ts'
 import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
 import { isTransientStatus, orAborted, type RetryPolicy } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Authorization, type BasicCredentials, createAuthorization } from './authorization.ts'
-import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { type ConnectHints, isUnknownHost } from './network-error.ts'
 import { createPatience, type OnWaiting, type Outage, type Patience, registryRetry } from './patience.ts'
 import { createRedactor, redactUrl } from './redact.ts'
 import { registryError } from './refusal.ts'
-import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
+import { type ConnectOptions, registryClient, type SendOptions, send } from './send.ts'
 
 export interface RegistryOptions extends ConnectOptions {
   /** `https://host[:port]`, or `http://…` together with `allowInsecure`. */
   readonly server: string
-  readonly allowInsecure?: boolean | undefined
   readonly credentials?: BasicCredentials | undefined
   readonly retry?: RetryPolicy | undefined
   readonly outage?: Outage | undefined
@@ -30,9 +29,9 @@ export interface RegistryExchange {
   readonly patience: Patience
   readonly idleMs: number
   /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
-  ask(ask: Omit<Ask, 'authorization'>, scopes: readonly string[]): Promise<Answer>
+  ask(ask: Omit<HttpRequest, 'authorization'>, scopes: readonly string[]): Promise<HttpResponse>
   /** The error for an answer that was not hoped for. */
-  refuse(answer: Answer, doing: string): Promise<RegistryError>
+  refuse(answer: HttpResponse, doing: string): Promise<RegistryError>
   close(): void
 }
 
@@ -41,19 +40,17 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
   const patience = createPatience({ policy: retry, outage, onWaiting })
   const origin = new URL(options.server)
   if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
-  const connector: Connector = createConnector(options)
   const redactor = createRedactor()
   const sending: SendOptions = {
-    connector,
+    client: registryClient(options, origin.origin, idleMs),
     origin: origin.origin,
     allowInsecure,
-    idleMs,
     hints: { ...hintsFor(origin), ...options.hints },
   }
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
   let isMet = false
   let challenged: Promise<void> | undefined
-  const isOurs = ({ url }: Answer): boolean => url.origin === origin.origin
+  const isOurs = ({ url }: HttpResponse): boolean => url.origin === origin.origin
 
   /** Learns once how to authenticate, so that no body is sent in vain. */
   async function meet(): Promise<void> {
@@ -99,7 +96,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
       }
     },
     refuse: (answer, doing) => registryError(answer, doing, redactor),
-    close: () => connector.close(),
+    close: () => sending.client.close(),
   }
 }
 

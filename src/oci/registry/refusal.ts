@@ -1,9 +1,10 @@
 // An answer that is not the one hoped for, as an error: by its status, and with the registry's own words, cleaned.
+
+import type { HttpResponse } from '../../platform/http.ts'
 import { isTransientStatus, parseRetryAfter } from '../../rules/retry.ts'
 import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import type { Redactor } from './redact.ts'
 import { redactUrl } from './redact.ts'
-import type { Answer } from './send.ts'
 import { readBounded } from './send.ts'
 
 const faultsByStatus: Readonly<Record<number, RegistryFault>> = {
@@ -26,7 +27,7 @@ const words: Readonly<Partial<Record<RegistryFault, string>>> = {
 
 const maxErrorBytes = 16_384
 
-export async function registryError(answer: Answer, doing: string, redactor: Redactor): Promise<RegistryError> {
+export async function registryError(answer: HttpResponse, doing: string, redactor: Redactor): Promise<RegistryError> {
   const { status, headers, url } = answer
   const said = await readBounded(answer, maxErrorBytes).then(sayingOf, () => '')
   const fault = faultsByStatus[status] ?? (isTransientStatus(status) ? 'unavailable' : 'refused')

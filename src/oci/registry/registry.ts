@@ -2,6 +2,7 @@
 // blobs need lies in upload.ts and download.ts.
 import { digestPattern } from '../../images/format/format.ts'
 import { digestOf } from '../../images/format/manifest.ts'
+import { discard } from '../../platform/http.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import {
   blobsOf,
@@ -18,7 +19,7 @@ import type { ArtifactSource, Destination } from '../artifact/target.ts'
 import { readBlob, streamBlob } from './download.ts'
 import { createExchange, type RegistryExchange, type RegistryOptions } from './exchange.ts'
 import { redactUrl } from './redact.ts'
-import { discard, readBounded } from './send.ts'
+import { readBounded } from './send.ts'
 import { listTags } from './tags.ts'
 import { uploadBlob } from './upload.ts'
 

@@ -1,8 +1,10 @@
 // Which tags a repository has: page after page, as the registry leads on, and only as far as anybody could use it.
+
+import type { HttpResponse } from '../../platform/http.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { RegistryExchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
-import { type Answer, locationOf, readBounded } from './send.ts'
+import { locationOf, readBounded } from './send.ts'
 
 interface TagsOptions {
   readonly exchange: RegistryExchange
@@ -51,7 +53,7 @@ function tagsIn(bytes: Buffer, name: string): readonly string[] {
 }
 
 /** `<where>; rel="next"`. It must lead on in the same list: any other place would be asked with our credentials. */
-export function nextOf({ headers }: Answer, from: URL): URL | undefined {
+export function nextOf({ headers }: HttpResponse, from: URL): URL | undefined {
   const { link = '' } = headers
   const [, where] = /<([^<>]*)>\s*;(?:[^,<>]*;)?\s*rel="?next"?(?=\s*(?:[;,]|$))/i.exec([link].flat().join(', ')) ?? []
   if (where === undefined) return undefined

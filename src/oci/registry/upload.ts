@@ -1,12 +1,14 @@
 // One blob to a registry: mounted from another repository where that works; otherwise sent in one piece, or in several
 // where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
+
+import { discard, type HttpBody, type HttpResponse } from '../../platform/http.ts'
 import { isTransientStatus } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { BlobContent, BlobPutOptions } from '../artifact/target.ts'
 import type { RegistryExchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
-import { type Answer, type Body, discard, locationOf } from './send.ts'
+import { locationOf } from './send.ts'
 
 interface UploadOptions extends BlobPutOptions {
   readonly exchange: RegistryExchange
@@ -118,7 +120,7 @@ async function begin(url: URL, scopes: readonly string[], options: UploadOptions
 }
 
 /** Each answer may name another place to go on. */
-function sessionOf(answer: Answer, offset: number, before?: Session): Session {
+function sessionOf(answer: HttpResponse, offset: number, before?: Session): Session {
   discard(answer)
   const { location } = answer.headers
   if (location === undefined && !before)
@@ -187,7 +189,7 @@ async function sendLast(
 }
 
 /** An upload that it does not know, and bytes that came out wrong on the way, are reasons to begin again. */
-async function failure(answer: Answer, { exchange, repository }: UploadOptions): Promise<RegistryError> {
+async function failure(answer: HttpResponse, { exchange, repository }: UploadOptions): Promise<RegistryError> {
   const error = await exchange.refuse(answer, `Uploading to ${repository}`)
   if (error.message.includes('DIGEST_INVALID')) return new WrongArrival('session', error.message, { cause: error })
   const isSession = answer.status === 404 || answer.status === 416
@@ -219,7 +221,13 @@ function rangeEnd(range: string | undefined): number | undefined {
   return end === undefined || end === '0' ? undefined : Number(end) + 1
 }
 
-function bodyOf(content: BlobContent, start: number, end: number, size: number, { onPosition }: UploadOptions): Body {
+function bodyOf(
+  content: BlobContent,
+  start: number,
+  end: number,
+  size: number,
+  { onPosition }: UploadOptions,
+): HttpBody {
   return {
     bytes: end - start,
     // To its very end, where whoever gives it checks it.
