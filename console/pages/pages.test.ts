@@ -38,11 +38,12 @@ import { capacityBy, concernsOf, inNaturalOrder, loadOf } from './service/fleet.
 import { replacementFor } from './service/legacy-advice.ts'
 import { jsonLines, usageTotals, withinOf, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
-import { labelChanges, labelFault } from './vms/labels.ts'
 import {
   hasOtherStatus,
   imagesOf,
   keysymOf,
+  labelChanges,
+  labelFault,
   memoryText,
   otherConditions,
   reasonAgainst,

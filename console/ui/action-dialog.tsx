@@ -17,8 +17,8 @@ export const typeToConfirm = (name: string) => `Type ${name} to confirm`
 /** What an action says: on its button, in its dialog, and when it has succeeded. */
 export interface ActionWords {
   readonly label: string
-  /** The heading of the dialog: a question if something is lost. */
-  readonly title: (name: string) => string
+  /** The heading of the dialog: a question if something is lost. Defaults to the label. */
+  readonly title?: (name: string) => string
   readonly text?: string
   /** Without it, the page itself shows what came of the action. */
   readonly done?: (name: string) => string
@@ -69,7 +69,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
     action.run(input)
   }
   return (
-    <Dialog title={words.title(name)} {...(size && { size })} onClose={onClose}>
+    <Dialog title={words.title?.(name) ?? words.label} {...(size && { size })} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
         {text !== undefined && <p className="muted">{text}</p>}
         <Faults value={problemOf(error).fields}>{children}</Faults>

@@ -11,7 +11,6 @@ import { nameColumn } from '../links.tsx'
 
 const createWords: ActionWords = {
   label: 'Create namespace',
-  title: () => 'Create namespace',
   done: (name) => `Namespace ${name} created`,
 }
 

@@ -19,13 +19,12 @@ import { nameColumn } from '../links.tsx'
 
 const createWords: ActionWords = {
   label: 'Create service account',
-  title: () => 'Create service account',
   done: (name) => `Service account ${name} created`,
 }
 
-const tokenWords: ActionWords = {
+const tokenWords = {
   label: 'Create token',
-  title: (name) => `Create token for ${name}`,
+  title: (name: string) => `Create token for ${name}`,
   text: 'The token is shown once. To revoke it, delete the service account.',
 }
 

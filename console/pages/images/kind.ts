@@ -66,7 +66,6 @@ export const imageActions = {
   },
   generate: {
     label: 'Create empty image',
-    title: () => 'Create empty image',
     text: 'An empty disk for Intel-based VMs. Install a system on it from an ISO.',
     done: (name) => `Image ${name} created`,
   },

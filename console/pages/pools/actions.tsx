@@ -14,7 +14,6 @@ import { badLine, emptyPool, formOf, type PoolForm, settingsOf, warmStates } fro
 const poolActions = {
   create: {
     label: 'Create pool',
-    title: () => 'Create pool',
     done: (name) => `Pool ${name} created`,
   },
   update: {

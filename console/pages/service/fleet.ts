@@ -50,19 +50,20 @@ export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: num
   const full = nodes.filter(({ phase, diskFreeGb }) => phase === 'READY' && (diskFreeGb ?? scarceGb) < scarceGb)
   const short = pools.filter(({ paused, reason }) => !paused && reason !== undefined)
   return [
-    ...eachOrAll(lost, `${count(lost.length, 'node is', 'nodes are')} not connected`, '/nodes', (node) => ({
+    ...eachOrAll('bad', lost, `${count(lost.length, 'node is', 'nodes are')} not connected`, '/nodes', (node) => ({
       text: `Node ${node.name} is not connected`,
       path: nodePath(node),
       since: node.lastSeenAt,
-    })).map((concern) => ({ ...concern, tone: 'bad' as const })),
-    ...eachOrAll(failed, `${count(failed.length, 'VM', 'VMs')} failed`, '/vms?state=failed', (vm) => ({
+    })),
+    ...eachOrAll('bad', failed, `${count(failed.length, 'VM', 'VMs')} failed`, '/vms?state=failed', (vm) => ({
       text: `VM ${vm.name} failed`,
       cause: vm.conditions.find(({ status, message }) => status === 'False' && message !== '')?.message,
       path: vmPath(vm),
       since: vm.deployDate,
-    })).map((concern) => ({ ...concern, tone: 'bad' as const })),
+    })),
     ...expiring(certificate, nowMs),
     ...eachOrAll(
+      'warn',
       full,
       `${count(full.length, 'node has', 'nodes have')} less than ${scarceGb} GB of disk left`,
       '/nodes?sort=disk-free',
@@ -70,7 +71,7 @@ export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: num
         text: `Node ${node.name} has ${node.diskFreeGb ?? 0} GB of disk left`,
         path: nodePath(node),
       }),
-    ).map((concern) => ({ ...concern, tone: 'warn' as const })),
+    ),
     ...[...Map.groupBy(waiting, waitingReason)].map(([cause, those]) => ({
       key: `pending ${cause}`,
       tone: 'warn' as const,
@@ -110,14 +111,15 @@ function expiring(certificate: Fleet['certificate'], nowMs: number): readonly Co
 }
 
 function eachOrAll<T extends { readonly namespace: string; readonly name: string }>(
+  tone: Concern['tone'],
   items: readonly T[],
   all: string,
   path: string,
   concern: (item: T) => Omit<Concern, 'key' | 'tone'>,
-): readonly Omit<Concern, 'tone'>[] {
-  const each = items.map((item) => ({ key: `${all} ${item.namespace}/${item.name}`, ...concern(item) }))
+): readonly Concern[] {
+  const each = items.map((item) => ({ key: `${all} ${item.namespace}/${item.name}`, tone, ...concern(item) }))
   if (items.length <= namedEach) return each
-  return [{ key: all, text: all, path, since: oldest(each.map(({ since }) => since)) }]
+  return [{ key: all, tone, text: all, path, since: oldest(each.map(({ since }) => since)) }]
 }
 
 interface FleetCapacity {

@@ -19,8 +19,7 @@ import { count } from '../../ui/sizes.ts'
 import type { Selection } from '../../ui/table/selection.ts'
 import { say } from '../../ui/toasts.tsx'
 import { vmActionWords } from './actions.tsx'
-import { labelChanges, labelFault } from './labels.ts'
-import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
+import { labelChanges, labelFault, reasonAgainst, reasonAgainstDeleting } from './model.ts'
 
 const doneText = {
   start: (amount: number) => `${count(amount, 'VM', 'VMs')} started`,

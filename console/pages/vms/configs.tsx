@@ -29,7 +29,6 @@ import { reasonAgainstDeleting } from './model.ts'
 
 const createWords: ActionWords = {
   label: 'Create configuration',
-  title: () => 'Create configuration',
   done: (name: string) => `Configuration ${name} created`,
 }
 

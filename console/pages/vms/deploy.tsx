@@ -16,7 +16,7 @@ import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { AreaField, CheckField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { vmPath } from '../paths.ts'
 import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
-import { Verdicts } from './verdicts.tsx'
+import { Verdicts } from './state.tsx'
 
 const schedulers = { default: 'Spread across nodes', 'most-allocated': 'Fill one node first' }
 

@@ -37,9 +37,8 @@ import {
   sshCommand,
   waitingReason,
 } from './model.ts'
-import { PushState, VmState } from './state.tsx'
+import { PushState, Verdicts, VmState } from './state.tsx'
 import { Timeline } from './timeline.tsx'
-import { Verdicts } from './verdicts.tsx'
 
 const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
 /** What speaks VNC is large. */

@@ -1,6 +1,7 @@
 // What the pages of VMs work out without being drawn: what may be done by whom and why not, what was made of a VM.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Vm, VmOperation } from '../../../src/api/vms/vms.ts'
+import { type LabelChange, parseLabelChange } from '../../../src/client/relabel.ts'
 import { defaultNamespace } from '../../../src/rules/names.ts'
 import { mayDelete } from '../../../src/rules/ownership.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
@@ -176,3 +177,20 @@ export function timelineOf({ timeline, warm, powerState, deployDate }: Vm, nowMs
   }
   return steps
 }
+
+/** `team=ios, owner-`: labels to set and to remove. */
+const typedLabels = (typed: string): readonly string[] =>
+  typed
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+
+export function labelFault(typed: string): string | undefined {
+  const texts = typedLabels(typed)
+  const bad = texts.find((each) => !parseLabelChange(each))
+  if (bad !== undefined) return `Invalid label "${bad}"`
+  return texts.length === 0 ? 'Enter at least one label' : undefined
+}
+
+export const labelChanges = (typed: string): readonly LabelChange[] =>
+  typedLabels(typed).flatMap((each) => parseLabelChange(each) ?? [])

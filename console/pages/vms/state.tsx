@@ -56,3 +56,15 @@ export function VmState({ vm }: { readonly vm: Vm }) {
 export const PushState = ({ job }: { readonly job: PushJob }) => (
   <State tone={pushTones[job.status]} word={pushStatuses[job.status]} />
 )
+
+/** Which nodes can take a VM, and why the others cannot. */
+export const Verdicts = ({ nodes }: { readonly nodes: NonNullable<Vm['nodes']> }) => (
+  <details className="more small">
+    <summary>All nodes</summary>
+    <ul>
+      {nodes.map(({ name, fits, reason }) => (
+        <li key={name}>{`${fits ? '✓' : '–'} ${name}: ${reason}`}</li>
+      ))}
+    </ul>
+  </details>
+)
