@@ -1,4 +1,4 @@
-// What is shown: the login, or the frame with one page. The overview comes with it, other pages when they are opened.
+// The routes. The overview is in the first bundle, other pages load when they are opened.
 import { type ComponentType, lazy, Suspense } from 'react'
 import { Link, Route, Switch } from 'wouter'
 import { useSession } from './api/session.ts'
@@ -12,7 +12,7 @@ import { Empty, Loading, Page } from './ui/page.tsx'
 import { Toasts } from './ui/toasts.tsx'
 
 type Params = { readonly [name: string]: string | undefined }
-/** Those without names in their address leave them alone. */
+/** Pages without a name in their path ignore these props. */
 type PageComponent = ComponentType<Named>
 
 const page = <M,>(load: () => Promise<M>, name: keyof M) =>
@@ -45,7 +45,7 @@ const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/access', page(() => import('./pages/access/role-bindings.tsx'), 'RoleBindings')],
   ['/accounts', page(() => import('./pages/access/service-accounts.tsx'), 'ServiceAccounts')],
   ['/legacy', page(() => import('./pages/service/legacy-usage.tsx'), 'LegacyUsage')],
-  // For whoever works on the console: only where the server is this computer's own.
+  // For developers of the console, only on a local server.
   ...(/^(localhost|127\..*|\[::1\])$/.test(location.hostname)
     ? [['/design', page(() => import('./pages/design/page.tsx'), 'Design')] as const]
     : []),
@@ -83,7 +83,7 @@ export function App() {
   )
 }
 
-/** Names may have anything in them that an address escapes. */
+/** The router does not decode path parameters. */
 const decoded = ({ namespace = '', name = '' }: Params): Named => ({
   namespace: safeDecode(namespace),
   name: safeDecode(name),

@@ -1,4 +1,4 @@
-// A fault of ours takes down no more than it must, and says so.
+// The error boundary of a page.
 import { Component, type ReactNode } from 'react'
 import { Button } from './ui/button.tsx'
 

@@ -1,16 +1,16 @@
-// What was typed into forms, kept by this tab over a reload. A form that is closed leaves nothing behind, and neither does
-// whoever logs out. Fields decide what they keep: those of secrets keep nothing.
+// Form values kept in sessionStorage over a reload. Closing the form or logging out deletes them. Fields for secrets
+// are never kept.
 const prefix = 'svc3.draft '
 
 type Draft = Readonly<Record<string, string | boolean>>
 
-/** Of the form with these values at first, on this page. */
+/** The initial values identify the form on its page. */
 export const draftKey = (initial: object): string => `${prefix}${location.pathname} ${JSON.stringify(initial)}`
 
 export function readDraft(key: string): Draft {
   try {
     const value: unknown = JSON.parse(sessionStorage.getItem(key) ?? '{}')
-    // This page wrote it.
+    // Written by this page, so its shape is trusted.
     return typeof value === 'object' && value !== null ? (value as Draft) : {}
   } catch {
     return {}
@@ -21,7 +21,7 @@ export function keepInDraft(key: string, name: string, value: string | boolean):
   try {
     sessionStorage.setItem(key, JSON.stringify({ ...readDraft(key), [name]: value }))
   } catch {
-    // No room, or not allowed: it is lost with the page, as it would be without this.
+    // Storage is full or forbidden: the draft is then lost on reload.
   }
 }
 

@@ -1,4 +1,4 @@
-// The frame around every page: navigation, the namespace, who is logged in; the state of the connection.
+// The layout around every page: navigation, namespace, user, and the connection banner.
 import { Fragment, type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useLostSince } from './api/connection.ts'
@@ -59,7 +59,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
 
-/** Said once: how long ago that was goes on counting, and is only shown. */
+/** Screen readers announce the time of the loss once; the counting time beside it is hidden from them. */
 const Lost = ({ since }: { readonly since: string }) => (
   <div className="banner">
     <Icon name="offline" />

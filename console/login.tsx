@@ -1,4 +1,4 @@
-// Logging in: by the identity provider, or with a token that is handed to the server and forgotten.
+// The login page: through the identity provider or with a token. The page does not keep the token.
 import { type FormEvent, useState } from 'react'
 import { useLocation } from 'wouter'
 import { logIn, providerUrl, useSession } from './api/session.ts'
@@ -47,7 +47,7 @@ export function Login() {
   )
 }
 
-/** Over the page, which stays as it is. */
+/** Shown over the page when the session has ended, so that nothing typed is lost. */
 export function LoginAgain() {
   const { provider } = useSession()
   const [path] = useLocation()

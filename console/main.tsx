@@ -1,4 +1,4 @@
-// The beginning: who is logged in, then the pages in place of the empty frame that came with the file.
+// Entry point: loads the session, then renders the app into the static frame of index.html.
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Router } from 'wouter'
@@ -8,7 +8,7 @@ import { App } from './app.tsx'
 import { Broken } from './broken.tsx'
 
 const place = document.getElementById('console')
-// Until it is known whose page it is, the frame of the file stays: it is there long before this script.
+// The static frame stays visible until the session is known.
 await beginSession()
 if (place)
   createRoot(place).render(

@@ -1,4 +1,4 @@
-// The pages that the navigation leads to, in its sections, and the finder finds.
+// The navigation sections, also listed by the finder.
 import type { IconName } from './ui/icons.tsx'
 
 export type Place = readonly [path: string, label: string, icon?: IconName]
@@ -51,6 +51,5 @@ const sections: readonly Section[] = [
   },
 ]
 
-/** Those that this person may use. */
 export const sectionsFor = (isAdmin: boolean): readonly Section[] =>
   sections.filter((section) => isAdmin || section.isForAdministrators !== true)

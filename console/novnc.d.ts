@@ -1,4 +1,4 @@
-// noVNC's types name a path that its package does not have: this is the one that it has.
+// The type definitions of noVNC name a path that its package does not export. This declares the exported one.
 declare module '@novnc/novnc' {
   export { default } from '@novnc/novnc/lib/rfb'
 }

@@ -1,4 +1,5 @@
-// Keys for what is done most: Ctrl-K, one letter, or `g` and one letter. Letters do nothing while somebody types into a field.
+// Keyboard shortcuts: Ctrl-K, single letters, and `g` followed by a letter. Letters are ignored while an input has
+// focus.
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 import { Button } from './ui/button.tsx'
@@ -49,7 +50,7 @@ export function Shortcuts() {
     const press = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
         event.preventDefault()
-        // A dialog may hold what was typed.
+        // An open dialog may hold unsaved input.
         if (!document.querySelector('dialog:modal')) openFinder()
         return
       }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system says. Kept in the browser.
+// The color theme: light, dark or that of the system. Kept in localStorage.
 import { useSyncExternalStore } from 'react'
 import { createListeners } from './api/listeners.ts'
 
@@ -23,7 +23,7 @@ export function chooseTheme(theme: Theme): void {
 
 const darkSystem = matchMedia('(prefers-color-scheme: dark)')
 
-/** Whether what is drawn now is dark: for what cannot follow the styles by itself. */
+/** For content that CSS cannot style, such as a canvas. */
 export function useIsDark(): boolean {
   const theme = useTheme()
   const isSystemDark = useSyncExternalStore(

@@ -1,5 +1,4 @@
-// Calling operations from React: an action with what went wrong field by field, and an answer that is no list and cannot
-// be watched.
+// React hooks for calling operations: useAction for changes, useAnswer for reads that have no watch.
 import { useCallback, useMemo, useState, useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import type { Operation, ResponseOf } from '../../src/api/operation.ts'
@@ -16,12 +15,12 @@ interface Action {
   readonly error: unknown
 }
 
-/** A refusal for want of a session opens the login, and leaves everything else as it is. */
+/** A 401 opens the login dialog over the page. */
 export function noticeRefusal(error: unknown): void {
   if (error instanceof ApiError && error.code === 401) void checkSession()
 }
 
-/** The operation's types are checked where a form makes the input: here is one path for all of them. */
+/** Forms check the input against the operation's own type. This function accepts any operation, so it casts. */
 export const callOperation = async <O extends Operation>(operation: O, input: RawInput): Promise<ResponseOf<O>> =>
   (await (client.call as (operation: Operation, input: RawInput) => Promise<unknown>)(
     operation,
@@ -48,11 +47,14 @@ const keptMs = 30_000
 
 interface Asked {
   readonly everyMs?: number | undefined
-  /** While there is nothing to ask. */
+  /** Skips the request, for example while a form is incomplete. */
   readonly isOff?: boolean
 }
 
-/** Asked for when it is shown and when the page is looked at again; where it is measured (charts, counters), every few seconds. */
+/**
+ * The answer of a read: fetched when a component first uses it, when the tab becomes visible again, and every
+ * `everyMs`.
+ */
 export function useAnswer<O extends Operation>(
   operation: O,
   input: RawInput,
@@ -93,7 +95,7 @@ export function useAnswer<O extends Operation>(
   return useSyncExternalStore(subscribe, answer.now)
 }
 
-/** What is shown of it has just been changed. */
+/** Refetches every answer of an operation after a change made it stale. */
 export function askAgain({ id }: Operation): void {
   for (const [key, answer] of answers) if (JSON.parse(key)[0] === id) void answer.again(performance.now())
 }
@@ -102,7 +104,7 @@ interface Problem {
   readonly message: string
   readonly hint: string | undefined
   readonly requestId: string | undefined
-  /** What is wrong with which field. */
+  /** Messages by request field. */
   readonly fields: ReadonlyMap<string, string>
 }
 

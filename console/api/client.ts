@@ -1,4 +1,4 @@
-// The client of this page: the same as the command line's, carried by fetch and one WebSocket.
+// The API client of the console: the one that the command line uses, over fetch and one WebSocket.
 import { createClient } from '../../src/client/client.ts'
 import { connectionLost, connectionOpened } from './connection.ts'
 import { pageTransport } from './page-transport.ts'
@@ -8,13 +8,13 @@ import { watchingTransport } from './watch-socket.ts'
 
 function onClose(): void {
   connectionLost()
-  // Perhaps it was the session that ended.
+  // The server closes the socket when the session ends.
   void checkSession()
 }
 
 export const client = createClient({
   baseUrl: serviceUrl,
   transport: watchingTransport({ serviceUrl, onOpen: connectionOpened, onClose }, pageTransport),
-  // Deployments and the like answer when they are done.
+  // Deployments respond only when the VM runs.
   timeoutMs: 660_000,
 })

@@ -1,4 +1,4 @@
-// Whether the live connection is there, and since when it is not. Lost only after a moment: a blink is no news.
+// Whether the WebSocket is connected. A short interruption is not reported.
 import { useSyncExternalStore } from 'react'
 import { createListeners } from './listeners.ts'
 
@@ -24,11 +24,10 @@ export function connectionLost(): void {
   }, timeoutMs)
 }
 
-/** Calls when it is back after it was lost. */
+/** Calls the listener when a lost connection is back. */
 export const onReconnect = (listener: () => void): (() => void) =>
   listeners.subscribe(() => {
     if (lostSince === undefined) listener()
   })
 
-/** Since when there is none; undefined while there is one. */
 export const useLostSince = (): string | undefined => useSyncExternalStore(listeners.subscribe, () => lostSince)

@@ -1,4 +1,4 @@
-// Listeners of a value that a module keeps, as useSyncExternalStore needs them.
+// The subscribe and notify functions that useSyncExternalStore needs for a value kept in a module.
 
 interface Listeners {
   readonly subscribe: (listener: () => void) => () => void

@@ -1,4 +1,4 @@
-// A list kept by a watch, without a network: filled, changed, refilled; one notice for many changes.
+// Live lists without a network: filling, changes, refilling, and batching.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { WatchEvent } from '../../src/client/watch.ts'

@@ -1,20 +1,22 @@
-// One list as it is now, kept by the API's watch: filled once, then changed as changes come. Knows nothing of React.
+// One list kept current by a watch. Independent of React.
 import type { WatchEvent } from '../../src/client/watch.ts'
 import { createListeners } from './listeners.ts'
 
 export interface Snapshot<T> {
   readonly items: readonly T[]
-  /** All that there was at the beginning has come. */
+  /** The initial list is complete. */
   readonly isLoaded: boolean
-  /** The last attempt failed; what is shown may be old. */
+  /** The last attempt failed, so the items may be stale. */
   readonly error: unknown
 }
 
-/** Begins a watch from what is there. Ends when the signal aborts, throws when the watch fails. */
+/**
+ * Starts a watch with the current items as its first events. Ends when the signal aborts, throws when the watch fails.
+ */
 type Follow<T> = (signal: AbortSignal) => AsyncIterable<WatchEvent<T>>
 
 interface Schedule {
-  /** Called once for many changes. */
+  /** Runs `work` once for a batch of changes. */
   readonly soon: (work: () => void) => void
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
 }
@@ -23,7 +25,7 @@ const retryMs = 3_000
 
 export class LiveList<T> {
   #items = new Map<string, T>()
-  /** While it is filled again: what has come so far. What was shown stays until all of it has. */
+  /** Items of a list that is being refilled. The previous items stay visible until it is complete. */
   #next: Map<string, T> | undefined
   #snapshot: Snapshot<T> = { items: [], isLoaded: false, error: undefined }
   readonly #listeners = createListeners()
@@ -91,7 +93,7 @@ export class LiveList<T> {
 
   #publish(change: Partial<Snapshot<T>>): void {
     const state = { isLoaded: this.#snapshot.isLoaded, error: this.#snapshot.error, ...change }
-    // The state is kept at once, the items are copied soon: once for a thousand changes.
+    // The state changes now; the items are copied once per batch, since a batch can hold thousands of events.
     this.#snapshot = { items: this.#snapshot.items, ...state }
     if (this.#isDue) return
     this.#isDue = true

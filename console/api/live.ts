@@ -1,5 +1,5 @@
-// Live lists in React: components that show the same list share one watch. It is kept for a while after the last of them
-// has gone, so that going back and forth costs nothing.
+// Live lists as React hooks. Components that show the same list share one watch, which outlives the last of them for a
+// while, so that switching between pages costs no request.
 import { useCallback, useMemo, useSyncExternalStore } from 'react'
 import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import type { ItemOf } from '../../src/api/operation.ts'
@@ -10,7 +10,7 @@ import { client } from './client.ts'
 import { LiveList, type Snapshot } from './live-list.ts'
 
 const keptMs = 30_000
-/** A page that is open goes on, however long the service is away. */
+/** An open page reconnects however long the server is down. */
 const forEver: RetryPolicy = {
   attempts: Number.POSITIVE_INFINITY,
   firstDelayMs: 200,
@@ -20,7 +20,7 @@ const forEver: RetryPolicy = {
 const lists = new Map<string, LiveList<unknown>>()
 const goneTimers = new Map<string, number>()
 
-/** A list that changes all the time is drawn this often, since each drawing sorts all of it. A single change is shown immediately. */
+/** A list is redrawn at most this often, because each redraw sorts all of it. A single change shows without delay. */
 const batchMs = 500
 
 function batched(): (work: () => void) => void {
@@ -72,8 +72,8 @@ const unknown: Snapshot<never> = { items: [], isLoaded: false, error: undefined 
 const none: Snapshot<never> = { ...unknown, isLoaded: true }
 
 /**
- * The lists of several namespaces as one, in their order; with a field selector, only what it selects. Of no namespaces: nothing,
- * as soon as it is known which there are.
+ * The lists of several namespaces, concatenated. Without namespaces the list is empty, and loaded as soon as the
+ * namespaces are known.
  */
 export function useLive<O extends ListOperation>(
   operation: O,
@@ -91,7 +91,7 @@ export function useLive<O extends ListOperation>(
   return isLoaded ? none : error === undefined ? unknown : { ...unknown, error }
 }
 
-/** A list of the cluster, which is in no namespace. */
+/** A list that is not namespaced. */
 export function useLiveCluster<O extends ListOperation>(operation: O): Snapshot<ItemOf<O>> {
   const enter = useCallback((listener: () => void) => subscribe(operation, '', '', listener), [operation])
   return useSyncExternalStore(enter, () => listFor(operation, '', '').snapshot() as Snapshot<ItemOf<O>>)

@@ -1,4 +1,4 @@
-// Which namespaces the page shows: one, or all that the person may use. Kept in the browser, because it is no secret.
+// Which namespaces the page shows: a chosen one, or all. The choice is kept in localStorage.
 import { useSyncExternalStore } from 'react'
 import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import { defaultNamespace, realNamespace } from '../../src/rules/names.ts'
@@ -6,7 +6,7 @@ import { createListeners } from './listeners.ts'
 import { useLiveCluster } from './live.ts'
 import { consoleUrl } from './places.ts'
 
-/** Of this console: servers below several prefixes of one host share the storage. */
+/** The key has the console's path, because servers behind different prefixes of one host share localStorage. */
 const key = `svc3.namespace ${consoleUrl.pathname}`
 const listeners = createListeners()
 
@@ -17,11 +17,11 @@ export function choose(namespace: string): void {
 
 interface Namespaces {
   readonly all: readonly string[]
-  /** Empty: all of them. */
+  /** Empty for all namespaces. */
   readonly chosen: string
-  /** Those that lists show. */
+  /** The namespaces that lists show. */
   readonly shown: readonly string[]
-  /** Where something new goes when nothing else is said. */
+  /** The namespace in which new objects are created unless another is chosen. */
   readonly main: string
   readonly isLoaded: boolean
 }

@@ -1,5 +1,5 @@
-// Requests of the client as this page sends them. The session is a cookie that the page cannot read; the header shows that
-// the request comes from a page of ours and not from a form somewhere else.
+// HTTP requests of the console. The session is a cookie that scripts cannot read. The custom header protects against
+// cross-site requests: a form on another site cannot set it.
 import { fetchTransport } from '../../src/client/fetch.ts'
 import { ConnectionError } from '../../src/client/transport.ts'
 

@@ -1,11 +1,10 @@
-// Where things are: everything follows from the address of the page, so that the console works below any prefix.
+// URLs of the console and the API, derived from the address of the page so that the console works behind any prefix.
 
-/** Ends in `/console/`: the server writes it into the page. */
+/** Ends in `/console/`: the server writes the base element into the page. */
 export const consoleUrl = new URL('.', document.baseURI)
-/** What the paths of the API are appended to; without a slash at its end. */
+/** The prefix of all API paths, without a trailing slash. */
 export const serviceUrl = new URL('..', consoleUrl).href.replace(/\/$/, '')
-/** For the router: the path of the console without its last slash. */
+/** The base path for the router, without a trailing slash. */
 export const routerBase = consoleUrl.pathname.replace(/\/$/, '')
 
-/** A path of the API as a WebSocket address. */
 export const socketUrl = (path: string): string => serviceUrl.replace(/^http/, 'ws') + path

@@ -1,4 +1,4 @@
-// Answers that are asked for again: what is kept of the last one, what an overtaken one may change, when one is asked for at all.
+// Cached answers: when they are fetched, what a failure keeps, and that a late response does not replace a newer one.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { PolledAnswer } from './polled-answer.ts'

@@ -1,12 +1,12 @@
-// One answer of the service that is no list and cannot be watched: asked for when somebody looks at it, again every few seconds
-// where that is wanted, and kept for a while after the last one has gone. Knows nothing of React.
+// One response that cannot be watched. It is fetched while components use it and cached for a while after. Independent
+// of React.
 import { createListeners } from './listeners.ts'
 
 export interface Answer<T> {
   readonly data: T | undefined
-  /** The last attempt failed; what is shown may be old. */
+  /** The last attempt failed, so the data may be stale. */
   readonly error: unknown
-  /** There is neither. */
+  /** Neither data nor an error has arrived yet. */
   readonly isPending: boolean
 }
 
@@ -39,7 +39,7 @@ export class PolledAnswer<T> {
     }
   }
 
-  /** Asks, unless that is under way or was done a moment ago. */
+  /** Fetches unless a request is in progress or the answer is fresh. */
   refresh(nowMs: number): void {
     if (this.#asking || nowMs - this.#askedAtMs < freshMs) return
     void this.again(nowMs)
@@ -67,7 +67,7 @@ export class PolledAnswer<T> {
     this.#listeners.notify()
   }
 
-  /** An answer that nobody waits for any more is asked for again when somebody does. */
+  /** Aborts a request whose result is no longer used; the next subscriber fetches again. */
   #stop(): void {
     if (!this.#asking) return
     this.#asking.abort()

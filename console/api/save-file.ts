@@ -1,4 +1,4 @@
-// Text of the page as a file of the person.
+// Downloads text that the page generated.
 
 export function saveFile(name: string, type: string, text: string): void {
   const link = document.createElement('a')

@@ -1,5 +1,5 @@
-// Who is logged in. The session is a cookie that only the server reads; this page knows the name and the end of it, tells
-// the other tabs, and asks for a new login without throwing away what is on the screen.
+// The login session. The session cookie is HttpOnly; this module knows the user's name and the expiry, keeps tabs in
+// step, and asks for a new login without discarding what is on the page.
 import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import { errorFromAnswer, isObject, parseJson } from '../../src/client/answer.ts'
@@ -25,9 +25,9 @@ interface Answer {
 
 interface SessionState {
   readonly phase: 'loading' | 'out' | 'in' | 'ended' | 'unreachable'
-  /** The last one known: stays while the session has ended, so that the page does, too. */
+  /** The last known user. Kept after the session has ended, so that the page stays. */
   readonly person: Person | undefined
-  /** Who asks for a password; undefined where nobody does. */
+  /** Which kind of provider logs users in with a password; undefined without one. */
   readonly provider: 'builtIn' | 'own' | undefined
   readonly problem: string | undefined
 }
@@ -35,13 +35,13 @@ interface SessionState {
 const url = new URL('session', consoleUrl)
 const tabs = new BroadcastChannel(`svc3-session ${consoleUrl.pathname}`)
 const listeners = createListeners()
-/** The session is renewed this long before it ends. */
+/** How long before its expiry the session is renewed. */
 const earlyMs = 120_000
 const longestTimerMs = 3_600_000
 
 let state: SessionState = { phase: 'loading', person: undefined, provider: undefined, problem: undefined }
 let timer: number | undefined
-/** An answer that a newer request has overtaken is dropped: a check from before a login must not undo it. */
+/** Responses of older requests are dropped: a check sent before a login must not undo the login. */
 let turn = 0
 
 function set(change: Partial<SessionState>): void {
@@ -63,7 +63,7 @@ async function ask(method: string, body?: unknown, search = ''): Promise<Answer 
   if (!response.ok)
     throw errorFromAnswer(response.status, text, url.href, response.headers.get('retry-after') ?? undefined)
   const value = parseJson(text)
-  // The server of this very page wrote it.
+  // The response comes from our own server, so its shape is not checked.
   return isObject(value) ? (value as unknown as Answer) : undefined
 }
 
@@ -74,7 +74,7 @@ function take(answer: Answer | undefined): void {
   const before = state.person
   clearTimeout(timer)
   if (user) {
-    // Another person in the same tab: what the first one saw must not stay in memory.
+    // Another user logged in: data of the previous user must not stay in memory.
     if (before && before.name !== user.name) {
       dropAllDrafts()
       location.reload()
@@ -88,7 +88,7 @@ function take(answer: Answer | undefined): void {
   } else set({ phase: before ? 'ended' : 'out', provider, problem })
 }
 
-/** Asks the server who is logged in: at the start, before the session ends, and when a request was refused. */
+/** Fetches the session: at start, before it expires, and after a 401. */
 export async function checkSession(): Promise<void> {
   turn += 1
   const mine = turn
@@ -114,7 +114,7 @@ async function enter(by: { token: string } | { ticket: string }): Promise<void> 
   tabs.postMessage('in')
 }
 
-/** Reloads the page: nothing of the person stays in its memory. */
+/** Reloads the page so that no data of the user stays in memory. */
 export async function logOut(isEverywhere: boolean): Promise<void> {
   await ask('DELETE', undefined, isEverywhere ? '?everywhere=true' : '')
   dropAllDrafts()
@@ -122,14 +122,14 @@ export async function logOut(isEverywhere: boolean): Promise<void> {
   location.assign(consoleUrl.href)
 }
 
-/** Where the identity provider is asked, and comes back to the page that is open now. */
+/** The provider redirects back to the current page. */
 export function providerUrl(path: string): string {
   const target = new URL('login', consoleUrl)
   target.searchParams.set('to', path.replace(/^\//, ''))
   return target.href
 }
 
-/** `svc3 dev` and `svc3 console` make links with a ticket for one login. It leaves the address bar before anything else. */
+/** `svc3 dev` and `svc3 console` print links with a one-time ticket. It is removed from the address bar first. */
 async function takeTicket(): Promise<void> {
   const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1]
   if (ticket === undefined) return
@@ -138,7 +138,7 @@ async function takeTicket(): Promise<void> {
   try {
     await enter({ ticket: decodeURIComponent(ticket) })
   } catch (error) {
-    // A link that was used before is no harm where somebody is logged in.
+    // A used link is no error for a user who is already logged in.
     if (!wasIn)
       set({
         problem:
@@ -151,7 +151,7 @@ async function takeTicket(): Promise<void> {
   }
 }
 
-/** Somebody logged out in another tab. */
+/** The user logged out in another tab. */
 function leave(): void {
   dropAllDrafts()
   location.reload()

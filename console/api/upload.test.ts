@@ -1,4 +1,4 @@
-// Uploads against a scripted service: all bytes once and in order, also when connections are cut in the middle.
+// Uploads against a scripted server: every byte once and in order, also when connections are lost.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { pieceBytes, type UploadProgress, upload } from './upload.ts'

@@ -1,13 +1,14 @@
-// An upload that outlives cut connections: piece after piece from the offset that the service has, until it has all.
-// Knows neither the page nor the network; those are handed in.
+// An upload in chunks that survives lost connections: it continues from the offset that the server has. The steps are
+// passed in, so it depends on neither the page nor the network.
 
 interface UploadSteps<T> {
-  /** Begins, or finds what was begun for the same file before: how many bytes are there. */
+  /** Starts an upload, or finds the one started for the same file. Returns how many bytes the server has. */
   readonly begin: (signal: AbortSignal) => Promise<number>
-  /** Sends a piece; how many bytes are there now. Throws when the connection was cut or the service refused. */
+  /**
+   * Sends a chunk and returns how many bytes the server has. Throws if the connection is lost or the server refuses.
+   */
   readonly send: (from: number, to: number, signal: AbortSignal) => Promise<number>
   readonly finish: (signal: AbortSignal) => Promise<T>
-  /** Whether the same can be tried again after this failure. */
   readonly isRetriable: (error: unknown) => boolean
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
   readonly nowMs: () => number
@@ -16,7 +17,7 @@ interface UploadSteps<T> {
 export interface UploadProgress {
   readonly phase: 'sending' | 'waiting' | 'finishing'
   readonly bytes: number
-  /** There before this page began. */
+  /** Bytes that were uploaded before this page was opened. */
   readonly resumedAt: number
   readonly bytesPerSecond: number | undefined
 }

@@ -1,5 +1,4 @@
-// The one WebSocket that carries every watch of a page, with the client's own watch on top, against a server that says
-// what a test wants.
+// The WebSocket for all watches, with the client's watch on top, against a scripted server.
 import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'

@@ -1,5 +1,5 @@
-// Every watch of the page over one WebSocket: browsers allow six connections to a server over all tabs, and a page has
-// more lists than that. To the client it is a transport; a message is parsed once, and its events go on as objects.
+// All watches of the page over one WebSocket. Over HTTP/1.1 a browser allows six connections per server across all
+// tabs, and one page has more lists than that. It is a Transport of the API client whose responses carry parsed events.
 import { isObject, parseJson } from '../../src/client/answer.ts'
 import { ConnectionError, type Transport, type TransportResponse } from '../../src/client/transport.ts'
 
@@ -11,7 +11,7 @@ interface Options {
   readonly onClose: () => void
 }
 
-/** Events of one watch, from the socket to its reader. */
+/** Events of one watch, between the socket and its reader. */
 class EventQueue {
   #events: unknown[] = []
   #end: Error | 'done' | undefined
@@ -43,7 +43,7 @@ class EventQueue {
   }
 }
 
-/** Watches go through the socket, everything else through `others`. */
+/** Sends watches over the WebSocket and all other requests through `others`. */
 export function watchingTransport({ serviceUrl, onOpen, onClose }: Options, others: Transport): Transport {
   const watches = new Map<number, EventQueue>()
   let count = 0
@@ -54,7 +54,7 @@ export function watchingTransport({ serviceUrl, onOpen, onClose }: Options, othe
 
   const connect = (): Promise<WebSocket> => {
     const socket = new WebSocket(serviceUrl.replace(/^http/, 'ws') + watchPath)
-    // A message has one event or an array of them. What is neither is left out.
+    // A message holds one event or an array of events; anything else is ignored.
     socket.addEventListener('message', ({ data }) => {
       for (const event of [parseJson(String(data))].flat()) {
         if (!isObject(event) || typeof event.watch !== 'number') continue

@@ -1,4 +1,4 @@
-// The person who acts and the router: what the items of an action menu depend on.
+// The user and the router, on which the items of action menus depend.
 import { useMemo } from 'react'
 import { useLocation } from 'wouter'
 import { useSession } from '../api/session.ts'
@@ -6,7 +6,7 @@ import { useSession } from '../api/session.ts'
 export interface Acting {
   readonly person: ReturnType<typeof useSession>['person']
   readonly go: (path: string) => void
-  /** Called once the thing was deleted; its own page then leads to the list. */
+  /** Called after the object was deleted: its own page then leads to the list. */
   readonly onDeleted?: (() => void) | undefined
 }
 

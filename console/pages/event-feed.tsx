@@ -1,4 +1,4 @@
-// What was done to one thing, or lately at all: the newest first.
+// The recent events of one object, newest first.
 import { type Event, listEvents } from '../../src/api/service/events.ts'
 import { useLive } from '../api/live.ts'
 import { Loading } from '../ui/page.tsx'
@@ -9,10 +9,10 @@ interface Props {
   readonly namespaces: readonly string[]
   readonly kinds: readonly string[]
   readonly name: string
-  /** Not of an earlier one of the same name: by its uid, or where there is none by when it was made. */
+  /** The uid and creation time exclude events of an earlier object of the same name. */
   readonly uid?: string
   readonly since?: string
-  /** Of things without a uid: what ended an earlier one of the same name. */
+  /** For kinds without a uid: the event reason that ended the earlier object of the same name. */
   readonly endedBy?: string
   readonly empty: string
 }
@@ -22,7 +22,7 @@ const shownEvents = 20
 export const newestFirst = (events: readonly Event[]): readonly Event[] =>
   events.toSorted((a, b) => later(a.at, b.at) || later(a.name, b.name))
 
-/** Not by a language's rules: there may be many thousands. */
+/** Plain comparison, because Intl.Collator is slow for thousands of events. */
 const later = (a: string, b: string): number => (a < b ? 1 : a > b ? -1 : 0)
 
 export function EventFeed({ namespaces, kinds, name, uid, since = '', endedBy, empty }: Props) {

@@ -1,7 +1,7 @@
-// What the finder finds, and in which order: names that begin with what was typed come first; then what can be done to things, by a
-// word of the action and a word of the thing, whichever is first.
+// Search and ranking of the finder: objects and pages by name, and actions by a word of the action and a word of the
+// object, in any order.
 
-/** An item of a menu, as far as it is looked for. */
+/** The part of a menu item that the search uses. */
 interface Item {
   readonly label: string
   readonly reason?: string | undefined
@@ -9,30 +9,29 @@ interface Item {
 
 export interface Found<I extends Item = Item> {
   readonly key: string
-  /** What it is, in a word. */
   readonly kind: string
   readonly name: string
-  /** What tells it from others of its name. */
+  /** Tells objects of the same name apart, for example by namespace. */
   readonly detail?: string | undefined
-  /** Where it leads. */
+  /** The page to open. */
   readonly path?: string
-  /** What it does. */
+  /** The action to run. */
   readonly item?: I
-  /** What can be done to it. */
+  /** The actions of the object. */
   readonly actions?: () => readonly I[]
 }
 
 const maxFound = 12
-/** People write sentences: "deploy from sonoma". */
+/** Ignored in phrases such as "deploy from sonoma". */
 const lesserWords = new Set(['a', 'from', 'in', 'of', 'on', 'the', 'to'])
 const collator = new Intl.Collator('en', { numeric: true })
 
-/** Smaller is better; undefined: not found. Every word that was typed is in the name, the detail or the kind. */
+/** Lower ranks first; undefined without a match. Every typed word must occur in the name, detail or kind. */
 function rankOf({ name, detail = '', kind, item }: Found, typed: string, words: readonly string[]): number | undefined {
   const lower = name.toLowerCase()
   const text = `${lower} ${detail} ${kind}`.toLowerCase()
   if (!words.every((word) => text.includes(word))) return undefined
-  // What cannot be done now: whoever presses Enter means something else.
+  // Actions that are not possible now come last.
   if (item?.reason !== undefined) return 4
   if (lower === typed) return 0
   if (lower.startsWith(typed)) return 1
@@ -46,13 +45,13 @@ interface Ranked<I extends Item> {
 
 const wordsOf = (typed: string): string[] => typed.trim().toLowerCase().split(/\s+/).filter(Boolean)
 
-/** Each word begins one of the label: `sav im` is "Save as image". */
+/** Words may be abbreviated: `sav im` matches "Save as image". */
 const isMeant = ({ label }: Item, verb: readonly string[]): boolean => {
   const parts = wordsOf(label)
   return verb.every((word) => parts.some((part) => part.startsWith(word)))
 }
 
-/** What can be done to one thing, what cannot be done now last, with the reason. */
+/** Actions of one object; the ones that are not possible now come last and show the reason. */
 const actionsOf = <I extends Item>({ key, kind, name, actions }: Found<I>): readonly Found<I>[] =>
   (actions?.() ?? [])
     .map((item) => ({
@@ -64,7 +63,7 @@ const actionsOf = <I extends Item>({ key, kind, name, actions }: Found<I>): read
     }))
     .toSorted((a, b) => Number(a.item.reason !== undefined) - Number(b.item.reason !== undefined))
 
-/** `stop web`, `web stop`, `cordon node mac-1`: every way to read the words as an action and what it is done to. */
+/** Reads `stop web`, `web stop` or `cordon node mac-1` as an action on an object, split at every position. */
 function findActions<I extends Item>(entries: readonly Found<I>[], typed: string): readonly Found<I>[] {
   const words = wordsOf(typed).filter((word) => !lesserWords.has(word))
   const readings = words.flatMap((_, at) => {
@@ -84,7 +83,7 @@ function findActions<I extends Item>(entries: readonly Found<I>[], typed: string
   )
 }
 
-/** Everything: things and pages by their names, what can be done to what the page is about, then actions on other things. */
+/** Objects and pages by name, then actions of the current page's object, then actions on other objects. */
 export function findAll<I extends Item>(
   entries: readonly Found<I>[],
   typed: string,
@@ -103,7 +102,7 @@ export function find<I extends Item>(entries: readonly Found<I>[], typed: string
   const words = wordsOf(typed)
   const before = (a: Ranked<I>, b: Ranked<I>): boolean =>
     a.rank !== b.rank ? a.rank < b.rank : words.length > 0 && collator.compare(a.entry.name, b.entry.name) < 0
-  // The best so far, in their order: ten thousand are compared once each with the last of them, and not sorted with every key.
+  // Keeps only the best results, sorted by insertion: sorting ten thousand entries on every key press is too slow.
   const best: Ranked<I>[] = []
   for (const entry of entries) {
     const rank = rankOf(entry, wanted, words)

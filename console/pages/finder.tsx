@@ -1,5 +1,4 @@
-// Ctrl-K: finds pages, things and what can be done to them by what is typed, and goes there or opens the dialog of the action.
-// The actions are those of the menus and buttons of pages.
+// The Ctrl-K dialog: finds pages, objects and actions. The actions are those of the menus and buttons of the pages.
 import { type KeyboardEvent, useId, useMemo, useState } from 'react'
 import { useLocation } from 'wouter'
 import { listImages } from '../../src/api/images/images.ts'
@@ -99,7 +98,7 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
   )
 }
 
-/** Things of one kind, with what can be done to each. */
+/** Entries for objects of one kind, with their actions. */
 const things = <T extends Named>(
   kind: string,
   items: readonly T[],
@@ -126,7 +125,7 @@ function useEntries(here: string): readonly Found[] {
   const { items: images } = useLive(listImages, [main])
   return useMemo(() => {
     const isAdmin = acting.person?.admin === true
-    /** Whose page has nothing to show any more leads to the list. */
+    /** Deleting the object whose page is open leads to the list. */
     const from = (path: string, list: string) => ({
       ...acting,
       onDeleted: () => {
@@ -169,7 +168,7 @@ function useEntries(here: string): readonly Found[] {
   }, [vms, nodes, pools, runnerPools, configs, images, acting, main, here])
 }
 
-/** What makes something new: the buttons at the top of the pages of lists. */
+/** The create buttons of the list pages. */
 function creations(namespace: string, isAdmin: boolean): readonly Found[] {
   const of = (page: string, items: readonly MenuItem[]): Found[] =>
     items.map((item) => ({

@@ -18,7 +18,7 @@ export const nameColumn = <T extends { readonly name: string }>(path?: (row: T) 
   cell: (row) => (path ? <NameLink name={row.name} path={path(row)} /> : <b>{row.name}</b>),
 })
 
-/** A VM by its full name, `namespace/name`. */
+/** `vm` is `namespace/name`. */
 export function VmLink({ vm }: { readonly vm: string }) {
   const [namespace = '', name = ''] = vm.split('/')
   return <Link href={vmPath({ namespace, name })}>{vm}</Link>

@@ -1,6 +1,8 @@
-// Whose events are whose, where names are used again.
+// Assigns events to objects when names are reused.
 import type { Event } from '../../src/api/service/events.ts'
 
-/** Of this one, and not of another that had the name before or has it since. Old events have no uid. */
+/**
+ * Whether an event is about the object with this uid, or, for old events without a uid, is not older than the object.
+ */
 export const isOwn = ({ involved, at }: Event, uid: string | undefined, since: string): boolean =>
   uid === undefined || involved.uid === undefined ? at >= since : involved.uid === uid

@@ -1,4 +1,4 @@
-// What pages work out without being drawn: filters, forms, reasons, lineage, figures.
+// The models of the pages: filters, forms, reasons, lineage, amounts.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Image } from '../../src/api/images/images.ts'

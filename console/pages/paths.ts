@@ -1,5 +1,4 @@
-// Addresses of pages. Names are escaped here, and nowhere else.
-/** What a page is about: parts of its address. */
+// Paths of pages. Names are escaped only here.
 export interface Named {
   readonly namespace: string
   readonly name: string
@@ -7,7 +6,7 @@ export interface Named {
 
 const part = encodeURIComponent
 
-/** The page of a list, narrowed by its filters. */
+/** A list page with its filters set. */
 export const listPath = (path: string, filters: Readonly<Record<string, string>>): string => {
   const search = new URLSearchParams(filters).toString()
   return search === '' ? path : `${path}?${search}`

@@ -1,5 +1,5 @@
-// The colours in both themes: every text on every ground that it stands on has the contrast that WCAG 2.1 AA asks for, and
-// no other style sheet has colours of its own.
+// Colors in both themes: text has the contrast that WCAG 2.1 AA requires on every background, and only tokens.css
+// defines colors.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'

@@ -1,17 +1,17 @@
-// "Show as command": what somebody would type to do the same, for every operation that the console uses.
+// The command line that does the same as an action or list of the console.
 import type { OperationId } from '../../src/api/index.ts'
 import type { Operation } from '../../src/api/operation.ts'
 import { defaultNamespace } from '../../src/rules/names.ts'
 import { scheduleLine } from '../../src/rules/pools/schedule-line.ts'
 
-/** What an operation is called with, as far as it can be shown. */
+/** The input of an operation. */
 export interface Input {
   readonly params?: Readonly<Record<string, string>> | undefined
   readonly query?: Readonly<Record<string, unknown>> | undefined
   readonly body?: unknown
-  /** What a list is narrowed to, by the names of its filters. */
+  /** The active filters of a list. */
   readonly shown?: Readonly<Record<string, string>> | undefined
-  /** It shows all namespaces. */
+  /** The list shows all namespaces. */
   readonly isEverywhere?: boolean | undefined
 }
 
@@ -28,12 +28,12 @@ const poolSettings =
   '[--min-idle {minIdle!}] [--max-idle {maxIdle!}] [--max-age {maxAge}] [--state {state}] [--ready-command {readyCommand}] [--schedule {schedule}]'
 const subjects = '[-u {users}] [-s {serviceaccounts}]'
 const nodeSelection = '[--nodes {nodes}] [--tags {tags}] [--all if all]'
-/** A password is never an argument of a command: others would see it in the list of processes. */
+/** Passwords are piped, because arguments are visible in the process list. */
 const passwordFile = '--password-stdin < password.txt'
 
 /**
- * Commands as manuals write them, with fields of the request: `{vm}` is its value, `[-d {description}]` is left out without
- * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false, 0 or empty). `{n!}` may be 0.
+ * Usages with fields of the request. `{vm}` is its value. `[-d {description}]` is omitted without a value. `[--all if
+ * all]` is included if the field is set, `if not` if it is false, 0 or empty. `{n!}` may be 0.
  */
 const usages: Partial<Record<OperationId, string>> = {
   listVms: 'vm list [--label {label}] [--owner {owner}] --watch',
@@ -126,7 +126,7 @@ const usages: Partial<Record<OperationId, string>> = {
   getLegacyUsage: 'migrate usage',
 }
 
-/** These name the namespace itself, or none. */
+/** The namespace is not a scope of these operations. */
 const withoutNamespace: ReadonlySet<string> = new Set<OperationId>([
   'createNamespace',
   'deleteNamespace',
@@ -134,7 +134,7 @@ const withoutNamespace: ReadonlySet<string> = new Set<OperationId>([
   'getLegacyUsage',
 ])
 
-/** Those that take -A. */
+/** Commands with the option -A. */
 const everywhere: ReadonlySet<string> = new Set<OperationId>([
   'listVms',
   'listNodes',
@@ -147,7 +147,7 @@ const everywhere: ReadonlySet<string> = new Set<OperationId>([
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== '' && value !== false && value !== 0
 
-/** Values of a field as arguments: a list is one, joined by commas; a map is one for each pair, `key-` where it is to go. */
+/** A list becomes one argument joined by commas. A map becomes an argument for each pair, `key-` to remove a key. */
 function argumentsOf(value: unknown): string[] {
   if (!isSet(value) || value === null) return []
   if (Array.isArray(value)) {
@@ -159,11 +159,9 @@ function argumentsOf(value: unknown): string[] {
     : [String(value)]
 }
 
-/** A name, or a service account. */
 const argumentOf = (value: string | { readonly namespace: string; readonly name: string }): string =>
   typeof value === 'string' ? value : `${value.namespace}:${value.name}`
 
-/** A word of a usage that is not optional. */
 function fill(word: string, fields: Fields): string[] {
   const [, name, isKept] = /^\{(\w+)(!?)\}$/.exec(word) ?? []
   if (name === undefined) return [word]
@@ -190,10 +188,10 @@ const quote = (value: string): string =>
 
 export const hasCommand = (operation: Operation): boolean => Object.hasOwn(usages, operation.id)
 
-/** The words of the command without the name of the program, as a shell would hand them over. */
+/** The arguments of `svc3`. */
 export function commandWords(operation: Operation, { params = {}, body, shown = {}, isEverywhere }: Input): string[] {
   const sent = (body ?? {}) as Fields
-  // An upload is known by its file's name, size and date.
+  // The key of an upload is the file's name, size and date.
   const file = String(sent.key ?? '').split(' ')[0]
   const fields: Fields = { ...params, file, ...sent, ...shown }
   const parts = usages[operation.id as OperationId]?.matchAll(/\[([^[\]]+)\]|\S+/g) ?? []
@@ -208,7 +206,6 @@ export function commandWords(operation: Operation, { params = {}, body, shown = 
   return words.toSpliced(redirect < 0 ? words.length : redirect, 0, '-n', namespace)
 }
 
-/** Filters that the command has no option for. */
 export const withoutOption = (operation: Operation, { shown = {} }: Input): string[] =>
   Object.entries(shown).flatMap(([name, value]) =>
     value === '' || usages[operation.id as OperationId]?.includes(`{${name}}`) ? [] : [name],

@@ -1,4 +1,4 @@
-// "Show as request": the curl line that does the same. Secrets stand in it by a name, never by their value.
+// The curl command that does the same as an action. Secrets are placeholders.
 import type { Operation } from '../../src/api/operation.ts'
 import type { Input } from './commands.ts'
 
@@ -6,7 +6,7 @@ const secrets: ReadonlySet<string> = new Set(['password', 'userdata'])
 
 const quote = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`
 
-/** The address of an operation below the service's. */
+/** The path of an operation with its query. */
 export function pathOf(operation: Operation, { params = {}, query = {} }: Input): string {
   const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
   const given = Object.entries(query).filter(([, value]) => value !== undefined)

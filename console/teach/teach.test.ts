@@ -1,4 +1,4 @@
-// Every line that "show as command" gives is parsed by the command line itself, and means what the request means.
+// The command line parses every command that the console shows, and sends the request that the console sends.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { allOperations, operations } from '../../src/api/index.ts'

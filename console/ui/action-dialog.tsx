@@ -1,4 +1,4 @@
-// Every action of the console: what it does, its fields, the same as a command, and what went wrong if it did.
+// The dialog of every action: its form, its command line, and its error.
 import { type FormEvent, type ReactNode, useState } from 'react'
 import type { Operation, ResponseOf } from '../../src/api/operation.ts'
 import type { RawInput } from '../../src/client/client.ts'
@@ -14,38 +14,37 @@ import { say } from './toasts.tsx'
 
 export const typeToConfirm = (name: string) => `Type ${name} to confirm`
 
-/** What an action says: on its button, in its dialog, and when it has succeeded. */
 export interface ActionWords {
   readonly label: string
-  /** The heading of the dialog: a question if something is lost. Defaults to the label. */
+  /** A question if something is lost. Defaults to the label. */
   readonly title?: (name: string) => string
   readonly text?: string
-  /** Without it, the page itself shows what came of the action. */
+  /** Without it, the page itself shows the result. */
   readonly done?: (name: string) => string
 }
 
 interface Props<O extends Operation> {
   readonly words: ActionWords
-  /** Of what it is done to. */
+  /** The object acted on. */
   readonly name?: string
-  /** In place of the text of the words. */
+  /** Replaces `words.text`. */
   readonly text?: string | undefined
-  /** Of what it creates, if that is something else. */
+  /** The object created, if another than `name`; passed to `words.done`. */
   readonly made?: string
-  /** The page that shows what becomes of it. */
+  /** The page that the success message links to. */
   readonly path?: string
   readonly operation: O
   readonly input: RawInput
   readonly isDanger?: boolean
-  /** Destructive: the name has to be typed. */
+  /** The user must type this to enable the button. */
   readonly confirm?: string | undefined
-  /** Why what was typed cannot be sent yet. */
+  /** Why the form cannot be submitted yet. */
   readonly reason?: string | undefined
-  /** What a refusal may have been about: as soon as that is something else, the refusal is of no use. */
+  /** An error is hidden as soon as this value changes, because it no longer applies. */
   readonly about?: string | undefined
   readonly size?: 'large'
   readonly onClose: () => void
-  /** In place of closing it. */
+  /** Called in place of closing the dialog. */
   readonly onDone?: ((answer: ResponseOf<O>) => void) | undefined
   readonly children?: ReactNode
 }
@@ -91,11 +90,11 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
 
 interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'words' | 'operation' | 'input' | 'children'> {
   readonly name: string
-  /** After it is gone: the page that showed it has nothing to show. */
+  /** Called after the object was deleted, for example to leave its page. */
   readonly onDone?: (() => void) | undefined
 }
 
-/** What cannot be taken back: the name has to be typed. */
+/** For actions that cannot be undone: the user must type the name. */
 export function RemoveDialog<O extends Operation>(props: RemoveProps<O> & { readonly onClose: () => void }) {
   const { name, onClose, onDone, ...rest } = props
   const close = (): void => {
@@ -105,7 +104,6 @@ export function RemoveDialog<O extends Operation>(props: RemoveProps<O> & { read
   return <ActionDialog {...rest} name={name} confirm={name} isDanger onClose={onClose} onDone={close} />
 }
 
-/** Removing, as an item of a menu. */
 export const removal = <O extends Operation>(props: RemoveProps<O>, reason?: string): MenuItem => ({
   label: props.words.label,
   reason,
@@ -117,7 +115,7 @@ interface ConfirmProps<O extends Operation> extends Pick<Props<O>, 'words' | 'op
   readonly name: string
 }
 
-/** An action without fields, as an item of a menu. */
+/** A menu item for an action without fields. */
 export const confirmed = <O extends Operation>({ reason, ...props }: ConfirmProps<O>): MenuItem => ({
   label: props.words.label,
   reason,
@@ -130,11 +128,11 @@ interface SecretProps {
   readonly secret: string
   readonly what: string
   readonly onClose: () => void
-  /** How long it is good for. */
+  /** The expiry of the secret. */
   readonly children: ReactNode
 }
 
-/** Shows once what an action made. */
+/** Shows a secret that the server returns only once. */
 export const SecretDialog = ({ title, text, secret, what, onClose, children }: SecretProps) => (
   <Dialog title={title} onClose={onClose}>
     <p>{text}</p>

@@ -1,8 +1,8 @@
-// Where something stands that was opened from a button or a field: below it, above it where there is no room, always in the
-// window. In the browser's top layer, so that neither a table nor a dialog cuts it off.
+// Positions a popover below its button or field, or above it if there is more room, and within the window. Popovers are
+// in the browser's top layer, so neither a table nor a dialog clips them.
 
 interface Anchored {
-  /** At least as wide as what it was opened from, and flush with its left side; otherwise with its right side. */
+  /** Aligns with the left edge of the field and is at least as wide. Without it, aligns with the right edge. */
   readonly isField?: boolean
 }
 

@@ -1,11 +1,11 @@
-// Buttons. One that may not be pressed stays in reach of the keyboard and says why.
+// Buttons. A disabled one stays focusable and explains why it is disabled.
 import { type ButtonHTMLAttributes, useId } from 'react'
 
 interface Props extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'disabled'> {
   readonly kind?: 'primary' | 'danger' | 'quiet' | undefined
   readonly size?: 'small' | undefined
   readonly isBusy?: boolean
-  /** Why it may not be pressed now; undefined when it may. */
+  /** Disables the button. */
   readonly reason?: string | undefined
 }
 

@@ -1,11 +1,11 @@
-// Copying a text with one press, also where the page was loaded over plain HTTP.
+// Copy buttons, which also work on pages loaded over plain HTTP.
 import { useEffect, useState } from 'react'
 import { Button } from './button.tsx'
 import { Icon } from './icons.tsx'
 
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
-  // Only https and localhost have the clipboard; elsewhere a selection does.
+  // navigator.clipboard exists only in secure contexts.
   const area = document.createElement('textarea')
   area.value = text
   const host = document.querySelector('dialog[open]') ?? document.body
@@ -37,7 +37,6 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
   )
 }
 
-/** A line to copy, as it would be typed. */
 export function Code({ text, what }: { readonly text: string; readonly what: string }) {
   return (
     <div className="code-line">
@@ -47,7 +46,6 @@ export function Code({ text, what }: { readonly text: string; readonly what: str
   )
 }
 
-/** A value within a line, to copy. */
 export const Copyable = ({ text, what }: { readonly text: string; readonly what: string }) => (
   <span className="copyable mono">
     {text}

@@ -1,9 +1,9 @@
-// Dialogs over the page: the browser's own, which keep the focus inside and close on Esc.
+// Modal dialogs, based on the dialog element, which traps the focus and closes on Esc.
 import { Fragment, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useSyncExternalStore } from 'react'
 import { useLocation } from 'wouter'
 import { createListeners } from '../api/listeners.ts'
 
-/** The page cannot be scrolled behind a dialog, and must not jump by the width of the scrollbar that goes. */
+/** Reserves the width of the scrollbar, which disappears while a dialog is open. */
 function keepWidth(): void {
   const { style, clientWidth } = document.documentElement
   if (!document.querySelector('dialog:modal')) style.setProperty('--scrollbar', `${innerWidth - clientWidth}px`)
@@ -12,7 +12,7 @@ function keepWidth(): void {
 interface Props {
   readonly title: string
   readonly size?: 'large'
-  /** Left out: it cannot be closed without an answer. */
+  /** Without it, Esc does not close the dialog. */
   readonly onClose?: (() => void) | undefined
   readonly children: ReactNode
 }
@@ -20,7 +20,7 @@ interface Props {
 export function Dialog({ title, size, onClose, children }: Props) {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  // Closed before it leaves the page: only then does the browser give the focus back to where it was.
+  // The dialog must be closed before React removes it, or the browser does not restore the focus.
   useLayoutEffect(() => {
     const dialog = element.current
     if (dialog && !dialog.open) {
@@ -48,7 +48,6 @@ export function Dialog({ title, size, onClose, children }: Props) {
   )
 }
 
-/** Draws the dialog, which calls `onClose` when it is done. */
 export type DrawDialog = (onClose: () => void) => ReactNode
 
 interface Opened {

@@ -1,4 +1,4 @@
-// Forms: what was typed, and fields with label, hint, and what is wrong, tied together for screen readers.
+// Forms: their values, and fields with a label, hint and error that screen readers associate.
 import {
   type ChangeEvent,
   createContext,
@@ -15,18 +15,18 @@ import { OfferedInput, Select } from './select.tsx'
 
 export const required = (field: string) => `${field} is required`
 
-/** What the service said about fields of the last request, by their names. */
+/** Errors of the last request, by request field. */
 export const Faults = createContext<ReadonlyMap<string, string>>(new Map())
 
 type Values = Readonly<Record<string, string | boolean>>
-/** `false` at the beginning is a boolean later. */
+/** Widens the literal types of the initial values. */
 type Typed<T extends Values> = { readonly [K in keyof T]: T[K] extends boolean ? boolean : string }
 
-/** The values of a form; `field` ties one of them to the field that shows it. They outlast a reload of the page. */
+/** The values of a form, kept over a reload. `field(name)` returns the props of the input for one value. */
 export function useForm<T extends Values>(initial: T) {
   const [key] = useState(() => draftKey(initial))
   const [values, setValues] = useState<Typed<T>>(() => ({ ...(initial as Typed<T>), ...readDraft(key) }))
-  // Closed, and not loaded again: then this is never called.
+  // Runs when the form closes, but not when the page reloads.
   useEffect(() => () => dropDraft(key), [key])
   const change = (part: Partial<Typed<T>>): void => setValues((before) => ({ ...before, ...part }))
   const field = <K extends keyof T & string>(name: K) => ({
@@ -38,17 +38,17 @@ export function useForm<T extends Values>(initial: T) {
   return { values, change, field }
 }
 
-/** Only what was filled in: an empty text or a box that is not checked is left to the service. */
+/** Omits empty values, for which the server has defaults. */
 export const filled = (values: Values): Values =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '' && value !== false))
 
 interface Around {
   readonly label: string
-  /** Takes what was typed, to keep it over a reload. Left out where it is a secret or may hold one. */
+  /** Keeps the value over a reload. Omitted for fields that may hold a secret. */
   readonly onKeep?: ((value: string | boolean) => void) | undefined
   readonly hint?: string | undefined
   readonly fault?: string | undefined
-  /** Names of the field in the request: what the service says about them is shown here. */
+  /** Names of the request field, to show its error here. */
   readonly field?: string
   readonly also?: string
 }
@@ -89,7 +89,7 @@ type InputProps = Around &
   Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> & {
     readonly value: string
     readonly onValue: (value: string) => void
-    /** What is offered while somebody types. */
+    /** Suggestions; other values are allowed. */
     readonly offers?: readonly string[]
   }
 
@@ -111,14 +111,13 @@ export function TextField({ label, hint, fault, field, also, value, onKeep, offe
 }
 
 type SecretProps = Around & {
-  /** Given by the form, and never written into the page. */
+  /** Accepted so that `field(name)` can be spread; not rendered. */
   readonly value?: string
   readonly onValue: (value: string) => void
-  /** What the browser's password manager may do here. */
   readonly autoComplete?: 'off' | 'new-password'
 }
 
-/** Not controlled: React would write the value into the page as an attribute, where style sheets and extensions read. */
+/** Uncontrolled: React would write the value to an attribute, which style sheets and extensions can read. */
 export function SecretField({ onValue, autoComplete = 'off', value: _, onKeep: __, ...around }: SecretProps) {
   const { control, wrap } = useField(around)
   return wrap(
@@ -144,9 +143,9 @@ export function AreaField({ value, onValue, onKeep, ...around }: AreaProps) {
 }
 
 type SelectProps = AreaProps & {
-  /** The label of each value. */
+  /** Labels by value. */
   readonly labels?: Readonly<Record<string, string>>
-  /** Values that are their own labels, after those. */
+  /** Values that are shown as they are, after those in `labels`. */
   readonly choices?: readonly string[]
 }
 
@@ -160,7 +159,6 @@ export function SelectField({ value, onValue, onKeep, labels = {}, choices = [],
   return wrap(<Select {...control} label={around.label} labelId={labelId} choices={all} value={value} onValue={pick} />)
 }
 
-/** One of the namespaces that the person may use. */
 export function NamespaceField({ value, onValue }: Pick<AreaProps, 'value' | 'onValue'>) {
   const { all } = useNamespaces()
   return <SelectField label="Namespace" value={value} onValue={onValue} choices={all} />

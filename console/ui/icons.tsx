@@ -1,5 +1,4 @@
-// The icons: those of Lucide (ISC licence, which a build lists with the others), in the colour of the text. Only what is named
-// here is in the bundle.
+// Icons of Lucide (ISC license). Only the ones listed here are bundled.
 import {
   Activity,
   Box,
@@ -96,7 +95,7 @@ export function Icon({ name }: { readonly name: IconName }) {
   )
 }
 
-/** The sign of the product, drawn: the page loads no picture for it. A three of one line, on the accent. */
+/** The logo as inline SVG, so that the page needs no image request. */
 export const Mark = () => (
   <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="8" fill="var(--accent)" />

@@ -1,4 +1,4 @@
-// A button that opens a list of actions, each with the reason where it may not be taken.
+// Menus of actions, each disabled with a reason where it is not possible.
 import { type KeyboardEvent, useId, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { showAt } from './anchored.ts'
@@ -10,7 +10,6 @@ export interface MenuItem {
   readonly label: string
   readonly reason?: string | undefined
   readonly isDanger?: boolean
-  /** What it does: a dialog of its own, or something else. */
   readonly dialog?: DrawDialog
   readonly onChoose?: () => void
 }
@@ -20,14 +19,14 @@ export const choose = ({ dialog, onChoose }: Pick<MenuItem, 'dialog' | 'onChoose
   onChoose?.()
 }
 
-/** As a function where finding out what may be done costs something: a table has a menu in each row. */
+/** A function if the items are costly to compute: a table has a menu in every row. */
 type Items = readonly MenuItem[] | (() => readonly MenuItem[])
 
 interface Props {
   readonly label: string
   readonly items: Items
   readonly size?: 'small'
-  /** Written on the button; otherwise it has three dots. */
+  /** The text of the button, which otherwise shows three dots. */
   readonly text?: string
 }
 
@@ -35,15 +34,15 @@ export function Menu({ label, items, size, text }: Props) {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
-  // A table has many menus and at most one is open: the others are only their buttons.
+  // Items are rendered only while the menu is open, because a table has many menus.
   const [isOpen, setOpen] = useState(false)
-  /** Opened with the arrow that goes up, it begins at its end. */
+  /** ArrowUp opens the menu with the focus on its last item. */
   const [isFromEnd, setFromEnd] = useState(false)
   const typed = useRef({ text: '', atMs: 0 })
   const all = (): HTMLElement[] => [...(list.current?.querySelectorAll('button') ?? [])]
   const open = (fromEnd: boolean): void => {
     setFromEnd(fromEnd)
-    // It is there before the browser opens it.
+    // The popover element must exist before showPopover is called.
     flushSync(() => setOpen(true))
   }
   const move = (event: KeyboardEvent): void => {
@@ -98,7 +97,7 @@ export function Menu({ label, items, size, text }: Props) {
           }}
         >
           {(typeof items === 'function' ? items() : items).map((item, index) => (
-            // The reason is beside the item, and not part of its name.
+            // The reason is outside the button so that it is not part of the accessible name.
             <div key={item.label} role="none" data-kind={item.isDanger ? 'danger' : undefined}>
               <button
                 type="button"
@@ -108,7 +107,7 @@ export function Menu({ label, items, size, text }: Props) {
                 onClick={() => {
                   if (item.reason !== undefined) return
                   list.current?.hidePopover()
-                  // Whatever opens now gives the focus back to it.
+                  // A dialog opened by the item returns the focus to this button.
                   button.current?.focus()
                   choose(item)
                 }}
@@ -126,7 +125,7 @@ export function Menu({ label, items, size, text }: Props) {
 
 const wordMs = 600
 
-/** Which item a key leads to, as menus of every system have it; letters to the next one that begins with them. */
+/** The item that a key moves to: arrows, Home, End, and type-ahead as in the ARIA menu pattern. */
 function targetOf(
   { key, ctrlKey, metaKey, altKey, timeStamp }: KeyboardEvent,
   now: number,
@@ -144,7 +143,7 @@ function targetOf(
   if (key.length !== 1 || key === ' ' || ctrlKey || metaKey || altKey) return undefined
   typed.text = (timeStamp - typed.atMs < wordMs ? typed.text : '') + key.toLowerCase()
   typed.atMs = timeStamp
-  // The same letter again goes on to the next one; more letters stay where they fit.
+  // Repeating a letter moves to the next match; typing more letters refines the match.
   const from = typed.text.length === 1 ? now + 1 : now
   const order = items.map((_, index) => (from + index) % count)
   return order.find((index) => items[index]?.textContent.toLowerCase().startsWith(typed.text))
@@ -153,11 +152,11 @@ function targetOf(
 interface ActionsProps {
   readonly name: string
   readonly items: Items
-  /** Small in the row of a table; otherwise with a word on the button. */
+  /** Small in table rows. */
   readonly size?: 'small' | undefined
 }
 
-/** What may be done to it now: a button each. */
+/** A button for each action that is possible now. */
 export const NextActions = ({ items }: { readonly items: readonly MenuItem[] }) => (
   <div className="line">
     {items
@@ -170,7 +169,6 @@ export const NextActions = ({ items }: { readonly items: readonly MenuItem[] }) 
   </div>
 )
 
-/** What can be done to one thing. */
 export const ActionsMenu = ({ name, items, size }: ActionsProps) => (
   <Menu label={`Actions for ${name}`} items={items} {...(size ? { size } : { text: 'Actions' })} />
 )

@@ -1,5 +1,4 @@
-// What every page is made of: a title with actions, cards, facts, notes, and what is shown until its data is there or when
-// there is none.
+// The parts of every page: header, cards, facts, notes, and placeholders for loading and empty lists.
 import { type ReactNode, useEffect } from 'react'
 import { Link } from 'wouter'
 import { ConnectionError } from '../../src/client/transport.ts'
@@ -42,7 +41,7 @@ interface LoadedProps<T> {
   readonly children: ReactNode
 }
 
-/** A list that is there, or a place of its size; and what went wrong, above what was known before. */
+/** Renders the children once the list has loaded, with any later error above them. */
 export function Loaded<T>({ list, empty, children }: LoadedProps<T>) {
   const { items, isLoaded, error } = list
   if (!isLoaded) return error === undefined ? <Loading /> : <ErrorNote error={error} />
@@ -54,7 +53,7 @@ export function Loaded<T>({ list, empty, children }: LoadedProps<T>) {
   )
 }
 
-/** That the service is away is said once, above all pages. */
+/** A lost connection is not repeated here: the frame has a banner for it. */
 export const ListError = ({ list: { isLoaded, error } }: { readonly list: Snapshot<unknown> }) =>
   isLoaded && error instanceof ConnectionError ? null : <ErrorNote error={error} />
 
@@ -76,7 +75,7 @@ export const Card = ({ title, actions, children }: CardProps) => (
   </section>
 )
 
-/** Values by their names; those that are undefined are left out. */
+/** A definition list; undefined values are omitted. */
 export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, ReactNode>> }) => (
   <dl className="facts">
     {Object.entries(facts).map(([label, value]) =>
@@ -94,16 +93,16 @@ interface DetailProps<T> {
   readonly list: Snapshot<T>
   readonly name: string
   readonly noun: string
-  /** The page that lists them all. */
+  /** The list page. */
   readonly path: string
-  /** Left out for images and ISOs, which all namespaces share. */
+  /** Omitted for images and ISOs, which belong to all namespaces. */
   readonly namespace?: string
   readonly beside: (item: T) => ReactNode
   readonly actions: (item: T) => ReactNode
   readonly children: (item: T) => ReactNode
 }
 
-/** The page of one item of a list, as long as it is there. */
+/** The page of one item of a list. */
 export function DetailPage<T extends { readonly name: string }>(props: DetailProps<T>) {
   const { list, name, noun, path, namespace, beside, actions, children } = props
   const item = list.items.find((each) => each.name === name)

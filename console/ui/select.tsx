@@ -1,5 +1,4 @@
-// One of several: a field that opens a list, with the keys and the words for screen readers that Downshift has for it.
-// Two of them: one to choose from, and one to type into that offers what is known.
+// Select and combobox, with the keyboard and screen reader support of Downshift.
 import { type UseComboboxGetInputPropsOptions, type UseComboboxProps, useCombobox, useSelect } from 'downshift'
 import { type InputHTMLAttributes, type KeyboardEvent, useLayoutEffect, useMemo, useRef } from 'react'
 import { showAt } from './anchored.ts'
@@ -9,7 +8,7 @@ type Choice = readonly [value: string, label: string]
 
 interface SelectProps {
   readonly id?: string
-  /** Where no label stands beside it. */
+  /** The accessible name, if no label element names the control. */
   readonly label: string
   readonly labelId?: string
   readonly choices: readonly Choice[]
@@ -21,12 +20,11 @@ interface SelectProps {
 
 const wordOf = (choice: Choice | null): string => choice?.[1] ?? ''
 
-/** In a dialog, Esc closes what is open in it first. */
+/** Esc closes an open list before it closes the dialog. */
 const keepEscape = (isOpen: boolean) => (event: KeyboardEvent) => {
   if (event.key === 'Escape' && isOpen) event.preventDefault()
 }
 
-/** Shows the list at its field as long as it is open. */
 function useShown<F extends HTMLElement>(isOpen: boolean, count: number) {
   const field = useRef<F>(null)
   const list = useRef<HTMLUListElement>(null)
@@ -93,13 +91,13 @@ interface OfferedProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onCh
   readonly label: string
   readonly value: string
   readonly onValue: (value: string) => void
-  /** What is known; anything else may be typed as well. */
+  /** Suggestions; other values are allowed. */
   readonly offers: readonly string[]
 }
 
 const maxOffered = 50
 
-/** Leaving the field takes nothing that was not chosen. */
+/** Leaving the field must not select the highlighted suggestion. */
 const reducer: NonNullable<UseComboboxProps<string>['stateReducer']> = (state, { type, changes }) =>
   type === useCombobox.stateChangeTypes.InputBlur ? { ...changes, selectedItem: state.selectedItem } : changes
 
@@ -107,7 +105,7 @@ export function OfferedInput({ id, label, value, onValue, offers, ...rest }: Off
   const typed = value.trim().toLowerCase()
   const offered = useMemo(() => {
     const found = offers.filter((each) => each.toLowerCase().includes(typed))
-    // What is already there need not be offered.
+    // The only suggestion equals the value.
     return found.length === 1 && found[0] === value ? [] : found.slice(0, maxOffered)
   }, [offers, typed, value])
   const combobox = useCombobox<string>({
@@ -123,7 +121,7 @@ export function OfferedInput({ id, label, value, onValue, offers, ...rest }: Off
   const { field, list } = useShown<HTMLInputElement>(isOpen, offered.length)
   const press = (event: KeyboardEvent<HTMLInputElement>): void => {
     keepEscape(isOpen)(event)
-    // Nothing of the list is meant: the key belongs to the form or its dialog.
+    // Without a highlighted item these keys belong to the form or the dialog.
     if ((event.key === 'Enter' && highlightedIndex < 0) || (event.key === 'Escape' && !isOpen))
       Object.assign(event.nativeEvent, { preventDownshiftDefault: true })
   }

@@ -1,4 +1,4 @@
-// Amounts as people read them.
+// Amounts and rates as text.
 import { sizeText } from '../../src/rules/sizes.ts'
 
 export const count = (amount: number, one: string, many: string): string => `${amount} ${amount === 1 ? one : many}`

@@ -1,10 +1,10 @@
-// What state something is in, by word and colour, never by colour alone; and how much of something there is.
+// State labels, which never rely on color alone, and progress bars and meters.
 
 interface Props {
   readonly label: string
   readonly value: number
   readonly of: number
-  /** What is read out; the percentage when left out. */
+  /** What screen readers announce; by default the percentage. */
   readonly text?: string
   readonly role?: 'meter' | 'progressbar'
 }

@@ -1,4 +1,4 @@
-// "Show as command" and "show as request", beside every action and every list.
+// "Show as command" and "Show as request" for every action and list.
 import { useState } from 'react'
 import type { Operation } from '../../src/api/operation.ts'
 import { serviceUrl } from '../api/places.ts'
@@ -47,7 +47,7 @@ const Line = ({ kind, operation, input }: Props & { readonly kind: Kind }) => (
   />
 )
 
-/** For the head of a page: what would show the same in a terminal. */
+/** The button in the header of a page. */
 export function TeachPage({ operation, input }: Props) {
   const [isOpen, setOpen] = useState(false)
   const missing = withoutOption(operation, input)

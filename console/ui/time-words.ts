@@ -1,4 +1,4 @@
-// How long ago, in how long, or how long something took, in a few words.
+// Durations and relative times as text.
 
 export function span(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`
@@ -13,7 +13,7 @@ export function ago(at: string, nowMs: number): string {
   return seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`
 }
 
-/** How long something took: `< 1 ms`, `340 ms`, `2.4 s`, `1 min 12 s`, `3 h 5 min`. */
+/** `< 1 ms`, `340 ms`, `2.4 s`, `1 min 12 s`, `3 h 5 min`. */
 export function took(seconds: number): string {
   if (seconds === 0) return '0 s'
   if (seconds < 0.001) return '< 1 ms'

@@ -1,4 +1,4 @@
-// Times as people say them, exact when pointed at. One clock for the whole page.
+// Relative times with the exact time as a tooltip, updated by one timer for the whole page.
 import { useSyncExternalStore } from 'react'
 import { createListeners } from '../api/listeners.ts'
 import { ago } from './time-words.ts'
@@ -21,10 +21,10 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-/** Made once: a table has many times. */
+/** Creating a format is slow, and a table has many times. */
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
-/** The time of the page's clock, which goes on every few seconds. */
+/** The current time, updated every few seconds. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => nowMs)
 
 export function Time({ at }: { readonly at: string }) {

@@ -1,4 +1,4 @@
-// Short messages that pass. Nothing is only said here: what matters stays on the page.
+// Messages that disappear after a few seconds. Information that is needed longer belongs on the page.
 import { useEffect, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
 import { createListeners } from '../api/listeners.ts'
@@ -8,7 +8,7 @@ import { Icon } from './icons.tsx'
 interface Toast {
   readonly id: number
   readonly text: string
-  /** The page that shows more. */
+  /** A page with details. */
   readonly path: string | undefined
 }
 

@@ -1,4 +1,4 @@
-// Credentials for a registry: on their own page, and where a push lacks them.
+// The dialog that adds registry credentials, on their page and in the push dialog.
 import { addRegistryCredential } from '../../../src/api/access/registry-credentials.ts'
 import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, required, SecretField, TextField, useForm } from '../../ui/field.tsx'
@@ -17,7 +17,7 @@ export const credentialCreation = (namespace: string): MenuItem => ({
 
 interface Props {
   readonly namespace: string
-  /** Where it is known which registry they are for. */
+  /** Preset in the push dialog. */
   readonly server?: string
   readonly onClose: () => void
 }

@@ -1,4 +1,4 @@
-// Credentials for registries, for administrators. Passwords go in and never come out.
+// Registry credentials, for administrators. Passwords are never returned.
 import { useMemo } from 'react'
 import {
   listRegistryCredentials,
@@ -28,7 +28,7 @@ const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] =>
   actionsColumn((each) => <CredentialMenu server={each.server} namespace={namespace} />),
 ]
 
-/** They belong to one namespace: that of the choice at the left, or the main one. */
+/** Credentials belong to one namespace: the chosen one, or the default. */
 export function Credentials() {
   const { main, isLoaded } = useNamespaces()
   const list = useLive(listRegistryCredentials, isLoaded ? [main] : [])

@@ -1,4 +1,4 @@
-// Who may work in which namespace as a developer, for administrators.
+// Who has the developer role in which namespace, for administrators.
 import { useMemo } from 'react'
 import {
   addSubjects,
@@ -35,7 +35,7 @@ const removeWords: ActionWords = {
 
 interface Developer {
   readonly name: string
-  /** In which the subject is a developer; a service account may be of another. */
+  /** The namespace of the role. A service account may belong to another one. */
   readonly namespace: string
   readonly subject: Subject
 }

@@ -1,4 +1,4 @@
-// Service accounts and their tokens, for administrators. A token is shown once, in the dialog that made it.
+// Service accounts and their tokens, for administrators. A token is shown once, in the dialog that created it.
 import { useState } from 'react'
 import {
   createServiceAccount,

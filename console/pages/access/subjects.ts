@@ -1,4 +1,4 @@
-// People and service accounts as they are typed into a field. Pure.
+// Parses the users and service accounts typed into a field.
 
 export const parseNames = (text: string): string[] =>
   text
@@ -6,7 +6,7 @@ export const parseNames = (text: string): string[] =>
     .map((each) => each.trim())
     .filter((each) => each !== '')
 
-/** `NAMESPACE:NAME`; without a namespace, the one that is shown. */
+/** Entries are `NAMESPACE:NAME`, or `NAME` in the given namespace. */
 export const parseAccounts = (text: string, namespace: string): { name: string; namespace: string }[] =>
   parseNames(text).map((each) => {
     const at = each.indexOf(':')

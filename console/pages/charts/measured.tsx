@@ -1,4 +1,4 @@
-// What a node measures of a VM, or of itself: asked for while somebody looks. Loaded late.
+// Charts of what a node measures of a VM or of itself. In its own bundle with the chart library.
 import { useEffect, useState } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import { useAnswer } from '../../api/calls.ts'
@@ -12,7 +12,7 @@ interface Props {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** As often as there is a new value; of one that did not answer less often, until its node is known to be away. */
+/** Nodes measure every 10 s. After an error the page asks less often, until the node is known to be offline. */
 const [usualMs, failedMs] = [10_000, 60_000]
 
 export function Measured({ operation, params }: Props) {

@@ -1,4 +1,4 @@
-// What charts work out without being drawn: numbers as people read them, how far back, and the time zone.
+// Formats, time ranges and scales of charts.
 import { sizeText } from '../../../src/rules/sizes.ts'
 import { rateText } from '../../ui/sizes.ts'
 import { took } from '../../ui/time-words.ts'
@@ -15,14 +15,13 @@ const formats: Readonly<Record<Unit, (value: number) => string>> = {
 
 export const formatFor = (unit: Unit): ((value: number) => string) => formats[unit]
 
-/** The newest value that was measured. */
 export const latestOf = (values: readonly (number | null)[]): number | undefined =>
   values.findLast((value) => value !== null) ?? undefined
 
 export const timesOf = (series: { readonly start: number; readonly values: readonly unknown[] }, stepSeconds: number) =>
   series.values.map((_, index) => series.start + index * stepSeconds)
 
-/** The lowest and the highest value; undefined without any. */
+/** Undefined without values. */
 export function rangeOf(
   values: readonly (number | null)[],
 ): { readonly low: number; readonly high: number } | undefined {
@@ -40,25 +39,25 @@ export type Range = keyof typeof minutesOf
 export const allRanges = Object.keys(minutesOf) as readonly Range[]
 export const dayRanges = allRanges.filter((range) => minutesOf[range] <= 1_440)
 
-/** In minutes; a day where nobody chose, or chose what is not offered. */
+/** Returns minutes; a day if the text is not one of the ranges. */
 export const rangeFrom = (text: string | null, ranges: readonly Range[]): number =>
   minutesOf[ranges.find((range) => range === text) ?? '24h']
 
-/** `Europe/Berlin (UTC+1)`: charts and times are in the reader's own. */
+/** `Europe/Berlin (UTC+1)`, since charts show local time. */
 export function zoneText(now: Date, zone = new Intl.DateTimeFormat().resolvedOptions().timeZone): string {
   const parts = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'shortOffset' }).formatToParts(now)
   const offset = (parts.find(({ type }) => type === 'timeZoneName')?.value ?? '').replace('GMT', 'UTC')
   return zone === 'UTC' ? zone : `${zone} (${offset})`
 }
 
-/** Where the scale ends: percents at all of it, everything else a little above what was measured; no part of a millisecond. */
+/** The upper end of the scale: 100 for percentages, otherwise a little above the highest value, and at least 1 ms. */
 export function topOf(unit: Unit, high: number): number {
   if (unit === '%') return 100
   if (high <= 0) return 1
   return unit === 's' ? Math.max(0.001, high * 1.1) : high * 1.1
 }
 
-/** So that amounts of data and times stand at even ones. */
+/** Tick distances that give round numbers of bytes and seconds. */
 export const stepsOf: Readonly<Partial<Record<Unit, number[]>>> = {
   ...Object.fromEntries(['B', 'B/s'].map((unit) => [unit, Array.from({ length: 50 }, (_, power) => 2 ** power)])),
   s: [
@@ -67,7 +66,7 @@ export const stepsOf: Readonly<Partial<Record<Unit, number[]>>> = {
   ],
 }
 
-/** Times under a chart, in 24 hours; with the day where it begins, or where steps are days. */
+/** Tick labels in 24-hour time; the date at midnight, or everywhere if ticks are days apart. */
 export function timeTicks(times: readonly number[], stepSeconds: number, timeZone?: string): string[] {
   const zone = timeZone === undefined ? {} : { timeZone }
   const clock = new Intl.DateTimeFormat('en-GB', {

@@ -1,4 +1,4 @@
-// One series over time, drawn on a canvas.
+// A line chart of one series, drawn by uPlot on a canvas.
 import 'uplot/dist/uPlot.min.css'
 import '../../styles/chart.css'
 import { useEffect, useRef } from 'react'
@@ -25,7 +25,7 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
     const host = place.current
     if (!host) return
     const style = getComputedStyle(host)
-    // A canvas does not know light-dark(): it gets the colours that the page has now.
+    // A canvas does not understand light-dark(), so the current colors are resolved through a probe element.
     const colour = (name: string): string => {
       const probe = document.createElement('span')
       probe.style.color = `var(${name})`

@@ -1,4 +1,4 @@
-// How far back charts go: kept in the address, so that a link shows the same; and in which time zone they are.
+// The time range of charts, kept in the URL, with its picker.
 import { useLocation, useSearch } from 'wouter'
 import { Button } from '../../ui/button.tsx'
 import { type Range, rangeFrom, zoneText } from './model.ts'

@@ -1,4 +1,4 @@
-// Series of numbers as cards, one chart each, with the newest value; and what a screen reader says in place of the drawing.
+// A card with a chart for each series, and a summary for screen readers.
 import { useIsDark } from '../../theme.ts'
 import { Card } from '../../ui/page.tsx'
 import { formatFor, latestOf, rangeOf, timesOf, type Unit } from './model.ts'
@@ -35,7 +35,6 @@ export interface SeriesAnswer {
   readonly series: readonly Series[]
 }
 
-/** Loaded where it is needed: what draws is large. */
 export function AllSeries({ answer }: { readonly answer: SeriesAnswer }) {
   const isDark = useIsDark()
   return (

@@ -1,4 +1,4 @@
-// The design on one page, to look at when it is changed: tokens as the browser has them, and every part that pages are made of.
+// All design tokens and components on one page, to check them when the design changes.
 import { type ReactNode, useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Dialog, openDialog } from '../../ui/dialog.tsx'
@@ -28,7 +28,7 @@ const kindNames = { plain: 'Plain', primary: 'Primary', danger: 'Danger', quiet:
 
 const kinds = [undefined, 'primary', 'danger', 'quiet'] as const
 
-/** All tokens of the style sheets, by their names. */
+/** The custom properties declared on :root. */
 const tokens = (): string[] => [
   ...new Set(
     [...document.styleSheets]

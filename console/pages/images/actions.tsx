@@ -1,4 +1,4 @@
-// The actions of one image or ISO: a menu, and the dialog of each.
+// The action menu of an image or ISO, and its dialogs.
 import { useState } from 'react'
 import { addCachedImage, removeCachedImage } from '../../../src/api/images/image-cache.ts'
 import { type Image, protectImage } from '../../../src/api/images/images.ts'
@@ -19,7 +19,6 @@ interface ImageActing extends Acting {
   readonly namespace: string
 }
 
-/** What can be done to an image or ISO, in the order of its menu. */
 export function imageItems(image: Image, { kind, namespace, person, go, onDeleted }: ImageActing): readonly MenuItem[] {
   const { name } = image
   const params: Params = { namespace, [kind.kind]: name }
@@ -57,7 +56,7 @@ export function imageItems(image: Image, { kind, namespace, person, go, onDelete
     )
   return [
     ...(kind.kind === 'image' ? ofImages : []),
-    // The cookie opens it: no token is in the address.
+    // The session cookie authorizes the download, so the URL needs no token.
     { label: 'Download', reason: notReady, onChoose: () => download(kind, params) },
     { label: actions.copy.label, reason: notReady, dialog: (onClose) => <Copy {...shared} onClose={onClose} /> },
     { label: actions.describe.label, dialog: (onClose) => <Describe {...shared} onClose={onClose} /> },

@@ -1,4 +1,4 @@
-// Copies of images on nodes, as they come and go: those of one image, or those on one node. By watch.
+// Cached copies of one image on all nodes, or of all images on one node.
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { listNodeCaches, type NodeCache } from '../../../src/api/images/image-cache.ts'
@@ -28,7 +28,7 @@ interface Shown {
 
 const tones = { Pending: 'busy', Fetching: 'busy', Ready: 'good', Failed: 'bad', Removing: 'busy' } as const
 
-/** What is wrong or on its way comes first: of a thousand nodes those are looked for. */
+/** Copies that need attention come first, since there may be a thousand nodes. */
 const order = { Failed: 0, Fetching: 1, Pending: 2, Removing: 3, Ready: 4 } as const
 const shownNodes = 8
 

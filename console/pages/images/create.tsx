@@ -1,4 +1,4 @@
-// New images without a file: empty ones, and those that are pulled from remotes and registries.
+// Dialogs that create an empty image or pull one from a remote or registry.
 import { generateImage } from '../../../src/api/images/images.ts'
 import { listRemoteImages, pullRemoteImage } from '../../../src/api/images/remote-images.ts'
 import { listRemoteIsos, pullRemoteIso } from '../../../src/api/images/remote-isos.ts'

@@ -1,10 +1,10 @@
-// How new images and ISOs come: the buttons above their tables, which the finder has as well.
+// The create buttons of the image and ISO lists, also in the finder.
 import type { MenuItem } from '../../ui/menu.tsx'
 import { GenerateImage, PullImage } from './create.tsx'
 import { type ImageKind, imageActions } from './kind.ts'
 import { Upload } from './upload.tsx'
 
-/** The upload first. */
+/** The first one is the primary button. */
 export function imageCreations({ kind }: ImageKind, namespace: string): readonly MenuItem[] {
   const pull: MenuItem = {
     label: imageActions[kind].pull.label,

@@ -1,4 +1,4 @@
-// One image or ISO: its sizes, its content, where it comes from, who uses it, which nodes have a copy, what was done to it.
+// The page of one image or ISO.
 import type { Image } from '../../../src/api/images/images.ts'
 import { lineageOf } from '../../../src/client/image-lineage.ts'
 import { longSize, sizeText } from '../../../src/rules/sizes.ts'
@@ -115,7 +115,6 @@ const Details = ({ image }: { readonly image: Image }) => (
   />
 )
 
-/** The newest first: what was committed when, from which VM. */
 function Versions({ image }: { readonly image: Image }) {
   const versions = image.versions?.toReversed() ?? []
   if (versions.length === 0) return <p className="muted">No versions yet</p>

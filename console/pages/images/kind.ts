@@ -1,4 +1,4 @@
-// Images and ISOs have the same pages: what differs between them stands here, once.
+// What differs between images and ISOs, which share their pages.
 import {
   copyImage,
   deleteImage,
@@ -10,7 +10,6 @@ import {
 import { copyIso, deleteIso, describeIso, downloadIso, getIso, listIsos } from '../../../src/api/images/isos.ts'
 import type { ActionWords } from '../../ui/action-dialog.tsx'
 
-/** Of images and ISOs alike: `Image sonoma`, `ISO installer.iso`. */
 const actionsFor = (one: string) =>
   ({
     copy: {

@@ -1,4 +1,4 @@
-// The lineage of an image, drawn as a tree: each below what it was made from, with what it adds.
+// The lineage of an image as a tree, with the size that each image adds.
 import { Link } from 'wouter'
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Lineage } from '../../../src/client/image-lineage.ts'

@@ -1,4 +1,4 @@
-// The lineage of an image as a page tells it: rows that stand below what they were made from, each with how it was made. Pure.
+// The lineage of an image: its rows as a tree, how each was created, and how much it adds.
 import type { Image } from '../../../src/api/images/images.ts'
 import { bytesAddedBy, type LineageRow } from '../../../src/client/image-lineage.ts'
 import { sizeText } from '../../../src/rules/sizes.ts'
@@ -26,7 +26,7 @@ export interface Branch {
   readonly children: readonly Branch[]
 }
 
-/** Rows in the order of a tree, as that tree. */
+/** Turns rows in depth-first order into a tree. */
 export function branchesOf(rows: readonly LineageRow<Image>[]): readonly Branch[] {
   const [first] = rows
   if (!first) return []
@@ -47,7 +47,7 @@ export function originOf({ name, image }: LineageRow<Image>): string {
       : `${from}, from version ${parent.version}`
 }
 
-/** What it takes beside what it was made from; undefined: not known. */
+/** The bytes stored in addition to the parent's; undefined if unknown. */
 export function addedText({ image, depth }: LineageRow<Image>): string | undefined {
   const bytes = image && bytesAddedBy(image)
   if (bytes === undefined) return undefined

@@ -1,4 +1,4 @@
-// The images, or the ISOs, of a namespace: a live table, and how new ones come.
+// The list of images or ISOs.
 import { useMemo } from 'react'
 import type { Image } from '../../../src/api/images/images.ts'
 import { longSize, sizeText } from '../../../src/rules/sizes.ts'

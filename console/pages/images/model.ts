@@ -1,4 +1,4 @@
-// What a page makes of an image: how many use it, and why this person may not delete it. Pure.
+// How many VMs use an image, and why the user may not delete it.
 import type { Image } from '../../../src/api/images/images.ts'
 import { reasonAgainstDeletingImage } from '../../../src/rules/ownership.ts'
 
@@ -16,7 +16,7 @@ export function reasonAgainstDeleting(
   if (!person) return undefined
   const caller = {
     name: person.name,
-    // Where it was made is told only to those who have access there.
+    // The API omits the namespace of origin for users without access to it.
     roleIn: (namespace: string | undefined) => (person.admin ? 'admin' : namespace === undefined ? 'none' : 'dev'),
   } as const
   const reason = reasonAgainstDeletingImage(caller, { owner, sourceNamespace, isProtected })

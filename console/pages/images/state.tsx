@@ -1,4 +1,4 @@
-// What state an image is in.
+// The state label of an image.
 import type { Image } from '../../../src/api/images/images.ts'
 import { State, type Tone } from '../../ui/state.tsx'
 

@@ -1,4 +1,5 @@
-// Uploading a file: dropped or chosen, with progress; goes on by itself after a cut, and after a reload with the same file.
+// The upload dialog. An interrupted upload resumes automatically, and after a reload once the same file is chosen
+// again.
 import { type DragEvent, useEffect, useRef, useState } from 'react'
 import { ApiError } from '../../../src/api/errors.ts'
 import { abandonUpload, beginUpload, continueUpload, finishUpload } from '../../../src/api/images/uploads.ts'
@@ -169,7 +170,7 @@ function Drop({ kind, file, onFile, isLocked }: DropProps) {
 
 type Begin = Parameters<typeof client.call<typeof beginUpload>>[1]['body']
 
-/** One upload of the page: begun, paused, gone on with. */
+/** The state of one upload: start, pause, resume, abandon. */
 function useSending(namespace: string, file: File | undefined, body: Begin, onDone: () => void) {
   const [progress, setProgress] = useState<UploadProgress>()
   const [error, setError] = useState<unknown>()
@@ -225,7 +226,8 @@ function stepsFor(namespace: string, file: File, body: Begin, id: { current: str
       }
       const response = await fetch(url, request).catch(lost)
       const text = await response.text().catch(lost)
-      // The service has other bytes than was thought, or still reads a piece that was cut off: it is asked again.
+      // The offset is wrong, or the server still handles a chunk whose connection was lost: fetch the offset and
+      // continue.
       if (response.status === 409) lost(text)
       if (!response.ok)
         throw errorFromAnswer(response.status, text, url, response.headers.get('retry-after') ?? undefined)
@@ -233,7 +235,7 @@ function stepsFor(namespace: string, file: File, body: Begin, id: { current: str
     },
     finish: (signal: AbortSignal) => client.call(finishUpload, { params: params(), body: {}, signal }),
     isRetriable: (failure: unknown) =>
-      // A proxy gives up on a long last step earlier than the service does.
+      // A proxy may time out before the server has finished a long last step.
       isTransient(failure) || (failure instanceof ApiError && failure.reason === 'Timeout'),
     wait,
     nowMs: () => performance.now(),

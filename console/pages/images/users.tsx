@@ -1,4 +1,4 @@
-// Who uses an image: VMs, configurations and pools, the first few of each by name, and a list of all.
+// The VMs, configurations and pools that use an image: the first few by name, with a link to all.
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 import type { Image } from '../../../src/api/images/images.ts'
@@ -17,9 +17,8 @@ interface Group<T> {
   readonly items: readonly T[]
   readonly keyOf: (item: T) => string
   readonly link: (item: T) => ReactNode
-  /** The list of all of them. */
   readonly path: string
-  /** Of those that have no name here. */
+  /** A count of users whose names are not visible here. */
   readonly others?: string | undefined
 }
 

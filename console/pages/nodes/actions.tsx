@@ -1,4 +1,4 @@
-// The actions of one node, for administrators: a menu, and the dialog of each.
+// The action menu of a node and its dialogs, for administrators.
 import { type ComponentType, useState } from 'react'
 import {
   cordonNode,
@@ -62,7 +62,6 @@ const nodeActions = {
   },
 } as const satisfies Record<string, ActionWords>
 
-/** What can be done to a node, in the order of its menu. */
 export function nodeItems(node: Node, { person, onDeleted }: Acting): readonly MenuItem[] {
   const { name, cordoned, orkaTags, vms } = node
   const refused = person?.admin ? undefined : 'Only administrators can do this'

@@ -1,4 +1,4 @@
-// The VMs of a node as blocks: as wide as the cores that each has of it, and what is free.
+// The VMs of a node as blocks, each as wide as its share of the cores.
 import { Link } from 'wouter'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import { listVms } from '../../../src/api/vms/vms.ts'

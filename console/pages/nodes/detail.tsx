@@ -1,4 +1,4 @@
-// One host: capacity, VMs, cached images, tags, and what was done to it.
+// The page of one node.
 import { lazy, Suspense } from 'react'
 import { getNodeCharts, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import { useLive } from '../../api/live.ts'

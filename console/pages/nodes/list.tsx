@@ -1,5 +1,4 @@
-// The hosts: what they have, what is free, in which state; and how another one joins.
-
+// The list of nodes, and the dialog that adds one.
 import { useState } from 'react'
 import { createJoinToken, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import type { ResponseOf } from '../../../src/api/operation.ts'

@@ -1,4 +1,4 @@
-// What the pages of nodes work out without being drawn: capacity, and how a host joins.
+// Capacity of nodes, the command that joins one, and the VMs on a node.
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { oneDecimal } from '../../ui/sizes.ts'
@@ -9,7 +9,6 @@ interface Share {
   readonly text: readonly [used: string, whole: string]
 }
 
-/** `11.20G` → 11.2 */
 const gibi = (text: string): number => Number.parseFloat(text) || 0
 
 export function capacityOf(node: Node): { readonly cores: Share; readonly memory: Share } {
@@ -22,20 +21,20 @@ export function capacityOf(node: Node): { readonly cores: Share; readonly memory
 }
 
 /**
- * The line with which a host joins: one string has the addresses of the servers, the key they are known by, and a secret.
- * It goes through a pipe, because the arguments of a command are seen in the list of processes.
+ * The command that a new host runs. The join string holds the addresses of the servers, their key and a secret. It is
+ * piped, because arguments are visible in the process list.
  */
 export const joinLine = (join: string): string => `printf %s '${join}' | svc3 agent --join-token-stdin`
 
 interface Block {
   readonly namespace: string
   readonly name: string
-  /** How wide; 1 where the VM is not seen. */
+  /** 1 for a VM that the user cannot see. */
   readonly cores: number
   readonly vm: Vm | undefined
 }
 
-/** The VMs of a node, the largest first, and the cores that nobody has. */
+/** The VMs of a node, largest first, and its free cores. */
 export function blocksOf(
   node: Node,
   vms: readonly Vm[],

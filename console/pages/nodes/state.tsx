@@ -1,4 +1,4 @@
-// How a node is: its state, and what of it is in use.
+// The state of a node and its used capacity.
 import type { ReactNode } from 'react'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import { count } from '../../ui/sizes.ts'
@@ -32,7 +32,6 @@ interface MeterProps {
   readonly children: (used: string) => ReactNode
 }
 
-/** What is in use of one of its resources, in words and as a bar. */
 export function Meter({ node, kind, children }: MeterProps) {
   const { used, whole, text } = capacityOf(node)[kind]
   const said = usedText[kind](...text)

@@ -1,4 +1,4 @@
-// The actions of one pool: a menu, and the dialog of each; and the form that creates or changes one.
+// The action menu of a pool and its dialogs.
 import { useState } from 'react'
 import { createPool, deletePool, drainPool, type Pool, rotatePool, updatePool } from '../../../src/api/vms/pools.ts'
 import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
@@ -54,7 +54,6 @@ const poolActions = {
   },
 } as const satisfies Record<string, ActionWords>
 
-/** What can be done to a pool, in the order of its menu. */
 export function poolItems(pool: Pool, { person, onDeleted }: Acting): readonly MenuItem[] {
   const { name, namespace, paused } = pool
   const input = { params: { namespace, pool: name } }

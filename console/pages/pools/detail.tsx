@@ -1,4 +1,4 @@
-// One pool: its warm VMs, how often they were there, why some went, its settings, and what was done to it.
+// The page of one pool.
 import { getPool, listPools, type Pool } from '../../../src/api/vms/pools.ts'
 import { scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
 import { useLive } from '../../api/live.ts'

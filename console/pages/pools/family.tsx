@@ -1,4 +1,4 @@
-// What pools and runner pools have alike: their page with its events, what pauses, drains and changes them, and counts by reason.
+// What pools and runner pools share: their page, pause and resume, and counts by reason.
 import type { ReactNode } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import type { RawInput } from '../../../src/client/client.ts'
@@ -21,7 +21,7 @@ interface Pausing {
   readonly noun: string
 }
 
-/** Both are offered, and the one that would change nothing says so. */
+/** Always both items; the one that would change nothing is disabled with a reason. */
 export const pausing = ({ words, paused, noun, input, reason, ...rest }: Pausing): readonly MenuItem[] =>
   (['pause', 'resume'] as const).map((action) => {
     const isSo = paused === (action === 'pause')
@@ -42,9 +42,9 @@ interface Shared {
 interface PageProps<T extends Shared> extends Pick<Shared, 'namespace' | 'name'> {
   readonly list: Snapshot<T>
   readonly noun: string
-  /** The page of all of them. */
+  /** The list page. */
   readonly path: string
-  /** What shows the same. */
+  /** The operation for Show as command. */
   readonly operation: Operation
   readonly params: Readonly<Record<string, string>>
   readonly kind: string
@@ -89,7 +89,7 @@ interface CountsProps<R extends string> {
   readonly empty: string
 }
 
-/** How many, for which reason. */
+/** Counts by reason. */
 export function Counts<R extends string>({ counts, reasons, empty }: CountsProps<R>) {
   const found = Object.entries(counts) as [R, number][]
   if (found.length === 0) return <p className="muted">{empty}</p>

@@ -1,4 +1,4 @@
-// Pools: what each has ready, and how often it was there when it was needed.
+// The list of pools.
 import { createPool, listPools, type Pool } from '../../../src/api/vms/pools.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'

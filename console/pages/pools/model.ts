@@ -1,4 +1,4 @@
-// What pages of pools work out: how a pool is, and the settings that a form holds.
+// The state of a pool, and the values of its form.
 import type { Pool } from '../../../src/api/vms/pools.ts'
 import { parseScheduleLine, scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
 
@@ -11,11 +11,10 @@ export function stateOf({ paused, ready, starting, minIdleNow }: Pool) {
   return { tone: 'warn', word: 'Not full' } as const
 }
 
-/** Of the deployments that matched. */
 export const hitPercent = ({ hits, misses }: Pool): number | undefined =>
   hits + misses === 0 ? undefined : Math.round((100 * hits) / (hits + misses))
 
-/** As a type and not an interface: forms take records of texts. */
+/** A type alias, because interfaces have no index signature, which useForm needs. */
 export type PoolForm = {
   readonly config: string
   readonly minIdle: string
@@ -55,7 +54,7 @@ const linesOf = (text: string): string[] =>
 export const badLine = ({ schedule }: PoolForm): string | undefined =>
   linesOf(schedule).find((line) => !parseScheduleLine(line))
 
-/** Only what differs from what was there; an empty field is left to the service. */
+/** Only changed settings; an empty field resets to the default of the service. */
 export function settingsOf(form: PoolForm, before: PoolForm): Record<string, unknown> {
   const { config, minIdle, maxIdle, maxAge, state, readyCommand, schedule } = form
   const isNew = (field: keyof PoolForm): boolean => form[field] !== before[field]

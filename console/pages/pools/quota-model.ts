@@ -1,4 +1,4 @@
-// What the page of a quota works out: how full it is, and what a form changes. Pure.
+// How full a quota is, and the request that changes it.
 import { type Quota, type QuotaInput, quotaLimits } from '../../../src/api/vms/quotas.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
 
@@ -17,7 +17,7 @@ export function usedText(name: Name, { used, limits }: Quota): string {
   return limit === undefined ? amount : `${amount} of ${limit}`
 }
 
-/** VMs wait for it where there is no room left in one of the limits. */
+/** VMs wait if one of the limits is reached. */
 export function quotaState({ used, limits, owners }: Quota) {
   if (quotaNames.every((name) => limits[name] === undefined)) return { tone: 'idle', word: 'No limits' } as const
   const isFull = quotaNames.some((name) => used[name] >= (limits[name] ?? Number.POSITIVE_INFINITY))
@@ -35,7 +35,7 @@ export const limitsOf = ({ limits }: Quota): Limits => ({
 })
 const textOf = (value: number | undefined): string => (value === undefined ? '' : String(value))
 
-/** Only what differs; an empty field removes its limit. */
+/** Only changed limits; an empty field removes the limit. */
 export function limitsBody(form: Limits, before: Limits): QuotaInput {
   const changed = quotaNames.filter((name) => form[name].trim() !== before[name])
   const removed = changed.filter((name) => form[name].trim() === '')

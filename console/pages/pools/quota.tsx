@@ -1,4 +1,4 @@
-// The quota of one namespace: what its VMs have of what they may have, who has how much of it, and who is next.
+// The quota of one namespace: usage against limits, usage per owner, and the order of waiting owners.
 import { getQuota, type Quota, type QuotaOwner, setQuota } from '../../../src/api/vms/quotas.ts'
 import { askAgain, useAnswer } from '../../api/calls.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
@@ -32,7 +32,7 @@ const resourceNames = { vms: 'VMs', cpu: 'Cores', memory: 'Memory', macos: 'macO
 
 const everyMs = 10_000
 
-/** It belongs to one namespace: that of the choice at the left, or the main one. */
+/** A quota belongs to one namespace: the chosen one, or the default. */
 export function QuotaPage() {
   const { main } = useNamespaces()
   const acting = useActing()
@@ -64,7 +64,6 @@ export function QuotaPage() {
   )
 }
 
-/** What can be done to a quota. */
 const quotaItems = (quota: Quota, { person }: Acting): readonly MenuItem[] => [
   {
     label: setWords.label,
@@ -142,7 +141,7 @@ const columns: readonly Column<QuotaOwner>[] = [
   },
   { title: 'Waiting', by: ({ waiting }) => waiting, look: 'number' },
 ]
-/** Who is next comes first. */
+/** The owner that is scheduled next comes first. */
 const byShare = [1, false] as const
 
 function SetQuota({ quota, onClose }: { readonly quota: Quota; readonly onClose: () => void }) {

@@ -1,4 +1,4 @@
-// The actions of one runner pool: a menu, and the dialog of each. One is created on a command line, which reads its key from a file.
+// The action menu of a runner pool. Runner pools are created on the command line, which reads the key from a file.
 import {
   deleteRunnerPool,
   drainRunnerPool,
@@ -37,7 +37,6 @@ const runnerPoolActions = {
   },
 } as const satisfies Record<string, ActionWords>
 
-/** What can be done to a runner pool, in the order of its menu. */
 export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acting): readonly MenuItem[] {
   const { name, namespace, paused, deleting } = pool
   const input = { params: { namespace, runnerpool: name } }

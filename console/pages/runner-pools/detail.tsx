@@ -1,4 +1,4 @@
-// One runner pool: its jobs with their VMs and runs, its runners, how long jobs wait, how runners ended, and its settings.
+// The page of one runner pool: jobs, runners, queue times and settings.
 import { Link } from 'wouter'
 import {
   getRunnerPool,
@@ -112,7 +112,7 @@ const columns: readonly Column<RunnerJob>[] = [
   },
 ]
 
-/** In the order of the model until somebody sorts them: the column of states has none. */
+/** The state column cannot be sorted, so rows keep the order of the model until the user sorts by another one. */
 const byState = [2, false] as const
 
 function Jobs({ pool: { namespace, name } }: { readonly pool: RunnerPool }) {

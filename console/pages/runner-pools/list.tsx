@@ -1,4 +1,4 @@
-// Runner pools: whether each hears of jobs, how many wait, and how many run.
+// The list of runner pools, with the connection state, waiting jobs and runners of each.
 import { createRunnerPool, listRunnerPools, type RunnerPool } from '../../../src/api/vms/runner-pools.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'

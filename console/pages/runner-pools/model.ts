@@ -1,7 +1,7 @@
-// What pages of runner pools work out: how a pool is, and the order of its jobs.
+// The state of a runner pool and the order of its jobs.
 import type { RunnerJob, RunnerPool } from '../../../src/api/vms/runner-pools.ts'
 
-/** Conditions that somebody chose, or that are on their way; all others but `Ready` are problems. */
+/** Reasons that are intended or temporary; all others but `Ready` are errors. */
 const tones: Readonly<Record<string, 'good' | 'idle' | 'busy'>> = {
   Ready: 'good',
   Paused: 'idle',
@@ -17,7 +17,7 @@ export const isProblem = (pool: RunnerPool): boolean => stateOf(pool).tone === '
 
 const order = { Running: 0, Waiting: 1, Completed: 2 } as const
 
-/** Those that run, then those that wait, then those that are over; of each the latest first. */
+/** Running jobs first, then queued ones, then finished ones; each newest first. */
 export const jobsOf = (jobs: readonly RunnerJob[], pool: string): readonly RunnerJob[] =>
   jobs
     .filter((job) => job.pool === pool)
@@ -32,6 +32,6 @@ export function jobState({ state, result }: RunnerJob) {
   } as const
 }
 
-/** Seconds in the queue; undefined: it still is. */
+/** Undefined while the job is queued. */
 export const waitOf = ({ queuedAt, startedAt }: RunnerJob): number | undefined =>
   startedAt === undefined ? undefined : Math.max(0, (Date.parse(startedAt) - Date.parse(queuedAt)) / 1_000)

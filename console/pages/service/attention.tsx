@@ -1,4 +1,4 @@
-// What needs attention in the fleet, first thing on the overview; nothing where all is well.
+// Problems in the fleet, first on the overview. Renders nothing if there are none.
 import { Link } from 'wouter'
 import { Card } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'

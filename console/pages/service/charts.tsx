@@ -1,4 +1,4 @@
-// Charts of the cluster, from what it remembers of itself. Loaded when they are opened.
+// Charts of the whole cluster.
 import { getCharts } from '../../../src/api/service/charts.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { ErrorNote, Loading, Page } from '../../ui/page.tsx'
@@ -7,7 +7,7 @@ import { allRanges } from '../charts/model.ts'
 import { RangePicker, useRange } from '../charts/range.tsx'
 import { AllSeries } from '../charts/series.tsx'
 
-/** Measured, not recorded: there is a new value every minute. */
+/** The server adds a value every minute. */
 const everyMs = 20_000
 
 export function Charts() {

@@ -1,4 +1,4 @@
-// Events and audit: every change of the last days, live, the newest first.
+// The event log, newest first.
 import { type Event, listEvents } from '../../../src/api/service/events.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
@@ -44,7 +44,6 @@ const columns: readonly Column<Event>[] = [
   },
 ]
 
-/** All that is known of it. */
 const detailsOf = (event: Event) => (onClose: () => void) => (
   <Dialog title={event.reason} size="large" onClose={onClose}>
     <p>{event.message}</p>

@@ -1,4 +1,4 @@
-// What the overview works out of a fleet: what needs attention, what is free where, how loaded each node is.
+// The overview of a fleet: problems, free capacity, and the load of nodes.
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import type { Certificate } from '../../../src/api/service/certificates.ts'
 import type { Pool } from '../../../src/api/vms/pools.ts'
@@ -12,10 +12,9 @@ export interface Concern {
   readonly key: string
   readonly tone: 'bad' | 'warn'
   readonly text: string
-  /** Why, where that is known. */
   readonly cause?: string | undefined
   readonly path: string
-  /** Since when; of several, the oldest. */
+  /** The oldest, if the concern covers several objects. */
   readonly since?: string | undefined
 }
 
@@ -26,20 +25,20 @@ interface Fleet {
   readonly certificate?: Pick<Certificate, 'notAfter' | 'selfSigned'> | undefined
 }
 
-/** Each by itself up to this number; more of a kind are one line. */
+/** Up to this many objects are listed individually; more become one line. */
 const namedEach = 3
-/** A VM that waits for less is on its way. */
+/** VMs that are pending for less are not reported. */
 const pendingMs = 60_000
-/** A disk with less is nearly full: the next image may not fit. */
+/** Below this the next image may not fit. */
 const scarceGb = 20
 const dayMs = 86_400_000
-/** A certificate that somebody has to renew is spoken of so early, and becomes urgent. */
+/** When an expiring certificate is reported, and when it becomes critical. */
 const [renewMs, urgentMs] = [30 * dayMs, 7 * dayMs]
 
 const oldest = (times: readonly (string | undefined)[]): string | undefined =>
   times.reduce((first, each) => (each !== undefined && (first === undefined || each < first) ? each : first), undefined)
 
-/** What somebody should look at: what is lost first, then what waits. */
+/** Problems in order of severity. */
 export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: number): readonly Concern[] {
   const lost = nodes.filter(({ phase }) => phase !== 'READY')
   const failed = vms.filter(({ powerState }) => powerState === 'failed')
@@ -90,7 +89,7 @@ export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: num
   ]
 }
 
-/** A self-signed one is renewed by the service itself. */
+/** The service renews self-signed certificates itself. */
 function expiring(certificate: Fleet['certificate'], nowMs: number): readonly Concern[] {
   if (!certificate || certificate.selfSigned) return []
   const leftMs = Date.parse(certificate.notAfter) - nowMs
@@ -123,7 +122,7 @@ function eachOrAll<T extends { readonly namespace: string; readonly name: string
 }
 
 interface FleetCapacity {
-  /** An architecture, or a namespace. */
+  /** The architecture or namespace. */
   readonly name: string
   readonly nodes: number
   readonly ready: number
@@ -131,11 +130,11 @@ interface FleetCapacity {
   readonly cores: number
   readonly freeGib: number
   readonly gib: number
-  /** The most cores that one VM can have now, with the memory that is free beside them. */
+  /** The largest number of cores that one VM can get, with the memory free on that node. */
   readonly largest: { readonly cores: number; readonly gib: number } | undefined
 }
 
-/** Nodes that take no VMs now have nothing free. */
+/** Other nodes count as full. */
 const takesVms = ({ phase, cordoned, vms, maxVms }: Node): boolean =>
   phase === 'READY' && !cordoned && (maxVms === undefined || vms.length < maxVms)
 
@@ -162,7 +161,7 @@ export function capacityBy(kind: 'architecture' | 'namespace', nodes: readonly N
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** How full a node is by what it has least of, in per cent. */
+/** The used share of cores or memory, whichever is higher, in percent. */
 export function loadOf(node: Node): number {
   const { cores, memory } = capacityOf(node)
   const share = ({ used, whole }: { readonly used: number; readonly whole: number }) => (whole > 0 ? used / whole : 0)
@@ -171,6 +170,6 @@ export function loadOf(node: Node): number {
 
 const collator = new Intl.Collator('en', { numeric: true })
 
-/** mac-2 before mac-10. */
+/** mac-2 sorts before mac-10. */
 export const inNaturalOrder = (nodes: readonly Node[]): readonly Node[] =>
   nodes.toSorted((a, b) => collator.compare(a.name, b.name) || collator.compare(a.namespace, b.namespace))

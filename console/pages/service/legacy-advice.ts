@@ -1,8 +1,8 @@
-// What replaces a call of the 2.4.x API: the same table that the gateway and `svc3 migrate` use. Pure.
+// The replacement for a call of the 2.4.x API, from the table that the gateway and `svc3 migrate` use.
 import { commandsFor, operationsText, reasonFor } from '../../../src/legacy/advice.ts'
 import { legacyRows } from '../../../src/legacy/map.ts'
 
-/** The endpoint as usage reports write it: `POST /resources/vm/deploy`. */
+/** `endpoint` is written as in usage reports: `POST /resources/vm/deploy`. */
 export function replacementFor(endpoint: string): string | undefined {
   for (const row of legacyRows) {
     const call = row.calls.find(({ method, path }) => `${method} ${path}` === endpoint)

@@ -1,4 +1,4 @@
-// Who still calls the 2.4.x API, and what replaces each call, for administrators.
+// Callers of the 2.4.x API and the replacement for each call, for administrators.
 import { getLegacyUsage, type LegacyUsage as Usage } from '../../../src/api/service/legacy-usage.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { State } from '../../ui/state.tsx'
@@ -6,7 +6,7 @@ import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { replacementFor } from './legacy-advice.ts'
 
-/** Counters, which are written in batches. */
+/** The server writes these counters in batches. */
 const everyMs = 5_000
 
 const columns: readonly Column<Usage>[] = [

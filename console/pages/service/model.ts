@@ -1,4 +1,4 @@
-// What the overview works out without being drawn: active tasks; sums of usage, and ranges of time.
+// Active tasks, sums of usage, and time ranges of events.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Usage } from '../../../src/api/service/usage.ts'
 import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
@@ -16,7 +16,7 @@ interface Work {
   readonly percent: number | undefined
 }
 
-/** VMs that change, images on their way, pushes that run. */
+/** Running operations of VMs, images and pushes. */
 export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: readonly PushJob[]): readonly Work[] {
   const ofVms = vms.flatMap((vm): Work[] => {
     const { operation } = vm
@@ -57,7 +57,7 @@ export const usageTotals = (rows: readonly Usage[]): Amounts =>
 
 const withinHours = { '1h': 1, '24h': 24, '7d': 168 } as const
 
-/** The ranges that a time lies in. */
+/** Every range that contains the time, for the filter of events. */
 export const withinOf = (at: string, nowMs: number): readonly string[] =>
   Object.entries(withinHours).flatMap(([range, hours]) => (nowMs - Date.parse(at) <= hours * 3_600_000 ? [range] : []))
 

@@ -1,4 +1,4 @@
-// The nodes of a fleet on one screen: few with their figures, many as a map of cells, coloured by load.
+// All nodes on one screen: a few with meters, many as a grid of cells colored by load.
 import { type KeyboardEvent, memo, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
@@ -21,14 +21,14 @@ const legend = (load: string) =>
     lost: 'Not connected',
   })[load] ?? load
 
-/** More are cells: their bars would fill more than one screen. */
+/** More nodes are drawn as cells. */
 const drawnInFull = 12
-/** Steps of load, each with a colour of its own. */
+/** Lower bounds of the load classes, each with its color. */
 const steps = [0, 25, 50, 75, 90] as const
 
 const keyOf = ({ namespace, name }: Node): string => `${namespace}/${name}`
 
-/** So many cells are smaller, that all fit on one screen. */
+/** Cells shrink with their number so that all fit on one screen. */
 const sizeOf = (count: number): string => (count <= 120 ? 'large' : count <= 400 ? 'middle' : 'small')
 
 export function NodeMap({ nodes }: { readonly nodes: readonly Node[] }) {
@@ -61,7 +61,7 @@ export function NodeMap({ nodes }: { readonly nodes: readonly Node[] }) {
   )
 }
 
-/** One stop for the Tab key, and arrows between them: a thousand stops would be a wall. */
+/** The cells are one tab stop; arrow keys move between them. */
 function Cells({ nodes }: { readonly nodes: readonly Node[] }) {
   const list = useRef<HTMLUListElement>(null)
   const [at, setAt] = useState(0)
@@ -130,7 +130,7 @@ const Legend = () => (
   </p>
 )
 
-/** More namespaces are on the page of nodes. */
+/** More are listed on the page of nodes. */
 const totalsShown = 6
 
 interface TotalsProps {

@@ -1,5 +1,4 @@
-// The fleet at a glance: VMs by true power state, what needs attention, active tasks, how long deployments take, capacity of every
-// node, what happened lately.
+// The overview: VMs by state, problems, active tasks, deploy times, capacity and recent events.
 import { useMemo } from 'react'
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
@@ -27,7 +26,6 @@ import { Times } from './times.tsx'
 const latelyShown = 8
 const tasksShown = 5
 
-/** What is well first; each as the list of VMs calls it. */
 const shownStates = [
   'running',
   'pending',

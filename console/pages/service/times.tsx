@@ -1,4 +1,4 @@
-// How long deployments waited for a node and took in the last hours, as bars: p95 behind p50, a bar for each quarter of an hour.
+// Queue and deploy times of the last hours: a bar per 15 minutes, p95 behind p50.
 import { Link } from 'wouter'
 import { type Charts, getCharts } from '../../../src/api/service/charts.ts'
 import { useAnswer } from '../../api/calls.ts'
@@ -6,7 +6,7 @@ import { Card, ErrorNote } from '../../ui/page.tsx'
 import { count } from '../../ui/sizes.ts'
 import { formatFor, latestOf } from '../charts/model.ts'
 
-/** More than a day is answered by quarters of an hour; the last of them are shown. */
+/** Requests for more than a day return 15-minute values; the page shows the last ones. */
 const minutes = 1_455
 const steps = 24
 const everyMs = 60_000

@@ -1,4 +1,4 @@
-// What VMs used, by day and owner: hours, core hours and waiting, over days that are chosen, and as CSV.
+// Usage by day and owner over a range of days, with CSV export.
 import { useEffect, useState } from 'react'
 import { listUsage, type Usage as Row } from '../../../src/api/service/usage.ts'
 import { usageCsv } from '../../../src/api/service/usage-csv.ts'
@@ -96,7 +96,7 @@ export function Usage() {
   )
 }
 
-/** Of several namespaces: asked for when the page is opened, and when others are chosen. */
+/** Usage has no watch, so it is fetched when the page opens and when the namespaces or days change. */
 function useUsage(namespaces: readonly string[], query: Readonly<Record<string, string>>): Snapshot<Row> {
   const key = JSON.stringify([namespaces, query])
   const [found, setFound] = useState<Snapshot<Row> & { readonly key: string }>()

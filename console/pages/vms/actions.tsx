@@ -1,4 +1,4 @@
-// The actions of one VM: a menu, and the dialog of each.
+// The action menu of a VM and its dialogs.
 import { type ReactNode, useState } from 'react'
 import { listRegistryCredentials } from '../../../src/api/access/registry-credentials.ts'
 import { listImages } from '../../../src/api/images/images.ts'
@@ -92,7 +92,6 @@ export const vmActionWords = {
   },
 } as const satisfies Record<string, ActionWords>
 
-/** What can be done to a VM, in the order of its menu. */
 export const vmItems = (vm: Vm, { person, onDeleted }: Acting): readonly MenuItem[] => [
   ...vmActions.map((action) => ({
     label: vmActionWords[action].label,
@@ -218,7 +217,7 @@ function Commit({ vm, onClose }: DialogProps) {
   )
 }
 
-/** An administrator sees at once when there are no credentials for the registry, and adds them from here. */
+/** Administrators can add missing registry credentials from this dialog. */
 function Push({ vm, onClose }: DialogProps) {
   const [imageReference, setReference] = useState('')
   const [adding, setAdding] = useState<string>()
@@ -261,7 +260,7 @@ function Push({ vm, onClose }: DialogProps) {
   )
 }
 
-/** The registry of a reference for which nothing is stored; undefined also where the caller may not know. */
+/** The registry without stored credentials. Undefined for other users, who may not list credentials. */
 function useLackingServer(reference: string, namespace: string): string | undefined {
   const { person } = useSession()
   const { items, isLoaded } = useLive(listRegistryCredentials, person?.admin ? [namespace] : [])

@@ -1,4 +1,4 @@
-// Actions on several VMs at once: one confirmation that lists them, what is left out and why, and what came of each.
+// Actions on several VMs: one confirmation that lists them and the ones skipped, and the failures of each.
 import { type FormEvent, useState } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import { setMetadata } from '../../../src/api/service/metadata.ts'
@@ -34,7 +34,7 @@ type Person = ReturnType<typeof useSession>['person']
 interface BulkAction {
   readonly operation: Operation
   readonly body?: unknown
-  /** Why one of them is left out. */
+  /** Why a VM is skipped. */
   readonly reason: (vm: Vm, person: Person) => string | undefined
 }
 
@@ -53,7 +53,7 @@ const actions = {
 } as const satisfies Record<string, BulkAction>
 type ActionName = keyof typeof actions
 
-/** So many requests at a time. */
+/** Concurrent requests. */
 const atOnce = 4
 const listed = 12
 
@@ -128,7 +128,7 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
     setDone(0)
     const failed = await inTurns(can, async (vm) => {
       try {
-        // Labels that others set in the meantime are kept.
+        // Replaces only the given labels, so that concurrent changes of others are kept.
         if (name === 'label')
           await relabelVm(client, { namespace: vm.namespace, name: vm.name, changes: labelChanges(labels) })
         else await callOperation(action.operation, inputFor(vm))
@@ -206,7 +206,7 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
   )
 }
 
-/** What went wrong with which, in their order. */
+/** Returns the errors in the order of the VMs. */
 async function inTurns(vms: readonly Vm[], work: (vm: Vm) => Promise<string | undefined>): Promise<readonly string[]> {
   const left = vms.entries()
   const failures: string[] = []

@@ -1,4 +1,4 @@
-// VM configurations: named sets of values for deployments.
+// The list of VM configurations and their form.
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
@@ -88,7 +88,6 @@ export function VmConfigs() {
   )
 }
 
-/** What can be done to a configuration, in the order of its menu. */
 export function configItems(config: VmConfig, { person, go }: Acting): readonly MenuItem[] {
   const { name, namespace, owner } = config
   const reason = reasonAgainstDeleting(owner, person)
@@ -148,7 +147,7 @@ const formOf = ({ name, image, cpu, memory, tag = '', tagRequired, vncConsole }:
   noScreen: !vncConsole,
 })
 
-/** What the form does not show stays, and what is left out of it gets its default. */
+/** Keeps the fields that the form does not show. The ones it shows are reset to their defaults first. */
 function keptOf({ name, namespace, owner, createdAt, nodeName, type, ...kept }: VmConfig): object {
   return { ...kept, cpu: 0, memory: 0, tag: '', tagRequired: false, vncConsole: true }
 }
@@ -158,7 +157,7 @@ interface FormProps extends Partial<DialogProps> {
   readonly onClose: () => void
 }
 
-/** Creates one, or changes the one that is given. */
+/** Creates a configuration, or changes `config`. */
 function Form({ namespace: main, config, onClose }: FormProps) {
   const [namespace, setNamespace] = useState(main)
   const images = useLive(listImages, [namespace]).items

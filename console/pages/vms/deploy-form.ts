@@ -1,11 +1,9 @@
-// The deployment form without its looks: what is typed becomes a request, or says what is wrong field by field. Pure; the
-// rules are those that the service has.
+// The logic of the deploy form: validation by the rules of the service, and the request.
 import type { VmDeployment } from '../../../src/api/vms/vm-deployment.ts'
 import { parseTtl } from '../../../src/rules/durations.ts'
 import { isVmName, vmNameRule } from '../../../src/rules/names.ts'
 import { parseReservedPorts } from '../../../src/rules/ports.ts'
 
-/** The fields as they are typed. */
 export const emptyForm = {
   name: '',
   image: '',
@@ -32,7 +30,7 @@ export const emptyForm = {
 type DeployForm = Readonly<typeof emptyForm>
 type Faults = Partial<Record<keyof DeployForm, string>>
 
-/** `a=b, c=d` → pairs, or the first part that is none. */
+/** Parses `a=b, c=d`; `wrong` is the first part that is not a pair. */
 function parsePairs(text: string): { pairs: Record<string, string>; wrong: string | undefined } {
   const pairs: Record<string, string> = {}
   for (const part of text.split(',').map((each) => each.trim())) {
@@ -71,7 +69,7 @@ export function faultsOf(form: DeployForm): Faults {
 
 const toBase64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
 
-/** Only what was filled in: everything else is for the configuration, or for the service to choose. */
+/** Only fields that were filled in. The configuration or the service decides the others. */
 export function deploymentOf(form: DeployForm): VmDeployment {
   const { pairs: labels } = parsePairs(form.labels)
   const { pairs: metadata } = parsePairs(form.metadata)

@@ -1,5 +1,5 @@
-// The form that deploys a VM: one field has to be filled in, the rest has defaults; beside it, where the VM would go. Answers
-// at once; the page of the VM then shows how it comes up.
+// The deploy dialog, with an estimate of the node that the VM will run on. It closes as soon as the VM is created; the
+// page of the VM shows the progress.
 import { useEffect, useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
@@ -25,7 +25,7 @@ const deployWords: ActionWords = {
   title: () => 'Deploy VM',
 }
 
-/** The values of the form, each with what is wrong with it. A field that is still empty is not marked as wrong. */
+/** Adds the validation error to each field. Empty fields are not marked. */
 function useDeployForm(image: string, vmConfig: string) {
   const { values, field } = useForm({ ...emptyForm, image, vmConfig })
   const faults = faultsOf(values)
@@ -126,7 +126,7 @@ function More({ field, namespace }: PartProps) {
         <TextField label="Labels" hint="key=value, separated by commas" {...field('labels')} />
         <TextField label="Metadata" hint="key=value, separated by commas" {...field('metadata')} onKeep={undefined} />
       </div>
-      {/* A script may hold passwords. */}
+      {/* A script may contain secrets, so it is not kept over a reload. */}
       <AreaField label="First-boot script" {...field('userdata')} onKeep={undefined} />
       <div className="fields">
         {checks.map(([key, label]) => (
@@ -139,11 +139,11 @@ function More({ field, namespace }: PartProps) {
 
 interface EstimateProps {
   readonly namespace: string
-  /** Undefined while something in the form is wrong. */
+  /** Undefined while the form is invalid. */
   readonly body: VmDeployment | undefined
 }
 
-/** The service is not asked for every letter that is typed. */
+/** Debounces the requests for estimates. */
 const pauseMs = 250
 
 function useSettled<T>(value: T): T {
@@ -159,7 +159,7 @@ function Estimate({ namespace, body }: EstimateProps) {
   const asked = useSettled(body === undefined ? '' : JSON.stringify(body))
   const input = { params: { namespace }, body: asked === '' ? undefined : (JSON.parse(asked) as VmDeployment) }
   const now = useAnswer(estimateVm, input, { isOff: asked === '' })
-  // What was said before stays until there is something new to say.
+  // Keeps the last estimate until a new one has arrived.
   const [last, setLast] = useState(now)
   if (!now.isPending && now !== last) setLast(now)
   const { data, error } = last

@@ -1,4 +1,4 @@
-// One VM: how it is, how to reach it, why it waits, what was done to it and made of it, what it writes to its console.
+// The page of one VM.
 
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
@@ -41,7 +41,7 @@ import { PushState, Verdicts, VmState } from './state.tsx'
 import { Timeline } from './timeline.tsx'
 
 const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
-/** What speaks VNC is large. */
+/** In its own bundle, because noVNC is large. */
 const Thumbnail = lazy(async () => ({ default: (await import('./thumbnail.tsx')).Thumbnail }))
 
 export function VmDetail({ namespace, name }: Named) {
@@ -133,7 +133,7 @@ export function VmDetail({ namespace, name }: Named) {
   )
 }
 
-/** What is asked of its node, as long as that is connected. */
+/** Renders the children only while the node is connected, since their requests go to the node. */
 function OnNode({ vm: { namespace, node }, children }: { readonly vm: Vm; readonly children: ReactNode }) {
   const { items } = useLive(listNodes, node === undefined ? [] : [namespace], `name=${node}`)
   return node !== undefined && items.some(({ name, phase }) => name === node && phase === 'READY') ? children : null
@@ -164,7 +164,7 @@ function Notices({ vm }: { readonly vm: Vm }) {
   )
 }
 
-/** Node by node it stands in the VM itself only, not in the list. */
+/** The list of VMs does not include the verdict of each node. */
 const verdictsEveryMs = 10_000
 
 function WhyPending({ vm: { namespace, name }, reason }: { readonly vm: Vm; readonly reason: string }) {
@@ -238,7 +238,7 @@ const Conditions = ({ conditions }: Pick<Vm, 'conditions'>) => (
   </ul>
 )
 
-/** Images that were saved of it or committed to, pushes; how far each is. Stays when messages pass. */
+/** Images and pushes made from this VM, with their progress. Unlike messages they stay. */
 function Results({ vm }: { readonly vm: Vm }) {
   const images = imagesOf(vm, useLive(listImages, [vm.namespace]).items)
   const pushes = useLive(listPushJobs, [vm.namespace]).items.filter((job) => job.vm === vm.name)

@@ -1,4 +1,4 @@
-// The VMs of the namespaces that are shown: a live table with search and filters, and the form that deploys one more.
+// The list of VMs, and the deploy dialog.
 import { deployVm, listVms, type Vm } from '../../../src/api/vms/vms.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'

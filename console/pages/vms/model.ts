@@ -1,4 +1,4 @@
-// What the pages of VMs work out without being drawn: what may be done by whom and why not, what was made of a VM.
+// Which actions are possible on a VM, and facts of a VM as text.
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Vm, VmOperation } from '../../../src/api/vms/vms.ts'
 import { type LabelChange, parseLabelChange } from '../../../src/client/relabel.ts'
@@ -52,10 +52,10 @@ export const vmActions = [
   'push',
 ] as const satisfies readonly VmAction[]
 
-/** In the background: the VM accepts other actions in the meantime. */
+/** Operations during which the VM accepts other actions. */
 const background: ReadonlySet<string> = new Set(['save', 'commit', 'push'])
 
-/** Why an action is refused, in the words of the service; undefined when it is not. */
+/** The message with which the service would refuse the action; undefined if it is possible. */
 export function reasonAgainst(action: VmAction, vm: Vm): string | undefined {
   const { name, namespace, architecture, powerState, operation } = vm
   const busyWith = operation && !background.has(operation.kind) ? operation.kind : undefined
@@ -70,7 +70,6 @@ export function reasonAgainstDeleting(
   return isAllowed ? undefined : `Only ${owner} or an administrator can delete this`
 }
 
-/** Why its screen cannot be opened. */
 export function reasonAgainstScreen(vm: Vm): string | undefined {
   if (vm.powerState !== 'running') return reasonAgainstTerminal(vm)
   return vm.vnc === undefined ? 'This VM was deployed without a screen' : undefined
@@ -84,7 +83,7 @@ export function reasonAgainstTerminal({ powerState }: Vm): string | undefined {
     : `This VM is ${state.toLowerCase()}`
 }
 
-/** The service shows some VMs as Running that are not: people have to see both. */
+/** The API reports the status Running for some VMs that are stopped or suspended, so both are shown. */
 export const hasOtherStatus = ({ status, powerState }: Vm): boolean =>
   status === 'Running' && (powerState === 'stopped' || powerState === 'suspended')
 
@@ -96,28 +95,26 @@ export function conditionText(type: string, isTrue: boolean): string {
   return isTrue ? yes : no
 }
 
-/** `4.80Gi` → `4.8 GiB`, `0.50Gi` → `512 MiB`; `auto` until a node is chosen. */
+/** `4.80Gi` becomes `4.8 GiB`; `auto` until the VM has a node. */
 export const memoryText = (memory: string): string => (memory === 'auto' ? 'Automatic' : longSize(memory))
 
-/** Why a VM waits for a node. */
 export const waitingReason = ({ conditions }: Vm): string | undefined => conditions.find(isWaiting)?.message
 
-/** `image 34 %, 1.2 GiB of 3.5 GiB, 80 MiB/s`: while it runs without all of its image. */
+/** `image 34 %, 1.2 GiB of 3.5 GiB, 80 MiB/s`, for a VM that runs while its image is still downloaded. */
 export const arrivalText = ({ conditions }: Pick<Vm, 'conditions'>): string | undefined =>
   conditions.find(({ type, status }) => type === 'ImageReady' && status === 'False')?.message
 
-/** Those that the page does not say above already. */
+/** Without the condition that the notice at the top explains. */
 export const otherConditions = (vm: Vm): Vm['conditions'] =>
   vm.powerState === 'pending' ? vm.conditions.filter((each) => !isWaiting(each)) : vm.conditions
 
 const isWaiting = ({ type, status }: Pick<Vm['conditions'][number], 'type' | 'status'>): boolean =>
   type === 'Scheduled' && status === 'False'
 
-/** The line that opens a shell in it, as somebody would type it. */
 export const sshCommand = ({ namespace, name }: Pick<Vm, 'namespace' | 'name'>): string =>
   `svc3 vm ssh ${name}${namespace === defaultNamespace ? '' : ` -n ${namespace}`}`
 
-/** Images that were saved of a VM, that it was committed to, or that are being made of it. */
+/** Images saved from or committed by this VM, or being captured from it. */
 export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): readonly Image[] {
   const vm = `${namespace}/${name}`
   return images.filter(({ parent, versions, capture }) =>
@@ -127,14 +124,13 @@ export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): rea
 
 export const labelsOf = (vm: Vm): string[] => Object.entries(vm.labels).map(([key, value]) => `${key}=${value}`)
 
-/** What a search finds a VM by. */
 export const textOf = (vm: Vm): string =>
   [vm.name, vm.namespace, vm.image, vm.node ?? '', vm.owner, vm.powerState, ...labelsOf(vm)].join(' ')
 
-/** Keys that are no letters, by their X11 symbols. */
+/** X11 keysyms of control characters. */
 const namedKeys: Readonly<Record<string, number>> = { '\n': 0xff0d, '\r': 0xff0d, '\t': 0xff09, '\b': 0xff08 }
 
-/** A letter as an X11 key symbol, which is how VNC names keys: Latin-1 is its own, all others have a mark. */
+/** VNC uses X11 keysyms: the code itself for Latin-1, the code with a prefix for other characters. */
 export function keysymOf(character: string): number {
   const code = character.codePointAt(0) ?? 0
   return namedKeys[character] ?? (code < 0x100 ? code : 0x0100_0000 + code)
@@ -145,13 +141,13 @@ type Step = 'requested' | 'placed' | 'claimed' | 'started' | 'booted'
 interface TimelineStep {
   readonly step: Step
   readonly at: string | undefined
-  /** Since the step before. */
+  /** Since the previous step. */
   readonly tookMs: number | undefined
-  /** It has not come to this yet. */
+  /** The step that the VM waits for. */
   readonly isOpen: boolean
 }
 
-/** The steps of a deployment up to the one that it is at. */
+/** The finished steps of a deployment and the one it waits for. */
 export function timelineOf({ timeline, warm, powerState, deployDate }: Vm, nowMs: number): readonly TimelineStep[] {
   if (!timeline) return [{ step: 'requested', at: deployDate, tookMs: undefined, isOpen: false }]
   const { requestedAt, placedAt, startedAt, bootedAt } = timeline
@@ -167,7 +163,7 @@ export function timelineOf({ timeline, warm, powerState, deployDate }: Vm, nowMs
     const sinceMs = before
     before = at === undefined ? undefined : Date.parse(at)
     const tookMs = sinceMs === undefined ? undefined : Math.max(0, (before ?? nowMs) - sinceMs)
-    // What failed or was stopped does not wait for anything.
+    // Failed and stopped VMs wait for nothing.
     const isWaiting = ['pending', 'starting', 'running'].includes(powerState)
     if (at !== undefined) steps.push({ step, at, tookMs, isOpen: false })
     else {
@@ -178,7 +174,7 @@ export function timelineOf({ timeline, warm, powerState, deployDate }: Vm, nowMs
   return steps
 }
 
-/** `team=ios, owner-`: labels to set and to remove. */
+/** Parses `team=ios, owner-`. */
 const typedLabels = (typed: string): readonly string[] =>
   typed
     .split(',')

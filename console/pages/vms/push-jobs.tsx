@@ -1,4 +1,4 @@
-// Push jobs: how far each is, how fast, how long it will take, what the registry had already, and its digest at the end.
+// The list of push jobs.
 import { Link } from 'wouter'
 import { cancelPushJob, listPushJobs, type PushJob, pushVm } from '../../../src/api/vms/push-jobs.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
@@ -76,7 +76,7 @@ const columns: readonly Column<PushJob>[] = [
   },
   actionsColumn((job) => <ActionsMenu name={job.image} items={pushItems(job)} size="small" />),
 ]
-/** The newest first. */
+/** Newest first. */
 const byStart = [columns.findIndex(({ title }) => title === 'Started'), true] as const
 
 const filters: readonly Filter<PushJob>[] = [
@@ -114,7 +114,7 @@ function speedText({ bytesPerSecond, secondsLeft }: Progress): string | undefine
 
 const isOver = ({ status }: PushJob): boolean => status !== 'Pending' && status !== 'Running'
 
-/** Why it failed, what it waits for and until when, what it does, or what it spared. */
+/** The error, the next retry, the current phase, or the bytes that the registry already had. */
 function Message({ job }: { readonly job: PushJob }) {
   const { waiting, errorMessage, phase, progress } = job
   const spared = progress.bytesSkipped > 0 ? `${sizeText(progress.bytesSkipped)} already in the registry` : '–'
@@ -126,7 +126,6 @@ function Message({ job }: { readonly job: PushJob }) {
   )
 }
 
-/** What can be done to a push job, in the order of its menu. */
 const pushItems = (job: PushJob): readonly MenuItem[] => [
   {
     label: cancelWords.label,

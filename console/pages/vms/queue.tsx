@@ -1,4 +1,4 @@
-// The VMs of a namespace that wait, in the order in which they get a node: above the list, while there are any.
+// VMs waiting for a node, in the order in which they are scheduled. Shown above the list of VMs.
 import { listQueue } from '../../../src/api/vms/queue.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { useAnswer } from '../../api/calls.ts'
@@ -9,7 +9,6 @@ import { vmPath } from '../paths.ts'
 const titleOf = (waiting: number, namespace: string) => `${count(waiting, 'VM waits', 'VMs wait')} in ${namespace}`
 
 const everyMs = 5_000
-/** The list below has all of them. */
 const shown = 10
 
 export function Queue({ namespace }: { readonly namespace: string }) {

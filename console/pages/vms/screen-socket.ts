@@ -1,13 +1,15 @@
-// A connection to the screen of a VM that has said something: many a VM has a port for its screen and nothing behind it, a simulated
-// one for example, or one whose firmware is not there yet. noVNC is told of those that answer only.
+// A WebSocket to the screen of a VM that has sent data. Some VMs have a VNC port with nothing behind it, for example
+// simulated VMs and VMs still in firmware, so noVNC gets only sockets that have answered.
 
 interface Answering {
   readonly socket: WebSocket
-  /** Gives what came first to whoever reads the socket now. */
+  /** Dispatches the first message again, to the handler that is attached now. */
   readonly replay: () => void
 }
 
-/** Rejects when it is closed without a word. The caller has to read on before anything else comes: at once. */
+/**
+ * Rejects if the socket closes without data. The caller must attach its handlers synchronously, or it misses messages.
+ */
 export function answeringSocket(url: string, signal: AbortSignal): Promise<Answering> {
   const socket = new WebSocket(url)
   socket.binaryType = 'arraybuffer'

@@ -1,4 +1,4 @@
-// The screen of a VM in the page: VNC through the server. Loaded when it is opened.
+// The screen of a VM: VNC through the server.
 import '../../styles/screen.css'
 import RFB from '@novnc/novnc'
 import { useEffect, useRef, useState } from 'react'

@@ -1,4 +1,4 @@
-// What state a VM is in, or a push job of it.
+// State labels of VMs and push jobs, and the verdicts of nodes.
 import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { State, type Tone } from '../../ui/state.tsx'
@@ -57,7 +57,7 @@ export const PushState = ({ job }: { readonly job: PushJob }) => (
   <State tone={pushTones[job.status]} word={pushStatuses[job.status]} />
 )
 
-/** Which nodes can take a VM, and why the others cannot. */
+/** Which nodes can run a VM, and why the others cannot. */
 export const Verdicts = ({ nodes }: { readonly nodes: NonNullable<Vm['nodes']> }) => (
   <details className="more small">
     <summary>All nodes</summary>

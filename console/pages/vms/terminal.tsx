@@ -1,5 +1,4 @@
-// A terminal in the page: SSH through the server. Loaded when it is opened. User name and password live in this form and
-// in one message to the server.
+// A terminal: SSH through the server. The password stays in this form and in one message to the server.
 import '@xterm/xterm/css/xterm.css'
 import '../../styles/screen.css'
 import { FitAddon } from '@xterm/addon-fit'

@@ -1,4 +1,4 @@
-// The screen of a VM, small, to look at: it moves while the page is in sight, and leads to the whole one. Loaded late.
+// A live preview of the screen of a VM that links to the full one. Disconnects while the tab is hidden.
 import '../../styles/screen.css'
 import RFB from '@novnc/novnc'
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
@@ -13,13 +13,12 @@ const onVisibility = (listener: () => void): (() => void) => {
   document.addEventListener('visibilitychange', listener)
   return () => document.removeEventListener('visibilitychange', listener)
 }
-/** One that was lost is tried again, not at once. */
 const againMs = 10_000
 
 export function Thumbnail({ namespace, name }: Named) {
   const isVisible = useSyncExternalStore(onVisibility, () => !document.hidden)
   const [attempt, setAttempt] = useState(1)
-  /** Nothing is behind its port: there is no screen to show. */
+  /** The VNC port accepts connections but sends nothing. */
   const [isSilent, setSilent] = useState(false)
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => {

@@ -1,4 +1,4 @@
-// How a VM came to run: each step with how long it took, and what it waits for now.
+// The steps of a deployment with the duration of each.
 import type { Vm } from '../../../src/api/vms/vms.ts'
 import { Time, useNow } from '../../ui/time.tsx'
 import { took } from '../../ui/time-words.ts'

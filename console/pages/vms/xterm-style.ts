@@ -1,10 +1,10 @@
-// In place of the style elements of xterm, which the page's policy forbids: the same rules, set through the CSSOM. The build
-// puts this into xterm (scripts/build-console.ts), because it has no option for it.
+// Replaces the style elements that xterm creates, which the Content Security Policy forbids, by constructed style
+// sheets. xterm has no option for this, so the build patches it (scripts/build-console.ts).
 
 export function styleElement(): HTMLElement {
   const sheet = new CSSStyleSheet()
   document.adoptedStyleSheets.push(sheet)
-  // It takes the place in the tree, and shows nothing.
+  // An inert element that takes the position of the style element.
   const place = document.createElement('template')
   Object.defineProperty(place, 'textContent', { set: (rules: string) => sheet.replaceSync(rules) })
   place.remove = () => {

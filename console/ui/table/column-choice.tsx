@@ -1,4 +1,4 @@
-// What somebody chose for the columns of a table, kept in the browser by table; and the dialog to choose in.
+// The user's choice of columns and widths per table, kept in localStorage, and the dialog to change it.
 import { useMemo, useSyncExternalStore } from 'react'
 import { createListeners } from '../../api/listeners.ts'
 import { consoleUrl } from '../../api/places.ts'
@@ -26,7 +26,7 @@ export function chooseColumns(table: string, change: (before: Choice) => Choice)
 interface Props {
   readonly table: string
   readonly columns: readonly { readonly title: string; readonly look?: string }[]
-  /** How wide the table is: what is shown without a choice follows from it. */
+  /** The width of the table, which decides which columns are visible by default. */
   readonly widthPx: () => number
 }
 

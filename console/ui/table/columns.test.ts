@@ -1,4 +1,4 @@
-// Widths and choice of columns: what is cut first, what is remembered, what a stored choice may do.
+// Widths and visibility of columns.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

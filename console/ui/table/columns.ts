@@ -1,20 +1,21 @@
-// Which columns of a table are shown, and how wide each is: by its content, by what somebody chose, and never so that a name is
-// cut while another column still has room to give. Pure.
+// Which columns of a table are visible and how wide each is: by content or as the user chose. Names are cut last.
 
-/** `name` is cut last; `number`, `short` and `end` (actions) never; `sentence` takes what is left over; `wide` leaves narrow tables, `lesser` already small ones. */
+/**
+ * `name` is cut last; `number`, `short` and `end` (actions) are never cut; `sentence` gets spare width; `wide` is
+ * hidden in narrow tables and `lesser` already in small ones.
+ */
 type Look = 'name' | 'number' | 'short' | 'wide' | 'lesser' | 'sentence' | 'end'
 
-/** What somebody chose for one table; the rest follows the window. */
 export interface Choice {
-  /** By column, in pixels. */
+  /** Width in pixels by column title. */
   readonly widths: Readonly<Record<string, number>>
-  /** By column: whether it is shown. */
+  /** Visibility by column title. */
   readonly shown: Readonly<Record<string, boolean>>
 }
 
 export const noChoice: Choice = { widths: {}, shown: {} }
 
-/** What was stored, as far as it makes sense. */
+/** Ignores invalid stored values. */
 export function choiceFrom(stored: string | null): Choice {
   try {
     const { widths, shown } = JSON.parse(stored ?? '{}') as Record<string, unknown>
@@ -34,7 +35,7 @@ function only<T>(values: unknown, is: (value: unknown) => value is T): Record<st
 
 const leastPx = 48
 const maxChosenPx = 2_000
-/** What somebody may make of a column. */
+/** Clamps a width that the user chose. */
 export const allowedWidth = (px: number): number => Math.round(Math.min(maxChosenPx, Math.max(leastPx, px)))
 
 interface Known {
@@ -44,10 +45,10 @@ interface Known {
 
 const has = ({ look = '' }: Pick<Known, 'look'>, one: Look): boolean => look.split(' ').includes(one)
 
-/** A name says which row it is, and actions are found where they always are. */
+/** Names and actions are always visible. */
 export const isChoosable = (column: Known): boolean => !has(column, 'name') && !has(column, 'end')
 
-/** Below these widths of the table, columns leave. */
+/** Table widths below which `lesser` and `wide` columns are hidden. */
 const smallPx = 900
 export const narrowPx = 640
 
@@ -59,21 +60,24 @@ export function shownColumns<C extends Known>(columns: readonly C[], { shown }: 
   })
 }
 
-/** What its content would take, and its title. */
+/** The widths that the content and the title need. */
 export interface Measured extends Known {
   readonly contentPx: number
   readonly titlePx: number
 }
 
-/** Longer content is cut, unless there is room; of a name only much longer. */
+/** Longer content is cut unless there is spare width. */
 const maxPx = 360
 const maxNamePx = 640
-/** What is left of other content in favour of a name: a short word, the state of a VM for example. */
+/** The width kept for other content when names need space, for example for the state of a VM. */
 const leastContentPx = (tablePx: number): number => (tablePx < narrowPx ? 92 : 100)
 
-/** The width of each column; together at least as wide as the table, and wider only if nothing more can be taken away. */
+/**
+ * The width of each column. The sum is at least the width of the table, and larger only if no column can shrink
+ * further.
+ */
 export function widthsOf(columns: readonly Measured[], { widths }: Choice, tablePx: number): readonly number[] {
-  // Of a large part of the table a name is never deprived: rather is it scrolled sideways.
+  // Below this width of names, the table scrolls sideways.
   const leastNamePx = Math.max(120, 0.3 * tablePx)
   const sizes = columns.map((column) => {
     const chosen = widths[column.title]
@@ -94,7 +98,7 @@ export function widthsOf(columns: readonly Measured[], { widths }: Choice, table
   const over = sum(({ wanted }) => wanted) - tablePx
   if (over <= 0) {
     const growing = sum(({ grows }) => grows)
-    // Where nothing may grow, the last one ends with the table.
+    // Without a column that can grow, the last one takes the spare width.
     return sizes.map(({ wanted, grows }, index) =>
       growing > 0 ? wanted - (over * grows) / growing : index === sizes.length - 1 ? wanted - over : wanted,
     )

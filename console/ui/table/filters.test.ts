@@ -1,4 +1,4 @@
-// Rows that a table shows: search, filters, order, and what of it the address says.
+// Search, filters and order of rows, and their URL parameters.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type Filter, filtered, inOrder, occurringIn, offered, searched, sortFrom, sortText } from './filters.ts'

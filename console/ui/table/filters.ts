@@ -1,15 +1,14 @@
-// Which rows a table shows: those with every word that is searched for, and with the value of every filter. Pure; what is searched
-// and chosen stands in the address, so that a link shows the same.
+// Search, filters and order of table rows. The URL holds all three, so a link reproduces the view.
 
-/** A choice above a table: rows that have one value. */
+/** A select above a table that keeps the rows with one value. */
 export interface Filter<T> {
-  /** Its name in the address. */
+  /** The URL parameter. */
   readonly param: string
   readonly label: string
   readonly of: (row: T) => string | readonly string[] | undefined
-  /** Left out: the values that occur. */
+  /** Defaults to the values that occur. */
   readonly offers?: readonly string[]
-  /** How a value is shown, if not as it is. */
+  /** The label of a value. */
   readonly wordOf?: (value: string) => string
 }
 
@@ -20,18 +19,18 @@ const valuesIn = <T>({ of }: Filter<T>, row: T): readonly string[] => {
 
 const collator = new Intl.Collator('en', { numeric: true })
 
-/** The values that occur in rows, in order, and how often each does. */
+/** The values that occur, sorted, with the number of rows of each. */
 export function occurringIn<T>(filter: Filter<T>, rows: readonly T[]) {
   const counts = new Map<string, number>()
   for (const row of rows) for (const value of valuesIn(filter, row)) counts.set(value, (counts.get(value) ?? 0) + 1)
   return { counts, values: [...counts.keys()].sort(collator.compare) }
 }
 
-/** What a filter offers: what occurs, and what is chosen even if it occurs no longer. */
+/** Includes the chosen value even if no row has it any longer. */
 export const offered = (values: readonly string[], chosen: string): readonly string[] =>
   chosen === '' || values.includes(chosen) ? values : [...values, chosen].sort(collator.compare)
 
-/** The same list if nothing is chosen. */
+/** Returns the same array if no filter is set. */
 export function filtered<T>(rows: readonly T[], filters: readonly Filter<T>[], params: URLSearchParams): readonly T[] {
   const chosen = filters.flatMap((filter) => {
     const value = params.get(filter.param)
@@ -41,7 +40,7 @@ export function filtered<T>(rows: readonly T[], filters: readonly Filter<T>[], p
   return rows.filter((row) => chosen.every(({ filter, value }) => valuesIn(filter, row).includes(value)))
 }
 
-/** Rows that have every word somewhere in their text; the same list if there are none. */
+/** Rows that contain every word; the same array if there are none. */
 export function searched<T>(rows: readonly T[], typed: string, textOf: (row: T) => string): readonly T[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean)
   if (words.length === 0) return rows
@@ -58,10 +57,10 @@ interface Sort {
 
 const slug = (title: string): string => title.toLowerCase().replaceAll(/\W+/g, '-')
 
-/** `-memory`: by memory, from the end. */
+/** `-memory` for descending order by memory. */
 export const sortText = ({ column, isDown }: Sort): string => `${isDown ? '-' : ''}${slug(column)}`
 
-/** What the address says of the columns that there are; otherwise what the table has at first. */
+/** Falls back to `first` if the URL names no column of this table. */
 export function sortFrom(text: string | null, titles: readonly string[], first: Sort): Sort {
   const isDown = text?.startsWith('-') ?? false
   const column = titles.find((title) => slug(title) === text?.slice(isDown ? 1 : 0))
@@ -71,7 +70,7 @@ export function sortFrom(text: string | null, titles: readonly string[], first: 
 interface Order<T> {
   readonly by: (row: T) => string | number
   readonly isDown: boolean
-  /** Orders rows whose values are equal. */
+  /** Breaks ties. */
   readonly keyOf: (row: T) => string
 }
 
@@ -81,8 +80,8 @@ interface SortKey {
 }
 
 /**
- * Rows in order. `known` keeps what each row is sorted by, for calls with the same `by` and `keyOf`: with it, ten thousand rows
- * are sorted in some 10 ms.
+ * Sorts rows. `known` caches the sort key of each row across calls with the same `by` and `keyOf`, so that 10,000 rows
+ * are sorted in about 10 ms.
  */
 export function inOrder<T extends object>(
   rows: readonly T[],
@@ -101,7 +100,7 @@ export function inOrder<T extends object>(
   return keyed.sort((a, b) => sign * compare(a.value, b.value) || compare(a.name, b.name)).map(({ row }) => row)
 }
 
-/** `vm-10` as `vm-0000000010`, after `vm-0000000002`. */
+/** `vm-2` becomes `vm-0000000002`, so that it sorts before `vm-10`. */
 const natural = (text: string): string => text.toLowerCase().replace(/\d+/g, (digits) => digits.padStart(10, '0'))
 
 const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0)

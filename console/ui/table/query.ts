@@ -1,4 +1,4 @@
-// What is chosen on a page, kept in its address: a link shows the same, and going back undoes it.
+// View state kept in the URL: links reproduce the view, and Back undoes a choice.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
 
@@ -6,7 +6,7 @@ type Change = Readonly<Record<string, string | undefined>>
 
 export interface Query {
   readonly params: URLSearchParams
-  /** Empty or undefined: it leaves the address. What was typed replaces the address, what was chosen is a step to go back. */
+  /** Empty and undefined values are removed from the URL. `replace` adds no history entry. */
   readonly change: (part: Change, how?: { readonly replace: boolean }) => void
 }
 
@@ -16,7 +16,7 @@ export function useQuery(): Query {
   const params = useMemo(() => new URLSearchParams(search), [search])
   const change = useCallback<Query['change']>(
     (part, how) => {
-      // As it is now, not as it was when the page was drawn: two may change it at once.
+      // Reads the current URL rather than the one of the last render, because two callers may change it in one event.
       const next = new URLSearchParams(location.search)
       for (const [name, value] of Object.entries(part)) {
         if (value) next.set(name, value)
@@ -30,10 +30,10 @@ export function useQuery(): Query {
   return { params, change }
 }
 
-/** Browsers refuse an address that changes with every key. */
+/** Browsers limit how often a page may change the URL. */
 const writtenAfterMs = 200
 
-/** What is searched for: at once on the page, a moment later in the address. */
+/** The search text, applied immediately and written to the URL after a pause. */
 export function useSearchText(): readonly [text: string, set: (text: string) => void] {
   const { params, change } = useQuery()
   const inAddress = params.get('search') ?? ''

@@ -1,10 +1,9 @@
-// The edges of columns, beside the titles and no part of them: drawn by pointer or moved by arrow keys, and back to what the content
-// takes by two clicks or Delete. Tab stops once for all of them; the arrows up and down lead to the next.
+// Handles between columns: dragged by pointer or moved by arrow keys; double click or Delete resets the width. The
+// handles of a table are one tab stop; up and down move between them.
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react'
 
 interface Edge {
   readonly title: string
-  /** Where the column begins. */
   readonly leftPx: number
   readonly px: number
 }
@@ -12,7 +11,7 @@ interface Edge {
 interface Props {
   readonly edges: readonly Edge[]
   readonly isNarrow: boolean
-  /** Undefined: by its content again. */
+  /** Undefined resets the width. */
   readonly onPx: (title: string, px: number | undefined) => void
 }
 
@@ -22,7 +21,7 @@ const ways: Readonly<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1 }
 
 export function Resizers({ edges, isNarrow, onPx }: Props) {
   const box = useRef<HTMLDivElement>(null)
-  /** The one that Tab leads to: the last that somebody was at. */
+  /** The handle that last had the focus is the tab stop. */
   const [last, setLast] = useState('')
   const stop = edges.some(({ title }) => title === last) ? last : edges[0]?.title
   const press = (event: KeyboardEvent, { title, px }: Edge): void => {

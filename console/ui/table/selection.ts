@@ -1,9 +1,8 @@
-// Which rows of a table are selected, by their keys. A row that goes takes its selection with it.
+// The selected rows of a table, by key. Removed rows leave the selection.
 import { useCallback, useMemo, useState } from 'react'
 
 export interface Selection<T> {
   readonly keys: ReadonlySet<string>
-  /** Those that are selected and still there. */
   readonly items: readonly T[]
   readonly toggle: (key: string) => void
   readonly select: (keys: readonly string[]) => void

@@ -1,4 +1,4 @@
-// Which element shows which row while a long table is scrolled: rows keep theirs, and nobody acts on a row that was not meant.
+// Rows of a long table keep their elements while it is scrolled, and a focused element is not reused for another row.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

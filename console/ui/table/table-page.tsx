@@ -1,4 +1,4 @@
-// The page that is one table of a list: its title and actions, search and filters, and what is shown until there are rows.
+// A page with one table: title, actions, search, filters, and placeholders for loading and empty lists.
 import { type ReactNode, useDeferredValue, useMemo, useRef } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
 import { identityOf } from '../../../src/client/follow-list.ts'
@@ -25,27 +25,24 @@ interface PageProps<T> {
   readonly emptyTitle?: string
   readonly emptyText?: string
   readonly beside?: ReactNode
-  /** What lists the same. */
+  /** The operation for Show as command. */
   readonly operation: Operation
   readonly input: Input
-  /** Makes a new one: at the top, and where there is none yet. */
+  /** The button at the top, and in the placeholder for an empty list. */
   readonly create?: MenuItem
-  /** The same as a command. */
+  /** The command shown in that placeholder. */
   readonly example?: string
-  /** Further buttons at the top. */
   readonly actions?: ReactNode
   readonly list: Snapshot<T>
   readonly columns: readonly Column<T>[]
   readonly keyOf?: (row: T) => string
   readonly sort?: readonly [column: number, isDown: boolean]
-  /** What the search finds; left out: what the columns are sorted by. */
+  /** The text that the search matches. Defaults to the sort values of all columns. */
   readonly textOf?: (row: T) => string
   readonly filters?: readonly Filter<T>[]
-  /** Notes above the table. */
   readonly above?: ReactNode
-  /** What can be done with rows that are selected; without it none can be. */
+  /** Actions on selected rows. Without it, rows cannot be selected. */
   readonly bulk?: (selection: Selection<T>) => ReactNode
-  /** Dialogs. */
   readonly children?: ReactNode
 }
 
@@ -57,7 +54,7 @@ export function TablePage<T extends object>(props: PageProps<T>) {
   const { keyOf = identityOf as (row: T) => string, textOf, filters = none } = props
   const { params, change } = useQuery()
   const [typed, setTyped] = useSearchText()
-  // What is typed is shown at once, also while ten thousand rows are searched.
+  // Typing stays responsive while 10,000 rows are searched.
   const search = useDeferredValue(typed)
   const chosen = useMemo(() => filtered(list.items, filters, params), [list.items, filters, params])
   const rows = useMemo(() => searched(chosen, search, textOf ?? textFrom(columns)), [chosen, search, textOf, columns])
@@ -157,7 +154,7 @@ interface FilterProps<T> {
 
 function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
   const { values, counts } = useMemo(() => occurringIn(filter, filter.offers ? none : rows), [filter, rows])
-  // One value is no choice, unless some rows have none.
+  // A filter with one value is hidden, unless some rows do not have the value.
   const isChoice =
     value !== '' || (filter.offers ?? values).length > 1 || (counts.get(values[0] ?? '') ?? rows.length) < rows.length
   return useMemo(() => {

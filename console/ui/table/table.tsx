@@ -1,5 +1,4 @@
-// Tables of records: sorted by a column, columns as wide as their content or as somebody made them, rows to select, and drawn only
-// where they are visible, so that ten thousand rows are no more work than thirty.
+// Tables with sorting, resizable columns and row selection. Long tables draw only the rows in sight.
 import { memo, type ReactNode, type RefObject, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { identityOf } from '../../../src/client/follow-list.ts'
 import { Time } from '../time.tsx'
@@ -15,11 +14,11 @@ import { useVisibleRows } from './visible-rows.ts'
 
 export interface Column<T> {
   readonly title: string
-  /** What it is sorted by; a column without it is not sorted. */
+  /** The sort value. A column without it cannot be sorted. */
   readonly by?: (row: T) => string | number
-  /** What is shown, if not that. */
+  /** Defaults to the sort value. */
   readonly cell?: (row: T) => ReactNode
-  /** Words of `Look`, separated by spaces. */
+  /** Space-separated values of `Look`. */
   readonly look?: string
 }
 
@@ -30,7 +29,6 @@ export const timeColumn = <T,>(title: string, at: (row: T) => string, look = 'wi
   cell: (row) => <Time at={at(row)} />,
 })
 
-/** The actions of a row. */
 export const actionsColumn = <T,>(cell: (row: T) => ReactNode): Column<T> => ({
   title: 'Actions',
   look: 'end',
@@ -38,22 +36,22 @@ export const actionsColumn = <T,>(cell: (row: T) => ReactNode): Column<T> => ({
 })
 
 interface Props<T> {
-  /** Also the name under which its columns are remembered. */
+  /** The accessible name, also the key of the stored column choice. */
   readonly label: string
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
-  /** Left out: by namespace and name. */
+  /** Defaults to namespace and name. */
   readonly keyOf?: ((row: T) => string) | undefined
-  /** The column that it is sorted by at first, and whether from the end. */
+  /** The initial order. */
   readonly sort?: readonly [column: number, isDown: boolean]
   readonly selection?: Selection<T> | undefined
 }
 
-/** Shorter tables are drawn whole: simpler for the browser, and the browser's search finds every row. */
+/** Shorter tables are drawn completely, so that Ctrl-F in the browser finds every row. */
 const drawnWhole = 60
 const selectPx = 34
 
-/** Said as well as shown by the elements: what is laid out otherwise is no table any more for some browsers. */
+/** Explicit roles, because `display: grid` removes the implicit ones in some browsers. */
 const roles = {
   table: { role: 'table' },
   group: { role: 'rowgroup' },
@@ -112,7 +110,7 @@ export function Table<T extends object>({
       ref={box}
       className="table-box"
       data-scrolls={doesScroll}
-      // Whoever has no pointer scrolls it with the arrow keys.
+      // Keyboard users scroll a focused region with the arrow keys.
       {...(doesScroll && { tabIndex: 0, role: 'region', 'aria-label': label })}
     >
       <Resizers edges={edges} isNarrow={isNarrow} onPx={resize} />
@@ -185,7 +183,7 @@ const rowsHigh = (count: number): string => `calc(var(--row) * ${count})`
 
 type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'selection'> & { readonly keyOf: (row: T) => string }
 
-/** As high as all rows are; each of those in sight stands where it belongs, and moves none of the others. */
+/** As tall as all rows together. The rows in sight are positioned absolutely. */
 function LongBody<T>({ rows, columns, keyOf, selection }: LongBodyProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null)
   const { from, to, isMoving } = useVisibleRows(body, rows.length)
@@ -202,7 +200,7 @@ function LongBody<T>({ rows, columns, keyOf, selection }: LongBodyProps<T>) {
 }
 
 function useSlots(body: RefObject<HTMLElement | null>, keys: readonly string[], isMoving: boolean): readonly Slot[] {
-  // Any assignment is right, also one of a drawing that React threw away.
+  // A ref changed while rendering is safe here: any assignment of rows to elements is correct.
   const last = useRef<readonly Slot[]>([])
   const active = body.current?.contains(document.activeElement) && document.activeElement?.closest('tr')
   const slots = reassigned(last.current, keys, active ? Number(active.dataset.row) : undefined)
@@ -214,7 +212,7 @@ interface RowProps<T> {
   readonly row: T
   readonly columns: readonly Column<T>[]
   readonly index: number
-  /** The element of a long table that shows it, which places it by its index. */
+  /** Only in long tables: the element that shows the row. */
   readonly slot?: number
   readonly rowKey?: string
   readonly isSelected?: boolean
@@ -245,7 +243,7 @@ const drawRow = <T,>({ row, columns, index, slot, rowKey = '', isSelected, onSel
   </tr>
 )
 
-/** Drawn again only when its record changes: scrolling waits for nothing but the rows that come into sight. */
+/** Rows that stay in sight are not rendered again while scrolling. */
 const Row = memo(drawRow) as typeof drawRow
 
 interface SelectAllProps<T> {

@@ -1,5 +1,5 @@
-// What the content of each column would take: of the rows that are drawn as the browser lays them out, of the others by their
-// longest texts. Measured when columns or rows change, never while the table is scrolled; a column only grows.
+// The natural width of each column: drawn rows are measured by layout, other rows by their longest text. Widths are
+// measured when columns or rows change, not while scrolling, and only grow.
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import type { Measured } from './columns.ts'
 
@@ -12,7 +12,7 @@ interface Column<T> {
 
 type Sizes = Readonly<Record<string, { readonly titlePx: number; readonly contentPx: number }>>
 
-/** Rows of a long table are measured again no more often: they change all the time. */
+/** Long tables change constantly and are measured at most this often. */
 const againMs = 2_000
 
 export function useMeasured<T>(
@@ -42,7 +42,7 @@ export function useMeasured<T>(
   }))
 }
 
-/** Says when fonts have come: texts have other widths then. */
+/** Changes when the web fonts have loaded, because text widths change then. */
 function useFonts(): string {
   const [state, setState] = useState<string>(document.fonts.status)
   useEffect(() => {
@@ -55,7 +55,7 @@ function useFonts(): string {
   return state
 }
 
-/** The same object if nothing has grown. */
+/** Returns the same object if nothing has grown, to avoid a render. */
 function grown(known: Sizes, found: Sizes): Sizes {
   const next = { ...known }
   let isOther = false
@@ -71,11 +71,11 @@ function grown(known: Sizes, found: Sizes): Sizes {
   return isOther ? next : known
 }
 
-/** It shows what it is sorted by. */
+/** The column shows its sort value as plain text. */
 const isText = ({ by, cell, look = '' }: Column<never>): boolean =>
   by !== undefined && (!cell || look.split(' ').includes('name'))
 
-/** Of columns that show the text they are sorted by; empty for others. */
+/** Empty for columns that do not show their sort value. */
 const longestTexts = <T>(columns: readonly Column<T>[], rows: readonly T[]): readonly string[] =>
   columns.map((column) => {
     const { by } = column
@@ -90,7 +90,7 @@ function measure<T>(table: HTMLTableElement, columns: readonly Column<T>[], long
   table.dataset.measuring = ''
   const widths = [...table.rows].map((row) => [...row.cells].map((cell) => cell.getBoundingClientRect().width))
   const [head = [], ...body] = widths
-  // What is selected stands before the first column.
+  // The checkbox column comes first.
   const before = head.length - columns.length
   const cells = [...(table.rows[1]?.cells ?? [])]
   const canvas = longest.some((text) => text !== '') ? document.createElement('canvas').getContext('2d') : null

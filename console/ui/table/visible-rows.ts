@@ -1,13 +1,13 @@
-// Which rows of a long table are in the window, or near it: computed again as it is scrolled, at most once a frame.
+// Which rows of a long table are in or near the window, updated while scrolling.
 import { type RefObject, useEffect, useState } from 'react'
 import { flushSync } from 'react-dom'
 
-/** Rows that are drawn beyond each edge: as far as a wheel turns in a few frames. */
+/** Rows drawn beyond each edge, so that fast scrolling shows no gaps. */
 const beyond = 12
-/** Drawn and dropped by so many at once. */
+/** The granularity of the range, to render less often. */
 const step = 4
 
-/** So long after the last movement it rests. */
+/** How long after the last scroll event scrolling counts as finished. */
 const restMs = 150
 
 interface Range {
@@ -16,7 +16,7 @@ interface Range {
   readonly isMoving: boolean
 }
 
-/** Rows of a table body that is as high as all its rows together, each of one height. */
+/** The body is as tall as all rows together, and all rows have one height. */
 export function useVisibleRows(body: RefObject<HTMLElement | null>, count: number): Range {
   const [view, setView] = useState({ first: 0, fitting: 0 })
   const [isMoving, setMoving] = useState(false)
@@ -30,7 +30,7 @@ export function useVisibleRows(body: RefObject<HTMLElement | null>, count: numbe
       const fitting = Math.ceil(innerHeight / rowPx) + step
       setView((known) => (known.first === first && known.fitting === fitting ? known : { first, fitting }))
     }
-    // In the frame that was scrolled for, not in the one after it.
+    // flushSync renders in the same frame as the scroll event.
     const scrolled = (): void => {
       clearTimeout(timer)
       timer = window.setTimeout(() => setMoving(false), restMs)
