@@ -197,6 +197,9 @@ export const alreadyExists = (
 ): ApiError =>
   new ApiError('AlreadyExists', `${recordName(kind, name)} already exists${inside(namespace)}`, { kind, name, hint })
 
+/** The cause for a field whose value can never be right. */
+export const invalidField = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+
 /** One or more values that can never be right. */
 export const invalid = (kind: string, causes: readonly Cause[], hint?: string): ApiError =>
   new ApiError('Invalid', told(causes), { kind, causes: causes.slice(0, maxCauses), ...(hint && { hint }) })

@@ -1,5 +1,5 @@
 // The client: calls operations of the API table, typed by them. Runs in Node and in browsers; a transport carries it.
-import { ApiError, invalid } from '../api/errors.ts'
+import { ApiError, invalid, invalidField } from '../api/errors.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
 import { revisionHeader } from '../api/revision.ts'
 import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from '../rules/retry.ts'
@@ -225,5 +225,5 @@ function pathOf(operation: Operation, input: RawInput): string {
 /** A dot segment would change which path is asked for. */
 function segment(field: string, value: string): string {
   if (value !== '' && value !== '.' && value !== '..') return encodeURIComponent(value)
-  throw invalid(field, [{ field, reason: 'FieldValueInvalid', message: `Invalid ${field} "${value}"` }])
+  throw invalid(field, [invalidField(field, `Invalid ${field} "${value}"`)])
 }

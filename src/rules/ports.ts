@@ -1,5 +1,5 @@
 // Ports of nodes: what somebody may reserve, and which ones a VM gets. Never two VMs the same one.
-import type { Cause } from '../api/errors.ts'
+import { type Cause, invalidField } from '../api/errors.ts'
 
 export interface ReservedPort {
   readonly nodePort: number
@@ -38,11 +38,7 @@ export function parseReservedPorts(text: string): { ports: ReservedPort[]; cause
     else ports.push(port)
   }
   if (ports.length > maxReserved) problems.push(`a VM can reserve at most ${maxReserved} ports`)
-  const causes = problems.map((message) => ({
-    field: 'reservedPorts',
-    reason: 'FieldValueInvalid',
-    message: `reservedPorts: ${message}`,
-  }))
+  const causes = problems.map((message) => invalidField('reservedPorts', `reservedPorts: ${message}`))
   return { ports, causes }
 }
 

@@ -1,7 +1,7 @@
 // Idempotency-Key: the same key on the same POST within 24 hours gets the first answer, also after a crash or while the
 // first request is still running. Keys are scoped to their caller.
 import { createHmac } from 'node:crypto'
-import { ApiError, badRequest } from '../../api/errors.ts'
+import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { AnswerRecord, Collections } from '../../store/records/collections.ts'
@@ -37,7 +37,7 @@ export function requestKeyOf(
   if (header === undefined || method !== 'POST') return undefined
   if (typeof header !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(header)) {
     const message = 'Idempotency-Key must be 1 to 255 visible ASCII characters'
-    throw badRequest([{ field: 'Idempotency-Key', reason: 'FieldValueInvalid', message }], 'Use a UUID')
+    throw badRequest([invalidField('Idempotency-Key', message)], 'Use a UUID')
   }
   const hash = (...parts: readonly string[]): string =>
     createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url')

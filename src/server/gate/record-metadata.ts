@@ -1,6 +1,6 @@
 // What may be kept with a record: labels, annotations, finalizers and owner references, with the limits that keep a record
 // small.
-import type { Cause } from '../../api/errors.ts'
+import { type Cause, invalidField } from '../../api/errors.ts'
 import type { kindsWithMetadata } from '../../api/service/metadata.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { Roles } from '../../auth/roles.ts'
@@ -68,32 +68,32 @@ const maxOwners = 32
 
 const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_./-]{0,316}$/.test(name)
 
-const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
-
 /** By these svc3 knows VMs that it deployed itself, and may delete: nobody else gives them to one. */
 export const ownLabelProblems = (labels: Texts, had: Texts = {}): Cause[] =>
   Object.keys(labels).flatMap((name) =>
     name.startsWith('svc3/') && labels[name] !== had[name]
-      ? [cause('labels', `label "${name.slice(0, 50)}": labels beginning with svc3/ are set by svc3`)]
+      ? [invalidField('labels', `label "${name.slice(0, 50)}": labels beginning with svc3/ are set by svc3`)]
       : [],
   )
 
 /** All that is wrong with it; none: it may be kept. */
 export function metadataProblems({ labels, annotations, finalizers = [], ownerReferences = [] }: Kept): Cause[] {
   const names = (field: string, all: readonly string[]): Cause[] =>
-    all.filter((name) => !isName(name)).map((name) => cause(field, `${field}: invalid name "${name.slice(0, 50)}"`))
+    all
+      .filter((name) => !isName(name))
+      .map((name) => invalidField(field, `${field}: invalid name "${name.slice(0, 50)}"`))
   const most = (field: string, count: number, limit: number): Cause[] =>
-    count > limit ? [cause(field, `${field}: at most ${limit}`)] : []
+    count > limit ? [invalidField(field, `${field}: at most ${limit}`)] : []
   const chars = Object.entries(annotations).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
   return [
     ...most('labels', Object.keys(labels).length, maxLabels),
     ...most('finalizers', finalizers.length, maxFinalizers),
     ...most('ownerReferences', ownerReferences.length, maxOwners),
     ...(chars > maxAnnotationChars
-      ? [cause('annotations', `annotations: at most ${maxAnnotationChars} characters together`)]
+      ? [invalidField('annotations', `annotations: at most ${maxAnnotationChars} characters together`)]
       : []),
     ...(Object.values(labels).some((value) => value.length > 256)
-      ? [cause('labels', 'labels: a value has more than 256 characters')]
+      ? [invalidField('labels', 'labels: a value has more than 256 characters')]
       : []),
     ...names('labels', Object.keys(labels)),
     ...names('annotations', Object.keys(annotations)),

@@ -1,7 +1,7 @@
 // Turns whatever is thrown into a Status: refusals as they are, errors of the framework and the store by the tables
 // below, anything else a 500 with the details in the log and only the request id in the answer.
 import type { FastifyError } from 'fastify'
-import { ApiError, badRequest, type Cause, invalid, type Reason } from '../../api/errors.ts'
+import { ApiError, badRequest, type Cause, invalid, invalidField, type Reason } from '../../api/errors.ts'
 import {
   ContentAwayError,
   ContentTooLargeError,
@@ -138,7 +138,7 @@ function causeOf({ instancePath, keyword, message, params }: Violation): Cause {
   const field = [...instancePath.split('/').slice(1), ...(missing ? [missing] : [])].join('.') || 'body'
   if (missing) return { field, reason: 'FieldValueRequired', message: `${field} is required` }
   const must = musts[keyword]?.(params) ?? message ?? 'is not valid'
-  return { field, reason: 'FieldValueInvalid', message: `${field} ${must}` }
+  return invalidField(field, `${field} ${must}`)
 }
 
 const types: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 // Takes a file on the server's disk in as the content of an Updating record, then makes the record Ready by one
 // compare-and-set. For all uploads and pulls.
-import { ApiError, invalid } from '../../api/errors.ts'
+import { ApiError, invalid, invalidField } from '../../api/errors.ts'
 import { DiskFullError } from '../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
@@ -73,7 +73,7 @@ const better: Readonly<Record<Noun, readonly [string, string]>> = {
 export function intakeError(error: unknown, noun: Noun, ending: AbortSignal): unknown {
   if (error instanceof BadDiskError) {
     const [field, hint] = better[noun]
-    return invalid(noun, [{ field, reason: 'FieldValueInvalid', message: error.message }], hint)
+    return invalid(noun, [invalidField(field, error.message)], hint)
   }
   if (error instanceof DiskFullError) return diskFull(error)
   if (!ending.aborted) return error

@@ -5,6 +5,7 @@ import {
   alreadyExists,
   type Cause,
   invalid,
+  invalidField,
   notFound,
   recordName,
   type Status,
@@ -118,7 +119,7 @@ export class ImageStore {
   nameProblems(name: string, field = 'name'): Cause[] {
     if (isImageName(name)) return []
     const message = `${field} "${name.slice(0, 100)}" is invalid: ${imageNameRule}`
-    return [{ field, reason: 'FieldValueInvalid', message }]
+    return [invalidField(field, message)]
   }
 
   /** Throws what can never be right, and a name that is taken by another request than this one. */

@@ -1,7 +1,7 @@
 // Makes an image or ISO of an upload: file to disk, record Updating, content into the store, record Ready. A failure
 // leaves no record and no file; content already stored is garbage-collected.
 import { type Architecture, architectures } from '../../api/architecture.ts'
-import { type ApiError, badRequest, type Cause } from '../../api/errors.ts'
+import { type ApiError, badRequest, type Cause, invalidField } from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
@@ -78,20 +78,21 @@ export async function receiveImage(
 }
 
 export function problemsOf({ type, firmware, os, description }: UploadFields): Cause[] {
-  const problem = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
   return [
     ...(type === undefined || architectures.some((each) => each === type)
       ? []
-      : [problem('type', 'type must be arm64 or amd64')]),
+      : [invalidField('type', 'type must be arm64 or amd64')]),
     ...(firmware === undefined || firmwares.includes(firmware)
       ? []
-      : [problem('firmware', 'firmware must be bios or uefi')]),
-    ...(firmware === 'bios' && type === 'arm64' ? [problem('firmware', 'firmware must be uefi for arm64 disks')] : []),
-    ...(os === undefined || guestSystems.includes(os) ? [] : [problem('os', 'os must be macos, linux or other')]),
-    ...(firmware === 'bios' && os === 'macos' ? [problem('firmware', 'firmware must be uefi for macOS')] : []),
+      : [invalidField('firmware', 'firmware must be bios or uefi')]),
+    ...(firmware === 'bios' && type === 'arm64'
+      ? [invalidField('firmware', 'firmware must be uefi for arm64 disks')]
+      : []),
+    ...(os === undefined || guestSystems.includes(os) ? [] : [invalidField('os', 'os must be macos, linux or other')]),
+    ...(firmware === 'bios' && os === 'macos' ? [invalidField('firmware', 'firmware must be uefi for macOS')] : []),
     ...((description ?? '').length <= 1_024
       ? []
-      : [problem('description', 'description must have at most 1024 characters')]),
+      : [invalidField('description', 'description must have at most 1024 characters')]),
   ]
 }
 

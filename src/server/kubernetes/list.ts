@@ -1,5 +1,5 @@
 // get and list: from memory, in pages, as objects or as a Table.
-import { ApiError, badRequest } from '../../api/errors.ts'
+import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { compareRevs, type Entry, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
@@ -100,7 +100,7 @@ function readToken(token: string, prefix: string): { readonly key: string; reado
   if (typeof key === 'string' && key.startsWith(prefix) && typeof rev === 'string' && isVersion(rev))
     return { key, rev }
   const message = 'continue is not a value from a page of this list'
-  throw badRequest([{ field: 'continue', reason: 'FieldValueInvalid', message }], 'List from the start')
+  throw badRequest([invalidField('continue', message)], 'List from the start')
 }
 
 function parsedToken(token: string): readonly unknown[] {
@@ -125,13 +125,7 @@ export async function reachVersions(
 ): Promise<void> {
   const { resourceVersion, continue: token } = query
   if (resourceVersion !== undefined && !isVersion(resourceVersion))
-    throw badRequest([
-      {
-        field: 'resourceVersion',
-        reason: 'FieldValueInvalid',
-        message: 'resourceVersion is not a version of this service',
-      },
-    ])
+    throw badRequest([invalidField('resourceVersion', 'resourceVersion is not a version of this service')])
   const named = [resourceVersion, token === undefined ? undefined : readToken(token, prefix).rev]
   for (const each of named) {
     const rev: Rev = BigInt(each ?? 0).toString()

@@ -1,6 +1,6 @@
 // Query parameters as clients of Kubernetes write them.
 import type { FastifyRequest } from 'fastify'
-import { badRequest } from '../../api/errors.ts'
+import { badRequest, invalidField } from '../../api/errors.ts'
 
 export interface KubeQuery {
   readonly isWatch: boolean
@@ -83,5 +83,4 @@ function oneOf<const T extends string>(text: string | undefined, field: string, 
   return found
 }
 
-const wrong = (field: string, must: string) =>
-  badRequest([{ field, reason: 'FieldValueInvalid', message: `${field} ${must}` }])
+const wrong = (field: string, must: string) => badRequest([invalidField(field, `${field} ${must}`)])

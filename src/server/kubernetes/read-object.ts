@@ -2,7 +2,7 @@
 // of its fields the schema does not know.
 import { randomBytes } from 'node:crypto'
 import * as t from 'typebox'
-import { ApiError, badRequest, type Cause, invalid } from '../../api/errors.ts'
+import { ApiError, badRequest, type Cause, invalid, invalidField } from '../../api/errors.ts'
 import { nameSuffix, realNamespace } from '../../rules/names.ts'
 import type { OwnerReference } from '../../store/records/record-meta.ts'
 import type { Settings } from '../config/settings.ts'
@@ -121,14 +121,14 @@ function textsIn(value: unknown, field: string): StringMap {
   if (value === undefined) return {}
   const isMap = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (isMap && Object.values(value).every((each) => typeof each === 'string')) return value as StringMap
-  throw badRequest([{ field, reason: 'FieldValueInvalid', message: `${field} must be a map of strings` }])
+  throw badRequest([invalidField(field, `${field} must be a map of strings`)])
 }
 
 function finalizersIn(value: unknown): readonly string[] {
   if (value === undefined) return []
   if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return [...new Set(value)]
   const message = 'Specify metadata.finalizers as a list of strings'
-  throw badRequest([{ field: 'metadata.finalizers', reason: 'FieldValueInvalid', message }])
+  throw badRequest([invalidField('metadata.finalizers', message)])
 }
 
 function ownersIn(value: unknown): readonly OwnerReference[] {
@@ -137,7 +137,7 @@ function ownersIn(value: unknown): readonly OwnerReference[] {
   const uids = new Set(owners.map((owner) => owner?.uid))
   if (!owners.includes(undefined) && uids.size === owners.length) return owners as OwnerReference[]
   const message = 'Specify metadata.ownerReferences as a list of apiVersion, kind, name and uid, each uid once'
-  throw badRequest([{ field: 'metadata.ownerReferences', reason: 'FieldValueInvalid', message }])
+  throw badRequest([invalidField('metadata.ownerReferences', message)])
 }
 
 function ownerIn(value: unknown): OwnerReference | undefined {
@@ -158,11 +158,11 @@ function checkLabels(kind: Kind, labels: StringMap): void {
   const causes = Object.entries(labels)
     .filter(([, value]) => !labelValue.test(value))
     .map(
-      ([name]): Cause => ({
-        field: 'metadata.labels',
-        reason: 'FieldValueInvalid',
-        message: `metadata.labels: the value of ${JSON.stringify(name.slice(0, 63))} must be at most 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends`,
-      }),
+      ([name]): Cause =>
+        invalidField(
+          'metadata.labels',
+          `metadata.labels: the value of ${JSON.stringify(name.slice(0, 63))} must be at most 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends`,
+        ),
     )
   if (causes.length > 0) throw invalid(kind.plural, causes.slice(0, 16))
 }

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createServiceAccountToken } from '../../api/access/service-accounts.ts'
-import { ApiError, invalid } from '../../api/errors.ts'
+import { ApiError, invalid, invalidField } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Spell } from '../gate/spelling.ts'
 import { spelledBy } from '../lists/watches.ts'
@@ -313,11 +313,7 @@ const otherName = (name: string): ApiError =>
 
 const versionMissing = (kind: Kind): ApiError =>
   invalid(kind.plural, [
-    {
-      field: 'metadata.resourceVersion',
-      reason: 'FieldValueInvalid',
-      message: 'Specify metadata.resourceVersion to replace the object',
-    },
+    invalidField('metadata.resourceVersion', 'Specify metadata.resourceVersion to replace the object'),
   ])
 
 interface Token {

@@ -1,6 +1,6 @@
 // watch: the watch of the REST API with objects in place of items, and with bookmarks only for who asked for them.
 import type { FastifyReply } from 'fastify'
-import { invalid } from '../../api/errors.ts'
+import { invalid, invalidField } from '../../api/errors.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import type { Spell } from '../gate/spelling.ts'
 import type { Listing } from '../lists/listing.ts'
@@ -89,5 +89,5 @@ function bookmark({ kind, form }: Renderer, resourceVersion: string, isAfterStat
 function checkInitial({ sendInitialEvents, resourceVersionMatch }: KubeQuery): void {
   if (sendInitialEvents === undefined || resourceVersionMatch === 'NotOlderThan') return
   const message = 'resourceVersionMatch must be NotOlderThan with sendInitialEvents'
-  throw invalid('', [{ field: 'resourceVersionMatch', reason: 'FieldValueInvalid', message }])
+  throw invalid('', [invalidField('resourceVersionMatch', message)])
 }

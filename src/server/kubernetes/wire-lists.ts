@@ -1,5 +1,5 @@
 // A list of records as objects of a kind: selected, rendered, and remembered for as long as an entry is current.
-import { badRequest } from '../../api/errors.ts'
+import { badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery } from '../../api/operation.ts'
 import { realNamespace } from '../../rules/names.ts'
 import {
@@ -91,7 +91,7 @@ export function selectorTest(kind: Kind, query: Selectors, aliases: Aliases): Te
 
 function parsed(field: string, result: ReturnType<typeof parseLabelSelector>): Test {
   if (result.ok) return result.test
-  throw badRequest([{ field, reason: 'FieldValueInvalid', message: `${field}: ${result.problem}` }])
+  throw badRequest([invalidField(field, `${field}: ${result.problem}`)])
 }
 
 /** Namespaces by their names, whichever way the client spells them. */

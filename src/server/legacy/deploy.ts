@@ -1,5 +1,5 @@
 // Configurations and deployments in the API of 2.4.x, which deploys a configuration by its name.
-import { ApiError, badRequest, notFound } from '../../api/errors.ts'
+import { ApiError, badRequest, invalidField, notFound } from '../../api/errors.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
 import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vms/vm-configs.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms/vms.ts'
@@ -73,7 +73,7 @@ const withoutUnset = <T extends object>(body: T): Given<T> =>
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Given<T>
 
 const problem = (field: string, message: string): ApiError =>
-  badRequest([{ field, reason: 'FieldValueInvalid', message }], `Correct ${field}`)
+  badRequest([invalidField(field, message)], `Correct ${field}`)
 
 const create: LegacyHandler = async (context) => {
   const read = readLegacyFields(context.fields, createFields, ['orka_vm_name'])

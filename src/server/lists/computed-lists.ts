@@ -1,5 +1,5 @@
 // Lists computed for each request instead of stored: paged and filtered like every list, but without watch.
-import { ApiError, badRequest } from '../../api/errors.ts'
+import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { Item } from '../../rules/selectors.ts'
 import { Lists } from './lists.ts'
@@ -34,7 +34,7 @@ export function computedList(
 function refuseWatch({ watch }: { readonly watch?: unknown }): void {
   if (watch === undefined || watch === 'false') return
   const message = 'watch: this list cannot be watched'
-  throw badRequest([{ field: 'watch', reason: 'FieldValueInvalid', message }], 'List it again with If-None-Match')
+  throw badRequest([invalidField('watch', message)], 'List it again with If-None-Match')
 }
 
 /** Identifies an item of a list. */

@@ -1,5 +1,5 @@
 // Filters, pages and ETags of all lists. Served from memory: an item is rendered once per change.
-import { badRequest } from '../../api/errors.ts'
+import { badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import {
   type Item,
@@ -65,7 +65,7 @@ export class Lists {
     const causes = []
     for (const [field, parsed] of parts) {
       if (parsed?.ok) tests.push(parsed.test)
-      else if (parsed) causes.push({ field, reason: 'FieldValueInvalid', message: `${field}: ${parsed.problem}` })
+      else if (parsed) causes.push(invalidField(field, `${field}: ${parsed.problem}`))
     }
     if (causes.length > 0)
       throw badRequest(causes, 'Use owner=me@example.com, for example; separate several with commas')
@@ -115,10 +115,6 @@ const encodeContinue = (key: string): string => Buffer.from(key).toString('base6
 function decodeContinue(token: string, prefix: string): string {
   const key = Buffer.from(token, 'base64url').toString('utf8')
   if (key.startsWith(prefix)) return key
-  const cause = {
-    field: 'continue',
-    reason: 'FieldValueInvalid',
-    message: 'continue is not a value from a page of this list',
-  }
+  const cause = invalidField('continue', 'continue is not a value from a page of this list')
   throw badRequest([cause], 'List from the start, without continue')
 }

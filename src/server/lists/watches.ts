@@ -1,7 +1,7 @@
 // Watches: a list continued as JSON lines, from a revision or from the present state. A client that reads too slowly is
 // disconnected and resumes from the last version it saw.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ApiError, badRequest } from '../../api/errors.ts'
+import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { Test } from '../../rules/selectors.ts'
 import type { Horizon } from '../../store/horizon.ts'
@@ -130,13 +130,7 @@ const line = (type: string, object: string): string => `{"type":"${type}","objec
 /** A version from the future belongs to another history (a restored backup, say): listing again is the only way on. */
 async function checkedRevision(text: string, known: Rev, horizon: Horizon | undefined): Promise<Rev> {
   if (!/^\d{1,20}$/.test(text)) {
-    throw badRequest([
-      {
-        field: 'resourceVersion',
-        reason: 'FieldValueInvalid',
-        message: 'resourceVersion is not a version of this service',
-      },
-    ])
+    throw badRequest([invalidField('resourceVersion', 'resourceVersion is not a version of this service')])
   }
   const rev = BigInt(text).toString()
   // It may come from a server that was slightly ahead.

@@ -1,6 +1,6 @@
 // How the registry of a reference is accessed: which stored credentials apply, and the error where there are none.
 import fs from 'node:fs/promises'
-import { ApiError, invalid } from '../../api/errors.ts'
+import { ApiError, invalid, invalidField } from '../../api/errors.ts'
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { Secrets } from '../../auth/secrets.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
@@ -32,7 +32,7 @@ export function referenceOf(text: string, use: keyof typeof uses = 'push'): Imag
   const parsed = parseImageReference(text, use)
   if (parsed.ok) return parsed.reference
   const { field, kind } = uses[use]
-  throw invalid(kind, [{ field, reason: 'FieldValueInvalid', message: parsed.problem }], parsed.hint)
+  throw invalid(kind, [invalidField(field, parsed.problem)], parsed.hint)
 }
 
 export function findCredentials(

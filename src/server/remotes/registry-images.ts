@@ -1,7 +1,7 @@
 // Resolves image references in registries to a manifest, once, with the credentials of the namespace. So nobody gets
 // from a node's cache what the registry would refuse them.
 import type { Architecture } from '../../api/architecture.ts'
-import { ApiError, type ErrorOptions, type Reason } from '../../api/errors.ts'
+import { ApiError, type ErrorOptions, invalidField, type Reason } from '../../api/errors.ts'
 import { RegistryError, type RegistryFault } from '../../oci/artifact/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
@@ -112,7 +112,7 @@ function refusalOf(
   return new ApiError(reason, message, {
     ...options,
     hint,
-    ...(reason === 'Invalid' && { causes: [{ field: 'image', reason: 'FieldValueInvalid', message }] }),
+    ...(reason === 'Invalid' && { causes: [invalidField('image', message)] }),
     ...(reason === 'ServiceUnavailable' && { retryAfterSeconds }),
   })
 }

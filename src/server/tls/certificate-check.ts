@@ -2,7 +2,7 @@
 // anything of a key. Which certificate is served is decided in certificates.ts.
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import tls from 'node:tls'
-import { type Cause, invalid } from '../../api/errors.ts'
+import { type Cause, invalid, invalidField } from '../../api/errors.ts'
 import type { Certificate, CertificateUpload } from '../../api/service/certificates.ts'
 import { timestamp } from '../../platform/clock.ts'
 
@@ -62,7 +62,7 @@ export function checkPair({ certPath, keyPath }: CertificateUpload, now: Date): 
       return work()
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      causes.push({ field: error.field, reason: 'FieldValueInvalid', message: `${error.field}: ${error.message}` })
+      causes.push(invalidField(error.field, `${error.field}: ${error.message}`))
       return undefined
     }
   }

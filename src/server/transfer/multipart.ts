@@ -3,7 +3,7 @@
 import multipart, { type MultipartFile } from '@fastify/multipart'
 import type { FastifyInstance, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import type { TObject } from 'typebox'
-import { ApiError } from '../../api/errors.ts'
+import { ApiError, invalidField } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 
 /** Runs `register` where forms are understood, and nothing else is. */
@@ -108,7 +108,7 @@ export function refusalOfForm(error: unknown, partBytes: number): ApiError {
 export const fieldTooLong = (field: string, bytes: number): ApiError => {
   const message = `${field} must have at most ${bytes} bytes`
   return new ApiError('RequestEntityTooLarge', message, {
-    causes: [{ field, reason: 'FieldValueInvalid', message }],
+    causes: [invalidField(field, message)],
     hint: 'Check that it is the right file',
   })
 }

@@ -1,5 +1,5 @@
 // Validates the fields of a deployment or a VM configuration, each by itself.
-import type { Cause } from '../../api/errors.ts'
+import { type Cause, invalidField } from '../../api/errors.ts'
 import type { VmConfigInput } from '../../api/vms/vm-configs.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { parseTtl, ttlRule } from '../../rules/durations.ts'
@@ -9,21 +9,19 @@ import { ownLabelProblems } from '../gate/record-metadata.ts'
 import { metadataOf } from './metadata.ts'
 import { shapeOf, shapeProblems } from './shape.ts'
 
-const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
-
 /** Other than those of its shape. */
 export function deploymentProblems(body: VmDeployment): Cause[] {
   const { name, ttl, userdata } = body
   const nameProblem = name ? vmNameProblem(name, body.shouldGenerateName === true) : undefined
   return [
-    ...(nameProblem ? [cause('name', `name "${name?.slice(0, 100)}" ${nameProblem}`)] : []),
+    ...(nameProblem ? [invalidField('name', `name "${name?.slice(0, 100)}" ${nameProblem}`)] : []),
     ...parseReservedPorts(body.reservedPorts ?? '').causes,
     ...metadataOf(body).problems,
     ...(ttl && parseTtl(ttl) === undefined
-      ? [cause('ttl', `ttl "${ttl}" is not ${ttlRule}; use 2h or 30m, for example`)]
+      ? [invalidField('ttl', `ttl "${ttl}" is not ${ttlRule}; use 2h or 30m, for example`)]
       : []),
     ...(userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(userdata.replaceAll(/\s/g, ''))
-      ? [cause('userdata', 'userdata is not base64')]
+      ? [invalidField('userdata', 'userdata is not base64')]
       : []),
     ...labelProblems(body.labels ?? {}),
     ...ownLabelProblems(body.labels ?? {}),
@@ -34,7 +32,7 @@ export const configNameProblems = (name: string): Cause[] =>
   isVmConfigName(name)
     ? []
     : [
-        cause(
+        invalidField(
           'name',
           `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
         ),
@@ -57,6 +55,6 @@ const shapeChecks = (body: Partial<VmDeployment>): Cause[] =>
 function labelProblems(labels: Readonly<Record<string, string>>): Cause[] {
   const names = Object.keys(labels)
   const bad = names.filter((name) => !/^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/.test(name))
-  const problems = bad.map((name) => cause('labels', `invalid label name "${name.slice(0, 50)}"`))
-  return names.length > 64 ? [cause('labels', 'at most 64 labels'), ...problems] : problems
+  const problems = bad.map((name) => invalidField('labels', `invalid label name "${name.slice(0, 50)}"`))
+  return names.length > 64 ? [invalidField('labels', 'at most 64 labels'), ...problems] : problems
 }

@@ -1,5 +1,5 @@
 // Metadata for a guest: four formats that clients send, normalized into one map.
-import type { Cause } from '../../api/errors.ts'
+import { type Cause, invalidField } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { isMetadataKey, isReservedMetadataKey, metadataKeyRule } from '../../rules/guest-metadata.ts'
 
@@ -23,10 +23,6 @@ export function metadataOf(body: VmDeployment): { metadata: Record<string, strin
   if (bytes > maxBytes) problems.push(`at most ${maxBytes / 1_024} KiB in all`)
   return {
     metadata: { ...metadata },
-    problems: problems.map((message) => ({
-      field: 'customVMMetadata',
-      reason: 'FieldValueInvalid',
-      message: `metadata: ${message}`,
-    })),
+    problems: problems.map((message) => invalidField('customVMMetadata', `metadata: ${message}`)),
   }
 }

@@ -1,5 +1,5 @@
 // Which sizes a disk may grow to, and the message after it grew (docs/spec.md R41–R44).
-import { ApiError, type Cause, invalid } from '../../api/errors.ts'
+import { ApiError, type Cause, invalid, invalidField } from '../../api/errors.ts'
 import type { Vm } from '../../api/vms/vms.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 
@@ -37,7 +37,7 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
   ]
   const causes = problems
     .filter(([, isWrong]) => isWrong)
-    .map(([field, , message]): Cause => ({ field, reason: 'FieldValueInvalid', message }))
+    .map(([field, , message]): Cause => invalidField(field, message))
   const isAboutSize = causes.some(({ field }) => field === 'size')
   const line = (words: string): string => `svc3 vm resize ${vm.name} ${words} -n ${vm.namespace}`
   const inside = `To grow only the file system in it: ${line(`${size} --user USER --password-stdin`)}`

@@ -1,7 +1,7 @@
 // Who manages which fields of an object, as Kubernetes has it in `metadata.managedFields`: an update takes the fields that it
 // changes; an apply takes those that it names, lets go of those that it named before, and conflicts with other managers.
 import { isDeepStrictEqual } from 'node:util'
-import { ApiError, type Cause } from '../../../api/errors.ts'
+import { ApiError, type Cause, invalidField } from '../../../api/errors.ts'
 import type { ManagedFields } from '../../../store/records/record-meta.ts'
 import { fieldsOf } from '../kinds/kind.ts'
 import {
@@ -200,11 +200,5 @@ export function readManagedFields(
 
 const notManaged = (must: string): ApiError =>
   new ApiError('Invalid', `Invalid metadata.managedFields: use ${must}`, {
-    causes: [
-      {
-        field: 'metadata.managedFields',
-        reason: 'FieldValueInvalid',
-        message: `Invalid metadata.managedFields: use ${must}`,
-      },
-    ],
+    causes: [invalidField('metadata.managedFields', `Invalid metadata.managedFields: use ${must}`)],
   })

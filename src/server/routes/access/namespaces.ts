@@ -2,7 +2,7 @@
 
 import type * as api from '../../../api/access/namespaces.ts'
 import type { Namespace } from '../../../api/access/namespaces.ts'
-import { ApiError, alreadyExists, invalid, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, invalid, invalidField, success } from '../../../api/errors.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { defaultNamespace, isNamespaceName, realNamespace } from '../../../rules/names.ts'
@@ -75,11 +75,7 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
     async deleteNamespace({ params: { namespace: name } }) {
       if (name === defaultNamespace) {
         const message = `Namespace ${name} cannot be deleted: it is the default namespace`
-        throw invalid(
-          kind,
-          [{ field: 'namespace', reason: 'FieldValueInvalid', message }],
-          'Delete its contents instead',
-        )
+        throw invalid(kind, [invalidField('namespace', message)], 'Delete its contents instead')
       }
       const blockers = await removeNamespace(collections, existing(name))
       if (blockers.length > 0) {
@@ -94,6 +90,6 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
 const badName = (name: string): ApiError =>
   invalid(
     kind,
-    [{ field: 'name', reason: 'FieldValueInvalid', message: `Invalid namespace name "${name.slice(0, 100)}"` }],
+    [invalidField('name', `Invalid namespace name "${name.slice(0, 100)}"`)],
     'Start with svc-, use lowercase letters, digits and dashes, end with a letter or digit; at most 63 characters',
   )

@@ -2,7 +2,7 @@
 
 import type * as api from '../../../api/access/registry-credentials.ts'
 import type { RegistryCredential, RegistryCredentialInput } from '../../../api/access/registry-credentials.ts'
-import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { SealError } from '../../../auth/seal.ts'
 import type { Secrets } from '../../../auth/secrets.ts'
@@ -120,8 +120,7 @@ export function checkCredential(
   parsed = typeof body.server === 'string' ? parseRegistryServer(body.server) : undefined,
 ): Cause[] {
   const causes: Cause[] = []
-  const fault = (field: string, message: string): void =>
-    void causes.push({ field, reason: 'FieldValueInvalid', message })
+  const fault = (field: string, message: string): void => void causes.push(invalidField(field, message))
   if (parsed && !parsed.ok) fault('server', parsed.problem)
   if (parsed?.ok && parsed.scheme === 'http' && body.allowInsecure !== true) {
     fault('allowInsecure', `${parsed.server} uses HTTP, which sends the password unencrypted`)
@@ -132,7 +131,7 @@ export function checkCredential(
   return causes
 }
 
-const serverCause = (message: string): Cause => ({ field: 'server', reason: 'FieldValueInvalid', message })
+const serverCause = (message: string): Cause => invalidField('server', message)
 
 const hintFor = (causes: readonly Cause[]): string =>
   causes.some((cause) => cause.field === 'allowInsecure')

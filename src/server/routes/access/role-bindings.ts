@@ -2,7 +2,7 @@
 
 import type * as api from '../../../api/access/role-bindings.ts'
 import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.ts'
-import { type ApiError, type Cause, invalid, notFound } from '../../../api/errors.ts'
+import { type ApiError, type Cause, invalid, invalidField, notFound } from '../../../api/errors.ts'
 import { defaultNamespace, devRole, isServiceAccountName, isUserName, realNamespace } from '../../../rules/names.ts'
 import type { Collections, RoleBindingRecord } from '../../../store/records/collections.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -135,9 +135,5 @@ const without = (from: ServiceAccounts, those: ServiceAccounts): ServiceAccounts
 
 const ownNamespace = (name: string, namespace: string): ApiError => {
   const message = `Service account ${name} always has this role in its own namespace ${namespace}`
-  return invalid(
-    kind,
-    [{ field: 'serviceaccounts', reason: 'FieldValueInvalid', message }],
-    'Delete the service account instead',
-  )
+  return invalid(kind, [invalidField('serviceaccounts', message)], 'Delete the service account instead')
 }

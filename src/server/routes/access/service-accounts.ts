@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type * as api from '../../../api/access/service-accounts.ts'
 import type { ServiceAccount } from '../../../api/access/service-accounts.ts'
-import { type ApiError, alreadyExists, invalid, notFound, success } from '../../../api/errors.ts'
+import { type ApiError, alreadyExists, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import { serviceAccountTokenSeconds, type Tokens } from '../../../auth/tokens.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
@@ -73,22 +73,12 @@ function checkedSeconds(duration: string | undefined): number {
   const seconds = parseDuration(duration)
   if (seconds !== undefined && seconds >= 60 && seconds <= longestSeconds) return seconds
   const message = `Invalid duration "${duration}": use 1m to ${longestSeconds / 86_400}d`
-  throw invalid(
-    kind,
-    [{ field: 'duration', reason: 'FieldValueInvalid', message }],
-    'Use for example 8760h0m0s or 30d, or set noExpiration',
-  )
+  throw invalid(kind, [invalidField('duration', message)], 'Use for example 8760h0m0s or 30d, or set noExpiration')
 }
 
 const badName = (name: string): ApiError =>
   invalid(
     kind,
-    [
-      {
-        field: 'serviceaccount',
-        reason: 'FieldValueInvalid',
-        message: `Invalid service account name "${name.slice(0, 100)}"`,
-      },
-    ],
+    [invalidField('serviceaccount', `Invalid service account name "${name.slice(0, 100)}"`)],
     'Use lowercase letters, digits, dashes and periods, start and end with a letter or digit; at most 253 characters',
   )

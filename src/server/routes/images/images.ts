@@ -1,6 +1,6 @@
 // Handlers of images, which belong to the cluster: create empty, copy, upload, describe, download, restore, delete.
 import type { Architecture } from '../../../api/architecture.ts'
-import { ApiError, badRequest } from '../../../api/errors.ts'
+import { ApiError, badRequest, invalidField } from '../../../api/errors.ts'
 import type { CopyInput } from '../../../api/images/image-operations.ts'
 import type * as api from '../../../api/images/images.ts'
 import type { Principal } from '../../../auth/principal.ts'
@@ -33,7 +33,7 @@ export function images(services: KindServices & UploadServices & { readonly role
     }) {
       const sizeBytes = parseDiskSize(size)
       const message = `size "${size}" is invalid: use ${diskSizeRule}`
-      const sizeProblems = sizeBytes === undefined ? [{ field: 'size', reason: 'FieldValueInvalid', message }] : []
+      const sizeProblems = sizeBytes === undefined ? [invalidField('size', message)] : []
       const bootProblems = problemsOf({ ...(firmware && { firmware }), ...(os && { os }) })
       store.refuse([...store.nameProblems(name), ...sizeProblems, ...bootProblems], name, requestKey)
       const architecture = 'amd64'

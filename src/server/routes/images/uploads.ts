@@ -1,6 +1,6 @@
 // Handlers of resumable uploads: begin, continue, finish into an image or an ISO, abandon.
 import fs from 'node:fs/promises'
-import { ApiError, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import type * as api from '../../../api/images/uploads.ts'
 import { callerKey, type Principal } from '../../../auth/principal.ts'
@@ -66,7 +66,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
     if (sha256 !== undefined && (await partialUploads.digest(id, ending)) !== sha256) {
       await partialUploads.remove(id)
       const message = 'sha256 does not match the received data'
-      throw invalid(noun, [{ field: 'sha256', reason: 'FieldValueInvalid', message }], 'Upload the file again')
+      throw invalid(noun, [invalidField('sha256', message)], 'Upload the file again')
     }
     failpoint('upload.received')
     const { entry, isRepeated } = await store.create(

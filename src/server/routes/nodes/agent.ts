@@ -1,6 +1,6 @@
 // Handlers for agents: join, tokens, reports, content and tunnels.
 import { randomUUID } from 'node:crypto'
-import { ApiError, invalid, notFound } from '../../../api/errors.ts'
+import { ApiError, invalid, invalidField, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'
 import type { Peer, VmReport } from '../../../api/nodes/agent.ts'
 import type { NodeReport } from '../../../api/nodes/node-report.ts'
@@ -101,8 +101,8 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       }
       issuedFor(checkNamespace(services, namespace))
       const causes = [
-        ...(isNodeName(name) ? [] : [wrong('name', `Invalid node name "${name.slice(0, 100)}"`)]),
-        ...(parseNodeKey(publicKey) ? [] : [wrong('publicKey', 'publicKey is not an Ed25519 key')]),
+        ...(isNodeName(name) ? [] : [invalidField('name', `Invalid node name "${name.slice(0, 100)}"`)]),
+        ...(parseNodeKey(publicKey) ? [] : [invalidField('publicKey', 'publicKey is not an Ed25519 key')]),
       ]
       if (causes.length > 0) throw invalid(kind, causes, 'Use at most 63 lowercase letters, digits, dashes and periods')
       const known = (record: NodeRecord) => ({
@@ -261,8 +261,6 @@ const shuffled = <T>(items: readonly T[]): T[] =>
     .map((item) => ({ item, place: Math.random() }))
     .toSorted((one, other) => one.place - other.place)
     .map(({ item }) => item)
-
-const wrong = (field: string, message: string) => ({ field, reason: 'FieldValueInvalid', message })
 
 /** Free space changes all the time: only a significant change is written. */
 function saysTheSame(before: NodeReport, after: NodeReport): boolean {

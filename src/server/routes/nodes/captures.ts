@@ -1,5 +1,5 @@
 // Handlers for captures: receive the content that a node froze of a VM, and publish the image once it is complete.
-import { ApiError, badRequest, invalid, notFound } from '../../../api/errors.ts'
+import { ApiError, badRequest, invalid, invalidField, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/captures.ts'
 import { type ContentStore, NoContentError, WrongContentError } from '../../../images/content/content.ts'
 import { DiskFullError } from '../../../images/content/temporary-files.ts'
@@ -212,11 +212,10 @@ async function manifestOf(content: ContentStore, digest: string): Promise<Manife
 }
 
 const wrong = (field: string, message: string): ApiError =>
-  invalid(kind, [{ field, reason: 'FieldValueInvalid', message }], 'Update the agent or the server')
+  invalid(kind, [invalidField(field, message)], 'Update the agent or the server')
 
 function refusalOf(error: unknown): unknown {
-  if (error instanceof WrongContentError)
-    return badRequest([{ field: 'body', reason: 'FieldValueInvalid', message: error.message }], 'Send it again')
+  if (error instanceof WrongContentError) return badRequest([invalidField('body', error.message)], 'Send it again')
   const isFull =
     error instanceof DiskFullError || (error instanceof ApiError && error.options.cause instanceof DiskFullError)
   if (!isFull) return error

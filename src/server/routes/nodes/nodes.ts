@@ -1,6 +1,6 @@
 // Handlers of nodes: list, free capacity, and what an administrator decides about them.
 import { randomUUID } from 'node:crypto'
-import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/nodes.ts'
 import type { Node } from '../../../api/nodes/nodes.ts'
 import type { NodeKeys } from '../../../auth/node-keys.ts'
@@ -293,12 +293,12 @@ function mustBeEmpty(collections: Collections, node: NodeRecord, what: string): 
 
 function badTag(tag: string): ApiError {
   const message = `Invalid tag "${tag.slice(0, 100)}"`
-  const problem: Cause = { field: 'tag', reason: 'FieldValueInvalid', message }
+  const problem: Cause = invalidField('tag', message)
   const hint = 'Use at most 63 letters, digits and - _ . that start and end with a letter or digit'
   return invalid(kind, [problem], hint)
 }
 
 function badDuration(duration: string): ApiError {
   const message = `Invalid duration "${duration}": choose 1m to 30d`
-  return invalid(kind, [{ field: 'duration', reason: 'FieldValueInvalid', message }], 'Use a duration such as 1h')
+  return invalid(kind, [invalidField('duration', message)], 'Use a duration such as 1h')
 }

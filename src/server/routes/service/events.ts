@@ -1,5 +1,5 @@
 // Handlers of events: the changes in a namespace. Events of operations for administrators are shown only to them.
-import { badRequest } from '../../../api/errors.ts'
+import { badRequest, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/events.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import type { Collections } from '../../../store/records/collections.ts'
@@ -46,7 +46,7 @@ function keyAt(
   const ms = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(ms)) return events.key(namespace, eventNameAt(ms))
   throw badRequest(
-    [{ field, reason: 'FieldValueInvalid', message: `${field}: "${text}" is not a time` }],
+    [invalidField(field, `${field}: "${text}" is not a time`)],
     'Use a time such as 2026-11-17T12:00:00Z',
   )
 }

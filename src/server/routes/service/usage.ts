@@ -1,5 +1,5 @@
 // Handler of usage: the days that are kept, the VMs that have ended since they were written, and those that live.
-import { badRequest } from '../../../api/errors.ts'
+import { badRequest, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/usage.ts'
 import type { Usage } from '../../../api/service/usage.ts'
 import { usageCsv } from '../../../api/service/usage-csv.ts'
@@ -96,8 +96,5 @@ function dayIn(field: 'from' | 'to', text: string | undefined): string | undefin
   if (text === undefined) return undefined
   const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(ms) && dayOf(ms) === text) return text
-  throw badRequest(
-    [{ field, reason: 'FieldValueInvalid', message: `${field}: "${text}" is not a day` }],
-    'Use a day such as 2026-11-17',
-  )
+  throw badRequest([invalidField(field, `${field}: "${text}" is not a day`)], 'Use a day such as 2026-11-17')
 }

@@ -1,6 +1,6 @@
 // Handlers of pools. They write what is wanted; the controller fill-pools does the rest.
 import { randomUUID } from 'node:crypto'
-import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/pools.ts'
 import type { Pool, PoolChange, PoolInput } from '../../../api/vms/pools.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'
@@ -64,11 +64,11 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     if (isImageReference(shape.image))
       throw invalid(
         kind,
-        [cause('config', `config ${config} uses an image of a registry; pull it as an image first`)],
+        [invalidField('config', `config ${config} uses an image of a registry; pull it as an image first`)],
         `Run svc3 remote-image pull ${shape.image} -n ${namespace}, and create a configuration of that image`,
       )
     const never = neverWarm(shape)
-    return never === undefined ? [] : [cause('config', `config ${config} ${never}; such VMs are never warm`)]
+    return never === undefined ? [] : [invalidField('config', `config ${config} ${never}; such VMs are never warm`)]
   }
 
   return {
@@ -86,7 +86,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         ...(isVmConfigName(name)
           ? []
           : [
-              cause(
+              invalidField(
                 'name',
                 `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
               ),
@@ -181,11 +181,11 @@ interface Settings {
 }
 
 const settingProblems = ({ minIdle, maxIdle, maxAge, schedule = [] }: Settings): Cause[] => [
-  ...(minIdle > maxIdle ? [cause('minIdle', `minIdle is ${minIdle}, but maxIdle is ${maxIdle}`)] : []),
+  ...(minIdle > maxIdle ? [invalidField('minIdle', `minIdle is ${minIdle}, but maxIdle is ${maxIdle}`)] : []),
   ...((parseTtl(maxAge) ?? 0) < shortestAgeSeconds
-    ? [cause('maxAge', `maxAge "${maxAge}" is not a duration of at least a minute; use 12h, for example`)]
+    ? [invalidField('maxAge', `maxAge "${maxAge}" is not a duration of at least a minute; use 12h, for example`)]
     : []),
-  ...scheduleProblems(schedule, maxIdle).map(({ field, message }) => cause(field, message)),
+  ...scheduleProblems(schedule, maxIdle).map(({ field, message }) => invalidField(field, message)),
 ]
 
 const shortestAgeSeconds = 60
@@ -195,8 +195,6 @@ const hintFor = (causes: readonly Cause[]): string =>
   causes.every(({ field }) => field === 'minIdle')
     ? 'Set a lower minIdle (--min-idle), or a higher maxIdle (--max-idle)'
     : 'Correct the fields in details.causes'
-
-const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
 function shown({ value, rev }: Entry<PoolRecord>): Pool {
   const { name, namespace, config, minIdle, maxIdle, maxAgeSeconds, isPaused, hits, misses, status } = value

@@ -1,5 +1,5 @@
 // Handlers of quotas. Setting one counts what is there and holds it against the limits in the same compare-and-set.
-import { ApiError, invalid } from '../../../api/errors.ts'
+import { ApiError, invalid, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/quotas.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { timestamp } from '../../../platform/clock.ts'
@@ -138,6 +138,6 @@ const belowUse = (
 ): ApiError =>
   invalid(
     kind,
-    problems.map(({ field, message }) => ({ field, reason: 'FieldValueInvalid', message })),
+    problems.map(({ field, message }) => invalidField(field, message)),
     `Delete VMs first, or set a higher limit. Run svc3 quota show -n ${namespace} to see what is in use`,
   )

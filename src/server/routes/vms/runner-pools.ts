@@ -1,6 +1,6 @@
 // Handlers of runner pools. They write what is wanted and seal the credentials; the controllers in controllers/runners do the rest.
 import { randomUUID } from 'node:crypto'
-import { ApiError, alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/runner-pools.ts'
 import type {
   RunnerCredentialInput,
@@ -99,12 +99,12 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
         ...(isVmConfigName(name) && name.length <= longestName && /^[a-z]/.test(name)
           ? []
           : [
-              cause(
+              invalidField(
                 'name',
                 `"${name.slice(0, 100)}" is not a valid name: use at most ${longestName} lowercase letters, digits and dashes, beginning with a letter`,
               ),
             ]),
-        ...(scope.ok ? [] : [cause('url', scope.problem)]),
+        ...(scope.ok ? [] : [invalidField('url', scope.problem)]),
         ...('causes' in credential ? credential.causes : []),
         ...settingProblems(body),
         ...textProblems({ scaleSet, group: body.group }),
@@ -249,7 +249,7 @@ function credentialOf(
   { appId, installationId, privateKey, token }: RunnerCredentialInput,
   isEnterprise: boolean,
 ): Checked {
-  const wrong = (message: string): Checked => ({ causes: [cause('credential', message)] })
+  const wrong = (message: string): Checked => ({ causes: [invalidField('credential', message)] })
   if (token !== undefined) {
     if (appId !== undefined || installationId !== undefined || privateKey !== undefined)
       return wrong('specify a token or a GitHub App, not both')
@@ -279,28 +279,33 @@ function settingProblems(settings: Settings): Cause[] {
   return [
     ...(isShort(connectWithin)
       ? [
-          cause(
+          invalidField(
             'connectWithin',
             `connectWithin "${connectWithin}" is not a duration of at least 10 s; use 3m, for example`,
           ),
         ]
       : []),
     ...(isShort(idleFor)
-      ? [cause('idleFor', `idleFor "${idleFor}" is not a duration of at least 10 s; use 5m, for example`)]
+      ? [invalidField('idleFor', `idleFor "${idleFor}" is not a duration of at least 10 s; use 5m, for example`)]
       : []),
     ...(runnerFolder !== undefined && !isRunnerFolder(runnerFolder)
-      ? [cause('runnerFolder', 'runnerFolder is not an absolute path of letters, digits, dots, dashes and slashes')]
+      ? [
+          invalidField(
+            'runnerFolder',
+            'runnerFolder is not an absolute path of letters, digits, dots, dashes and slashes',
+          ),
+        ]
       : []),
-    ...(user !== undefined && !isGuestUser(user) ? [cause('user', 'user is not the name of a user')] : []),
+    ...(user !== undefined && !isGuestUser(user) ? [invalidField('user', 'user is not the name of a user')] : []),
     ...guestProblems(settings),
-    ...(badLabel === undefined ? [] : [cause('labels', `invalid label "${badLabel.slice(0, 50)}"`)]),
+    ...(badLabel === undefined ? [] : [invalidField('labels', `invalid label "${badLabel.slice(0, 50)}"`)]),
   ]
 }
 
 /** How to log in to its guests: whole, and in one way. What is secret of it is in no message. */
 function guestProblems({ ssh, firstBoot }: Settings): Cause[] {
   if (!ssh) return []
-  const wrong = (message: string): Cause[] => [cause('ssh', message)]
+  const wrong = (message: string): Cause[] => [invalidField('ssh', message)]
   if (firstBoot) return wrong('specify ssh or firstBoot, not both')
   if (!isGuestUser(ssh.user)) return wrong('ssh.user is not the name of a user')
   if ((ssh.password === undefined) === (ssh.privateKey === undefined))
@@ -315,10 +320,10 @@ function guestProblems({ ssh, firstBoot }: Settings): Cause[] {
 const labelForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 
 const textProblems = (texts: { readonly scaleSet: string; readonly group?: string | undefined }): Cause[] => [
-  ...(labelForm.test(texts.scaleSet) ? [] : [cause('scaleSet', 'scaleSet has characters that no label has')]),
+  ...(labelForm.test(texts.scaleSet) ? [] : [invalidField('scaleSet', 'scaleSet has characters that no label has')]),
   ...(texts.group === undefined || /^[^\p{Cc}]{1,100}$/u.test(texts.group)
     ? []
-    : [cause('group', 'group is not the name of a runner group')]),
+    : [invalidField('group', 'group is not the name of a runner group')]),
 ]
 
 const beingDeleted = (name: string): ApiError =>
@@ -329,9 +334,7 @@ const beingDeleted = (name: string): ApiError =>
   })
 
 const idleProblems = ({ minIdle, max }: RunnerPoolRecord): Cause[] =>
-  minIdle > max ? [cause('minIdle', `minIdle is ${minIdle}, but max is ${max}`)] : []
-
-const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+  minIdle > max ? [invalidField('minIdle', `minIdle is ${minIdle}, but max is ${max}`)] : []
 
 function shownPool({ value, rev }: Entry<RunnerPoolRecord>, jobs: readonly RunnerJobRecord[], now: Date): RunnerPool {
   const { status, credential, user, sshUser } = value

@@ -1,5 +1,5 @@
 // Handlers of VM configurations: named sets of deployment values, validated when they are written.
-import { alreadyExists, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig, VmConfigUpdate } from '../../../api/vms/vm-configs.ts'
 import { machineOf, type VmShape } from '../../../api/vms/vm-shape.ts'
@@ -38,7 +38,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
     const shape = shapeOf(body, image)
     const causes = [...shapeProblems(shape), ...problems]
     if (body.type && body.type !== image.architecture)
-      causes.push(problem('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
+      causes.push(invalidField('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
     if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields named in details.causes')
     return shape
   }
@@ -83,8 +83,6 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
     },
   }
 }
-
-const problem = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
 function shown({ value, rev }: Entry<VmConfigRecord>): VmConfig {
   const { architecture, memoryMiB, display, ...shape } = value.shape

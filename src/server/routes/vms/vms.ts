@@ -1,5 +1,5 @@
 // Handlers of VMs: write the desired state, then wait until the record has reached it. Agents do the work.
-import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { ApiError, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
 import type { Vm } from '../../../api/vms/vms.ts'
 import { displayName } from '../../../auth/principal.ts'
@@ -289,7 +289,7 @@ const forceIsForAdmins = (name: string): ApiError =>
   })
 
 function badTtl(ttl: string): ApiError {
-  const problem: Cause = { field: 'ttl', reason: 'FieldValueInvalid', message: `ttl "${ttl}" is not ${ttlRule}` }
+  const problem: Cause = invalidField('ttl', `ttl "${ttl}" is not ${ttlRule}`)
   return invalid(kind, [problem], 'Use a duration such as 2h, 30m or 1d, or 0 for no limit')
 }
 
