@@ -200,6 +200,10 @@ export const alreadyExists = (
 /** The cause for a field whose value can never be right. */
 export const invalidField = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
+/** In a list of causes: the cause if the field is invalid, otherwise nothing. */
+export const invalidIf = (isInvalid: boolean, field: string, message: string): Cause[] =>
+  isInvalid ? [invalidField(field, message)] : []
+
 /** One or more values that can never be right. */
 export const invalid = (kind: string, causes: readonly Cause[], hint?: string): ApiError =>
   new ApiError('Invalid', told(causes), { kind, causes: causes.slice(0, maxCauses), ...(hint && { hint }) })

@@ -198,7 +198,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   'server/vms': {
     imports:
-      'api, platform, rules, server/cluster, server/gate, server/images, server/nodes, server/remotes, store, store/records',
+      'api, platform, rules, rules/runners, server/cluster, server/gate, server/images, server/nodes, server/remotes, store, store/records',
   },
   store: { imports: 'platform, store/etcd (open.ts), store/sqlite (open.ts)' },
   'store/etcd': { imports: 'platform, store' },

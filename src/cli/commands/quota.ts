@@ -1,13 +1,13 @@
 // svc3 quota
 
 import { getQuota, type Quota, type QuotaInput, type QuotaOwner, quotaLimits, setQuota } from '../../api/vms/quotas.ts'
+import { defined } from '../../platform/defined.ts'
 import { memorySize } from '../../rules/sizes.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import type { Field } from '../output/record.ts'
 import { printRecord } from '../record-commands.ts'
 import { pairsOf } from './vm/parts/pairs.ts'
-import { defined } from './vm/parts/shape.ts'
 
 type Name = keyof Quota['used']
 const amountOf = (name: Name, value: number): string => (name === 'memory' ? memorySize(value * 1_024) : String(value))

@@ -1,5 +1,5 @@
 // Validates the fields of a deployment or a VM configuration, each by itself.
-import { type Cause, invalidField } from '../../api/errors.ts'
+import { type Cause, invalidField, invalidIf } from '../../api/errors.ts'
 import type { VmConfigInput } from '../../api/vms/vm-configs.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { parseTtl, ttlRule } from '../../rules/durations.ts'
@@ -9,7 +9,7 @@ import { ownLabelProblems } from '../gate/record-metadata.ts'
 import { metadataOf } from './metadata.ts'
 import { shapeOf, shapeProblems } from './shape.ts'
 
-/** Other than those of its shape. */
+/** All problems except those of the shape. */
 export function deploymentProblems(body: VmDeployment): Cause[] {
   const { name, ttl, userdata } = body
   const nameProblem = name ? vmNameProblem(name, body.shouldGenerateName === true) : undefined
@@ -17,28 +17,32 @@ export function deploymentProblems(body: VmDeployment): Cause[] {
     ...(nameProblem ? [invalidField('name', `name "${name?.slice(0, 100)}" ${nameProblem}`)] : []),
     ...parseReservedPorts(body.reservedPorts ?? '').causes,
     ...metadataOf(body).problems,
-    ...(ttl && parseTtl(ttl) === undefined
-      ? [invalidField('ttl', `ttl "${ttl}" is not ${ttlRule}; use 2h or 30m, for example`)]
-      : []),
-    ...(userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(userdata.replaceAll(/\s/g, ''))
-      ? [invalidField('userdata', 'userdata is not base64')]
-      : []),
+    ...invalidIf(
+      Boolean(ttl) && parseTtl(ttl ?? '') === undefined,
+      'ttl',
+      `ttl "${ttl}" is not ${ttlRule}; use 2h or 30m, for example`,
+    ),
+    ...invalidIf(
+      !/^[A-Za-z0-9+/]*={0,2}$/.test((userdata ?? '').replaceAll(/\s/g, '')),
+      'userdata',
+      'userdata is not base64',
+    ),
     ...labelProblems(body.labels ?? {}),
     ...ownLabelProblems(body.labels ?? {}),
   ]
 }
 
 export const configNameProblems = (name: string): Cause[] =>
-  isVmConfigName(name)
-    ? []
-    : [
-        invalidField(
-          'name',
-          `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
-        ),
-      ]
+  invalidIf(
+    !isVmConfigName(name),
+    'name',
+    `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
+  )
 
-/** For refusals of other fields: without what depends on the image, or on a configuration that was not read. */
+/**
+ * The problems that can be told without the image and the configuration, to report them together with a refusal of other
+ * fields.
+ */
 export function checkDeployment(body: Partial<VmDeployment>): Cause[] {
   const fromConfig = new Set(body.vmConfig ? ['tagRequired'] : [])
   return [...shapeChecks(body).filter(({ field }) => !fromConfig.has(field)), ...deploymentProblems(body)]

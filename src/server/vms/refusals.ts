@@ -3,7 +3,7 @@ import { ApiError } from '../../api/errors.ts'
 import { refuseAction, type VmAction } from '../../rules/vm-actions.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { isFailedDeployment } from '../../store/records/node-vms.ts'
-import { busyWith } from './shown-vm.ts'
+import { busyWith } from './vm-view.ts'
 
 /** Throws why not. */
 export function assertMay(action: VmAction, record: VmRecord): void {

@@ -1,14 +1,16 @@
 // Handlers of service accounts: an account is a record with a uid; its tokens are signed over the uid and not stored.
+
 import { randomUUID } from 'node:crypto'
 import type * as api from '../../../api/access/service-accounts.ts'
 import type { ServiceAccount } from '../../../api/access/service-accounts.ts'
-import { type ApiError, alreadyExists, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import { type ApiError, alreadyExists, invalid, invalidField, success } from '../../../api/errors.ts'
 import { serviceAccountTokenSeconds, type Tokens } from '../../../auth/tokens.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isServiceAccountName } from '../../../rules/names.ts'
 import type { Collections, ServiceAccountRecord } from '../../../store/records/collections.ts'
 import type { Entry } from '../../../store/store.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -28,11 +30,7 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
     const { name, namespace, uid, createdAt } = value
     return { name, namespace, uid, createdAt, resourceVersion: rev }
   }
-  const existing = (namespace: string, name: string): Entry<ServiceAccountRecord> => {
-    const entry = accounts.get(namespace, name)
-    if (!entry) throw notFound(kind, name, { namespace })
-    return entry
-  }
+  const existing = existingIn(accounts, kind)
 
   return {
     listServiceAccounts: ({ params }) => listing(accounts, params.namespace, shown),

@@ -14,7 +14,8 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 import { createEstimatedImages } from '../../remotes/estimated-images.ts'
 import type { RegistryServices } from '../../remotes/registries.ts'
 import { contentNow } from '../../vms/base-image.ts'
-import { assertPossible, exists, planVm } from '../../vms/deployment.ts'
+import { assertPossible, exists } from '../../vms/deployment.ts'
+import { planVm } from '../../vms/planned-vm.ts'
 import { quotaExcess } from '../../vms/quota.ts'
 
 interface EstimateServices extends RegistryServices {

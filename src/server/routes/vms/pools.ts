@@ -1,24 +1,36 @@
-// Handlers of pools. They write what is wanted; the controller fill-pools does the rest.
+// Handlers of pools. They write the desired pool; the controller fill-pools carries it out.
+
 import { randomUUID } from 'node:crypto'
-import { ApiError, alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import {
+  ApiError,
+  alreadyExists,
+  type Cause,
+  invalid,
+  invalidField,
+  invalidIf,
+  notFound,
+  success,
+} from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/pools.ts'
 import type { Pool, PoolChange, PoolInput } from '../../../api/vms/pools.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
+import { defined } from '../../../platform/defined.ts'
 import { formatDuration, parseTtl } from '../../../rules/durations.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
-import { isVmConfigName } from '../../../rules/names.ts'
 import { scheduleProblems } from '../../../rules/pools/schedule.ts'
 import { neverWarm } from '../../../rules/pools/warm-match.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { PoolRecord } from '../../../store/records/fleet-records.ts'
 import type { Entry } from '../../../store/store.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import { configFor } from '../../vms/deployment.ts'
+import { configNameProblems } from '../../vms/deployment-problems.ts'
+import { configFor } from '../../vms/planned-vm.ts'
 
 const kind = 'pools'
 const changeable = 'Set config, minIdle, maxIdle, maxAge, schedule, state, readyCommand or paused'
@@ -31,13 +43,9 @@ interface PoolServices {
 
 export function pools(services: PoolServices): HandlersOf<typeof api> {
   const { collections, roles } = services
-  const existing = (namespace: string, name: string): Entry<PoolRecord> => {
-    const entry = collections.pools.get(namespace, name)
-    if (!entry) throw notFound(kind, name, { namespace })
-    return entry
-  }
+  const existing = existingIn(collections.pools, kind)
 
-  /** Of those that may change it. */
+  /** The pool, if the caller may change it. */
   function own(principal: Principal, namespace: string, name: string): Entry<PoolRecord> {
     const entry = existing(namespace, name)
     mustOwn(principal, roles.roleOf(principal, namespace), { ...entry.value, kind, noun: 'pool' })
@@ -57,7 +65,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     return shown(changed)
   }
 
-  /** Refuses a configuration whose VMs no deployment could take. */
+  /** A pool is useless if no deployment could take its VMs. */
   function configProblems(namespace: string, config: string): Cause[] {
     const shape = configFor(collections.vmConfigs, namespace, config)?.shape
     if (!shape) throw notFound('vmconfigs', config, { namespace })
@@ -83,14 +91,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
       const maxIdle = body.maxIdle ?? Math.max(minIdle, ...schedule.map((entry) => entry.minIdle))
       const maxAge = body.maxAge ?? defaults.maxAge
       const causes = [
-        ...(isVmConfigName(name)
-          ? []
-          : [
-              invalidField(
-                'name',
-                `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
-              ),
-            ]),
+        ...configNameProblems(name),
         ...settingProblems({ minIdle, maxIdle, maxAge, schedule }),
         ...configProblems(namespace, config),
       ]
@@ -101,7 +102,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         uid: randomUUID(),
         owner: displayName(principal),
         createdAt: timestamp(now),
-        ...(requestKey !== undefined && { requestKey }),
+        ...defined({ requestKey }),
         config,
         minIdle,
         maxIdle,
@@ -137,7 +138,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
 
     rotatePool: ({ params, principal, requestKey }) =>
       changeOwn(principal, params, (record) => {
-        // The same request, whose answer was lost in a crash.
+        // A repeated request whose answer was lost in a crash.
         if (requestKey !== undefined && record.rotationKey === requestKey) return record
         const { rotationKey: _, rotation = 0, ...rest } = record
         return { ...rest, rotation: rotation + 1, ...(requestKey !== undefined && { rotationKey: requestKey }) }
@@ -154,20 +155,25 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
   }
 }
 
-function changedPool({ isDrained, state: kept, readyCommand: command, ...record }: PoolRecord, change: PoolChange) {
-  const { config, minIdle, maxIdle, maxAge, paused, schedule, state = kept, readyCommand = command } = change
+function changedPool(
+  { isDrained, state: oldState, readyCommand: oldCommand, ...record }: PoolRecord,
+  change: PoolChange,
+): PoolRecord {
+  const { config, minIdle, maxIdle, maxAge, paused, schedule, state = oldState, readyCommand = oldCommand } = change
   return {
     ...record,
     ...(isDrained && paused !== false && { isDrained }),
-    ...(config !== undefined && { config }),
-    ...(minIdle !== undefined && { minIdle }),
-    ...(maxIdle !== undefined && { maxIdle }),
-    ...(maxAge !== undefined && { maxAgeSeconds: parseTtl(maxAge) ?? record.maxAgeSeconds }),
-    ...(paused !== undefined && { isPaused: paused }),
-    ...(schedule && { schedule: scheduleOf(schedule) }),
+    ...defined({
+      config,
+      minIdle,
+      maxIdle,
+      maxAgeSeconds: maxAge === undefined ? undefined : parseTtl(maxAge),
+      isPaused: paused,
+      schedule: schedule && scheduleOf(schedule),
+    }),
     ...(state === 'memory' && { state }),
     ...(readyCommand && { readyCommand }),
-  } satisfies PoolRecord
+  }
 }
 
 const scheduleOf = (schedule: PoolInput['schedule'] = []): Pool['schedule'] =>
@@ -181,16 +187,18 @@ interface Settings {
 }
 
 const settingProblems = ({ minIdle, maxIdle, maxAge, schedule = [] }: Settings): Cause[] => [
-  ...(minIdle > maxIdle ? [invalidField('minIdle', `minIdle is ${minIdle}, but maxIdle is ${maxIdle}`)] : []),
-  ...((parseTtl(maxAge) ?? 0) < shortestAgeSeconds
-    ? [invalidField('maxAge', `maxAge "${maxAge}" is not a duration of at least a minute; use 12h, for example`)]
-    : []),
+  ...invalidIf(minIdle > maxIdle, 'minIdle', `minIdle is ${minIdle}, but maxIdle is ${maxIdle}`),
+  ...invalidIf(
+    (parseTtl(maxAge) ?? 0) < shortestAgeSeconds,
+    'maxAge',
+    `maxAge "${maxAge}" is not a duration of at least a minute; use 12h, for example`,
+  ),
   ...scheduleProblems(schedule, maxIdle).map(({ field, message }) => invalidField(field, message)),
 ]
 
 const shortestAgeSeconds = 60
 
-/** The command line shows its usage instead of a hint about fields: what can be said better is said here. */
+/** The command line replaces the general hint about fields with its usage, but shows this one. */
 const hintFor = (causes: readonly Cause[]): string =>
   causes.every(({ field }) => field === 'minIdle')
     ? 'Set a lower minIdle (--min-idle), or a higher maxIdle (--max-idle)'
@@ -208,7 +216,7 @@ function shown({ value, rev }: Entry<PoolRecord>): Pool {
     maxAge: formatDuration(maxAgeSeconds),
     schedule: [...schedule],
     state,
-    ...(readyCommand !== undefined && { readyCommand }),
+    ...defined({ readyCommand, reason: status.reason }),
     minIdleNow: schedule.length === 0 ? minIdle : (status.minIdle ?? minIdle),
     paused: isPaused,
     ready: status.ready,
@@ -216,7 +224,6 @@ function shown({ value, rev }: Entry<PoolRecord>): Pool {
     hits,
     misses,
     removed: { ...removed },
-    ...(status.reason !== undefined && { reason: status.reason }),
     owner: value.owner,
     createdAt: value.createdAt,
     resourceVersion: rev,

@@ -1,5 +1,6 @@
 // Handlers of push jobs: the job is written, then the node freezes the VM; its agent does the rest and reports
 // progress. A finished job stays readable for an hour (docs/spec.md R40).
+
 import { randomBytes, randomUUID } from 'node:crypto'
 import { ApiError, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/push-jobs.ts'
@@ -12,6 +13,7 @@ import { expiryOf } from '../../../rules/retention.ts'
 import { dropCapture } from '../../../store/records/captures.ts'
 import { changePushJob, nothingYet, type PushJobRecord } from '../../../store/records/push-jobs.ts'
 import { type Entry, ignoreLost, isFault } from '../../../store/store.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { createInside } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -27,11 +29,7 @@ type PushServices = CaptureServices & RegistryServices & { readonly clock: Clock
 export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   const { collections, clock } = services
   const jobs = collections.pushJobs
-  const existing = (namespace: string, name: string): Entry<PushJobRecord> => {
-    const entry = jobs.get(namespace, name)
-    if (!entry) throw notFound(kind, name, { namespace })
-    return entry
-  }
+  const existing = existingIn(jobs, kind)
 
   /** Under an unused name. */
   async function create(record: Omit<PushJobRecord, 'name'>): Promise<Entry<PushJobRecord>> {

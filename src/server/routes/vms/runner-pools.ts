@@ -1,35 +1,35 @@
-// Handlers of runner pools. They write what is wanted and seal the credentials; the controllers in controllers/runners do the rest.
+// Handlers of runner pools. They write the desired pool and seal its credentials; controllers/runners carries it out.
 import { randomUUID } from 'node:crypto'
-import { ApiError, alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, invalid, invalidIf, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/runner-pools.ts'
-import type {
-  RunnerCredentialInput,
-  RunnerJob,
-  RunnerPool,
-  RunnerPoolChange,
-  RunnerPoolInput,
-} from '../../../api/vms/runner-pools.ts'
+import type { RunnerPool, RunnerPoolChange, RunnerPoolInput } from '../../../api/vms/runner-pools.ts'
 import { displayName } from '../../../auth/principal.ts'
 import type { Secrets } from '../../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
-import { formatDuration, parseTtl } from '../../../rules/durations.ts'
-import { isVmConfigName } from '../../../rules/names.ts'
-import { noDemand, queueSeconds } from '../../../rules/runners/jobs.ts'
+import { defined } from '../../../platform/defined.ts'
+import { parseTtl } from '../../../rules/durations.ts'
+import { noDemand } from '../../../rules/runners/jobs.ts'
 import { parseRunnerScope } from '../../../rules/runners/scope.ts'
-import { isGuestUser, isRunnerFolder } from '../../../rules/runners/start-script.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import { guestSecretName, type RunnerJobRecord, type RunnerPoolRecord } from '../../../store/records/runner-records.ts'
 import type { Entry } from '../../../store/store.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import { configFor } from '../../vms/deployment.ts'
+import { configFor } from '../../vms/planned-vm.ts'
+import {
+  changedPool,
+  credentialOf,
+  idleProblems,
+  newPoolProblems,
+  settingProblems,
+} from '../../vms/runner-pool-input.ts'
+import { runnerJobView, runnerPoolView } from '../../vms/runner-pool-view.ts'
 
 const kind = 'runnerpools'
 const hint = 'Correct the fields in details.causes'
 const defaults = { max: 10, connectWithin: '3m', idleFor: '5m', runnerFolder: '/opt/actions-runner', group: 'Default' }
-/** The names of its VMs have a suffix. */
-const longestName = 40
 
 interface RunnerPoolServices {
   readonly collections: Collections
@@ -41,12 +41,8 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
   const { collections, secrets, clock } = services
   const { runnerPools: pools, runnerCredentials, runnerJobs } = collections
 
-  const existing = (namespace: string, name: string): Entry<RunnerPoolRecord> => {
-    const entry = pools.get(namespace, name)
-    if (!entry) throw notFound(kind, name, { namespace })
-    return entry
-  }
-  const shown = (entry: Entry<RunnerPoolRecord>): RunnerPool => shownPool(entry, jobsOf(entry.value), clock.now())
+  const existing = existingIn(pools, kind)
+  const shown = (entry: Entry<RunnerPoolRecord>): RunnerPool => runnerPoolView(entry, jobsOf(entry.value), clock.now())
 
   const jobsOf = ({ namespace, uid }: RunnerPoolRecord): RunnerJobRecord[] =>
     runnerJobs.list(namespace).flatMap(({ value }) => (value.poolUid === uid ? [value] : []))
@@ -65,7 +61,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     return shown(changed)
   }
 
-  /** Under its uid, or under another name of it. */
+  /** Stores a secret of the pool, by default under the uid of the pool. */
   function seal({ name: pool, namespace, uid }: RunnerPoolRecord, secret: string, now: Date, name = uid) {
     const key = runnerCredentials.key('', name)
     return secrets.sealing((protect) =>
@@ -83,82 +79,43 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     if (!configFor(collections.vmConfigs, namespace, config)) throw notFound('vmconfigs', config, { namespace })
   }
 
+  /** GitHub has one scale set of a name in a runner group. */
+  function checkScaleSet(own: Pick<RunnerPoolRecord, 'name' | 'namespace' | 'url' | 'scaleSet' | 'group'>): void {
+    const { name, namespace, url, scaleSet, group } = own
+    const twin = pools
+      .list()
+      .find(({ value }) => value.url === url && value.scaleSet === scaleSet && value.group === group)?.value
+    if (!twin || (twin.name === name && twin.namespace === namespace)) return
+    throw new ApiError('Conflict', `Runner pool ${twin.name} in ${twin.namespace} has scale set ${scaleSet} already`, {
+      kind,
+      name,
+      hint: 'Choose another scaleSet or group',
+    })
+  }
+
   return {
     listRunnerPools: ({ params }) => ({ ...listing(pools, params.namespace, shown), isDerived: true }),
 
     getRunnerPool: ({ params: { namespace, runnerpool } }) => shown(existing(namespace, runnerpool)),
 
     listRunnerJobs: ({ params: { namespace } }) =>
-      listing(runnerJobs, namespace, ({ value }) => shownJob(value, pools.get(namespace, value.pool)?.value.url)),
+      listing(runnerJobs, namespace, ({ value }) => runnerJobView(value, pools.get(namespace, value.pool)?.value.url)),
 
     async createRunnerPool({ params: { namespace }, body, principal, now, requestKey }) {
-      const { name, config, scaleSet = name } = body
+      const { name, config, scaleSet = name, group = defaults.group } = body
       const scope = parseRunnerScope(body.url)
       const credential = credentialOf(body.credential, scope.ok && scope.scope.kind === 'enterprise')
       const causes = [
-        ...(isVmConfigName(name) && name.length <= longestName && /^[a-z]/.test(name)
-          ? []
-          : [
-              invalidField(
-                'name',
-                `"${name.slice(0, 100)}" is not a valid name: use at most ${longestName} lowercase letters, digits and dashes, beginning with a letter`,
-              ),
-            ]),
-        ...(scope.ok ? [] : [invalidField('url', scope.problem)]),
+        ...newPoolProblems(body),
+        ...invalidIf(!scope.ok, 'url', scope.ok ? '' : scope.problem),
         ...('causes' in credential ? credential.causes : []),
-        ...settingProblems(body),
-        ...textProblems({ scaleSet, group: body.group }),
       ]
       if (causes.length > 0 || !scope.ok || 'causes' in credential) throw invalid(kind, causes, hint)
       checkConfig(namespace, config)
       const { url } = scope.scope
-      const group = body.group ?? defaults.group
-      const twin = pools
-        .list()
-        .find(({ value }) => value.url === url && value.scaleSet === scaleSet && value.group === group)?.value
-      if (twin && !(twin.name === name && twin.namespace === namespace))
-        throw new ApiError(
-          'Conflict',
-          `Runner pool ${twin.name} in ${twin.namespace} has scale set ${scaleSet} already`,
-          {
-            kind,
-            name,
-            hint: 'Choose another scaleSet or group',
-          },
-        )
-      const at = timestamp(now)
-      const record: RunnerPoolRecord = {
-        name,
-        namespace,
-        uid: randomUUID(),
-        owner: displayName(principal),
-        createdAt: at,
-        ...(requestKey !== undefined && { requestKey }),
-        url,
-        scaleSet,
-        labels: [scaleSet],
-        group,
-        credential: credential.kind,
-        config,
-        minIdle: 0,
-        max: defaults.max,
-        connectSeconds: parseTtl(defaults.connectWithin) ?? 0,
-        idleSeconds: parseTtl(defaults.idleFor) ?? 0,
-        runnerFolder: defaults.runnerFolder,
-        isPaused: false,
-        cursor: 0,
-        demand: { ...noDemand, at, serial: 0 },
-        failing: { count: 0, at, message: '' },
-        ended: {},
-        status: {
-          starting: 0,
-          idle: 0,
-          busy: 0,
-          capacity: 0,
-          condition: { reason: 'Connecting', message: 'Connecting to GitHub', since: at },
-        },
-      }
-      const planned = changedPool(record, body)
+      checkScaleSet({ name, namespace, url, scaleSet, group })
+      const record = newPool({ namespace, body, url, credential: credential.kind }, displayName(principal), now)
+      const planned = changedPool({ ...record, ...defined({ requestKey }) }, body)
       const tooMany = idleProblems(planned)
       if (tooMany.length > 0) throw invalid(kind, tooMany, hint)
       const taken = () =>
@@ -166,7 +123,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
           namespace,
           hint: 'Choose another name, or change the runner pool: svc3 runner-pool update',
         })
-      // The secret first: a pool that is there has what it needs. Of one that is not, drive-runners sweeps it.
+      // Secrets first: a pool that exists always has its credentials. drive-runners deletes those without a pool.
       await seal(planned, credential.secret, now)
       await sealGuest(planned, body, now)
       return shown(await createOnce(services, namespace, pools, planned, taken))
@@ -187,7 +144,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       const causes = [...settingProblems(body), ...(credential && 'causes' in credential ? credential.causes : [])]
       if (causes.length > 0) throw invalid(kind, causes, hint)
       if (body.config !== undefined) checkConfig(namespace, body.config)
-      // Before the secrets are replaced: a change that is refused changes nothing.
+      // Checked before the secrets are replaced, so that a refused change has changed nothing.
       const tooMany = idleProblems(changedPool(value, body))
       if (tooMany.length > 0) throw invalid(kind, tooMany, hint)
       if (value.deleting) throw beingDeleted(name)
@@ -218,113 +175,47 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
   }
 }
 
-function changedPool(
-  { isDrained, sshUser, ...record }: RunnerPoolRecord,
-  change: Omit<RunnerPoolChange, 'config'> & Pick<RunnerPoolInput, 'labels'> & { config?: string },
-): RunnerPoolRecord {
-  const { config, minIdle, max, labels, connectWithin, idleFor, runnerFolder, user, ssh, firstBoot, paused } = change
-  const bySsh = ssh?.user ?? (firstBoot ? undefined : sshUser)
+interface NewPool {
+  readonly namespace: string
+  readonly body: RunnerPoolInput
+  readonly url: string
+  readonly credential: RunnerPoolRecord['credential']
+}
+
+function newPool({ namespace, body, url, credential }: NewPool, owner: string, now: Date): RunnerPoolRecord {
+  const { name, config, scaleSet = name, group = defaults.group } = body
+  const at = timestamp(now)
   return {
-    ...record,
-    ...(isDrained && paused !== false && { isDrained }),
-    ...(config !== undefined && { config }),
-    ...(minIdle !== undefined && { minIdle }),
-    ...(max !== undefined && { max }),
-    ...(labels && { labels: [...new Set(labels)] }),
-    ...(connectWithin !== undefined && { connectSeconds: parseTtl(connectWithin) ?? record.connectSeconds }),
-    ...(idleFor !== undefined && { idleSeconds: parseTtl(idleFor) ?? record.idleSeconds }),
-    ...(runnerFolder !== undefined && { runnerFolder }),
-    ...(user !== undefined && { user }),
-    ...(bySsh !== undefined && { sshUser: bySsh }),
-    ...(paused !== undefined && { isPaused: paused }),
+    name,
+    namespace,
+    uid: randomUUID(),
+    owner,
+    createdAt: at,
+    url,
+    scaleSet,
+    labels: [scaleSet],
+    group,
+    credential,
+    config,
+    minIdle: 0,
+    max: defaults.max,
+    connectSeconds: parseTtl(defaults.connectWithin) ?? 0,
+    idleSeconds: parseTtl(defaults.idleFor) ?? 0,
+    runnerFolder: defaults.runnerFolder,
+    isPaused: false,
+    cursor: 0,
+    demand: { ...noDemand, at, serial: 0 },
+    failing: { count: 0, at, message: '' },
+    ended: {},
+    status: {
+      starting: 0,
+      idle: 0,
+      busy: 0,
+      capacity: 0,
+      condition: { reason: 'Connecting', message: 'Connecting to GitHub', since: at },
+    },
   }
 }
-
-type Checked =
-  | { readonly kind: RunnerPoolRecord['credential']; readonly secret: string }
-  | { readonly causes: readonly Cause[] }
-
-/** An App or a token, whole. What is secret of it is in no message. */
-function credentialOf(
-  { appId, installationId, privateKey, token }: RunnerCredentialInput,
-  isEnterprise: boolean,
-): Checked {
-  const wrong = (message: string): Checked => ({ causes: [invalidField('credential', message)] })
-  if (token !== undefined) {
-    if (appId !== undefined || installationId !== undefined || privateKey !== undefined)
-      return wrong('specify a token or a GitHub App, not both')
-    return /^[\x21-\x7e]+$/.test(token)
-      ? { kind: { kind: 'token' }, secret: token }
-      : wrong('token is empty, or has spaces or other characters that no token has')
-  }
-  if (appId === undefined || installationId === undefined || privateKey === undefined)
-    return wrong('specify appId, installationId and privateKey of a GitHub App, or a token')
-  if (isEnterprise) return wrong('an enterprise needs a token: GitHub Apps cannot register runners there')
-  if (!/^[A-Za-z0-9._-]+$/.test(appId)) return wrong('appId is not the id or client id of a GitHub App')
-  if (!/^\d+$/.test(installationId)) return wrong('installationId is not a number')
-  if (!/^-----BEGIN (RSA )?PRIVATE KEY-----\s/.test(privateKey))
-    return wrong('privateKey is not a private key in PEM, as GitHub lets you download it')
-  return { kind: { kind: 'app', appId, installationId }, secret: privateKey }
-}
-
-type Settings = Pick<
-  RunnerPoolChange,
-  'connectWithin' | 'idleFor' | 'runnerFolder' | 'user' | 'labels' | 'ssh' | 'firstBoot'
->
-
-function settingProblems(settings: Settings): Cause[] {
-  const { connectWithin, idleFor, runnerFolder, user, labels = [] } = settings
-  const isShort = (text: string | undefined): boolean => text !== undefined && (parseTtl(text) ?? 0) < 10
-  const badLabel = labels.find((label) => !labelForm.test(label))
-  return [
-    ...(isShort(connectWithin)
-      ? [
-          invalidField(
-            'connectWithin',
-            `connectWithin "${connectWithin}" is not a duration of at least 10 s; use 3m, for example`,
-          ),
-        ]
-      : []),
-    ...(isShort(idleFor)
-      ? [invalidField('idleFor', `idleFor "${idleFor}" is not a duration of at least 10 s; use 5m, for example`)]
-      : []),
-    ...(runnerFolder !== undefined && !isRunnerFolder(runnerFolder)
-      ? [
-          invalidField(
-            'runnerFolder',
-            'runnerFolder is not an absolute path of letters, digits, dots, dashes and slashes',
-          ),
-        ]
-      : []),
-    ...(user !== undefined && !isGuestUser(user) ? [invalidField('user', 'user is not the name of a user')] : []),
-    ...guestProblems(settings),
-    ...(badLabel === undefined ? [] : [invalidField('labels', `invalid label "${badLabel.slice(0, 50)}"`)]),
-  ]
-}
-
-/** How to log in to its guests: whole, and in one way. What is secret of it is in no message. */
-function guestProblems({ ssh, firstBoot }: Settings): Cause[] {
-  if (!ssh) return []
-  const wrong = (message: string): Cause[] => [invalidField('ssh', message)]
-  if (firstBoot) return wrong('specify ssh or firstBoot, not both')
-  if (!isGuestUser(ssh.user)) return wrong('ssh.user is not the name of a user')
-  if ((ssh.password === undefined) === (ssh.privateKey === undefined))
-    return wrong('specify ssh.password or ssh.privateKey, one of them')
-  if (ssh.password !== undefined && !/^[^\p{Cc}]+$/u.test(ssh.password))
-    return wrong('ssh.password is empty, or has control characters')
-  return ssh.privateKey === undefined || /^-----BEGIN [A-Z ]*PRIVATE KEY-----\s/.test(ssh.privateKey)
-    ? []
-    : wrong('ssh.privateKey is not a private key in PEM or of OpenSSH')
-}
-
-const labelForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
-
-const textProblems = (texts: { readonly scaleSet: string; readonly group?: string | undefined }): Cause[] => [
-  ...(labelForm.test(texts.scaleSet) ? [] : [invalidField('scaleSet', 'scaleSet has characters that no label has')]),
-  ...(texts.group === undefined || /^[^\p{Cc}]{1,100}$/u.test(texts.group)
-    ? []
-    : [invalidField('group', 'group is not the name of a runner group')]),
-]
 
 const beingDeleted = (name: string): ApiError =>
   new ApiError('Conflict', `Runner pool ${name} is being deleted`, {
@@ -332,53 +223,3 @@ const beingDeleted = (name: string): ApiError =>
     name,
     hint: 'Wait until it is deleted, then create it again',
   })
-
-const idleProblems = ({ minIdle, max }: RunnerPoolRecord): Cause[] =>
-  minIdle > max ? [invalidField('minIdle', `minIdle is ${minIdle}, but max is ${max}`)] : []
-
-function shownPool({ value, rev }: Entry<RunnerPoolRecord>, jobs: readonly RunnerJobRecord[], now: Date): RunnerPool {
-  const { status, credential, user, sshUser } = value
-  const waiting = jobs.filter(({ state }) => state === 'Waiting')
-  const oldestMs = Math.min(now.getTime(), ...waiting.map(({ queuedAt }) => Date.parse(queuedAt)))
-  const queue = queueSeconds(jobs)
-  return {
-    name: value.name,
-    namespace: value.namespace,
-    url: value.url,
-    scaleSet: value.scaleSet,
-    labels: [...value.labels],
-    group: value.group,
-    credential: { ...credential },
-    config: value.config,
-    minIdle: value.minIdle,
-    max: value.max,
-    connectWithin: formatDuration(value.connectSeconds),
-    idleFor: formatDuration(value.idleSeconds),
-    runnerFolder: value.runnerFolder,
-    ...(user !== undefined && { user }),
-    ...(sshUser !== undefined && { sshUser }),
-    paused: value.isPaused,
-    deleting: value.deleting !== undefined,
-    waiting: Math.max(waiting.length, value.demand.assigned - value.demand.running),
-    starting: status.starting,
-    idle: status.idle,
-    running: status.busy,
-    capacity: status.capacity,
-    ...(queue && { queueSeconds: queue }),
-    oldestWaitingSeconds: Math.round((now.getTime() - oldestMs) / 1_000),
-    ended: { ...value.ended },
-    condition: { ...status.condition },
-    owner: value.owner,
-    createdAt: value.createdAt,
-    resourceVersion: rev,
-  }
-}
-
-function shownJob(
-  { poolUid: _, isReported: __, endedAtSerial: ___, runId, ...job }: RunnerJobRecord,
-  url = '',
-): RunnerJob {
-  const origin = URL.parse(url)?.origin ?? 'https://github.com'
-  const runs = `${origin}/${job.repository}/actions`
-  return { ...job, link: runId > 0 ? `${runs}/runs/${runId}` : runs }
-}

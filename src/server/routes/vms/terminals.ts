@@ -1,10 +1,11 @@
 // Handlers of terminals in VMs.
+
 import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/terminals.ts'
 import { displayName } from '../../../auth/principal.ts'
 import type { Log } from '../../../platform/log.ts'
 import type { Collections } from '../../../store/records/collections.ts'
-import type { VmRecord } from '../../../store/records/fleet-records.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { serveTerminal } from '../../nodes/terminals.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -16,14 +17,10 @@ interface TerminalServices {
 }
 
 export function terminals({ collections, tunnels, log }: TerminalServices): HandlersOf<typeof api> {
-  const existing = (namespace: string, name: string): VmRecord => {
-    const entry = collections.vms.get(namespace, name)
-    if (!entry) throw notFound('vms', name, { namespace })
-    return entry.value
-  }
+  const existing = existingIn(collections.vms, 'vms')
   return {
     openTerminal({ params: { namespace, vm }, principal }) {
-      const { uid } = existing(namespace, vm)
+      const { uid } = existing(namespace, vm).value
       return {
         isFramed: true,
         take(socket) {
@@ -31,8 +28,8 @@ export function terminals({ collections, tunnels, log }: TerminalServices): Hand
           serveTerminal(socket, {
             vm,
             dial: async () => {
-              const record = existing(namespace, vm)
-              // Another one of the same name is not the one whose password was asked for.
+              const record = existing(namespace, vm).value
+              // The VM may have been deleted and created again while its user typed the password.
               if (record.uid !== uid)
                 throw notFound('vms', vm, { namespace, hint: 'The VM was replaced; open a new terminal' })
               return tunnels.dial(record, 'ssh')

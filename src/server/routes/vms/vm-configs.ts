@@ -1,4 +1,5 @@
 // Handlers of VM configurations: named sets of deployment values, validated when they are written.
+
 import { alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig, VmConfigUpdate } from '../../../api/vms/vm-configs.ts'
@@ -9,12 +10,13 @@ import { timestamp } from '../../../platform/clock.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
 import type { Entry } from '../../../store/store.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import { findImage } from '../../vms/deployment.ts'
 import { configNameProblems } from '../../vms/deployment-problems.ts'
+import { findImage } from '../../vms/planned-vm.ts'
 import { shapeOf, shapeProblems } from '../../vms/shape.ts'
 
 const kind = 'vmconfigs'
@@ -27,11 +29,7 @@ interface VmConfigServices {
 
 export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
   const { collections, roles } = services
-  const existing = (namespace: string, name: string): Entry<VmConfigRecord> => {
-    const entry = collections.vmConfigs.get(namespace, name)
-    if (!entry) throw notFound(kind, name, { namespace })
-    return entry
-  }
+  const existing = existingIn(collections.vmConfigs, kind)
 
   function checkedShape(body: VmConfigUpdate, problems: readonly Cause[] = []): VmShape {
     const image = findImage(collections.images, body.image)

@@ -1,4 +1,5 @@
 // Handlers of VMs: write the desired state, then wait until the record has reached it. Agents do the work.
+
 import { ApiError, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
 import type { Vm } from '../../../api/vms/vms.ts'
@@ -13,6 +14,7 @@ import type { VmCapture, VmDesired, VmRecord } from '../../../store/records/flee
 import { changeVm, forgetVm, isDeleted, removeVm, withDesired } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
 import type { Settings } from '../../config/settings.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { Answer } from '../../http/answer.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
@@ -22,23 +24,18 @@ import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import { WaitedTooLong } from '../../nodes/waits.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
+import { type AwaitServices, awaitDeployment } from '../../vms/await-deployment.ts'
 import { pinnedAnew } from '../../vms/base-image.ts'
 import { requestCommit, requestSave } from '../../vms/captures.ts'
-import {
-  type AwaitServices,
-  awaitDeployment,
-  createVm,
-  type DeployServices,
-  timeoutMsOf,
-} from '../../vms/deployment.ts'
+import { createVm, type DeployServices } from '../../vms/deployment.ts'
 import { interruptionsOf, throwIfInterrupted } from '../../vms/interruption.ts'
+import { timeoutMsOf } from '../../vms/planned-vm.ts'
 import { assertMay } from '../../vms/refusals.ts'
-import { shownVm } from '../../vms/shown-vm.ts'
 import { checkSize, resizeNote } from '../../vms/sizes.ts'
+import { vmView } from '../../vms/vm-view.ts'
 
 const kind = 'vms'
-/** For an operation on a VM that is there. */
-const timeoutMs = 10 * 60_000
+const actionTimeoutMs = 10 * 60_000
 const deleteTimeoutMs = 60_000
 
 interface VmServices extends KindServices, AwaitServices, Omit<DeployServices, 'collections'> {
@@ -47,20 +44,16 @@ interface VmServices extends KindServices, AwaitServices, Omit<DeployServices, '
   readonly roles: Roles
   readonly growth: GrowthCredentials
   readonly tunnels: Tunnels
-  /** What the nodes of a namespace have free now, as the scheduler sees it. */
+  /** The free capacity of a namespace's nodes, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]
 }
 
 export function vms(services: VmServices): HandlersOf<typeof api> {
   const { collections, nodeRelay, waits, roles, growth, tunnels } = services
   const images = imageKinds(services).image.store
-  const existing = (namespace: string, name: string): Entry<VmRecord> => {
-    const entry = collections.vms.get(namespace, name)
-    if (!entry) throw notFound(kind, name, { namespace })
-    return entry
-  }
+  const existing = existingIn(collections.vms, kind)
 
-  /** Writes a desired state if the rules allow it, and waits until it is fulfilled. */
+  /** Writes a desired state if the rules allow it, and waits until the node has reached it. */
   async function act(
     { namespace, vm: name }: { namespace: string; vm: string },
     action: VmAction,
@@ -82,7 +75,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
   const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
     requestKey !== undefined && desired.requestKey === requestKey
 
-  /** Of a request that is repeated: the server may have been killed after its event and before its answer. */
+  /** Whether a repeated request has its event already: the server may have been killed before it answered. */
   const isRecorded = ({ value }: Entry<VmRecord>, requestKey: string | undefined): boolean =>
     isRepeated(value, requestKey) &&
     collections.events.list(value.namespace).some(({ value: event }) => event.requestKey === requestKey)
@@ -99,7 +92,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
     try {
-      const entry = await waits.until(key, look, { ms: timeoutMs, interruptions: interruptionsOf(services) })
+      const entry = await waits.until(key, look, { ms: actionTimeoutMs, interruptions: interruptionsOf(services) })
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
       throw new ApiError('InternalError', `VM ${name}: ${action} failed. ${problem}`, {
@@ -118,17 +111,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     }
   }
 
-  /** `accepted`: it will go, whatever becomes of this request. */
-  async function gone(
-    entry: Entry<VmRecord>,
-    force: boolean,
-    accepted: () => Promise<void> | undefined,
-  ): Promise<void> {
-    await removeVm(collections, entry)
-    await Promise.all([accepted(), away(entry, force)])
-  }
-
-  async function away({ key, value }: Entry<VmRecord>, force: boolean): Promise<void> {
+  async function awaitDeleted({ key, value }: Entry<VmRecord>, force: boolean): Promise<void> {
     if (force) await forgetVm(collections, key, value.uid)
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
@@ -148,13 +131,13 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
   }
 
   return {
-    listVms: ({ params }) => listing(collections.vms, params.namespace, shownVm),
+    listVms: ({ params }) => listing(collections.vms, params.namespace, vmView),
 
     getVm({ params: { namespace, vm } }) {
       const entry = existing(namespace, vm)
-      if (entry.value.place || isDeleted(entry.value)) return shownVm(entry)
+      if (entry.value.place || isDeleted(entry.value)) return vmView(entry)
       const nodes = verdictsOn(demandOf(entry.value), services.roomsIn(namespace)).slice(0, shownVerdicts)
-      return { ...shownVm(entry), nodes }
+      return { ...vmView(entry), nodes }
     },
 
     async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry, accepted }) {
@@ -163,15 +146,15 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const imageStart = services.settings.images.start
       const isRefusedOverQuota = query?.onQuota === 'refuse'
       const request = { namespace, body, owner, now, requestKey, isAwaited, imageStart, isRefusedOverQuota }
-      // The same request again finds its VM: that is no second event.
-      let made: Vm | undefined
-      const entry = await createVm(services, request, async (created) => {
-        made = shownVm(created)
-        await accepted?.(made)
+      let created: Vm | undefined
+      const entry = await createVm(services, request, async (written) => {
+        created = vmView(written)
+        await accepted?.(created)
       })
-      const isRepeated = made === undefined
-      if (!isAwaited) return new Answer(202, made ?? shownVm(entry), isRepeated)
-      return new Answer(201, shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry)), isRepeated)
+      // A repeated request finds its VM, which has an event already.
+      const isRepeated = created === undefined
+      if (!isAwaited) return new Answer(202, created ?? vmView(entry), isRepeated)
+      return new Answer(201, vmView(await awaitDeployment(services, entry, timeoutMsOf(body), hurry)), isRepeated)
     },
 
     async deleteVm({ params: { namespace, vm }, query, principal, accepted }) {
@@ -180,7 +163,9 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       mustOwn(principal, isAdmin ? 'admin' : 'dev', { ...entry.value, kind, noun: 'VM' })
       if (query?.force === true && !isAdmin) throw forceIsForAdmins(vm)
       const answer = success(`VM ${vm} deleted from ${namespace}`, { kind, name: vm })
-      await gone(entry, query?.force === true, () => accepted?.(answer))
+      await removeVm(collections, entry)
+      // From here on the VM will be deleted, even if this request fails.
+      await Promise.all([accepted?.(answer), awaitDeleted(entry, query?.force === true)])
       return answer
     },
 
@@ -194,7 +179,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         ({ desired }) => (isRevert ? { diskGeneration: desired.diskGeneration + 1 } : {}),
         (next) => (isRevert ? pinnedAnew(next, collections.images.get('', next.shape.image)?.value) : next),
       )
-      return new Answer(200, shownVm(entry), isRecorded(before, requestKey))
+      return new Answer(200, vmView(entry), isRecorded(before, requestKey))
     },
 
     async resizeVm({ params, body: { size, user, password }, requestKey }) {
@@ -203,7 +188,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       if (!isRepeated(before, requestKey))
         checkSize(before, { size, user, password }, collections.nodes.get('', before.place?.node ?? '')?.value)
       const hasLogin = user !== undefined && password !== undefined
-      /** `ahead`: another server has the password already, for this generation and no other. */
+      /** `ahead`: the generation for which another server has received the password already. */
       const resize = (ahead: number | undefined): Promise<Entry<VmRecord>> => {
         let generation: number | undefined
         return act(
@@ -211,7 +196,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
           'resize',
           requestKey,
           () => ({ diskGb: size }),
-          // Before the record is written: the desired state goes out with it.
+          // Set before the record is written, because the desired state is sent as soon as it is.
           (next) => {
             generation = next.desired.generation
             if (ahead !== undefined && ahead !== generation) throw new MovedOn()
@@ -225,7 +210,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         const ahead = desired.generation + 1
         const isFar = hasLogin && (await nodeRelay.grow(place?.node ?? '', uid, { generation: ahead, user, password }))
         const entry = await resize(isFar ? ahead : undefined).catch(ifMovedOn)
-        if (entry) return new Answer(200, resizeNote(shownVm(entry), hasLogin), isRecorded(found, requestKey))
+        if (entry) return new Answer(200, resizeNote(vmView(entry), hasLogin), isRecorded(found, requestKey))
       }
     },
 
@@ -249,7 +234,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const seconds = ttl === '0' ? 0 : parseTtl(ttl)
       if (seconds === undefined) throw badTtl(ttl)
       const { key, value } = existing(namespace, vm)
-      // An earlier end is an end.
+      // Shortening the TTL may delete the VM, so it needs the same permission.
       mustOwn(principal, roles.roleOf(principal, namespace), { ...value, kind, noun: 'VM' })
       const changed = await changeVm(collections, key, value.uid, (record) => {
         if (isDeleted(record)) throw notFound(kind, vm, { namespace, hint: 'The VM is being deleted' })
@@ -257,7 +242,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         return seconds === 0 ? rest : { ...rest, expiresAt: timestamp(new Date(now.getTime() + seconds * 1_000)) }
       })
       if (!changed) throw notFound(kind, vm, { namespace, hint: 'The VM was deleted in the meantime' })
-      return shownVm(changed)
+      return vmView(changed)
     },
 
     getVmLogs: ({ params: { namespace, vm }, query }) =>
@@ -293,7 +278,7 @@ function badTtl(ttl: string): ApiError {
   return invalid(kind, [problem], 'Use a duration such as 2h, 30m or 1d, or 0 for no limit')
 }
 
-/** Another change came in between. */
+/** Another change took the generation that the password was sent ahead for. */
 class MovedOn extends Error {
   override readonly name = 'MovedOn'
 }

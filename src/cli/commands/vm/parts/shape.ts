@@ -1,5 +1,7 @@
 // The options for size and placement that "vm deploy" and "vm-config create" share.
+
 import { schedulers } from '../../../../api/vms/vm-shape.ts'
+import { defined } from '../../../../platform/defined.ts'
 import { isTag } from '../../../../rules/names.ts'
 import type { Options, Values } from '../../../command.ts'
 import { UsageError } from '../../../line/usage.ts'
@@ -69,9 +71,3 @@ export function requestedShape(options: Values<Record<never, never>, typeof shap
 }
 
 const whenSet = <T>(isSet: boolean, value: T): T | undefined => (isSet ? value : undefined)
-
-type Defined<T> = { [Name in keyof T]?: Exclude<T[Name], undefined> }
-
-/** Without the fields that are undefined. */
-export const defined = <T extends object>(fields: T): Defined<T> =>
-  Object.fromEntries(Object.entries(fields).filter((field) => field[1] !== undefined)) as Defined<T>

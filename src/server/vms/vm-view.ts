@@ -26,7 +26,7 @@ export function busyWith({ desired, observed }: VmRecord): string | undefined {
   return observed.generation < desired.generation ? desired.action : undefined
 }
 
-export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
+export function vmView({ value, rev }: Entry<VmRecord>): Vm {
   const { shape, place, observed, desired } = value
   const busy = busyWith(value)
   // Of a node that does not respond, what it said last is not under way.

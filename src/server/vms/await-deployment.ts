@@ -1,0 +1,117 @@
+// Waits until a deployed VM runs, and removes it when it fails or is late.
+import { ApiError } from '../../api/errors.ts'
+import type { Condition } from '../../api/vms/vms.ts'
+import { timeLeft } from '../../rules/durations.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { lateDeployment, removeVm } from '../../store/records/vms.ts'
+import type { Entry } from '../../store/store.ts'
+import { WaitedTooLong, type Waits } from '../nodes/waits.ts'
+import { nodesIn } from './deployment.ts'
+import { type InterruptionServices, interruptionsOf, throwIfInterrupted } from './interruption.ts'
+
+const kind = 'vms'
+
+export interface AwaitServices extends InterruptionServices {
+  readonly collections: Collections
+  readonly waits: Waits<VmRecord>
+}
+
+/** Waits until the VM runs. When this throws because the VM failed or was late, the VM has been removed. */
+export async function awaitDeployment(
+  services: AwaitServices,
+  created: Entry<VmRecord>,
+  timeoutMs: number,
+  hurry?: AbortSignal,
+): Promise<Entry<VmRecord>> {
+  const { key, value } = created
+  const { name, namespace, uid } = value
+  const about = { kind, name }
+  let failure: string | undefined
+  let unfit: Condition | undefined
+  const isGone = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
+  try {
+    const running = await services.waits.until(
+      key,
+      (entry) => {
+        if (!entry || isGone(entry)) return null
+        failure = entry.value.failure
+        // The VM may have been stopped again, if an earlier try of this request started it. Generation 0 means that the agent
+        // has not confirmed the deployment yet, and the VM would refuse the caller's next request as busy.
+        if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
+        unfit = hurry && unfitFor(entry.value)
+        if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
+        return undefined
+      },
+      { ms: timeoutMs, interruptions: interruptionsOf(services), signal: hurry },
+    )
+    if (running) return running
+  } catch (error) {
+    throwIfInterrupted(services, value)
+    const isLate = error instanceof WaitedTooLong
+    if (!isLate && hurry?.aborted !== true && unfit === undefined) throw error
+    const entry = services.collections.vms.at(key)
+    if (entry && !isGone(entry) && entry.value.observed.hasRun) return entry
+    const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
+    const next = nextStep(services.collections, value, entry && unfitFor(entry.value))
+    if (entry && !isGone(entry)) await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
+    await services.waits.until(key, (left) => isGone(left) || undefined, { ms: 60_000 }).catch(() => null)
+    if (unfit !== undefined) throw error
+    if (!isLate) throw late504(value, `while its client waited${why}`, next)
+    throw late504(value, `within ${timeLeft(timeoutMs / 1_000)}${why}`, next)
+  }
+  if (failure === lateDeployment) throw late504(value, 'in time', nextStep(services.collections, value))
+  if (failure !== undefined) {
+    // Agents write a sentence about the VM.
+    const outcome = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
+    throw new ApiError('InternalError', `VM ${name} ${outcome}`, {
+      ...about,
+      hint: `The VM was removed. Run svc3 node list -n ${namespace} to check the nodes`,
+    })
+  }
+  throw new ApiError('Conflict', `VM ${name} in ${namespace} was deleted during its deployment`, {
+    ...about,
+    hint: 'Deploy it again',
+  })
+}
+
+/** The hint for a VM that got no node. */
+function nextStep({ nodes }: Collections, { namespace, reservedPorts }: VmRecord, unfit?: Condition): string {
+  if (unfit?.reason === 'OverQuota') return `Run svc3 quota show -n ${namespace} to see what is in use`
+  const others = reservedPorts.length > 0 ? ', reserve other --ports' : ''
+  for (const _ of nodesIn(nodes, namespace)) return `Run svc3 node list -n ${namespace} to see free capacity${others}`
+  return `Run svc3 node namespace NODE ${namespace} to give ${namespace} a node`
+}
+
+const late504 = ({ name }: VmRecord, when: string, next: string): ApiError =>
+  new ApiError('Timeout', `VM ${name} was not deployed ${when}`, {
+    kind,
+    name,
+    hint: `The VM was removed. ${next}, or set a longer --timeout`,
+  })
+
+/** The scheduler's reason, for a VM without a node. */
+const unfitFor = ({ place, conditions }: VmRecord): Condition | undefined =>
+  place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
+
+const fitsNowhere = (collections: Collections, vm: VmRecord, unfit: Condition): ApiError => {
+  const { message, reason } = unfit
+  const { name } = vm
+  return new ApiError(
+    'Conflict',
+    `VM ${name} ${reason === 'OverQuota' ? 'is over the quota' : 'fits on no node'} now. ${message}`,
+    {
+      kind,
+      name,
+      ...(reason === 'NoFreeCores' && { causes: [{ field: 'cpu', reason: 'FieldValueNotSupported', message }] }),
+      hint: `The VM was removed. ${nextStep(collections, vm, unfit)}`,
+    },
+  )
+}
+
+/** Why a VM is not running yet, if known. */
+function reasonsOf({ conditions, observed }: VmRecord): string {
+  const scheduled = conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
+  if (scheduled) return `. ${scheduled.message}`
+  return observed.operation ? `: ${observed.operation.phase}` : ''
+}
