@@ -5,10 +5,7 @@ import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type Keyring, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
-import type { BrowserSessions } from '../auth/login/browser-sessions.ts'
-import type { NodeKeys } from '../auth/node-keys.ts'
 import { Secrets } from '../auth/secrets.ts'
-import type { Tokens } from '../auth/tokens.ts'
 import { startLeadership } from '../controllers/leadership.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { watchEventLoop } from '../platform/event-loop.ts'
@@ -16,16 +13,15 @@ import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Level, type Log } from '../platform/log.ts'
 import { parseSettings, type Settings } from '../server/config/settings.ts'
 import { cutOff, untilNoticed } from '../server/http/drain.ts'
-import { createMetrics } from '../server/http/metrics.ts'
+import { createMetrics, type Metrics } from '../server/http/metrics.ts'
 import { forgetUploads } from '../server/images/store.ts'
 import { createKubernetesApp } from '../server/kubernetes/app.ts'
-import type { Certificates } from '../server/tls/certificates.ts'
 import { ownNames } from '../server/tls/own-names.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
 import { type Collections, openCollections, sealedOf } from '../store/records/collections.ts'
 import { assertUsable } from '../store/store-state.ts'
-import { assembleServer } from './assemble.ts'
+import { assembleServer, type Server } from './assemble.ts'
 import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
@@ -40,67 +36,64 @@ import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
   readonly dataFolder: string
-  /** Where the records are, when that is not the data folder: an address for `openStore`. */
+  /** An address for `openStore`. Default: the data folder. */
   readonly storeAddress?: string | undefined
-  /** Where the images are, when that is a registry: `oci://…`. Otherwise what the settings say, or the data folder. */
+  /** The registry for images, `oci://…`. Default: that of the settings, or the data folder. */
   readonly images?: string | undefined
   readonly host: string
   readonly port: number
   readonly environment: NodeJS.ProcessEnv
   /** Serve plain HTTP as well as HTTPS; the API is then known by its plain address. */
   readonly plainHttp: boolean
-  /** Where clients reach the API, when that is not where it listens. */
+  /** The address of the API for clients. Default: where it listens. */
   readonly publicUrl?: string | undefined
-  /** Where other servers on the same store reach this one, when that is not where it listens. */
+  /** The address for other servers on the same store. Default: where this one listens. */
   readonly internalUrl?: string | undefined
   /**
    * `svc3 dev`, for one person on this machine: paths of 2.4.x are answered, and registries on this machine and on private
    * networks are allowed, unless the settings say otherwise.
    */
   readonly isDev?: boolean | undefined
-  /** The port for clients of Kubernetes; undefined: there is none. */
-  readonly kubernetes?: KubernetesPlace | undefined
+  /** The port for clients of Kubernetes. Default: none. */
+  readonly kubernetes?: KubernetesListener | undefined
   readonly clock?: Clock
-  /** How long load balancers take to notice, unless the settings set it. */
+  /** Time for load balancers to notice that the server stops, unless the settings set it. */
   readonly noticeSeconds?: number | undefined
 }
 
-export interface KubernetesPlace {
+export interface KubernetesListener {
   readonly host: string
   readonly port: number
-  /** Nobody asked for this very port: if it is taken, another one will do. */
+  /** Use another port if this one is taken. */
   readonly isAnyPort?: boolean | undefined
-  /** Where clients reach it, when that is not where it listens. */
+  /** The address for clients. Default: where it listens. */
   readonly url?: string | undefined
 }
 
-export interface ControlPlane {
+export interface ControlPlane
+  extends Pick<Server, 'certificates' | 'log' | 'tokens' | 'browserSessions' | 'nodeKeys' | 'collections'> {
   readonly apiUrl: string
   /** As `apiUrl`, for programs on this machine. */
   readonly localUrl: string
-  /** Where clients of Kubernetes reach it; undefined when that port is not open. */
+  /** Undefined when the port for clients of Kubernetes is not open. */
   readonly kubernetesUrl: string | undefined
-  /** Where browsers find the console; undefined when it is switched off. */
+  /** Undefined when the console is switched off. */
   readonly consoleUrl: string | undefined
-  readonly certificates: Certificates
-  readonly log: Log
-  readonly logLevel: Level
-  readonly tokens: Tokens
-  readonly browserSessions: BrowserSessions
-  readonly nodeKeys: NodeKeys
-  readonly collections: Collections
   readonly localUsers: IdentityPart['localUsers']
-  /** What a command of the operator asks for. */
+  readonly logLevel: Level
   handleRequest(request: OperatorRequest): Promise<NonNullable<RequestFile['answer']>>
   /** Resolves when the store has failed for good in this process, which must be restarted. */
   readonly failed: Promise<Error>
   /** Whether the controllers run here. */
   isLeading(): boolean
-  /** Withdraws readiness, ends streams, serves until that was noticed, lets requests finish, closes the store. */
-  stop(hurry?: AbortSignal): Promise<void>
+  /**
+   * Fails readiness and ends streams, serves until load balancers have noticed, lets requests finish, and closes the store.
+   * `expedite` skips the wait for load balancers.
+   */
+  stop(expedite?: AbortSignal): Promise<void>
 }
 
-/** With other servers running, nobody waits for this one: pending deployments may finish. */
+/** How long pending requests may take when the server stops. Alone, its clients wait for the restart. */
 const drainSeconds = { alone: 10, shared: 60 }
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
@@ -117,26 +110,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       log.warn('event loop blocked', { durationMs: blockedMs })
     }),
   )
-
-  // Records.
-  await checkPlace(dataFolder, storeAddress)
-  const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
-  // The data is locked by us from here on: the connection file of a killed process is stale.
-  await removeConnection(dataFolder)
-  cleanup.defer(() => store.close())
-  await assertUsable(store)
-  if (isShared(storeAddress)) await writePlace(dataFolder, storeAddress)
-  const collections = cleanup.use(await openCollections(store))
-
-  // Keys. A rotation interrupted by a crash is finished.
-  const masterKey = takeKeySource(dataFolder, environment)
-  const { source: keySource } = masterKey
-  const hasSealed = sealedOf(collections).some(({ view }) => view.size > 0)
-  const secrets = new Secrets(await loadKeyring(masterKey, !hasSealed))
-  const keepRing = keySource.kind === 'file' ? saveTo(keySource.file) : undefined
-  announced(await resealAll(collections, secrets, keepRing), log)
-
-  // Images.
+  const { store, collections } = await openRecords({ dataFolder, storeAddress, log, metrics }, cleanup)
+  const { secrets, keySource } = await openKeys({ dataFolder, environment, collections, log })
   const placeOptions = { given: options.images, settings: settings.images, environment, dataFolder, log, clock }
   const imagePlace = await openImagePlace(placeOptions)
   cleanup.defer(() => imagePlace.close())
@@ -159,16 +134,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ownContent,
     contentAmong: (peers) => (peers && !registry ? sharedContent(ownContent, peers, log) : ownContent),
     imagesProblem: registry?.content.problem,
-    identity: (apiUrl) =>
-      openIdentity({
-        dataFolder,
-        settings,
-        collections,
-        secrets,
-        clock,
-        log,
-        apiUrl,
-      }),
+    identity: (apiUrl) => openIdentity({ dataFolder, settings, collections, secrets, clock, log, apiUrl }),
     join: isShared(storeAddress)
       ? async (own) => {
           const sharing = await openSharing({ dataFolder, collections, clock, log, ...own })
@@ -202,19 +168,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
   // Controllers of shared records run on the leader; those of this server's own files run here.
   const lead = (term?: number): (() => Promise<void>) => startControllers(server, imagePlace, term)
+  const holder = `${new URL(localUrl).host}/${randomUUID()}`
   const leading = isShared(storeAddress)
-    ? startLeadership({
-        store,
-        name: 'controllers',
-        holder: `${new URL(localUrl).host}/${randomUUID()}`,
-        lead,
-        log,
-      })
+    ? startLeadership({ store, name: 'controllers', holder, lead, log })
     : { isLeading: () => true, stop: lead() }
   const isLeading = (): boolean => leading.isLeading()
   server.history.countsWhile(isLeading)
-  const { imagesProblem } = server
-  metrics.observe({ store, collections, clock, imagesProblem, staleness, isLeading })
+  metrics.observe({ ...server, isLeading })
   const ownLoops = startOwnLoops(server, imagePlace)
   const running = cleanup.move()
 
@@ -233,45 +193,69 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     localUsers: server.localUsers,
     failed: store.failed,
     isLeading,
-    handleRequest: (request) => {
-      const { signingKeys, localUsers } = server
-      const announce = (rotation: Rotation): Rotation => announced(rotation, log)
-      const parts = {
-        content: ownContent,
-        keySource,
-        store,
-        collections,
-        secrets,
-        signingKeys,
-        localUsers,
-        announced: announce,
-      }
-      return handleRequest({ dataDir: dataFolder, ...parts }, request)
-    },
-    stop: async (hurry) => {
+    handleRequest: (request) =>
+      handleRequest(
+        { ...server, dataDir: dataFolder, content: ownContent, keySource, announced: (made) => announced(made, log) },
+        request,
+      ),
+    stop: async (expedite) => {
       const { noticeSeconds = options.noticeSeconds ?? 0, requestSeconds } = settings.shutdown
       server.stop()
-      // Without other servers, nobody else would finish what they wait for.
+      // Without another server, pending requests wait for work that stops with this one.
       if ((peers?.servers.others() ?? []).length === 0) server.abort()
-      const noticed = untilNoticed(noticeSeconds * 1_000, hurry)
+      const noticed = untilNoticed(noticeSeconds * 1_000, expedite)
       await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop()), noticed])
-      const patience = requestSeconds ?? drainSeconds[isShared(storeAddress) ? 'shared' : 'alone']
-      using _late = cutOff(app, server.abort, patience * 1_000)
-      using _alsoLate = kubernetes && cutOff(kubernetes, server.abort, patience * 1_000)
+      const drainMs = 1_000 * (requestSeconds ?? drainSeconds[isShared(storeAddress) ? 'shared' : 'alone'])
+      using _late = cutOff(app, server.abort, drainMs)
+      using _alsoLate = kubernetes && cutOff(kubernetes, server.abort, drainMs)
       await running.disposeAsync()
     },
   }
 }
 
+interface RecordsInput {
+  readonly dataFolder: string
+  readonly storeAddress: string
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+async function openRecords({ dataFolder, storeAddress, log, metrics }: RecordsInput, cleanup: AsyncDisposableStack) {
+  await checkPlace(dataFolder, storeAddress)
+  const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
+  // This process has locked the data, so a connection file is the one of a killed process.
+  await removeConnection(dataFolder)
+  cleanup.defer(() => store.close())
+  await assertUsable(store)
+  if (isShared(storeAddress)) await writePlace(dataFolder, storeAddress)
+  return { store, collections: cleanup.use(await openCollections(store)) }
+}
+
+interface KeysInput extends Pick<ControlPlaneOptions, 'dataFolder' | 'environment'> {
+  readonly collections: Collections
+  readonly log: Log
+}
+
+/** Also finishes a rotation that a crash interrupted. */
+async function openKeys({ dataFolder, environment, collections, log }: KeysInput) {
+  const masterKey = takeKeySource(dataFolder, environment)
+  const { source: keySource } = masterKey
+  const hasSealed = sealedOf(collections).some(({ view }) => view.size > 0)
+  const secrets = new Secrets(await loadKeyring(masterKey, !hasSealed))
+  const keepRing = keySource.kind === 'file' ? saveTo(keySource.file) : undefined
+  announced(await resealAll(collections, secrets, keepRing), log)
+  return { secrets, keySource }
+}
+
 const readSettings = async (options: ControlPlaneOptions): Promise<Settings> =>
   startedWith(parseSettings(await readFileIfPresent(path.join(options.dataFolder, 'config.json'))), options)
 
-/** Those of config.json, with what follows from how the service is started. */
+/** The settings of config.json, with defaults that depend on how the service is started. */
 export function startedWith(
   given: Settings,
   { plainHttp, publicUrl, isDev = false }: Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'isDev'>,
 ): Settings {
-  // Plain HTTP under another address means a proxy on this machine that ends TLS: it says who is calling.
+  // Plain HTTP under another address means a TLS proxy on this machine, whose X-Forwarded-For names the caller.
   const isBehindProxy = plainHttp && publicUrl !== undefined && given.trustedProxies.length === 0
   return {
     ...given,
@@ -281,22 +265,21 @@ export function startedWith(
   }
 }
 
-/** Records that do not open are logged as errors. */
 function announced(rotation: Rotation, log: Log): Rotation {
   for (const { key, problem } of rotation.refused)
     log.error('a sealed record cannot be decrypted', { name: key, problem })
   return rotation
 }
 
-/** For a self-signed certificate: every name that this server is called by. */
+/** Every host name of this server, for a self-signed certificate. */
 const namesOf = ({ host, publicUrl, kubernetes }: ControlPlaneOptions): readonly string[] => [
   ...new Set([...ownNames(host, publicUrl), ...(kubernetes ? ownNames(kubernetes.host, kubernetes.url) : [])]),
 ]
 
-/** Returns where clients reach it: at the host of the API, unless it is told otherwise. */
+/** Returns the address for clients: at the host of the API, unless the options name another. */
 async function listenForKubernetes(
   app: ReturnType<typeof createKubernetesApp>,
-  { host, port, isAnyPort = false, url }: KubernetesPlace,
+  { host, port, isAnyPort = false, url }: KubernetesListener,
   publicUrl: string | undefined,
 ): Promise<string> {
   const listen = (wanted: number): Promise<string> => app.listen({ host, port: wanted })
@@ -312,7 +295,7 @@ async function listenForKubernetes(
 
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 
-/** An address to reach the service at: 0.0.0.0 is where it listens, not where it is. */
+/** An address to connect to: 0.0.0.0 is only an address to listen on. */
 function apiAddress(address: string, plainHttp: boolean): string {
   const scheme = plainHttp ? 'http:' : 'https:'
   return address.replace('http:', scheme).replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')

@@ -23,7 +23,7 @@ interface Operated {
   readonly secrets: Secrets
   readonly signingKeys: Pick<SigningKeys, 'rotate'>
   /** Undefined with an identity provider of the organization. */
-  readonly localUsers: UserDirectory | undefined
+  readonly localUsers?: UserDirectory | undefined
   /** Records that do not open are logged as errors. */
   announced(rotation: Rotation): Rotation
 }

@@ -30,7 +30,7 @@ interface ServeOptions
 export async function serve(options: ServeOptions): Promise<number> {
   const { dataDir, listen, note, greet, sidecar, ...rest } = options
   outliveReaders()
-  const { stop, hurry } = stopRequested()
+  const { stop, expedite } = stopRequested()
   let plane: ControlPlane
   try {
     const place = { dataFolder: dataDir, host: listen.host, port: listen.port, environment: process.env }
@@ -72,7 +72,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const running = await nodes?.catch(() => undefined)
   const left = running?.left() ?? ''
   await running?.stop()
-  await plane.stop(hurry)
+  await plane.stop(expedite)
   await stopLog()
   process.stdout.write(`svc3 stopped\n${left}`)
   return typeof reason === 'string' ? 0 : 1
@@ -123,17 +123,17 @@ async function answer(plane: ControlPlane, dataDir: string, connect: () => Promi
 }
 
 /** The first signal stops gracefully; a second one skips the wait for load balancers. */
-function stopRequested(): { readonly stop: Promise<string>; readonly hurry: AbortSignal } {
+function stopRequested(): { readonly stop: Promise<string>; readonly expedite: AbortSignal } {
   const { promise, resolve } = Promise.withResolvers<string>()
-  const hurry = new AbortController()
+  const expedite = new AbortController()
   let isStopping = false
   const request = (signal: string): void => {
-    if (isStopping) hurry.abort()
+    if (isStopping) expedite.abort()
     isStopping = true
     resolve(signal)
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => request(signal))
   // A terminal that closes ends the service; without one (nohup) it is nothing to us.
   process.on('SIGHUP', () => process.stdin.isTTY && request('SIGHUP'))
-  return { stop: promise, hurry: hurry.signal }
+  return { stop: promise, expedite: expedite.signal }
 }

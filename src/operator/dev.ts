@@ -9,7 +9,7 @@ import { contextElsewhere, dataDir } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { administrator, type ConnectionFile, readConnection } from '../control-plane/connection.ts'
-import type { ControlPlane, KubernetesPlace } from '../control-plane/control-plane.ts'
+import type { ControlPlane, KubernetesListener } from '../control-plane/control-plane.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
 import { isAlive } from '../platform/is-alive.ts'
 import { isLoopback } from '../rules/addresses.ts'
@@ -145,7 +145,7 @@ function localListen(text: string, option = '--listen'): ListenAddress {
 }
 
 /** A second `svc3 dev`, or a Kubernetes of this machine, may have the port: then any other, which cluster-info names. */
-export function kubernetesPlace(text: string | undefined, { port }: ListenAddress): KubernetesPlace | undefined {
+export function kubernetesPlace(text: string | undefined, { port }: ListenAddress): KubernetesListener | undefined {
   if (text === 'none') return undefined
   if (text !== undefined) return localListen(text, '--kubernetes-listen')
   const place = parseListen(kubernetesDefault)

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { defineCommand } from '../cli/command.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
-import type { ControlPlane, KubernetesPlace } from '../control-plane/control-plane.ts'
+import type { ControlPlane, KubernetesListener } from '../control-plane/control-plane.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import { quoted } from '../rules/shell-word.ts'
 import { imagesOption, imagesPlaceOf, type ListenAddress, parseListen, storeOf } from './options.ts'
@@ -24,7 +24,7 @@ export interface ServerOptions {
   /** The registry that the images are in; without it, where the settings say, or the data folder. */
   readonly images: string | undefined
   /** The port for kubectl and its like. */
-  readonly kubernetes: KubernetesPlace | undefined
+  readonly kubernetes: KubernetesListener | undefined
 }
 
 /** Several times as long as load balancers usually take to ask again. */
@@ -155,7 +155,7 @@ export function serverOptions(host: Host, options: Given): ServerOptions {
   }
 }
 
-function kubernetesPlace(listen: string | undefined, text: string | undefined): KubernetesPlace | undefined {
+function kubernetesPlace(listen: string | undefined, text: string | undefined): KubernetesListener | undefined {
   const url = checkedUrl(text, false, '--kubernetes-url')
   if (listen !== undefined) return { ...parseListen(listen, '--kubernetes-listen'), url }
   if (url === undefined) return undefined

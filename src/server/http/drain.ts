@@ -31,7 +31,7 @@ export function cutOff(app: FastifyInstance, abort: () => void, afterMs: number)
 }
 
 /** Until load balancers have noticed, or a second signal comes. */
-export async function untilNoticed(noticeMs: number, hurry?: AbortSignal): Promise<void> {
-  if (noticeMs > 0 && !hurry?.aborted)
-    await sleep(noticeMs, undefined, hurry && { signal: hurry }).catch(() => undefined)
+export async function untilNoticed(noticeMs: number, expedite?: AbortSignal): Promise<void> {
+  if (noticeMs > 0 && !expedite?.aborted)
+    await sleep(noticeMs, undefined, expedite && { signal: expedite }).catch(() => undefined)
 }

@@ -1,5 +1,5 @@
-// Data of the charts: a day by the minute, a week by the quarter of an hour. Counted in memory and added to records that all
-// servers share, so that it outlives restarts and says the same wherever it is asked for; a crash loses the last batch.
+// The data of the charts: a day by the minute, a week by the quarter of an hour. Counted in memory and added to records that all
+// servers share, so that charts survive restarts and are the same on every server. A crash loses the last batch.
 import type { Charts } from '../../api/service/charts.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -18,26 +18,25 @@ import { type Entry, ignoreLost } from '../../store/store.ts'
 
 const minuteSeconds = 60
 const daySeconds = 86_400
-/** Blocks are kept so long; those older than a day as one value each. */
+/** Blocks older than a day are thinned to one value each. */
 const keptSeconds = 7 * daySeconds
 export const minutesKept = keptSeconds / minuteSeconds
 const minutesByMinute = daySeconds / minuteSeconds
-/** From 0.1 ms to over an hour. */
+/** The buckets of a histogram, from 0.1 ms to over an hour. */
 const classes = 80
 const smallestSeconds = 0.0001
 const growth = 1.25
 const classOf = (seconds: number): number =>
   Math.min(classes - 1, Math.max(0, Math.ceil(Math.log(seconds / smallestSeconds) / Math.log(growth))))
-/** The middle of a class, so that no more than an eighth is lost. */
+/** The middle of a bucket, which is at most an eighth off. */
 const secondsOf = (index: number): number => smallestSeconds * growth ** (index - 0.5)
 
-/** Operations that wait for something: their latency says nothing about the service. */
+/** Operations that wait for something, so their latency says nothing about the service. */
 const waiting: ReadonlySet<string> = new Set([
   'deployVm', 'deleteVm', 'execVm', 'resizeVm', 'finishUpload', 'uploadImage', 'uploadIso', 'continueUpload',
   'downloadImage', 'downloadIso', 'getVmLogs', 'connectVm', 'openTerminal', 'watchAll', 'getBlob', 'putBlob',
 ]) // biome-ignore format: a list to read
 
-/** The quantile of latencies; null without any. */
 function quantile(counts: Histogram, part: number): number | null {
   const found = Object.entries(counts).toSorted(([a], [b]) => Number(a) - Number(b))
   const total = found.reduce((sum, [, count]) => sum + count, 0)
@@ -53,8 +52,8 @@ type Times = 'deploys' | 'queues' | 'answers'
 type Seen = { -readonly [Name in keyof HistoryPoint]: HistoryPoint[Name] } & Record<Times, Record<string, number>>
 type Series = Charts['series'][number]
 
-/** What is shown of a point. */
-const shown: readonly (Pick<Series, 'name' | 'unit'> & {
+/** The series of the charts. */
+const charted: readonly (Pick<Series, 'name' | 'unit'> & {
   value(point: HistoryPoint, stepSeconds: number): number | null
 })[] = [
   { name: 'runningVms', unit: '1', value: ({ running }) => running },
@@ -68,16 +67,15 @@ const shown: readonly (Pick<Series, 'name' | 'unit'> & {
 ]
 
 export interface History {
-  /** An answer of the API. */
   request(operation: string | undefined, seconds: number, isStream: boolean): void
-  /** Bytes that went through this server, or that a node says it has sent. */
+  /** Counts bytes that went through this server, or that a node has reported as sent. */
   moved(bytes: number): void
   charts(minutes?: number): Charts
   /** Samples the present state; called at least once a minute. */
   sample(): void
-  /** What all servers see alike, only one of them counts. */
+  /** Limits to one server the counting of what all servers see. */
   countsWhile(isLeading: () => boolean): void
-  /** Writes what was counted. What cannot be written now is tried again with the next batch. */
+  /** Writes the last batch. What cannot be written is tried again with the next one. */
   flush(): Promise<void>
   stop(): void
 }
@@ -88,18 +86,18 @@ interface HistoryInput {
 }
 
 export function createHistory({ collections: { vms, pushJobs, history }, clock }: HistoryInput): History {
-  /** By the time at which they begin: what was seen since the last batch. */
+  /** The points since the last batch, by the time at which they begin. */
   let added = new Map<number, Seen>()
   let latest = 0
   let isCounting = (): boolean => true
   let flushing: Promise<void> = Promise.resolve()
 
-  /** The minute that it is, in seconds. A clock that was set back goes on writing where it was. */
+  /** The current minute, in seconds. It never goes back, even if the clock does. */
   const now = (): number => {
     latest = Math.max(latest, Math.floor(clock.now().getTime() / 60_000) * minuteSeconds)
     return latest
   }
-  /** Changed in place: it is called for every answer. */
+  /** The point of this minute, which callers change in place. */
   const point = (): Seen => {
     const at = now()
     const found = added.get(at) ?? { ...noPoint(at), deploys: {}, queues: {}, answers: {} }
@@ -116,7 +114,6 @@ export function createHistory({ collections: { vms, pushJobs, history }, clock }
   }
 
   const isRunning = ({ observed }: VmRecord): boolean => observed.power === 'running'
-  /** Counted with each change: there may be very many. */
   let running = 0
   for (const { value } of vms.each()) if (isRunning(value)) running += 1
   const sample = (): void => {
@@ -124,29 +121,23 @@ export function createHistory({ collections: { vms, pushJobs, history }, clock }
     seen.running = Math.max(seen.running, running)
   }
 
-  /** VMs that have not run yet, by uid: since when they are desired, more exactly than their record says. */
-  const wanted = new Map<string, number>()
   const unsubscribeVms = vms.view.subscribe((changes) => {
     for (const change of changes) {
       const record = change.type === 'put' ? change.entry.value : undefined
       const before = change.previous?.value
       running += Number(record !== undefined && isRunning(record)) - Number(before !== undefined && isRunning(before))
-      if (before && before.uid !== record?.uid) wanted.delete(before.uid)
-      if (!record) continue
-      const nowMs = clock.now().getTime()
-      if (!before && !record.observed.hasRun) wanted.set(record.uid, nowMs)
-      const seconds = Math.max(0, nowMs - (wanted.get(record.uid) ?? Date.parse(record.createdAt))) / 1_000
-      const isFirst = !record.observed.hasRun || before?.observed.hasRun === false
-      if (record.place && !before?.place && isFirst && isCounting()) time('queues', seconds)
-      if (!record.observed.hasRun || before?.observed.hasRun !== false) continue
-      wanted.delete(record.uid)
-      if (isCounting()) time('deploys', seconds)
+      if (!record || !isCounting()) continue
+      const requestedMs = record.times?.requestedMs ?? Date.parse(record.createdAt)
+      const seconds = Math.max(0, clock.now().getTime() - requestedMs) / 1_000
+      const isFirstRun = record.observed.hasRun && before?.observed.hasRun === false
+      if (record.place && !before?.place && (isFirstRun || !record.observed.hasRun)) time('queues', seconds)
+      if (isFirstRun) time('deploys', seconds)
     }
   })
 
   const sentBy = (job: PushJobRecord | undefined): number =>
     job ? job.progress.bytesDone - job.progress.bytesSkipped : 0
-  // Nodes send these to registries themselves, and say how far they are.
+  // Nodes push to registries directly and report their progress.
   const unsubscribeJobs = pushJobs.view.subscribe((changes) => {
     for (const change of changes)
       if (change.type === 'put' && isCounting())
@@ -188,7 +179,7 @@ export function createHistory({ collections: { vms, pushJobs, history }, clock }
     const start = Math.min(last, ...points.keys())
     const steps = Array.from({ length: (last - start) / stepSeconds + 1 }, (_, index) => start + index * stepSeconds)
     const found = steps.map((at) => points.get(at))
-    return shown.map(({ name, unit, value }) => ({
+    return charted.map(({ name, unit, value }) => ({
       name,
       unit,
       start,
@@ -225,5 +216,5 @@ export function createHistory({ collections: { vms, pushJobs, history }, clock }
   }
 }
 
-/** In the order of time. */
+/** Padded, so that names are in the order of time. */
 const nameOf = (start: number): string => String(start).padStart(11, '0')

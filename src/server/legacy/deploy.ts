@@ -166,9 +166,9 @@ const deploy: LegacyHandler = async (context) => {
     ...shapeOf(read),
   })
   const deployed: Vm[] = []
-  const hurry = goneSignal(context.reply)
+  const expedite = goneSignal(context.reply)
   try {
-    while (deployed.length < replicas) deployed.push(await deployOne(context, name, body, hurry))
+    while (deployed.length < replicas) deployed.push(await deployOne(context, name, body, expedite))
   } catch (error) {
     // All or none: who asked for three has no use for the ids of one.
     for (const { name: vm } of deployed) await context.run(deleteVm, { params: { vm } }).catch(() => undefined)
@@ -185,15 +185,15 @@ const deploy: LegacyHandler = async (context) => {
 }
 
 /** It takes the name of its configuration when that is free, otherwise one that is made from it. */
-async function deployOne(context: LegacyContext, config: string, body: object, hurry: AbortSignal): Promise<Vm> {
+async function deployOne(context: LegacyContext, config: string, body: object, expedite: AbortSignal): Promise<Vm> {
   const prefix = isVmName(config) ? config : `vm-${config}`
   const isTaken = context.list(listVms).some(({ name }) => name === prefix)
   const generated = { name: prefix, shouldGenerateName: true }
   try {
-    return await context.run(deployVm, { body: { ...body, ...(isTaken ? generated : { name: prefix }) }, hurry })
+    return await context.run(deployVm, { body: { ...body, ...(isTaken ? generated : { name: prefix }) }, expedite })
   } catch (error) {
     if (isTaken || !(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error
-    return context.run(deployVm, { body: { ...body, ...generated }, hurry })
+    return context.run(deployVm, { body: { ...body, ...generated }, expedite })
   }
 }
 

@@ -19,7 +19,7 @@ interface Input<O extends Operation> {
   readonly params?: Omit<ParamsOf<O>, 'namespace'>
   readonly body?: BodyOf<O>
   readonly query?: QueryOf<O>
-  readonly hurry?: AbortSignal
+  readonly expedite?: AbortSignal
 }
 
 /** What a legacy call works with: one request, as its caller. */
@@ -45,7 +45,7 @@ export function createPerformers(services: PerformServices, operations: Operatio
       const upload = operation.isUpload && openUpload(operation, request, reply, services.uploads)
       return {
         ...operations.admit(operation, { principal, namespace, params, query, body }),
-        hurry: input.hurry,
+        expedite: input.expedite,
         upload: upload as undefined,
       }
     }

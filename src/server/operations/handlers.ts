@@ -29,7 +29,7 @@ export interface Call<O extends Operation> {
   /** Aborts when the caller goes away or the service stops. Set for streams; for WebSockets until they are open. */
   readonly signal: O extends { isStream: true } | { isUpgrade: true } ? AbortSignal : undefined
   /** Set for callers that do not wait for capacity: what fits nowhere now is refused, and deleted if they give up. */
-  readonly hurry?: AbortSignal | undefined
+  readonly expedite?: AbortSignal | undefined
   /**
    * Writes the event of a change that is made, though its answer waits for more: what follows then comes after it. Set for
    * operations that change something; whoever does not call it gets its event before the answer.

@@ -22,7 +22,7 @@ export async function awaitDeployment(
   services: AwaitServices,
   created: Entry<VmRecord>,
   timeoutMs: number,
-  hurry?: AbortSignal,
+  expedite?: AbortSignal,
 ): Promise<Entry<VmRecord>> {
   const { key, value } = created
   const { name, namespace, uid } = value
@@ -39,17 +39,17 @@ export async function awaitDeployment(
         // The VM may have been stopped again, if an earlier try of this request started it. Generation 0 means that the agent
         // has not confirmed the deployment yet, and the VM would refuse the caller's next request as busy.
         if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
-        unfit = hurry && unfitFor(entry.value)
+        unfit = expedite && unfitFor(entry.value)
         if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
         return undefined
       },
-      { ms: timeoutMs, interruptions: interruptionsOf(services), signal: hurry },
+      { ms: timeoutMs, interruptions: interruptionsOf(services), signal: expedite },
     )
     if (running) return running
   } catch (error) {
     throwIfInterrupted(services, value)
     const isLate = error instanceof WaitedTooLong
-    if (!isLate && hurry?.aborted !== true && unfit === undefined) throw error
+    if (!isLate && expedite?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
     if (entry && !isGone(entry) && entry.value.observed.hasRun) return entry
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''

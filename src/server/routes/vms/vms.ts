@@ -140,7 +140,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return { ...vmView(entry), nodes }
     },
 
-    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry, accepted }) {
+    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, expedite, accepted }) {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
       const imageStart = services.settings.images.start
@@ -154,7 +154,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       // A repeated request finds its VM, which has an event already.
       const isRepeated = created === undefined
       if (!isAwaited) return new Answer(202, created ?? vmView(entry), isRepeated)
-      return new Answer(201, vmView(await awaitDeployment(services, entry, timeoutMsOf(body), hurry)), isRepeated)
+      return new Answer(201, vmView(await awaitDeployment(services, entry, timeoutMsOf(body), expedite)), isRepeated)
     },
 
     async deleteVm({ params: { namespace, vm }, query, principal, accepted }) {
