@@ -20,12 +20,10 @@ import { takeUpgrades } from './transfer/upgrades.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The id of the operation that a route serves. */
     operation?: string
   }
 }
 
-/** What the service is made of: the sum of what its rooms say they need. */
 type AppServices = HandlerServices &
   LegacyServices &
   ConsoleServices &

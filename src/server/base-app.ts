@@ -1,5 +1,5 @@
-// What both ports of the service have in common: limits of connections, request ids, body parsing, timeouts, metrics, and
-// the hooks that every request passes before its own port's.
+// What both ports of the service share: limits of connections, request ids, body parsing, timeouts, metrics, and the
+// hooks that every request passes before those of its own port.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -35,14 +35,14 @@ export interface BaseAppServices extends ObserveServices, Pick<ListenerOptions, 
 export type SendRefusal = (refusal: ApiError, request: FastifyRequest, reply: FastifyReply) => FastifyReply
 
 interface BaseAppOptions extends Pick<ListenerOptions, 'plainHttp' | 'minVersion'> {
-  /** Removed from the front of paths. */
+  /** A prefix of paths that a proxy may leave in place. */
   readonly pathPrefix?: string
   readonly sendRefusal: SendRefusal
   /** Sees the text of a JSON body before it is parsed. */
   inspectBody?(request: FastifyRequest, text: string): void
 }
 
-/** Two connections of each of ten thousand nodes, and room for other clients; the unit file allows 65,536 files. */
+/** Two connections for each of ten thousand nodes, and room for other clients. The unit file allows 65,536 files. */
 const maxConnections = 50_000
 
 export function createBaseApp(services: BaseAppServices, options: BaseAppOptions): FastifyInstance {
@@ -60,7 +60,7 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
       headersTimeout: limits.headersSeconds * 1_000,
       connectionsCheckingInterval: Math.min(2_000, limits.headersSeconds * 200),
       maxHeaderSize: 16_384,
-      // Detects peers that vanished, and ends their watches.
+      // Detects vanished clients, so that their watches end.
       keepAlive: true,
       keepAliveInitialDelay: 30_000,
     },
@@ -100,7 +100,7 @@ export function refusalHeaders(refusal: ApiError, reply: FastifyReply): FastifyR
   return reply
 }
 
-/** Uses the caller's request id where it is safe to log. */
+/** Uses the caller's request id if it is safe to log. */
 function requestIds(): (request: { headers: Record<string, string | string[] | undefined> }) => string {
   const start = randomBytes(6).toString('hex')
   let count = 0
@@ -112,7 +112,7 @@ function requestIds(): (request: { headers: Record<string, string | string[] | u
   }
 }
 
-/** What Node refuses before there is a request: code → the status line, what happened, what to do. */
+/** Errors before Node has a request: code → status line, message, hint. */
 const unreadable: Readonly<Record<string, readonly [string, string, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [
     '408 Request Timeout',

@@ -35,7 +35,7 @@ export function registerOperation(app: FastifyInstance, operation: Operation, se
   const answer = answerOf(operation, services)
   const isPlaced = services.peers !== undefined && mayBeForwarded(operation)
   const route: RouteOptions = {
-    // HEAD of a file is answered by itself: otherwise all of it would be read to be thrown away.
+    // Downloads answer HEAD themselves. Fastify would read the whole file to discard it.
     method: operation.isDownload ? ['GET', 'HEAD'] : operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     exposeHeadRoute: operation.method === 'GET' && !operation.isDownload,
@@ -43,7 +43,7 @@ export function registerOperation(app: FastifyInstance, operation: Operation, se
     onRequest: guard(operation, services),
     ...(isForm && { preValidation: readForm(operation, services.settings.limits.bodyBytes) }),
     handler: (request, reply) => {
-      // Nothing is taken for an object without fields, so that the refusal names the fields.
+      // A missing body counts as an object without fields, so that the refusal names the required fields.
       if (operation.body && request.body === undefined) request.body = {}
       const { principal, namespace, query, body } = request
       const params = request.params as Record<string, string>
@@ -101,7 +101,7 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
       header: operation.secretAnswer || operation.isIdempotent ? undefined : request.headers['idempotency-key'],
       body: request.body,
     })
-    // The answer to an upload is not kept, because its body is not known: its record knows the request.
+    // Answers to uploads are not stored, because the body is not hashed. The record recognises a repeated upload.
     if (key && !upload) {
       const { status, body } = await idempotency.once(key, () => run(key.stamp).catch(asAnswer(request.id)))
       return reply.code(status).type(type).send(body)
@@ -113,7 +113,7 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
   }
 }
 
-/** A refusal is an answer too, and repeated like one. */
+/** Refusals are stored and repeated like other answers. */
 const asAnswer =
   (requestId: string) =>
   (error: unknown): Answered => {
@@ -130,7 +130,7 @@ function listAnswer(operation: ListOperation, services: RouteServices): Respond 
       return streamChanges({ operation, lists, listing, query }, request, reply, services)
     reply.header('resource-version', listing.collection.view.rev)
     const { body, rev } = lists.list(listing, query)
-    // What a caller sees of a list that is cut to them depends on more than its records, whose revision does not stand for it.
+    // A list limited to its caller depends on more than its records, so their revision does not identify it.
     const isOwn = listing.isDerived || (listing.visible && !listing.isCutByPath)
     const tag = isOwn ? hashOf(body) : rev
     if (matchesTag(request, reply, tag)) return reply.code(304).send()
@@ -140,7 +140,7 @@ function listAnswer(operation: ListOperation, services: RouteServices): Respond 
 
 const hashOf = (body: string | Buffer): string => hash('sha1', body, 'base64url')
 
-/** Sets the ETag. Returns whether the caller has it already. */
+/** Sets the ETag. Returns whether the caller already has this version. */
 const matchesTag = ({ headers }: FastifyRequest, reply: FastifyReply, version: string): boolean => {
   reply.header('etag', `"${version}"`)
   const tags = headers['if-none-match']?.split(',') ?? []

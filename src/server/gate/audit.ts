@@ -1,6 +1,6 @@
-// Audit log: every change becomes an event with caller, operation, time, request and outcome. Written after the change
-// and before its answer, so that the caller finds it; a controller bounds the log. What happens without a caller is
-// recorded by controllers/record-events.ts.
+// Audit log: every change becomes an event with caller, operation, time, request and outcome. The event is written
+// before the answer is sent, so that the caller finds it; a controller limits the size of the log.
+// controllers/record-events.ts records what happens without a caller.
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { defaultNamespace, realNamespace } from '../../rules/names.ts'
@@ -17,7 +17,7 @@ interface Change {
   readonly body: unknown
   readonly answer: unknown
   readonly at: Date
-  /** Of what it changes, as that was before. */
+  /** The uid of the record before the change. */
   readonly uid?: string | undefined
 }
 
@@ -41,7 +41,7 @@ function uidOf(collections: InvolvedCollections, kind: string, namespace: string
   return collection.get(kind === 'nodes' ? '' : namespace, name)?.value.uid
 }
 
-/** Of what an operation is about to change: afterwards it may be gone. */
+/** Called before the operation, which may delete the record. */
 export function uidBefore(
   { collections }: { readonly collections: InvolvedCollections },
   { involves, involvesKind = '', noun }: Operation,
@@ -60,7 +60,7 @@ export async function recordChange({ collections, settings }: AuditServices, cha
   const kind = typeof involvesKind === 'string' ? involvesKind : involvesKind(change.answer)
   const named = namedBy(operation.involves, change)
   const name = kind === 'namespaces' ? real(named) : named
-  // Hosts that are no node yet, and nodes that sign with their keys, come without a token.
+  // A host that joins, or a node that signs with its key, has no token.
   const caller = principal ?? ({ kind: 'agent', name, uid: '' } as const)
   const { reason, past } = wordsFor(operation, change)
   const namespace = namespaceOf(change)
@@ -79,13 +79,12 @@ export async function recordChange({ collections, settings }: AuditServices, cha
   await collections.events.create(namespace, event.name, event)
 }
 
-/** Events about a namespace are in it; those about the cluster, in the default one. */
 function namespaceOf({ operation: { method, path }, params, answer }: Change): string {
   if (path.endsWith('{namespace}') && method === 'DELETE') return defaultNamespace
   return params.namespace ?? textIn(answer, 'namespace') ?? defaultNamespace
 }
 
-/** `StopVm`, `stopped VM {name}`: an operation of several commands has a reason for each. */
+/** `StopVm` and `stopped VM {name}`. An operation with several commands has a reason for each. */
 function wordsFor({ id, past = '' }: Operation, { body }: Change): { readonly reason: string; readonly past: string } {
   const command = typeof past === 'string' ? undefined : (textIn(body, 'command') ?? '')
   const reason = command === undefined ? id : id.replace(/^[a-z]+/, command)
@@ -93,7 +92,7 @@ function wordsFor({ id, past = '' }: Operation, { body }: Change): { readonly re
   return { reason: reason.charAt(0).toUpperCase() + reason.slice(1), past: words }
 }
 
-/** Users of the built-in provider without their domain: nobody else has it. */
+/** Users of the built-in provider are shown without their domain, which is always the same. */
 function shortName(principal: Principal): string {
   if (principal.kind === 'serviceaccount') return `Service account ${principal.namespace}/${principal.name}`
   if (principal.kind === 'agent') return `Node ${principal.name}`
@@ -126,7 +125,7 @@ function namedBy(path: string, { params, body, answer }: Change): string {
   return typeof value === 'string' ? value.slice(0, 300) : ''
 }
 
-/** ` (users ana@example.com; serviceaccounts svc-ios:jenkins)`: the fields of the request that an event may show. */
+/** ` (users ana@example.com; serviceaccounts svc-ios:jenkins)`: the request's fields that an event may show. */
 function detailsOf({ operation, body }: Change): string {
   if (!operation.tells) return ''
   const told = operation.tells.flatMap((field) => {
@@ -141,7 +140,7 @@ function detailsOf({ operation, body }: Change): string {
   return told.length === 0 ? '' : ` (${told.join('; ').slice(0, 500)})`
 }
 
-/** A service account as people write it, NAMESPACE:NAME, in whatever order its fields came. */
+/** A service account as NAMESPACE:NAME. */
 function textOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
   const { namespace, name } = value as Readonly<Record<string, unknown>>

@@ -31,7 +31,7 @@ export const unauthorized = (): ApiError =>
   })
 
 function forbidden({ summary, noun, allow }: Operation, principal: Principal, namespace: string): ApiError {
-  // What follows a colon is about those who may.
+  // The summary's part after a colon describes what callers get who are allowed.
   const [what = summary] = summary.split(':')
   return new ApiError(
     'Forbidden',
@@ -43,7 +43,7 @@ function forbidden({ summary, noun, allow }: Operation, principal: Principal, na
   )
 }
 
-/** A service account that names no namespace asks for the default one, and rarely means it. */
+/** A service account that names no namespace gets the default one, which is rarely what it meant. */
 function accessHint(principal: Principal, namespace: string): string {
   const ask = (subject: string): string =>
     `Ask an administrator for access to ${namespace}: svc3 rolebinding add-subject ${subject} -n ${namespace}`
@@ -64,7 +64,7 @@ export interface DeniedServices {
   readonly roles: Roles
 }
 
-/** Why the caller may not; undefined when they may. */
+/** Returns the refusal, or undefined if the caller is allowed. */
 export function denied(
   operation: Operation,
   principal: Principal | undefined,
@@ -77,7 +77,7 @@ export function denied(
     : forbidden(operation, principal, namespace)
 }
 
-/** Authenticates the caller of a long-lived answer again. A store that cannot answer counts as no caller. */
+/** Authenticates the caller of a long-lived answer again. If the store cannot answer, there is no caller. */
 export async function stillThere(request: FastifyRequest, services: GateServices): Promise<Principal | undefined> {
   const token = bearer(request)
   if (token !== undefined) return services.tokens.verify(token).catch(() => undefined)
@@ -85,7 +85,6 @@ export async function stillThere(request: FastifyRequest, services: GateServices
   return session instanceof ApiError ? undefined : session?.principal
 }
 
-/** Authorizes a long-lived answer again. */
 export async function mayStill(
   operation: Operation,
   request: FastifyRequest,
@@ -94,7 +93,9 @@ export async function mayStill(
   return (await lostBy(operation, request, services)) === undefined
 }
 
-/** What the caller has lost since: the login, or the permission. */
+/**
+ * Authorizes the caller of a long-lived answer again. Returns what the caller has lost: the login, or the permission.
+ */
 export async function lostBy(
   operation: Operation,
   request: FastifyRequest,
@@ -106,7 +107,7 @@ export async function lostBy(
   return denied(operation, principal, request.namespace, services) && 'role'
 }
 
-/** Probes are never refused: an orchestrator would take the service for dead. */
+/** Probes are never limited: an orchestrator would take the service for dead. */
 const unlimited = new Set(['getHealth', 'getReadiness'])
 
 export function guard(operation: Operation, services: GateServices): onRequestHookHandler {
@@ -125,13 +126,13 @@ export function guard(operation: Operation, services: GateServices): onRequestHo
     const refusal = judge(request, undefined)
     return operation.allow === 'anyone' ? refusal : session
   }
-  /** An unknown cookie may be a moment old, and from another server. */
+  /** Another server may have created an unknown session a moment ago. */
   const mayCome = (request: FastifyRequest): boolean => {
     const id = operation.allow === 'anyone' ? undefined : sessionIdOf(request, services)
     return id !== undefined && services.browserSessions.find(id) === undefined
   }
 
-  // Synchronous for a known token: this runs for every request.
+  // Synchronous for a cached token, which almost every request has.
   return (request, _reply, done) => {
     const token = bearer(request)
     if (token === undefined) {

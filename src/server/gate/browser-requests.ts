@@ -5,29 +5,27 @@ import { ApiError } from '../../api/errors.ts'
 import type { BrowserSession, BrowserSessions } from '../../auth/login/browser-sessions.ts'
 import type { Settings } from '../config/settings.ts'
 
-/** Set by our page on every request that changes something. */
 const consoleHeader = 'x-svc3-console'
 const sessionCookie = 'svc3_console'
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const ownSites: ReadonlySet<unknown> = new Set([undefined, 'same-origin', 'none'])
 
-/** Where browsers find this service. */
 export interface ConsolePlace {
   readonly settings: Pick<Settings, 'console'>
   readonly apiUrl: () => string
 }
 
-/** Whether the browser reaches us over TLS, if need be through a proxy that ends it. */
+/** Whether the browser uses TLS, directly or to a proxy that ends it. */
 export const isSecure = (request: FastifyRequest, { apiUrl }: Pick<ConsolePlace, 'apiUrl'>): boolean =>
   request.protocol === 'https' || (apiUrl().startsWith('https:') && new URL(apiUrl()).host === request.host)
 
-/** Browsers do not tell ports of a host apart: two servers there need cookies of different names. */
+/** Browsers send cookies to every port of a host, so two servers on one host need different names. */
 export function withPort(name: string, { host }: FastifyRequest): string {
   const port = /:(\d+)$/.exec(host)?.[1]
   return port === undefined ? name : `${name}_${port}`
 }
 
-/** Browsers refuse a cookie of such a name from anywhere but the host itself, over TLS. */
+/** Browsers accept cookies with these prefixes only from the host itself, over TLS. */
 function nameFor(request: FastifyRequest, services: ConsolePlace): string {
   const name = withPort(sessionCookie, request)
   if (!isSecure(request, services)) return name
@@ -47,7 +45,7 @@ export function cookieOf({ headers }: FastifyRequest, name: string): string | un
 interface CookieOptions {
   readonly sameSite: 'Strict' | 'Lax'
   readonly path: string
-  /** Left out: until the browser is closed. */
+  /** Default: until the browser is closed. */
   readonly maxAgeSeconds?: number
 }
 
@@ -57,32 +55,32 @@ export function cookieText(name: string, value: string, secure: boolean, options
   return `${name}=${value}; Path=${path}; HttpOnly; SameSite=${sameSite}${age}${secure ? '; Secure' : ''}`
 }
 
-/** What `Set-Cookie` says when a session begins, or, without an id, ends. */
+/** The `Set-Cookie` header of a new session, or, without an id, of a logout. */
 export function sessionCookieText(request: FastifyRequest, services: ConsolePlace, id?: string): string {
   const path = `${services.settings.console.pathPrefix}/`
   const options = { sameSite: 'Strict', path, ...(id === undefined && { maxAgeSeconds: 0 }) } as const
   return cookieText(nameFor(request, services), id ?? '', isSecure(request, services), options)
 }
 
-/** What the session cookie holds; undefined also for what cannot be one. */
+/** The session cookie, if it has the form of a session id. */
 export function sessionIdOf(request: FastifyRequest, services: ConsolePlace): string | undefined {
-  // Most callers are programs.
   if (request.headers.cookie === undefined) return undefined
   const id = cookieOf(request, nameFor(request, services))
   return id !== undefined && /^[\w-]{43}$/.test(id) ? id : undefined
 }
 
-/** Our own page, by the host that the request names; that host is where the cookie belongs. */
+/** Whether the origin is our own page, by the host of the request, which is the host that the cookie belongs to. */
 function isOwnOrigin(origin: string, request: FastifyRequest, { apiUrl }: Pick<ConsolePlace, 'apiUrl'>): boolean {
   if (!URL.canParse(origin)) return false
   const from = new URL(origin)
   if (URL.canParse(apiUrl()) && from.origin === new URL(apiUrl()).origin) return true
-  // What reaches us in clear may have come to a proxy over TLS; the other way round it is another page.
+  // A page with https may reach this server through a proxy that ends TLS. A page with http never belongs to a request
+  // with TLS.
   const isAtLeastOurs = from.protocol === 'https:' || (from.protocol === 'http:' && request.protocol === 'http')
   return from.host === request.host && isAtLeastOurs
 }
 
-/** Undefined: our own page sent it, as far as a browser can tell. */
+/** Returns the refusal of a request from another site, or undefined. */
 export function foreignRequest(request: FastifyRequest, services: Pick<ConsolePlace, 'apiUrl'>): ApiError | undefined {
   const { headers, method } = request
   const isUpgrade = headers.upgrade !== undefined
@@ -97,7 +95,7 @@ export function foreignRequest(request: FastifyRequest, services: Pick<ConsolePl
       })
 }
 
-/** The session of a request, or why it may not use it; undefined without one. */
+/** The session of a request, or why the request may not use it; undefined without a session. */
 export function sessionOf(
   request: FastifyRequest,
   services: ConsolePlace & { readonly browserSessions: Pick<BrowserSessions, 'find'> },

@@ -3,7 +3,6 @@ import { notFound } from '../../api/errors.ts'
 import type { Collection } from '../../store/collection.ts'
 import type { Entry } from '../../store/store.ts'
 
-/** Returns a function that reads a record of the collection, or throws NotFound. */
 export const existingIn =
   <T>(collection: Collection<T>, kind: string) =>
   (namespace: string, name: string): Entry<T> => {

@@ -1,5 +1,5 @@
 // Optimistic concurrency: a change with `resourceVersion` in its body is made only while the record named by the path
-// still has that version. For every operation with that field and one of the path parameters below.
+// still has that version. Applies to every operation with that field and one of the path parameters below.
 import { ApiError, recordName } from '../../api/errors.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
 import type { Principal } from '../../auth/principal.ts'
@@ -19,7 +19,7 @@ export interface VersionServices {
 }
 type Find = (services: VersionServices, params: Params, principal: Principal) => Entry<unknown> | undefined
 
-/** Last name in a path → its kind (empty: the path names it), and where its records are. */
+/** Last path parameter → the kind of its records (empty if another parameter names it), and how to find one. */
 const records: Readonly<Record<string, readonly [string, Find]>> = {
   vm: ['vms', ({ collections }, { namespace = '', vm = '' }) => collections.vms.get(namespace, vm)],
   vmconfig: [
@@ -49,7 +49,7 @@ const records: Readonly<Record<string, readonly [string, Find]>> = {
     '',
     ({ collections, roles, settings }, { namespace = '', kind = '', record = '' }, principal) => {
       if (!Object.hasOwn(metadataPlaces, kind)) return undefined
-      // The handler refuses it, whether it exists or not.
+      // The handler refuses the request, whether or not the record exists.
       if (!mayChangeMetadata(kind as KindWithMetadata, roles, principal, namespace)) return undefined
       const { scope, isAliased } = metadataPlaces[kind as KindWithMetadata]
       const name = isAliased ? realNamespace(record, settings.compat.namespaceAliases) : record
@@ -71,7 +71,7 @@ export function versionGuard(operation: Operation, services: VersionServices): G
   const param = paramNames(operation.path).at(-1) ?? ''
   const record = records[param]
   const { properties = {} } = (operation.body ?? {}) as { properties?: object }
-  // What is created inside a namespace is compared by its handler.
+  // Handlers compare the version of what they create in a namespace.
   if (!('resourceVersion' in properties) || param === 'namespace') return unguarded
   if (!record) throw new Error(`${operation.id} takes a resourceVersion, but there is no record for {${param}}`)
   const [kind, find] = record
@@ -89,7 +89,7 @@ export function versionGuard(operation: Operation, services: VersionServices): G
       })
     }
     const entry = find(services, params, principal)
-    // What is not there is the handler's to say; a role that nobody was given has no record, and is no mistake.
+    // The handler refuses a missing record. A role binding without a record is one without subjects.
     if (!entry && kind !== 'rolebindings') return work()
     if (entry?.rev !== rev) return Promise.reject(refusal())
     return expecting({ key: entry.key, rev, refusal }, work)

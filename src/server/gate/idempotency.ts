@@ -1,5 +1,5 @@
-// Idempotency-Key: the same key on the same POST within 24 hours gets the first answer, also after a crash or while the
-// first request is still running. Keys are scoped to their caller.
+// Idempotency-Key: a POST that is repeated with the same key within 24 hours gets the first answer, also after a crash
+// or while the first request is still running. Each caller has their own keys.
 import { createHmac } from 'node:crypto'
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
@@ -23,13 +23,15 @@ interface Keyed {
 
 interface RequestKey {
   readonly key: string
-  /** Distinguishes a repetition from another request with the same key. */
+  /** Distinguishes a repeated request from another request with the same key. */
   readonly fingerprint: string
-  /** Stamped on a record that the request creates, so that its repetition after a crash is recognised. */
+  /** Stored in the record that the request creates, to recognise a repeated request after a crash. */
   readonly stamp: string
 }
 
-/** `secret` keys the hashes: bodies carry passwords, which nobody shall guess from a stolen store. */
+/**
+ * `secret` keys the hashes: bodies contain passwords, which could be guessed from the plain hashes of a stolen store.
+ */
 export function requestKeyOf(
   secret: Buffer,
   { caller, method, operation, params, header, body }: Keyed,
@@ -46,7 +48,7 @@ export function requestKeyOf(
   return { key, fingerprint, stamp: hash(key, fingerprint) }
 }
 
-/** Canonical JSON: the same text for the same value, whatever the order of its fields. */
+/** Canonical JSON: the same text for equal values, regardless of the order of fields. */
 function canonical(value: unknown): string {
   const sorted = (_: string, each: unknown): unknown =>
     typeof each === 'object' && each !== null && !Array.isArray(each)
@@ -61,7 +63,7 @@ export interface IdempotencyServices {
   readonly log: Log
 }
 
-/** Anybody can be refused as often as they like, and answers are kept for a day. */
+/** Refusals cost the caller nothing, and answers are stored for a day, so only small ones are. */
 const maxRefusalChars = 65_536
 
 export class Idempotency {
@@ -72,7 +74,7 @@ export class Idempotency {
     this.#services = services
   }
 
-  /** Runs the request, or returns the stored answer. Refusals are stored like answers, internal errors are not. */
+  /** Runs the request, or returns the stored answer. Refusals are stored too, internal errors are not. */
   async once({ key, fingerprint }: RequestKey, run: () => Promise<Answered>): Promise<Answered> {
     const earlier = this.#underWay.get(key) ?? this.#stored(key)
     if (earlier && earlier.fingerprint !== fingerprint) throw reused()
@@ -100,13 +102,13 @@ export class Idempotency {
   }
 
   async #keep(key: string, fingerprint: string, { status, body }: Answered): Promise<void> {
-    // A refusal changed nothing: the repetition of a large one is judged again.
+    // A large refusal is not stored. It changed nothing, so a repeated request is judged again.
     if (status >= 500 || (status >= 400 && body.length > maxRefusalChars)) return
     const record: AnswerRecord = { fingerprint, status, body, createdAt: timestamp(this.#services.clock.now()) }
     try {
       await this.#services.collections.answers.create('', key, record)
     } catch (error) {
-      // The change is made and its record carries the stamp: the answer is sent all the same.
+      // The change is made, and its record has the stamp, so the answer is sent even if it cannot be stored.
       if (!isFault(error, 'AlreadyExists'))
         this.#services.log.warn('could not store an answer for retries', { problem: String(error) })
     }

@@ -1,5 +1,5 @@
-// Rate limits: a caller with a valid token has their own budget; everything else is charged to its address, so that a
-// flood of bad tokens does not lock out good ones.
+// Rate limits: a caller with a valid token has their own budget. Every other request is charged to its address, so that
+// a flood of bad tokens does not lock out valid ones.
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
@@ -8,7 +8,7 @@ import type { Settings } from '../config/settings.ts'
 import { createRateLimit } from './rate-limit.ts'
 
 export interface RateLimits {
-  /** A refusal, or undefined: the request may proceed. */
+  /** Returns a refusal if the budget is used up. */
   charge(
     request: Pick<FastifyRequest, 'ip'>,
     principal: Principal | undefined,
@@ -16,7 +16,7 @@ export interface RateLimits {
   ): ApiError | undefined
 }
 
-/** How nodes show who they are. A whole fleet may come from one address, all at once, after a power cut. */
+/** How nodes authenticate. After a power cut a whole fleet may do so at once, from one address. */
 const arrivals = new Set(['joinCluster', 'issueAgentToken', 'replaceNodeKey'])
 
 export function createLimits({ limits }: Pick<Settings, 'limits'>): RateLimits {

@@ -1,4 +1,4 @@
-// Rules for every namespace: it must exist before anything is put into it, and deleting it deletes what is in it.
+// Rules of namespaces: a namespace must exist before a record is created in it. Also the eras of the data.
 import { randomUUID } from 'node:crypto'
 import { ApiError, notFound } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
@@ -17,7 +17,7 @@ interface Starting {
 
 export const missingNamespace = (name: string): ApiError => notFound('namespaces', name)
 
-/** Refuses what does not exist or is being deleted. */
+/** Refuses a namespace that does not exist or is being deleted. */
 export function checkNamespace({ collections }: Stored, name: string): Entry<NamespaceRecord> {
   const entry = collections.namespaces.get('', name)
   if (!entry) throw missingNamespace(name)
@@ -30,8 +30,8 @@ export function checkNamespace({ collections }: Stored, name: string): Entry<Nam
 }
 
 /**
- * Writes what is in a namespace, given the namespace as it was looked at: after the mark of one that ends nothing comes in,
- * not even for a moment in which a node could hear of it.
+ * Runs a write that depends on the namespace as it was read. Once a namespace is marked for deletion, every such write
+ * fails, so that no record, and no VM on a node, is left in it.
  */
 export async function writeInside<T>(
   services: Stored,
@@ -49,7 +49,6 @@ export async function writeInside<T>(
   }
 }
 
-/** Creates a record in a namespace, as `writeInside`. */
 export function createInside<T>(
   services: Stored,
   namespace: string,
@@ -68,7 +67,7 @@ interface Requested {
   readonly requestKey?: string
 }
 
-/** As `createInside`, for a request that may be sent again: what it created before is its answer. */
+/** As `createInside`, but a repeated request gets the record that it created before. */
 export async function createOnce<T extends Requested>(
   services: Stored,
   namespace: string,
@@ -88,13 +87,13 @@ export async function createOnce<T extends Requested>(
 }
 
 const keptEras = 100
-/** Servers that start within this time of each other start together, as after a power cut. */
+/** Servers that start within this time of each other share an era, as after a power cut. */
 const togetherMs = 60_000
 
 /**
- * These data have a name of their own, and every start begins an era in them, at the revision that it found: nodes tell by
- * these whose word they obey, and whether the data went back, as after restoring a backup.
- * Where servers share the data, this is for the first of them alone: with others there, the era goes on.
+ * The data has an id, and every start begins an era at the current revision. By these, nodes recognise the data that
+ * they obey, and notice that it went back, as after restoring a backup. Where servers share the data, only the first to
+ * start begins an era: while another one runs, the era continues.
  */
 export async function beginEra({ collections, clock }: Starting, server?: string): Promise<void> {
   const { cluster } = collections
@@ -102,7 +101,7 @@ export async function beginEra({ collections, clock }: Starting, server?: string
     const at = timestamp(clock.now())
     const latest = record?.eras?.at(-1)
     const ageMs = clock.now().getTime() - Date.parse(latest?.at ?? '1970-01-01')
-    // Another server that starts at the same time has begun one: this one uses that era.
+    // Another server that started at the same time has begun this era.
     if (server !== undefined && latest?.server !== server && Math.abs(ageMs) < togetherMs) return undefined
     const era = { uid: randomUUID(), since: cluster.view.rev, ...(server !== undefined && { server, at }) }
     const eras = [...(record?.eras ?? []), era].slice(-keptEras)
@@ -110,7 +109,6 @@ export async function beginEra({ collections, clock }: Starting, server?: string
   })
 }
 
-/** The default namespace always exists. */
 export async function ensureDefaultNamespace({ collections, clock }: Starting): Promise<void> {
   if (collections.namespaces.get('', defaultNamespace)) return
   const record = { name: defaultNamespace, customPods: false, createdAt: timestamp(clock.now()) }

@@ -1,4 +1,4 @@
-// Who may change what another made: its owner, and administrators.
+// Only the owner of a record and administrators may change it.
 import { ApiError } from '../../api/errors.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { mayDelete } from '../../rules/ownership.ts'

@@ -1,8 +1,8 @@
-// A token bucket per caller that holds ten seconds' worth. Counted per server by a monotonic clock, and synchronous,
-// because it runs for every request.
+// A token bucket per caller, with ten seconds' worth of tokens. Each server counts by its own monotonic clock, in
+// memory, because this runs for every request.
 
 interface RateLimit {
-  /** Takes a token; returns 0, or after how many seconds there will be one again. */
+  /** Takes a token. Returns 0, or after how many seconds to try again. */
   take(key: string, perMinute: number): number
 }
 
@@ -12,7 +12,7 @@ interface Bucket {
 }
 
 const burstSeconds = 10
-/** With more callers than this at once, the one that was silent longest is evicted. */
+/** With more callers at once, the least recent one is evicted. */
 const maxBuckets = 20_000
 
 export function createRateLimit(nowMs: () => number = () => performance.now()): RateLimit {

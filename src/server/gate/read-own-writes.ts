@@ -1,5 +1,5 @@
-// Read-your-writes across servers: an answer carries its server's revision, the caller sends back the latest it has
-// seen, and a server that is behind waits a moment to catch up.
+// Read-your-writes across servers: an answer carries its server's revision, callers send the latest they have seen, and
+// a server that is behind waits for a moment until it has caught up.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { revisionHeader } from '../../api/revision.ts'
@@ -8,11 +8,11 @@ import { isFault } from '../../store/store.ts'
 
 /** A healthy server is milliseconds behind. */
 const timeoutMs = 3_000
-/** Operations about this server itself, not about what is stored. */
+/** Operations about this server rather than stored records. */
 const probes = new Set(['getHealth', 'getReadiness'])
 
 export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
-  // Before the token is looked at: the account behind it may have been made a moment ago.
+  // Before authentication, because the account itself may have been created a moment ago.
   app.addHook('onRequest', (request, _reply, done) => {
     const wanted = request.headers[revisionHeader]
     if (typeof wanted !== 'string' || !isRevision(wanted) || horizon.has(wanted)) return done()
@@ -26,8 +26,8 @@ export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
 }
 
 /**
- * For browsers, which are redirected without the revision of the last server: what was written before is seen here,
- * or the request is refused for now.
+ * For browsers, which follow redirects without the revision of the last server: waits until this server has seen all
+ * earlier writes, or refuses the request.
  */
 export async function caughtUpHere(horizon: Horizon): Promise<void> {
   await horizon.current(timeoutMs).catch((cause: unknown) => {
@@ -39,7 +39,7 @@ export async function caughtUpHere(horizon: Horizon): Promise<void> {
 
 const isRevision = (text: string): boolean => /^(0|[1-9]\d{0,14})$/.test(text)
 
-/** Whether the store has ever been there; when this returns, so is this server. */
+/** Waits until this server has seen the revision. Returns false if the store never had it. */
 export async function seenHere(horizon: Horizon, rev: string): Promise<boolean> {
   try {
     return horizon.has(rev) || (await horizon.reached(rev, timeoutMs))

@@ -1,5 +1,4 @@
-// What may be kept with a record: labels, annotations, finalizers and owner references, with the limits that keep a record
-// small.
+// Labels, annotations, finalizers and owner references of a record, with limits that keep the record small.
 import { type Cause, invalidField } from '../../api/errors.ts'
 import type { kindsWithMetadata } from '../../api/service/metadata.ts'
 import type { Principal } from '../../auth/principal.ts'
@@ -10,7 +9,6 @@ import type { RecordMeta } from '../../store/records/record-meta.ts'
 
 export type KindWithMetadata = (typeof kindsWithMetadata)[number]
 
-/** What the records of all these kinds have of it. */
 export interface RecordWithMetadata {
   readonly namespace?: string
   readonly meta?: RecordMeta
@@ -19,11 +17,11 @@ export interface RecordWithMetadata {
 
 interface Place {
   readonly collection: (collections: Collections) => unknown
-  /** Undefined: of the whole cluster. */
+  /** Undefined for kinds of the whole cluster. */
   readonly scope?: 'namespace'
-  /** Who may change its records in other ways may change this. */
+  /** Only administrators may change the metadata. */
   readonly isForAdmins?: true
-  /** Names have two spellings. */
+  /** Names are namespaces, which have two spellings. */
   readonly isAliased?: true
 }
 
@@ -44,11 +42,11 @@ export const metadataPlaces: Readonly<Record<KindWithMetadata, Place>> = {
   },
 }
 
-/** Where records of a kind are. They differ, and have these fields alike. */
+/** The records of all these kinds have these fields. */
 export const metadataCollection = (collections: Collections, kind: KindWithMetadata): Collection<RecordWithMetadata> =>
   metadataPlaces[kind].collection(collections) as Collection<RecordWithMetadata>
 
-/** Of somebody who may call operations in the namespace. */
+/** Assumes that the caller may call operations in the namespace. */
 export const mayChangeMetadata = (kind: KindWithMetadata, roles: Roles, principal: Principal, namespace: string) =>
   !metadataPlaces[kind].isForAdmins || roles.roleOf(principal, namespace) === 'admin'
 
@@ -68,7 +66,7 @@ const maxOwners = 32
 
 const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_./-]{0,316}$/.test(name)
 
-/** By these svc3 knows VMs that it deployed itself, and may delete: nobody else gives them to one. */
+/** svc3 recognises VMs that it deployed, and may delete, by its own labels, so callers cannot set them. */
 export const ownLabelProblems = (labels: Texts, had: Texts = {}): Cause[] =>
   Object.keys(labels).flatMap((name) =>
     name.startsWith('svc3/') && labels[name] !== had[name]
@@ -76,7 +74,6 @@ export const ownLabelProblems = (labels: Texts, had: Texts = {}): Cause[] =>
       : [],
   )
 
-/** All that is wrong with it; none: it may be kept. */
 export function metadataProblems({ labels, annotations, finalizers = [], ownerReferences = [] }: Kept): Cause[] {
   const names = (field: string, all: readonly string[]): Cause[] =>
     all

@@ -1,5 +1,6 @@
-// A namespace has one name and may have two spellings: `orka-ios` is `svc-ios`. Records, tokens and rules know the name
-// alone. Here, at the edge, every answer gets the spelling that its request used, or else the one of its creation.
+// A namespace has one name and may have two spellings: `orka-ios` is `svc-ios`. Records, tokens and rules use only the
+// name. Here, at the edge, every answer gets the spelling of its request, or else the one with which the namespace was
+// created.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { allOperations } from '../../api/index.ts'
 import { realNamespace } from '../../rules/names.ts'
@@ -11,20 +12,20 @@ export interface SpellingServices {
   readonly settings: Pick<Settings, 'compat'>
 }
 
-/** Takes an answer as JSON text, or whole lines of one. */
+/** Takes an answer as JSON text, or whole lines of a stream. */
 export type Spell = (json: string) => string
 
-/** As it was created, while that still is a spelling of its name. */
+/** The spelling of its creation, as long as the settings still have that alias. */
 export const createdAs = ({ name, spelling }: NamespaceRecord, { settings }: Pick<SpellingServices, 'settings'>) =>
   spelling !== undefined && realNamespace(spelling, settings.compat.namespaceAliases) === name ? spelling : name
 
-/** For answers that go on: namespaces may be created meanwhile. `used`: as the request spells them. */
+/** For streams, during which namespaces may be created. `used`: the spellings of the request. */
 export const spellingOf =
   (services: SpellingServices, used: readonly unknown[]): Spell =>
   (json) =>
     spellNow(services, used)?.(json) ?? json
 
-/** Answers to agents and servers have names: these programs are ours. */
+/** Operations of users. Agents and servers always get names. */
 const spelled = new Set(
   allOperations.filter(({ allow }) => ['user', 'dev', 'admin'].includes(allow)).map(({ id }): string => id),
 )
@@ -39,7 +40,7 @@ export function spellAnswers(app: FastifyInstance, services: SpellingServices): 
   })
 }
 
-/** The namespaces of a request, as it spells them. */
+/** The namespaces of a request, in its own spelling. */
 export function usedIn({ params, body, routeOptions }: FastifyRequest): unknown[] {
   const { name, namespace, serviceaccounts } = (body ?? {}) as Record<string, unknown>
   const accounts = Array.isArray(serviceaccounts) ? (serviceaccounts as readonly { namespace?: unknown }[]) : []
@@ -52,7 +53,7 @@ export function usedIn({ params, body, routeOptions }: FastifyRequest): unknown[
 
 const nameOnly = /^[\w.-]{1,300}$/
 
-/** Undefined where every namespace is written by its name. */
+/** Returns undefined if every namespace is spelled by its name. */
 function spellNow(services: SpellingServices, used: readonly unknown[]): Spell | undefined {
   const created = createdSpellings(services)
   const shown = new Map(created)
@@ -69,13 +70,12 @@ function spellNow(services: SpellingServices, used: readonly unknown[]): Spell |
   return (json) => (others.some(([known]) => json.includes(known)) ? spellLines(json, respell) : json)
 }
 
-/** A watch has a value on each line. */
 const spellLines = (json: string, respell: Respell): string =>
   json.replace(/[^\n]+/g, (line) => JSON.stringify(spellFields(JSON.parse(line), respell)))
 
 type Respell = (text: string) => string
 
-/** Fields that are a namespace, `NAMESPACE/NAME`, or text of ours. All others are their owners', whatever they look like. */
+/** Fields that hold a namespace, `NAMESPACE/NAME`, or a text that svc3 wrote. Other fields belong to users. */
 const respelled: ReadonlySet<string> = new Set(
   'namespace sourceNamespace vms usedBy message hint errorMessage warning reason'.split(' '),
 )
@@ -92,7 +92,7 @@ function spellFields(value: unknown, respell: Respell): unknown {
   return Object.fromEntries(fields)
 }
 
-/** The VM of an event's namespace, and the description of an image that nobody described. */
+/** The VM of an event, and the generated description of an image. */
 const isPlace = (name: string, value: unknown): boolean =>
   (name === 'vm' && /\//.test(String(value))) || (name === 'description' && savedForm.test(String(value)))
 const savedForm = /^Saved from VM [a-z0-9-]+ in namespace \S+\.$/
@@ -102,7 +102,7 @@ function spellTexts(value: unknown, respell: Respell): unknown {
   return Array.isArray(value) ? value.map((each) => spellTexts(each, respell)) : spellFields(value, respell)
 }
 
-/** Name → the spelling of its creation, where that is another. Kept until a namespace changes. */
+/** Name → the spelling of its creation, if that differs. Cached until a namespace changes. */
 const kept = new WeakMap<object, { readonly rev: string; readonly spellings: ReadonlyMap<string, string> }>()
 function createdSpellings(services: SpellingServices): ReadonlyMap<string, string> {
   const { view } = services.collections.namespaces
@@ -116,15 +116,15 @@ function createdSpellings(services: SpellingServices): ReadonlyMap<string, strin
 }
 
 /**
- * A name in a text: no part of another, behind no slash but that of its own path, and not that of a record of another kind,
- * unless it says where that one is: `VM svc-ios/demo`.
+ * A namespace in a text: not a part of another word, after a slash only in a path of the API, and not the name of
+ * another record, unless that says where it is: `VM svc-ios/demo`.
  */
 const nameInText =
   /(?<![\w.:-]|(?<!\bnamespaces)\/)(?:(?<!\b(?:VM|[Ii]mage|ISO|[Nn]ode|account|configuration|job) )|(?=[\w.-]+\/))\w[\w-]*(?:\.\w[\w-]*)*/g
 
 const always = ['namespace', 'sourceNamespace']
 
-/** A field selector with names in place of spellings, as items have them before they are spelled. */
+/** A field selector with the names of namespaces in place of spellings, as items have them. */
 export function realSelector(services: SpellingServices, id: string, selector: string): string {
   const isAboutNamespaces =
     id === 'listEvents' && /(?:^|,)\s*involved\.kind\s*==?\s*namespaces\s*(?:,|$)/.test(selector)

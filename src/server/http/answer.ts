@@ -2,7 +2,7 @@
 export class Answer<T> {
   readonly status: number
   readonly value: T
-  /** Nothing changed: there is no event. */
+  /** The operation changed nothing, so there is no event. */
   readonly isUnchanged: boolean
 
   constructor(status: number, value: T, isUnchanged = false) {

@@ -1,13 +1,13 @@
-// Graceful shutdown: readiness is withdrawn and streams are asked to reconnect elsewhere, then requests are still
-// answered, each closing its connection, until load balancers have noticed.
+// Graceful shutdown: readiness fails and streams are told to reconnect elsewhere. Until load balancers have noticed,
+// requests are still answered, and each answer closes its connection.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 
-/** For a refusal to arrive. */
+/** Time for a refusal to arrive. */
 const lastWordMs = 1_000
 
-/** Once the service stops, answers close their connections, so that the next request goes to another server. */
+/** While the service stops, answers close their connections, so that the next request goes to another server. */
 export function closeConnections(app: FastifyInstance, stopping: AbortSignal): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (stopping.aborted) reply.header('connection', 'close')
@@ -15,7 +15,7 @@ export function closeConnections(app: FastifyInstance, stopping: AbortSignal): v
   })
 }
 
-/** For what would not end by itself. */
+/** For streams and connections, which would not end by themselves. */
 export function refuseWhenStopping(stopping: AbortSignal): void {
   if (!stopping.aborted) return
   throw new ApiError('ServiceUnavailable', 'This server is shutting down', {
@@ -24,13 +24,13 @@ export function refuseWhenStopping(stopping: AbortSignal): void {
   })
 }
 
-/** After this long, pending requests are aborted, and a moment later their connections are closed. */
+/** Aborts pending requests after this long, and closes their connections a moment later. */
 export function cutOff(app: FastifyInstance, abort: () => void, afterMs: number): Disposable {
   const timers = [setTimeout(abort, afterMs), setTimeout(() => app.server.closeAllConnections(), afterMs + lastWordMs)]
   return { [Symbol.dispose]: () => timers.forEach(clearTimeout) }
 }
 
-/** Until load balancers have noticed, or a second signal comes. */
+/** Waits until load balancers have noticed, or a second signal comes. */
 export async function untilNoticed(noticeMs: number, expedite?: AbortSignal): Promise<void> {
   if (noticeMs > 0 && !expedite?.aborted)
     await sleep(noticeMs, undefined, expedite && { signal: expedite }).catch(() => undefined)

@@ -1,12 +1,11 @@
-// How deep a JSON text nests, told before it is parsed: what walks the value later may recurse.
+// Refuses deeply nested JSON before it is parsed, because code that walks the value may recurse.
 import { ApiError } from '../../api/errors.ts'
 
-/** No shape of the API has a tenth of it. */
+/** More than ten times what any schema of the API needs. */
 export const maxDepth = 64
 
-/** Refuses a text whose arrays and objects nest too deep. Text that is not JSON is for its parser to refuse. */
+/** Ignores text that is not JSON, which its parser refuses. */
 export function refuseDeepJson(text: string): void {
-  // Too short to be deep.
   if (text.length <= 2 * maxDepth) return
   let depth = 0
   let isString = false

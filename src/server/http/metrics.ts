@@ -1,4 +1,5 @@
-// Prometheus metrics: requests by route, store latencies, refusals, build information.
+// Prometheus metrics of this server: requests by route, latencies of the store, refusals. state-metrics.ts has those of
+// its state.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ImageFigures } from '../../api/nodes/agent.ts'
@@ -15,11 +16,9 @@ export interface Metrics {
   readonly registry: Registry
   request(method: string, route: string, status: number, seconds: number): void
   store(operation: string, seconds: number, outcome: string): void
-  /** A call of a path of 2.4.x. */
   legacy(endpoint: string, status: number): void
   /** Adds what a node has counted since its last report. */
   images(added: ImageFigures): void
-  /** The event loop was blocked for this long. */
   loopBlocked(seconds: number): void
   readonly watches: OpenWatches
   /** Adds the metrics of a server's state, which are read at each scrape. */

@@ -44,11 +44,11 @@ export function observeRequests(app: FastifyInstance, services: ObserveServices)
   })
 }
 
-/** By whichever door it came. */
+/** Used by HTTP requests and by calls on agents' connections. */
 export function recordRequest({ metrics, log, history }: ObserveServices, request: Observed): void {
   const { requestId, principal, method, route, operation, namespace = '', status, tookMs, remote, isWatch } = request
   const seconds = tookMs / 1_000
-  // A watch lasts as long as its reader, and would spoil the times of the list.
+  // A watch lasts as long as its reader wants, which would distort the latencies of the list.
   metrics.request(method, isWatch ? `${route}?watch=true` : route, status, seconds)
   history.request(operation, seconds, isWatch === true)
   const isRoutine = method === 'GET' || route.startsWith(`${base}/agent/`)

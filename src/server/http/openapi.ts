@@ -1,12 +1,12 @@
-// Generates the OpenAPI 3.1 document from the table of operations, whose TypeBox schemas are used as they are.
-// docs/openapi.json is a copy, which a test keeps current.
+// Generates the OpenAPI 3.1 document from the table of operations and their TypeBox schemas. A test keeps its copy,
+// docs/openapi.json, current.
 import { codes, type Reason, Status } from '../../api/errors.ts'
 import { publishedOperations } from '../../api/index.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
 
 type Json = Record<string, unknown>
 
-/** Refusals that every operation has; those that take a token have 401 and 403 too. */
+/** Refusals of every operation. Those with a token also have 401 and 403. */
 const everyRefusal: readonly Reason[] = ['BadRequest', 'TooManyRequests', 'InternalError', 'ServiceUnavailable']
 const refusalTexts: Readonly<Partial<Record<Reason, string>>> = {
   BadRequest: 'The request cannot be read; `details.causes` names the faulty fields',
@@ -157,7 +157,7 @@ function responsesOf(operation: Operation, status: Json, components: Map<string,
   return responses
 }
 
-/** Those of every operation, those of operations with a token, a body or pages, and its own. Probes are never limited. */
+/** General refusals, those that follow from a token, a body or pages, and the operation's own. */
 function refusalsOf({ id, method, allow, body, query, refuses }: Operation): ReadonlySet<Reason> {
   const isProbe = id === 'getHealth' || id === 'getReadiness'
   const denied: readonly Reason[] = allow === 'anyone' ? [] : ['Unauthorized', 'Forbidden']
@@ -173,7 +173,7 @@ function refusalsOf({ id, method, allow, body, query, refuses }: Operation): Rea
   return new Set([...general, ...denied, ...ofBodies, ...ofTypes, ...ofPages, ...refuses])
 }
 
-/** Schemas with a title become components; what stands inside them is treated the same way. */
+/** Turns schemas with a title, at any depth, into components. */
 function reference(schema: object, components: Map<string, Json>): Json {
   const plain = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, within(value, components)]))
   const title = plain.title

@@ -1,4 +1,4 @@
-// Parses request bodies leniently: JSON with any Content-Type or none, or empty. Refuses what is not JSON in UTF-8, and
+// Parses request bodies: JSON with any Content-Type or none, or empty. Refuses text that is not JSON in UTF-8, and
 // fields that could become a prototype.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
@@ -13,7 +13,7 @@ const illFormed = (): ApiError =>
 const notJson = (): ApiError =>
   new ApiError('BadRequest', 'The request body is not valid JSON', { hint: 'Check its syntax' })
 
-/** `look`: at the text, before it is parsed. */
+/** `look` sees the text before it is parsed. */
 export function parseBodies(
   app: FastifyInstance,
   look: (request: FastifyRequest, text: string) => void = () => undefined,
@@ -38,12 +38,12 @@ export function parseBodies(
   })
 }
 
-/** The value of a JSON text from outside. Throws what is wrong with it. */
+/** Parses untrusted JSON, or throws why it is refused. */
 export function parseText(text: string, look?: () => void): unknown {
   refuseDeepJson(text)
   look?.()
   const value = parsed(text)
-  // Only an escape can bring half a character in: looking for one costs next to nothing.
+  // Only an escape can produce a lone surrogate, so other texts need no walk through the value.
   if (/\\u[dD][89a-fA-F]/.test(text) && !isWellFormed(value)) throw illFormed()
   if (/proto|\\u/.test(text) && namesPrototype(value)) throw notJson()
   return value
@@ -63,7 +63,7 @@ function isWellFormed(value: unknown): boolean {
   return Object.entries(value).every(([name, each]) => name.isWellFormed() && isWellFormed(each))
 }
 
-/** A field that would be the prototype of whatever its object is copied into. */
+/** Whether a field would become the prototype of an object that it is copied into. */
 function namesPrototype(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   return Object.entries(value).some(

@@ -1,14 +1,14 @@
-// Normalizes slashes in paths: clients append one, and base addresses that end in one lead to two at the front.
+// Normalizes slashes in paths: some clients append one, and a base address that ends in one leads to two at the front.
 import { allOperations } from '../../api/index.ts'
 import { isLegacyPath } from '../../legacy/paths.ts'
 
-/** First parts of paths outside of /api, such as `healthz`. */
+/** First segments of the API's paths, such as `healthz`. */
 const roots: ReadonlySet<string> = new Set(allOperations.map(({ path }) => path.split('/', 2)[1] ?? ''))
 
-/** `…/vms/..` reaches us as this: HTTP libraries shorten it. Whoever meant a VM must not meet the namespace. */
+/** HTTP libraries shorten `…/vms/..` to this. The request meant a VM, and must not reach the namespace. */
 const openNamespace = /^\/api\/v1\/namespaces\/[^/]+$/
 
-/** Without slashes before and behind, where it is a path of an API; all others, and everything within, stay as they are. */
+/** Removes slashes at both ends of an API path. Other paths, and slashes within a path, stay as they are. */
 export function plainUrl(url: string): string {
   if (url[0] !== '/') return url
   const query = url.indexOf('?')

@@ -1,5 +1,5 @@
-// Turns whatever is thrown into a Status: refusals as they are, errors of the framework and the store by the tables
-// below, anything else a 500 with the details in the log and only the request id in the answer.
+// Turns any error into a Status: refusals stay as they are, errors of the framework and the store are translated by the
+// tables below, and anything else is a 500 whose details are only in the log.
 import type { FastifyError } from 'fastify'
 import { ApiError, badRequest, type Cause, invalid, invalidField, type Reason } from '../../api/errors.ts'
 import {
@@ -53,7 +53,7 @@ const outOfSpace: readonly [Reason, string, string] = [
   'Ask the operator to free space: see /readyz',
 ]
 
-/** `more`: what the noun's own rules find wrong with the same request. */
+/** `more`: problems that the operation's own rules found in the same request. */
 export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof StoreError) {
@@ -91,7 +91,7 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
     return validationRefusal(validation, (error as { validationContext?: string }).validationContext ?? 'body', more)
   const row = code === undefined ? undefined : frameworkFaults[code]
   if (row) return new ApiError(row[0], row[1], { hint: row[2] })
-  // What is left of the framework's 4xx is about the body's text: a parser's message, with the place but not the text.
+  // The remaining 4xx of the framework are about the body. Its parser's message may repeat the body.
   if (statusCode === 400)
     return new ApiError('BadRequest', 'The request body is not valid JSON', { hint: 'Check its syntax' })
   return new ApiError('InternalError', 'Internal error', {
@@ -100,11 +100,14 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
   })
 }
 
-/** A fault of ours is an error, with where it happened; a refusal that is meant, of a node that is away say, a warning. */
+/**
+ * Logs our own faults as errors with their stack, and intended refusals of the server, such as an absent node, as
+ * warnings.
+ */
 export function logFailure(log: Log, refusal: ApiError, fields: LogFields): void {
   const { code: status, reason, message } = refusal
   const { cause } = refusal.options
-  // Lost content is no fault of the caller's either.
+  // Lost content is not the caller's fault, although its status is below 500.
   if (status < 500 && !(cause instanceof NoContentError)) return
   const isMeant = cause === undefined && reason !== 'InternalError'
   if (isMeant) log.warn('a request failed', { ...fields, status, problem: message })
@@ -113,7 +116,7 @@ export function logFailure(log: Log, refusal: ApiError, fields: LogFields): void
 
 type Violation = NonNullable<FastifyError['validation']>[number]
 
-/** A missing field or a wrong type makes it a bad request; a value out of bounds, an invalid one (docs/spec.md R47). */
+/** A missing field or a wrong type is a bad request, a value out of bounds an invalid one (docs/spec.md R47). */
 const unreadable = new Set(['type', 'required', 'enum', 'const', 'anyOf', 'oneOf'])
 
 function validationRefusal(violations: readonly Violation[], part: string, more: readonly Cause[]): ApiError {
@@ -126,7 +129,7 @@ function validationRefusal(violations: readonly Violation[], part: string, more:
   return isUnreadable ? badRequest(causes, hint) : invalid('', causes, hint)
 }
 
-/** The fields of a body that the schema has nothing against. */
+/** The fields of a body that match the schema. */
 export function soundFields(body: Record<string, unknown>, error: unknown): Record<string, unknown> {
   const violations = (error as Partial<FastifyError>).validation ?? []
   const faulty = new Set(violations.map(({ instancePath }) => instancePath.split('/')[1]))
@@ -151,7 +154,7 @@ const types: Readonly<Record<string, string>> = {
 }
 const characters = (count: unknown): string => (count === 1 ? '1 character' : `${count} characters`)
 
-/** Rule of a schema → what the value must be. */
+/** Keyword of a schema → what the value must be. */
 const musts: Readonly<Record<string, (params: Violation['params']) => string>> = {
   enum: ({ allowedValues }) => `must be one of ${(allowedValues as readonly unknown[]).join(', ')}`,
   maxItems: ({ limit }) => `must have at most ${limit} entries`,

@@ -1,4 +1,5 @@
-// Serializes answers by schema: faster than JSON.stringify, and a field that the schema does not name cannot leak.
+// Serializes answers by their schema, so that a field which the schema does not name cannot leak. Also faster than
+// JSON.stringify.
 import fastJson from 'fast-json-stringify'
 import type { TSchema } from 'typebox'
 
@@ -6,7 +7,7 @@ export type Render = (value: unknown) => string
 
 const made = new WeakMap<TSchema, Render>()
 
-/** Like a validator, compiled when it is first needed. */
+/** Compiles the schema on first use, to start faster. */
 export const renderer =
   (schema: TSchema): Render =>
   (value) => {

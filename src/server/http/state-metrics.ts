@@ -1,4 +1,5 @@
-// Metrics of the state of a server and its cluster, read at each scrape: from memory, except for the health of the store.
+// Metrics of the state of a server and its cluster, read at each scrape: from memory, except for the health of the
+// store.
 import { isSlotFailure } from '../../api/vms/pools.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { resources, type Totals, totalOf } from '../../rules/queue/quota.ts'
@@ -19,7 +20,6 @@ export interface ObservedServer {
   readonly collections: Collections
   readonly clock: Clock
   isLeading(): boolean
-  /** Only where several servers share a store. */
   readonly staleness?: { readonly readAgeSeconds: number | undefined } | undefined
   /** Why the image registry failed when it was last used. Only where there is one. */
   readonly imagesProblem?: (() => string | undefined) | undefined

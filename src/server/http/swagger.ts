@@ -1,4 +1,4 @@
-// /api/v1/swagger: Swagger UI from its package, with nothing loaded from elsewhere and nothing inline.
+// /api/v1/swagger: Swagger UI from its package. The page loads nothing from other hosts and has no inline scripts.
 import { createReadStream, existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
@@ -32,7 +32,6 @@ const headers = {
   'referrer-policy': 'no-referrer',
 }
 
-/** The page and what it loads. */
 const pages = { '': ['text/html', page], '/start.js': ['text/javascript', start] } as const
 export const swaggerFiles = {
   'swagger-ui.css': 'text/css',
@@ -40,7 +39,7 @@ export const swaggerFiles = {
   'favicon-32x32.png': 'image/png',
 } as const
 
-/** An installed svc3 has them next to its bundles, and no packages. */
+/** An installed svc3 has these files next to its bundles instead of packages. */
 function filesFolder(): string {
   const built = ['swagger-ui', '../swagger-ui'].map((name) => path.join(import.meta.dirname, name))
   const found = built.find((folder) => existsSync(folder))

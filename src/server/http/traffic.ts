@@ -1,12 +1,12 @@
-// Bytes in and out of the service, sampled from the counters of its sockets, so that no byte is touched for it.
-// Includes uploads, downloads, node traffic and tunnels.
+// Counts bytes in and out of the service by sampling the counters of its sockets. Includes uploads, downloads, node
+// traffic and tunnels.
 import type { Server, Socket } from 'node:net'
 
 const everyMs = 5_000
 
-/** Returns the function that stops it. */
+/** Returns how to stop counting. */
 export function countTraffic(server: Server, moved: (bytes: number) => void): () => void {
-  /** The bytes of each open connection that were counted already. */
+  /** The bytes already counted, by open connection. */
   const counted = new Map<Socket, number>()
   const count = (socket: Socket): void => {
     const total = socket.bytesRead + socket.bytesWritten

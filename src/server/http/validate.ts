@@ -1,5 +1,5 @@
-// Validates requests by schema. Bodies are not coerced, and unknown fields are ignored for newer clients; queries are
-// text and are coerced. Schemas are compiled on first use, to start faster.
+// Validates requests by schema. Bodies are not coerced, and their unknown fields are ignored, for newer clients.
+// Queries are text and are coerced. Schemas are compiled on first use, to start faster.
 import { Ajv, type AnySchema, type Options, type ValidateFunction } from 'ajv'
 
 const asTheyAre: Options = {
@@ -7,16 +7,16 @@ const asTheyAre: Options = {
   coerceTypes: false,
   removeAdditional: false,
   validateFormats: false,
-  // Our own schemas are not validated against the meta-schema: that would be most of the work.
+  // Checking our own schemas against the meta-schema would take most of the time.
   validateSchema: false,
 }
 
-/** For clients of the Kubernetes wire: they validate nothing. */
+/** Hints for clients of Kubernetes, which do not affect validation. */
 const marks = ['x-kubernetes-list-type', 'x-kubernetes-list-map-keys']
 
 export type Validator = { (value: unknown): boolean; errors: ValidateFunction['errors'] }
 
-/** One for all services of a process: the schemas are the same. */
+/** Shared by all services of a process, because their schemas are the same. */
 export const bodyValidator = compiler(asTheyAre)
 export const queryValidator = compiler({ ...asTheyAre, coerceTypes: true })
 

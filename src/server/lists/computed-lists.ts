@@ -1,4 +1,4 @@
-// Lists computed for each request instead of stored: paged and filtered like every list, but without watch.
+// Lists that are computed for each request: paged and filtered like stored ones, but without watch.
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { Item } from '../../rules/selectors.ts'
@@ -9,7 +9,7 @@ interface Made {
 }
 type Paged = (made: unknown, query: unknown) => unknown
 
-/** What is asked of such a list; undefined for every other operation. */
+/** Returns undefined for operations that are not such a list. */
 export function computedList(
   operation: Operation,
   real: (selector: string) => string,
@@ -30,14 +30,13 @@ export function computedList(
   }
 }
 
-/** Without it a client would take the list for a stream that has ended. */
+/** A client would take the list for a stream that has ended. */
 function refuseWatch({ watch }: { readonly watch?: unknown }): void {
   if (watch === undefined || watch === 'false') return
   const message = 'watch: this list cannot be watched'
   throw badRequest([invalidField('watch', message)], 'List it again with If-None-Match')
 }
 
-/** Identifies an item of a list. */
 const tokenOf = ({ kind, namespace, name }: Item): string =>
   Buffer.from(JSON.stringify([kind ?? '', namespace ?? '', name])).toString('base64url')
 

@@ -2,13 +2,13 @@
 // records (an image shows which VMs use it).
 import type { Bookmark, Change } from '../../store/store.ts'
 
-/** Calls back with the keys of such items. Returns how to stop. */
+/** Calls back with the keys of items that changed without their records. Returns how to stop. */
 export type ExtraChanges = (changed: (keys: readonly string[]) => void) => () => void
 
 type Batch = readonly Change[] | Bookmark
 export type WatchStep = { readonly batch: Batch } | { readonly touched: readonly string[] }
 
-/** Batches in their order; what is touched meanwhile comes between them, each key once. Ends as the batches do. */
+/** Yields batches in their order, and touched keys between them, each once. Ends when the batches do. */
 export async function* withExtraChanges(
   first: IteratorResult<Batch>,
   rest: AsyncIterator<Batch>,

@@ -1,4 +1,4 @@
-// The interface of a list: what it shows. Filters, paging, ETag and watch are shared, in lists.ts and watches.ts.
+// What a list shows. Filters, paging, ETag and watch are the same for all lists, in lists.ts and watches.ts.
 import type { Collection } from '../../store/collection.ts'
 import type { Entry, Rev } from '../../store/store.ts'
 import type { ExtraChanges } from './derived-changes.ts'
@@ -7,19 +7,19 @@ export interface Listing<I> {
   readonly collection: Collection<never>
   readonly scope: string
   readonly item: (entry: Entry<never>) => I
-  /** When set: only these are shown to this caller. */
+  /** Limits the items to those that the caller may see. */
   visible?(item: I): boolean
-  /** `visible` depends on the path and the items alone, not on the caller: the list's revision stands for what is shown. */
+  /** `visible` depends only on the path and the items, so the list's revision identifies what is shown. */
   readonly isCutByPath?: boolean
-  /** Only what lies between these keys, without them: what is outside is not looked at. */
+  /** Limits the list to keys between these two, exclusively. Other records are not read. */
   readonly between?: { readonly after?: string | undefined; readonly before?: string | undefined }
-  /** What `visible` depends on besides the items: when this changes, a watch ends and the caller lists again. */
+  /** The version of what else `visible` depends on. When it changes, a watch ends and the caller lists again. */
   readonly visibleRev?: () => string
-  /** Items show more than their records do: they are rendered for every answer. */
+  /** Items show more than their records, so they are rendered for every answer. */
   readonly isDerived?: boolean
-  /** When items change without their records: a watch sends those, too. */
+  /** Reports items that change without their records, for watches. */
   readonly extraChanges?: ExtraChanges
-  /** The keys of those that changed so after a revision. Without it, whoever resumes a watch gets all items again. */
+  /** The keys of items that changed so after a revision. Without this, a resumed watch sends all items again. */
   readonly extraAfter?: (rev: Rev, signal: AbortSignal) => Promise<readonly string[]>
 }
 

@@ -1,4 +1,4 @@
-// Filters, pages and ETags of all lists. Served from memory: an item is rendered once per change.
+// Filters, pages and ETags of all lists, served from memory. An item is rendered once per change of its record.
 import { badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import {
@@ -12,14 +12,14 @@ import type { Entry, Rev } from '../../store/store.ts'
 import { type Render, renderer } from '../http/render.ts'
 import type { Listing } from './listing.ts'
 
-/** One list operation: renders its items and caches them. */
+/** Renders and caches the items of one list operation. */
 export class Lists {
   readonly #render: Render
   readonly #fields: SelectableFields
   readonly #real: (selector: string) => string
   readonly #items = new WeakMap<Entry<never>, string>()
 
-  /** `real`: a field selector as items are, whichever way its writer spells namespaces. */
+  /** `real` replaces spellings of namespaces in a field selector by their names. */
   constructor(
     operation: Operation & { item: NonNullable<Operation['item']> },
     real: (selector: string) => string = String,
@@ -29,7 +29,7 @@ export class Lists {
     this.#fields = operation.item as SelectableFields
   }
 
-  /** The revision that the answer to a list of this scope stands for. */
+  /** The revision of what a list of this scope shows. */
   rev(listing: Listing<unknown>): Rev {
     return listing.collection.view.revOf(encodeURIComponent(listing.scope))
   }
@@ -38,19 +38,20 @@ export class Lists {
     return { body: this.#page(listing, query), rev: this.rev(listing) }
   }
 
-  /** One item as JSON text, kept as long as the entry is current. */
+  /** One item as JSON text, cached as long as the entry is current. */
   item(listing: Listing<unknown>, entry: Entry<never>): string {
     const known = listing.isDerived ? undefined : this.#items.get(entry)
     if (known !== undefined) return known
     const text = this.#render(listing.item(entry))
     if (listing.isDerived) return text
-    // As rendered it is a tree of its hundred parts: several times as large, and walked again for every page.
+    // The renderer returns a string of many parts, which would take several times the memory and is walked for every
+    // page.
     const whole = Buffer.from(text).toString()
     this.#items.set(entry, whole)
     return whole
   }
 
-  /** The selectors of a query as a test on an item; undefined when there are none. */
+  /** Compiles the selectors of a query into a test of an item. Returns undefined without selectors. */
   test(query: ListQuery): Test | undefined {
     const parts = [
       ['labelSelector', query.labelSelector === undefined ? undefined : parseLabelSelector(query.labelSelector)],
@@ -84,7 +85,7 @@ export class Lists {
     const limit = query.limit ?? Number.POSITIVE_INFINITY
     const texts: string[] = []
     let last = ''
-    // One more than the page, which tells whether there is another. A filter may skip any number of them.
+    // One more than the page tells whether there is a next one. With a filter, any number may be skipped.
     const maxRead = test || listing.visible ? Number.POSITIVE_INFINITY : limit + 1
     for (const entry of this.#from(listing, query.continue, maxRead)) {
       if (entry.key >= (listing.between?.before ?? '\uffff')) break
@@ -109,7 +110,10 @@ export class Lists {
 const isBetween = ({ between }: Listing<unknown>, key: string): boolean =>
   !between || (key > (between.after ?? '') && key < (between.before ?? '\uffff'))
 
-/** A page continues after a key, not at a position: concurrent changes neither repeat nor hide other items. */
+/**
+ * A page continues after a key rather than at a position, so that concurrent changes neither repeat nor hide other
+ * items.
+ */
 const encodeContinue = (key: string): string => Buffer.from(key).toString('base64url')
 
 function decodeContinue(token: string, prefix: string): string {

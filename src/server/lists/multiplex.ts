@@ -1,5 +1,5 @@
-// Many watches on one WebSocket. Each is authorized like the list that it watches, repeatedly while it lasts; a slow
-// browser delays only its own watches and costs no memory.
+// Many watches on one WebSocket. Each is authorized like the list that it watches, again and again while it lasts. A
+// slow browser delays only its own watches and uses no memory of the server.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
@@ -22,11 +22,10 @@ export interface MultiplexServices extends StreamServices {
 
 interface Multiplex {
   readonly services: MultiplexServices
-  /** The list at a path, as this caller sees it. Throws why they may not. */
+  /** The list at a path, as this caller sees it. Throws if the caller may not. */
   open(path: string, principal: Principal): WatchedList
-  /** The present caller: authenticated repeatedly. */
+  /** Authenticates the caller again. */
   caller(): Promise<Principal | undefined>
-  /** For answers about a path. */
   spell(path: string): Spell
 }
 
@@ -44,12 +43,12 @@ interface Watched extends WatchedList {
 }
 
 const maxWatches = 200
-/** The most of one watch in one message; further changes wait. */
+/** At most this much of one watch in a message; further changes wait. */
 const batchChars = 65_536
 
 export function serveWatches(socket: Duplex, principal: Principal, { services, open, caller, spell }: Multiplex): void {
   const watches = new Set<Watched>()
-  /** By their numbers, also of those that are about to begin; one that was ended frees its number at once. */
+  /** Watches by number, including those that are still opening. An ended watch frees its number immediately. */
   const endings = new Map<number, AbortController>()
   const closed = new AbortController()
   let draining: Promise<void> | undefined
@@ -64,7 +63,7 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
       }
       socket.once('drain', done)
       closed.signal.addEventListener('abort', done)
-      // Nor is it listened to: who reads no answers would make more and more of them.
+      // Stop reading too: a client that reads no answers could request more and more of them.
       socket.pause()
     })
     await draining
@@ -121,7 +120,7 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
     await isDue
     if (closed.signal.aborted) return
     if (watched.reason) throw watched.reason
-    // Asked for by the client: it knows.
+    // The client ended it.
     if (!ending.signal.aborted) throw tooSlow()
   }
 
@@ -135,7 +134,7 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
     const { watch } = request
     const refusal = endings.has(watch) ? taken(watch) : endings.size >= maxWatches ? tooMany() : undefined
     if (refusal) return void fail(watch, refusal, request.path)
-    // At once: it may be ended before it has begun.
+    // Registered before it opens, because the client may end it before that.
     const ending = new AbortController()
     endings.set(watch, ending)
     void begin(request, ending)
@@ -161,7 +160,8 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
       void fail(-1, error)
     }
   })
-  // Removed by hand: with the option `signal` Node keeps listeners, and all that they know, for as long as it runs.
+  // Removed by hand: with the option `signal`, Node would keep the listeners and what they refer to for as long as it
+  // runs.
   const lost = services.staleness?.lost
   const end = (): void => void socket.destroy()
   lost?.addEventListener('abort', end)

@@ -1,5 +1,5 @@
-// Watches: a list continued as JSON lines, from a revision or from the present state. A client that reads too slowly is
-// disconnected and resumes from the last version it saw.
+// Watches: a list followed by its changes as JSON lines, from a revision or from the present state. A client that reads
+// too slowly is disconnected and resumes from the last version it saw.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
@@ -14,7 +14,7 @@ import type { Listing } from './listing.ts'
 import type { Lists } from './lists.ts'
 
 interface WatchRequest {
-  /** What renders and selects: items of the REST API, or objects of another wire. */
+  /** Renders and filters: items of the REST API, or objects of the Kubernetes API. */
   readonly lists: Pick<Lists, 'test' | 'shows' | 'item'>
   readonly listing: Listing<unknown>
   readonly query: ListQuery
@@ -26,7 +26,7 @@ interface WatchAnswer extends Omit<WatchRequest, 'signal' | 'spell'> {
   readonly operation: Operation
 }
 
-/** The answer to `watch=true`: it lasts as long as its caller may see the list. */
+/** Answers `watch=true`, for as long as the caller may see the list. */
 export function streamChanges(
   { operation, ...watched }: WatchAnswer,
   request: FastifyRequest,
@@ -41,7 +41,7 @@ export function streamChanges(
   return stream({ operation, type: 'application/x-ndjson', open, isOver }, request, reply, services)
 }
 
-/** Throws Expired, before a byte is sent, when the asked-for past is gone. */
+/** Throws Expired before anything is sent if the requested version is no longer kept. */
 export async function openWatch(
   { horizon }: { readonly horizon?: Horizon | undefined },
   request: WatchRequest,
@@ -61,7 +61,7 @@ export async function openWatch(
   return spelledBy(request.spell, lines({ ...request, test }, present, steps, changes))
 }
 
-/** What whoever resumes has missed apart from the records. */
+/** Items that changed since the revision although their records did not. */
 async function missedAfter(listing: Listing<unknown>, after: Rev, signal: AbortSignal): Promise<readonly string[]> {
   if (listing.extraAfter) return listing.extraAfter(after, signal).catch(asExpired)
   return listing.collection.view.range(encodeURIComponent(listing.scope)).map(({ key }) => key)
@@ -87,7 +87,7 @@ async function* lines(
     }
     for await (const each of steps) {
       if ('touched' in each) {
-        // Their records are older than what was sent before: readers go on from there all the same.
+        // The records are older than what was sent before, so the bookmark keeps the reader's version from going back.
         const text = each.touched.map((key) => touchedLine(request, key)).join('')
         if (text !== '') yield text + (rev === undefined ? '' : bookmark(rev))
       } else if ('type' in each.batch) {
@@ -100,7 +100,7 @@ async function* lines(
       }
     }
   } catch (error) {
-    // The reader fell too far behind, or the store is closing: the stream ends, and the client resumes or lists again.
+    // The reader fell too far behind, or the store closes. The stream ends, and the client resumes or lists again.
     if (!isFault(error, 'Compacted') && !isFault(error, 'Unavailable') && !request.signal.aborted) throw error
   } finally {
     await rest.return?.()
@@ -127,13 +127,13 @@ const bookmark = (rev: Rev): string => line('BOOKMARK', JSON.stringify({ resourc
 
 const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`
 
-/** A version from the future belongs to another history (a restored backup, say): listing again is the only way on. */
+/** A later version than ours belongs to other data, as before a backup was restored: the client has to list again. */
 async function checkedRevision(text: string, known: Rev, horizon: Horizon | undefined): Promise<Rev> {
   if (!/^\d{1,20}$/.test(text)) {
     throw badRequest([invalidField('resourceVersion', 'resourceVersion is not a version of this service')])
   }
   const rev = BigInt(text).toString()
-  // It may come from a server that was slightly ahead.
+  // Another server may be slightly ahead.
   if (compareRevs(rev, known) > 0 && !(horizon && (await seenHere(horizon, rev)))) throw expired()
   return rev
 }

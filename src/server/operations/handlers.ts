@@ -1,5 +1,4 @@
-// The type of a handler, derived from its operation. The table of handlers compiles only if it has one for every
-// operation.
+// The type of a handler follows from its operation. The table of handlers compiles only if every operation has one.
 import type { TSchema } from 'typebox'
 import type { OperationId, OperationTable } from '../../api/index.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../../api/operation.ts'
@@ -24,20 +23,25 @@ export interface Call<O extends Operation> {
         ? ServerPrincipal
         : Exclude<Principal, AgentPrincipal | ServerPrincipal>
   readonly now: Date
-  /** Set when the caller sent an Idempotency-Key: stamp it on what is created, recognise it when it is there. */
+  /** Set when the caller sent an Idempotency-Key. Handlers store it in what they create, and recognise it there. */
   readonly requestKey: string | undefined
-  /** Aborts when the caller goes away or the service stops. Set for streams; for WebSockets until they are open. */
+  /**
+   * Aborts when the caller disconnects or the service stops. Set for streams, and for WebSockets until they are open.
+   */
   readonly signal: O extends { isStream: true } | { isUpgrade: true } ? AbortSignal : undefined
-  /** Set for callers that do not wait for capacity: what fits nowhere now is refused, and deleted if they give up. */
+  /**
+   * Set for callers that do not wait for capacity: a VM that fits nowhere now is refused. It is deleted when this
+   * aborts.
+   */
   readonly expedite?: AbortSignal | undefined
   /**
-   * Writes the event of a change that is made, though its answer waits for more: what follows then comes after it. Set for
-   * operations that change something; whoever does not call it gets its event before the answer.
+   * Writes the event of a change before its answer, which may wait for more, so that later events come after it.
+   * Otherwise the event is written when the handler returns. Set for operations that change something.
    */
   readonly accepted?: ((answer: unknown) => Promise<void>) | undefined
   /** Authenticates the caller again. Set for WebSockets. */
   readonly caller: O extends { isUpgrade: true } ? () => Promise<Principal | undefined> : undefined
-  /** The body of an upload, which has not been read yet. */
+  /** The body of an upload, not read yet. */
   readonly upload: O extends { isUpload: string } ? OpenUpload : undefined
 }
 
@@ -56,5 +60,5 @@ type PlainHandler<O extends Operation> = (
 ) => ResponseOf<O> | Answer<ResponseOf<O>> | Promise<ResponseOf<O> | Answer<ResponseOf<O>>>
 
 export type Handlers = { readonly [Id in OperationId]: Handler<OperationTable[Id]> }
-/** The handlers of one noun: those of the operations that its file in `api/` exports. */
+/** The handlers of one noun, whose operations are the exports of its file in `api/`. */
 export type HandlersOf<M> = { readonly [Id in keyof M & OperationId]: Handler<OperationTable[Id]> }

@@ -25,10 +25,9 @@ export interface InvokeServices extends DeniedServices, VersionServices {
   readonly log: Log
 }
 
-/** What somebody asks of an operation. */
 interface Asked {
   readonly principal: Principal | undefined
-  /** By its real name; empty outside of any. */
+  /** The name of the namespace, or empty. */
   readonly namespace: string
   readonly params: Readonly<Record<string, string>>
   readonly query?: unknown
@@ -52,7 +51,7 @@ export class Operations {
     this.#known = new Map(allOperations.map((operation) => [operation.id, prepared(operation, table, services)]))
   }
 
-  /** The call as a handler takes it. Throws when the caller may not, the namespace is missing, or a schema does not fit. */
+  /** Throws if the caller may not, the namespace does not exist, or a schema does not match. */
   admit(operation: Operation, { principal, namespace, params, query, body }: Asked): Call<Operation> {
     const { hasNamespace, validateBody, validateQuery } = this.#of(operation)
     const refusal = denied(operation, principal, namespace, this.#services)
@@ -73,19 +72,18 @@ export class Operations {
     }
   }
 
-  /** For operations whose answer goes on: lists, streams, downloads, connections. They change nothing. */
+  /** For lists, streams, downloads and connections, which change nothing. */
   open(operation: Operation, call: Call<Operation>): unknown {
     return this.#of(operation).handler(call)
   }
 
-  /** A list, with what renders and filters it. */
   list(operation: ListOperation, call: Call<Operation>): { readonly listing: Listing<unknown>; readonly lists: Lists } {
     const known = this.#of(operation)
     known.lists ??= new Lists(operation, known.real)
     return { listing: known.handler(call) as Listing<unknown>, lists: known.lists }
   }
 
-  /** Everything else: the change is computed only while the record is as expected, and becomes an event. */
+  /** For all other operations: runs the handler while the record has the expected version, and writes the event. */
   async invoke(operation: Operation, call: Call<Operation>, requestId: string): Promise<Outcome> {
     const { handler, guarded, computed } = this.#of(operation)
     computed?.check(call.query)
@@ -93,7 +91,7 @@ export class Operations {
     const uid = uidBefore(this.#services, operation, call.params)
     const accepted = async (answer: unknown): Promise<void> => {
       isRecorded = true
-      // At the time of the request: what the controllers do about it is later.
+      // With the time of the request, so that events of controllers about this change come later.
       await this.#record(operation, call, { requestId, answer, at: call.now, uid })
     }
     const result = await guarded(call, async () => handler({ ...call, accepted }))
@@ -104,7 +102,7 @@ export class Operations {
     return { status, value: computed ? computed.page(value, call.query) : value }
   }
 
-  /** A change that is computed gets its answer, whatever becomes of the event: the log then has what the events lack. */
+  /** The change is already made, so a failure is only logged. */
   async #record(
     operation: Operation,
     call: Call<Operation>,
@@ -140,14 +138,14 @@ function prepared(operation: Operation, table: Handlers, services: InvokeService
   }
 }
 
-/** Throws as the framework does. */
+/** Throws the framework's kind of error. */
 function check(validate: Validator, value: unknown, validationContext: string): void {
   if (validate(value)) return
   const { errors: validation } = validate
   throw Object.assign(new Error(`the ${validationContext} is not valid`), { validation, validationContext })
 }
 
-/** A field that is null is a field left out. */
+/** Removes fields that are null. */
 function withoutUnset(body: unknown): unknown {
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
     for (const [name, value] of Object.entries(body))
@@ -163,7 +161,7 @@ const lists = allOperations
     form: new RegExp(`^${operation.path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')}$`),
   }))
 
-/** The list that a path names, with the parameters in it. */
+/** The list that a path names, and the parameters of the path. */
 export function listAt(path: string): { operation: ListOperation; params: Record<string, string> } {
   for (const { operation, names, form } of lists) {
     const match = form.exec(path)

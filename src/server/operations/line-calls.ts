@@ -1,5 +1,5 @@
-// Calls of operations by lines of a connection that is kept, in place of HTTP requests: the same limits, validation, handler,
-// refusals, figures and log lines, without what HTTP itself costs.
+// Calls of operations by lines on a connection that agents keep open, instead of HTTP requests: with the same limits,
+// validation, handlers, refusals, metrics and log lines.
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import { allOperations } from '../../api/index.ts'
@@ -44,7 +44,7 @@ export class LineCalls {
     this.#operations = operations
   }
 
-  /** Sends one answer, now or later. Undefined for a line that is no call: whoever sent it does not speak this. */
+  /** Sends one answer, now or later. Returns undefined for a line that is not a call. */
   take(line: string, principal: Principal, send: Send): Promise<void> | undefined {
     const call = callOf(line)
     return call && this.#answer(call, principal, send)
