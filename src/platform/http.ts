@@ -234,7 +234,7 @@ function uploadOf({ bytes, open, onSent }: HttpBody, idleMs: number, signal: Abo
 }
 
 const silence = (silentMs: number): NodeJS.ErrnoException =>
-  Object.assign(new Error(`no data for ${silentMs} ms`), { code: 'ETIMEDOUT', silentMs })
+  Object.assign(new Error(`no data for ${silentMs / 1_000} s`), { code: 'ETIMEDOUT', silentMs })
 
 /** Gives errors of undici the code that a socket's would have. */
 function asSocketError(error: unknown, idleMs: number): unknown {

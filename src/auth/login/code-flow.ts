@@ -5,7 +5,7 @@ import { decodeJwt } from 'jose'
 import { ApiError } from '../../api/errors.ts'
 import type { ProviderLogin } from './browser-sessions.ts'
 import type { LoginIdentity } from './oidc.ts'
-import { fetchJson, placeIn, unavailable } from './provider-fetch.ts'
+import { fetchJson, placeIn, sendToProvider, unavailable } from './provider-fetch.ts'
 
 interface Endpoints {
   readonly authorization: string
@@ -160,7 +160,7 @@ export function foreignDoor(issuer: string, clientId: string): ProviderDoor {
     clientId,
     async endpoints() {
       if (known && performance.now() - known.atMs < freshMs) return known.endpoints
-      const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, fetch)
+      const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
       if (about.issuer !== issuer) throw new Error(`its issuer is ${JSON.stringify(about.issuer)}, not ${issuer}`)
       const authorization = placeIn(about, 'authorization_endpoint', issuer)
       const token = placeIn(about, 'token_endpoint', issuer)
@@ -175,27 +175,15 @@ export function foreignDoor(issuer: string, clientId: string): ProviderDoor {
       known = { atMs: performance.now(), endpoints }
       return endpoints
     },
-    async post(endpoint, form) {
-      const response = await fetch(endpoint, {
-        method: 'POST',
-        redirect: 'error',
-        signal: AbortSignal.timeout(timeoutMs),
-        headers: { accept: 'application/json' },
-        body: form,
-      })
-      const answer = (await response.text()).slice(0, maxChars)
-      return { status: response.status, body: parsed(answer) }
-    },
-  }
-}
-
-const maxChars = 1_048_576
-
-/** The parser's own message would quote what was sent. */
-function parsed(answer: string): unknown {
-  try {
-    return JSON.parse(answer)
-  } catch {
-    return undefined
+    post: (endpoint, form) =>
+      sendToProvider(
+        endpoint,
+        {
+          method: 'POST',
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          body: form.toString(),
+        },
+        timeoutMs,
+      ),
   }
 }

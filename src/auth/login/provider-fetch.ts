@@ -1,4 +1,5 @@
-// Asking a foreign identity provider: JSON, within seconds, of bounded length, without following it elsewhere.
+// Requests to an identity provider: JSON, within seconds, of bounded length, without redirects.
+import { createHttpClient, type HttpRequest, readAll } from '../../platform/http.ts'
 
 /** The provider does not answer, or not as a provider does. */
 export class ProviderUnavailable extends Error {
@@ -18,29 +19,26 @@ export class ProviderAnswered extends Error {
 
 const timeoutMs = 5_000
 const maxBytes = 1_048_576
+const client = createHttpClient({ idleMs: timeoutMs, maxSockets: 4 })
 
-export async function fetchJson(
+/** A request to the provider. A redirect is an error: it could lead credentials elsewhere. */
+export async function sendToProvider(
   url: string,
-  get: typeof fetch,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Record<string, unknown>> {
-  const signal = AbortSignal.timeout(timeoutMs)
-  const response = await get(url, { redirect: 'error', signal, headers: { accept: 'application/json', ...headers } })
-  if (response.status !== 200) {
-    await response.body?.cancel().catch(() => undefined)
-    throw new ProviderAnswered(url, response.status)
-  }
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > maxBytes) throw new Error(`the answer of ${url} is too long`)
-    chunks.push(chunk)
-  }
-  const value = parsed(Buffer.concat(chunks).toString('utf8'))
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
+  request: Pick<HttpRequest, 'method' | 'headers' | 'authorization' | 'body'>,
+  limitMs = timeoutMs,
+): Promise<{ readonly status: number; readonly body: unknown }> {
+  const signal = AbortSignal.timeout(limitMs)
+  const headers = { accept: 'application/json', ...request.headers }
+  const response = await client.send({ ...request, url: new URL(url), headers, signal, maxRedirects: 0 })
+  return { status: response.status, body: parsed((await readAll(response, maxBytes)).toString()) }
+}
+
+export async function fetchJson(url: string, authorization?: string): Promise<Record<string, unknown>> {
+  const { status, body } = await sendToProvider(url, { method: 'GET', authorization })
+  if (status !== 200) throw new ProviderAnswered(url, status)
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw new Error(`the answer of ${url} is not a JSON object`)
-  return value as Record<string, unknown>
+  return body as Record<string, unknown>
 }
 
 /** The parser's own message would quote what was sent. */
@@ -60,7 +58,6 @@ export function placeIn(about: Record<string, unknown>, field: string, issuer: s
 }
 
 export function unavailable(error: unknown): ProviderUnavailable {
-  const { message, cause } = error as Error
-  const code = (cause as NodeJS.ErrnoException | undefined)?.code
+  const { message, code } = error as NodeJS.ErrnoException
   return new ProviderUnavailable(code ? `${message} (${code})` : message, { cause: error })
 }

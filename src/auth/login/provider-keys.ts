@@ -11,7 +11,6 @@ export interface ProviderKeys {
 }
 
 interface ProviderKeysOptions {
-  readonly fetch?: typeof fetch
   /** Monotonic. */
   readonly nowMs?: () => number
 }
@@ -23,7 +22,7 @@ const pauseMs = 30_000
 const pauseAfterFailureMs = 5_000
 
 export function remoteKeys(issuer: string, options: ProviderKeysOptions = {}): ProviderKeys {
-  const { fetch: get = fetch, nowMs = () => performance.now() } = options
+  const { nowMs = () => performance.now() } = options
   let known:
     | { readonly find: JWTVerifyGetKey; readonly atMs: number; readonly userinfo: string | undefined }
     | undefined
@@ -31,7 +30,7 @@ export function remoteKeys(issuer: string, options: ProviderKeysOptions = {}): P
   let underWay: Promise<void> | undefined
 
   const refresh = (): Promise<void> => {
-    underWay ??= fetchKeys(issuer, get)
+    underWay ??= fetchKeys(issuer)
       .then(
         ({ keys, userinfo }) => {
           known = { find: createLocalJWKSet(keys), atMs: nowMs(), userinfo }
@@ -82,7 +81,7 @@ export function remoteKeys(issuer: string, options: ProviderKeysOptions = {}): P
       await current()
       if (!known?.userinfo) return 'its discovery document has no usable userinfo_endpoint'
       try {
-        return await fetchJson(known.userinfo, get, { authorization: `Bearer ${accessToken}` })
+        return await fetchJson(known.userinfo, `Bearer ${accessToken}`)
       } catch (error) {
         if (error instanceof ProviderAnswered && error.status < 500) return error.message
         throw unavailable(error)
@@ -96,13 +95,13 @@ interface Found {
   readonly userinfo: string | undefined
 }
 
-async function fetchKeys(issuer: string, get: typeof fetch): Promise<Found> {
-  const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, get)
+async function fetchKeys(issuer: string): Promise<Found> {
+  const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
   if (about.issuer !== issuer) throw new Error(`its issuer is ${JSON.stringify(about.issuer)}, not ${issuer}`)
   // Keys that come over a plainer way than the issuer's own address prove nothing.
   const place = placeIn(about, 'jwks_uri', issuer)
   if (!place) throw new Error('its discovery document has no usable jwks_uri')
-  const keys = await fetchJson(place, get)
+  const keys = await fetchJson(place)
   if (!Array.isArray(keys.keys)) throw new Error('its key set is not a JSON Web Key Set')
   return { keys: keys as unknown as JSONWebKeySet, userinfo: placeIn(about, 'userinfo_endpoint', issuer) }
 }

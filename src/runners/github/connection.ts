@@ -7,7 +7,7 @@ import { isLoopback } from '../../rules/addresses.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import type { RunnerScope } from '../../rules/runners/scope.ts'
 import { SourceError } from '../source.ts'
-import { type Answer, type Call, call, GitHubRefusal } from './http.ts'
+import { type Answer, call, type GitHubCall, GitHubRefusal } from './http.ts'
 
 export type GitHubCredential =
   | {
@@ -37,7 +37,7 @@ const renewBeforeMs = 60_000
 /** GitHub's limit is ten minutes; its clock may be behind ours. */
 const jwtSeconds = { before: 60, after: 540 }
 
-type ServiceCall = Omit<Call, 'url' | 'authorization'> & {
+type ServiceCall = Omit<GitHubCall, 'url' | 'authorization'> & {
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
 }

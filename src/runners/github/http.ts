@@ -1,9 +1,10 @@
 // One request to GitHub: its time limit, what is tried again, and its refusals as sentences. Credentials never follow a redirect.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createHttpClient, type HttpResponse, readAll } from '../../platform/http.ts'
 import { delayBeforeRetry, isTransientStatus, parseRetryAfter, type RetryPolicy } from '../../rules/retry.ts'
 import { SourceError, type SourceProblem } from '../source.ts'
 
-export interface Call {
+export interface GitHubCall {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly url: string
   readonly authorization: string
@@ -30,6 +31,8 @@ const sdkRetry: RetryPolicy = { attempts: 5, firstDelayMs: 500, maxDelayMs: 30_0
 
 const defaultTimeoutMs = 30_000
 const maxBytes = 16 * 1024 * 1024
+/** Each call has its own time limit; listening for jobs takes the longest. */
+const client = createHttpClient({ idleMs: 120_000, maxSockets: 16 })
 
 export class GitHubRefusal extends SourceError {
   readonly status: number
@@ -51,7 +54,7 @@ const problemOf = (status: number): SourceProblem =>
   problems[status] ?? (isTransientStatus(status) ? 'Unreachable' : 'Refused')
 
 /** Tries again what may pass by itself. */
-export async function call(request: Call, retry: RetryPolicy = sdkRetry): Promise<Answer> {
+export async function call(request: GitHubCall, retry: RetryPolicy = sdkRetry): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await once(request)
@@ -67,50 +70,44 @@ export async function call(request: Call, retry: RetryPolicy = sdkRetry): Promis
 
 const passing = (error: Error): Error => Object.assign(new Error(error.message), { isTransient: true })
 
-async function once(request: Call): Promise<Answer> {
+async function once(request: GitHubCall): Promise<Answer> {
   const { method, url, authorization, body, headers, ok, purpose, signal } = request
   const timeout = AbortSignal.timeout(request.timeoutMs ?? defaultTimeoutMs)
-  let status: number
+  const accept = { accept: 'application/json', ...(body !== undefined && { 'content-type': 'application/json' }) }
+  let response: HttpResponse
   let text: string
-  let answered: Headers
   try {
-    const response = await fetch(url, {
+    response = await client.send({
       method,
-      redirect: 'manual',
+      url: new URL(url),
+      authorization,
+      headers: { ...accept, ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
       signal: AbortSignal.any([signal, timeout]),
-      headers: {
-        authorization,
-        accept: 'application/json',
-        'user-agent': 'svc3',
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    status = response.status
-    answered = response.headers
-    text = await textOf(response)
+    text = (await readAll(response, maxBytes)).toString()
   } catch (error) {
     signal.throwIfAborted()
     throw new SourceError('Unreachable', `Could not ${purpose}: ${hostOf(url)} ${reachText(error, timeout)}`, {
       isTransient: true,
     })
   }
+  const { status } = response
   // Seen at GitHub under load: a success without what it is about.
   if (status === 200 && method !== 'DELETE' && text.trim() === '')
     throw new SourceError('Unreachable', `Could not ${purpose}: ${hostOf(url)} sent an empty answer`, {
       isTransient: true,
     })
   if (ok.includes(status)) return { status, body: parsed(text, purpose, url) }
-  throw refusalOf(request, status, text, answered)
+  throw refusalOf(request, response, text)
 }
 
-function refusalOf({ url, purpose }: Call, status: number, text: string, headers: Headers): GitHubRefusal {
+function refusalOf({ url, purpose }: GitHubCall, { status, headers }: HttpResponse, text: string): GitHubRefusal {
   const { typeName, message } = errorIn(text)
-  const ids = [headers.get('x-github-request-id'), headers.get('activityid')].filter((id) => id)
+  const ids = [headers['x-github-request-id'], headers.activityid].filter((id) => id)
   const said = message === '' ? `answered ${status}` : `answered ${status}: ${message}`
   const trace = ids.length > 0 ? ` (request ${ids.join(', ').slice(0, 150)})` : ''
-  const retryAfterMs = parseRetryAfter(headers.get('retry-after') ?? undefined, Date.now()) ?? 0
+  const retryAfterMs = parseRetryAfter(headers['retry-after'], Date.now()) ?? 0
   return new GitHubRefusal(status, typeName, `Could not ${purpose}: ${hostOf(url)} ${said}${trace}`, retryAfterMs)
 }
 
@@ -138,21 +135,10 @@ function parsed(text: string, purpose: string, url: string): unknown {
 
 const withoutBom = (text: string): string => (text.startsWith('\ufeff') ? text.slice(1) : text)
 
-async function textOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > maxBytes) throw new Error('answer too large')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
 const hostOf = (url: string): string => URL.parse(url)?.host ?? 'GitHub'
 
 function reachText(error: unknown, timeout: AbortSignal): string {
   if (timeout.aborted) return 'did not answer in time'
-  const { cause } = error as { cause?: { code?: unknown } }
-  return typeof cause?.code === 'string' ? `did not answer (${cause.code})` : 'did not answer'
+  const { code } = error as NodeJS.ErrnoException
+  return code === undefined ? 'did not answer' : `did not answer (${code})`
 }

@@ -3,10 +3,11 @@ import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
 import { architectures } from '../../api/architecture.ts'
 import { recordName } from '../../api/errors.ts'
+import { readAll } from '../../platform/http.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 import { downloadTo } from './download.ts'
-import { getFrom, type Place, RemoteError, reasonOf } from './http.ts'
+import { getFrom, type RemoteAddress, RemoteError, remoteError } from './http.ts'
 import type { ListedItem, RemoteSource } from './source.ts'
 
 const Index = t.Object({
@@ -33,17 +34,17 @@ const shape = Compile(Index)
 const largestIndexBytes = 4 * 2 ** 20
 const indexMs = 10_000
 
-export function openFolder(place: Place): RemoteSource {
+export function openFolder(remote: RemoteAddress): RemoteSource {
   const read = async (signal: AbortSignal): Promise<readonly Listed[]> => {
-    const url = new URL('index.json', place.url)
+    const url = new URL('index.json', remote.url)
     const limit = AbortSignal.timeout(indexMs)
     try {
-      const answer = await getFrom(place, url, { signal: AbortSignal.any([signal, limit]) })
-      return parseFolderIndex(await textOf(answer), place)
+      const answer = await getFrom(remote, url, { signal: AbortSignal.any([signal, limit]) })
+      return parseFolderIndex((await readAll(answer, largestIndexBytes)).toString(), remote)
     } catch (error) {
       signal.throwIfAborted()
-      if (limit.aborted) throw new RemoteError(`Remote ${place.name} took more than ${indexMs / 1_000} s`, true)
-      throw reasonOf(error, place.name, url)
+      if (limit.aborted) throw new RemoteError(`Remote ${remote.name} took more than ${indexMs / 1_000} s`, true)
+      throw remoteError(error, remote.name, url)
     }
   }
 
@@ -53,24 +54,24 @@ export function openFolder(place: Place): RemoteSource {
     async fetch({ kind, name, bytes, sha256 }, work) {
       const urlOfFile = async (signal: AbortSignal): Promise<URL> => {
         const listed = (await read(signal)).find((each) => each.kind === kind && each.name === name)
-        if (listed?.sha256 === sha256 && listed.size === bytes) return new URL(listed.file, place.url)
+        if (listed?.sha256 === sha256 && listed.size === bytes) return new URL(listed.file, remote.url)
         throw new RemoteError(
-          `${recordName(`${kind}s`, name)} of remote ${place.name} changed during the pull: pull it again`,
+          `${recordName(`${kind}s`, name)} of remote ${remote.name} changed during the pull: pull it again`,
           false,
         )
       }
       await downloadTo(work.file, { bytes, sha256 }, {
         signal: work.signal,
-        firstDelayMs: place.firstDelayMs,
+        firstDelayMs: remote.firstDelayMs,
         waits: work.waits,
         progress: (done) => work.progress({ percent: Math.floor((done / bytes) * 70), bytes: done }),
         async open(start, signal) {
           const headers = start === 0 ? {} : { range: `bytes=${start}-` }
-          const answer = await getFrom(place, await urlOfFile(signal), { headers, signal })
+          const answer = await getFrom(remote, await urlOfFile(signal), { headers, signal })
           const from = Number(/^bytes (\d+)-/.exec(answer.headers['content-range'] ?? '')?.[1])
-          if (answer.statusCode === 206 && from !== start)
-            throw new RemoteError(`Remote ${place.name} sent another range than requested`, false)
-          return { start: answer.statusCode === 206 ? start : 0, pieces: answer }
+          if (answer.status === 206 && from !== start)
+            throw new RemoteError(`Remote ${remote.name} sent another range than requested`, false)
+          return { start: answer.status === 206 ? start : 0, pieces: answer.body }
         },
       }) // biome-ignore format: what, then how
       return work.take()
@@ -90,7 +91,7 @@ const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: L
 })
 
 /** One invalid entry fails the whole index: its author should see the error, not a guess. */
-export function parseFolderIndex(text: string, { name, url }: Pick<Place, 'name' | 'url'>): readonly Listed[] {
+export function parseFolderIndex(text: string, { name, url }: Pick<RemoteAddress, 'name' | 'url'>): readonly Listed[] {
   const refuse = (what: string): never => {
     throw new RemoteError(`index.json of remote ${name} ${what}`, false)
   }
@@ -109,20 +110,9 @@ export function parseFolderIndex(text: string, { name, url }: Pick<Place, 'name'
     if (!isImageName(item)) refuse(`has an invalid ${kind} name: "${item}"`)
     if (seen.has(`${kind} ${item}`)) refuse(`lists ${kind} ${item} twice`)
     seen.add(`${kind} ${item}`)
-    const place = URL.canParse(file, url.href) ? new URL(file, url) : undefined
-    if (place?.origin !== url.origin || !place.pathname.startsWith(url.pathname) || place.username !== '')
+    const target = URL.canParse(file, url.href) ? new URL(file, url) : undefined
+    if (target?.origin !== url.origin || !target.pathname.startsWith(url.pathname) || target.username !== '')
       refuse(`lists ${kind} ${item} outside its folder`)
   }
   return value.items
-}
-
-async function textOf(pieces: AsyncIterable<Buffer>): Promise<string> {
-  const kept: Buffer[] = []
-  let bytes = 0
-  for await (const piece of pieces) {
-    bytes += piece.length
-    if (bytes > largestIndexBytes) throw new RemoteError('index.json of the remote is larger than 4 MiB', false)
-    kept.push(piece)
-  }
-  return Buffer.concat(kept).toString('utf8')
 }

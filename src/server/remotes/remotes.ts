@@ -5,12 +5,12 @@ import tls from 'node:tls'
 import { ApiError, notFound } from '../../api/errors.ts'
 import { type Settings, SettingsError } from '../config/settings.ts'
 import { openFolder } from './folder.ts'
-import { type Place, RemoteError } from './http.ts'
+import { type RemoteAddress, RemoteError } from './http.ts'
 import { openRepository } from './repository.ts'
 import type { ListedItem, RemoteKind, RemoteSource } from './source.ts'
 
 /** The beginning of its address → what a remote is. */
-const sources: Readonly<Record<string, (place: Place) => RemoteSource>> = {
+const sources: Readonly<Record<string, (remote: RemoteAddress) => RemoteSource>> = {
   'https:': openFolder,
   'http:': openFolder,
   'oci:': openRepository,
@@ -41,9 +41,9 @@ export class Remotes {
   static async open(settings: Settings['remotes'], folder: string, firstDelayMs = 1_000): Promise<Remotes> {
     const named = new Map<string, RemoteSource>()
     for (const { name, url, allowInsecure, caFile } of settings) {
-      const place = new URL(url.endsWith('/') ? url : `${url}/`)
+      const address = new URL(url.endsWith('/') ? url : `${url}/`)
       const authorities = caFile === undefined ? undefined : await readAuthorities(name, path.resolve(folder, caFile))
-      const source = sources[place.protocol]?.({ name, url: place, allowInsecure, authorities, firstDelayMs })
+      const source = sources[address.protocol]?.({ name, url: address, allowInsecure, authorities, firstDelayMs })
       if (source) named.set(name, source)
     }
     return new Remotes(named)

@@ -6,7 +6,7 @@ import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { isImageName } from '../../rules/image-names.ts'
-import { type Place, RemoteError } from './http.ts'
+import { type RemoteAddress, RemoteError } from './http.ts'
 import type { ListedItem, RemoteSource } from './source.ts'
 
 const listMs = 15_000
@@ -17,8 +17,7 @@ const retry = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfter
 const anywhere = { allowPrivate: true, allowLoopback: true }
 const publicOnly = { allowPrivate: false, allowLoopback: false }
 
-export function openRepository(place: Place): RemoteSource {
-  const { name: remote, url, allowInsecure, authorities } = place
+export function openRepository({ name: remote, url, allowInsecure, authorities }: RemoteAddress): RemoteSource {
   const named = url.hostname.replace(/^\[|\]$/g, '')
   const repository = url.pathname.replace(/^\/+|(?<!\/)\/+$/g, '')
   const connect = (more: Pick<RegistryOptions, 'retry' | 'idleMs' | 'onWaiting'>): Registry =>
