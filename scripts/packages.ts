@@ -17,7 +17,6 @@ const fast: readonly DebianProgram[] = [
   { name: 'curl', program: 'curl', why: 'the requests of documents and old scripts' },
   { name: 'etcd-server', program: 'etcd', why: 'the store of several servers' },
   { name: 'chromium-headless-shell', program: 'chromium-headless-shell', why: 'looking at pages as a person does' },
-  { name: 'fdisk', program: 'sfdisk', why: 'looking at the partitions of saved disks' },
   { name: 'skopeo', program: 'skopeo', why: 'another client of registries' },
   { name: 'systemd', program: 'systemd-analyze', why: 'judging the units of services' },
   { name: 'docker-registry', program: 'docker-registry', why: 'a registry to push to and pull from' },

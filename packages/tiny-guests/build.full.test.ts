@@ -20,8 +20,8 @@ import {
   guests,
   missingPrograms,
 } from './build.ts'
+import { digestOf } from './digest.ts'
 import { fetchPackages } from './packages.ts'
-import { digestOf } from './sparse.ts'
 
 const { signal } = new AbortController()
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-tiny-'))

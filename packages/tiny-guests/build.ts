@@ -6,8 +6,9 @@ import { readFileIfPresent } from '../../src/platform/files.ts'
 import { makeTemporary, removeStale } from '../../src/platform/temporary-folder.ts'
 import { type Architecture, commandLine } from './architectures.ts'
 import { unpack } from './deb.ts'
-import { diskBytes, efiBytes, makeDisk } from './disk.ts'
-import { addBootFiles, efiPartition } from './firmware.ts'
+import { digestOf } from './digest.ts'
+import { diskBytes, makeDisk } from './disk.ts'
+import { addBootFiles, efiTree } from './firmware.ts'
 import { initScript } from './guest-boot.ts'
 import { type GuestName, guests } from './images.ts'
 import { cpioArchive } from './initrd.ts'
@@ -16,7 +17,6 @@ import { addModules, type Kernel } from './kernel.ts'
 import { diskModules, earlyModules, otherModules } from './modules.ts'
 import { fetchPackages } from './packages.ts'
 import { rootTree } from './root.ts'
-import { digestOf, writeSparseFile } from './sparse.ts'
 import { Tree } from './tree.ts'
 
 export { architectures } from './architectures.ts'
@@ -36,7 +36,7 @@ export interface GuestImage {
     readonly initrd: string
     readonly commandLine: string
   }
-  /** Of what is on the disk (see digestOf in sparse.ts): `sha256:` and 64 hexadecimal digits. */
+  /** Of the disk (digest.ts): `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
 }
 
@@ -81,9 +81,9 @@ export async function buildGuest({ name, folder, signal, progress = () => {} }: 
   const initrd = cpioArchive(initialTree(userland, kernel))
   const root = rootTree(name, userland, kernel)
   addBootFiles(root, kernel, initrd)
-  await writeSparseFile(inside('vmlinuz'), kernel.image)
+  await fs.writeFile(inside('vmlinuz'), kernel.image)
   await fs.writeFile(inside('initrd.img'), initrd)
-  await makeDisk(inside('disk.raw'), { root, efi: efiPartition(architecture, userland, efiBytes) }, signal)
+  await makeDisk(inside('disk.raw'), { root, efi: efiTree(architecture, userland) }, signal)
   const image: GuestImage = {
     formatVersion: 1,
     architecture,

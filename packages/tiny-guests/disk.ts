@@ -1,18 +1,16 @@
-// The image's disk: a partition table, and an ext4 file system made from a tree without mounting anything. The root
-// partition is the last one, so that it can grow.
+// The image's disk: a partition table, the EFI partition, and an ext4 file system, made from trees without mounting anything.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { rootLabel } from './architectures.ts'
-import { type Partition, partitionTable, partitionTypes, sectorBytes } from './gpt.ts'
+import { writeFat } from './fat.ts'
 import { run } from './programs.ts'
-import { writeSparse } from './sparse.ts'
 import { type Entry, type Tree, typeBits } from './tree.ts'
 
 const mebibyte = 1024 * 1024
 export const diskBytes = 1024 * mebibyte
 const efiStartBytes = mebibyte
 const rootStartBytes = 16 * mebibyte
-export const efiBytes = rootStartBytes - efiStartBytes
+const efiBytes = rootStartBytes - efiStartBytes
 const rootBytes = diskBytes - rootStartBytes - mebibyte
 const blockBytes = 4096
 
@@ -27,27 +25,21 @@ const ids = {
   hashes: '5c3d1f2a-7e11-4b0c-9b1e-000000000003',
 } as const
 
-const sectors = (from: number, to: number): Pick<Partition, 'firstSector' | 'lastSector'> => ({
-  firstSector: from / sectorBytes,
-  lastSector: to / sectorBytes - 1,
-})
-const partitions: readonly Partition[] = [
-  {
-    number: 14,
-    type: partitionTypes.biosBoot,
-    id: ids.bios,
-    name: 'bios',
-    ...sectors(34 * sectorBytes, efiStartBytes),
-  },
-  { number: 15, type: partitionTypes.efiSystem, id: ids.efi, name: 'efi', ...sectors(efiStartBytes, rootStartBytes) },
-  {
-    number: 1,
-    type: partitionTypes.linux,
-    id: ids.root,
-    name: 'root',
-    ...sectors(rootStartBytes, rootStartBytes + rootBytes),
-  },
-]
+const types = {
+  biosBoot: '21686148-6449-6E6F-744E-656564454649',
+  efiSystem: 'C12A7328-F81F-11D2-BA4B-00A0C93EC93B',
+  linux: '0FC63DAF-8483-4772-8E79-3D69D8477DE4',
+} as const
+const sectors = (bytes: number): number => bytes / 512
+
+/** The root partition is the last one, so that it can grow. For sfdisk. */
+const partitions = `label: gpt
+label-id: ${ids.disk}
+first-lba: 34
+14: start=34, size=${sectors(efiStartBytes) - 34}, type=${types.biosBoot}, uuid=${ids.bios}, name="bios"
+15: start=${sectors(efiStartBytes)}, size=${sectors(efiBytes)}, type=${types.efiSystem}, uuid=${ids.efi}, name="efi"
+1: start=${sectors(rootStartBytes)}, size=${sectors(rootBytes)}, type=${types.linux}, uuid=${ids.root}, name="root"
+`
 
 /** Features by name: what is the default differs between versions, and a boot loader has to read it. */
 const features = [
@@ -60,11 +52,10 @@ const largestBytes = 1024 * 1024 * mebibyte
 
 interface Contents {
   readonly root: Tree
-  /** The EFI partition, byte for byte. */
-  readonly efi: Buffer
+  readonly efi: Tree
 }
 
-/** Makes the disk as a new file; what it needs meanwhile is beside it. */
+/** Creates `file`. Temporary files are beside it. */
 export async function makeDisk(file: string, { root, efi }: Contents, signal: AbortSignal): Promise<void> {
   const source = `${file}.root`
   await writeTree(source, root, signal)
@@ -95,14 +86,8 @@ export async function makeDisk(file: string, { root, efi }: Contents, signal: Ab
   const made = ['-L', rootLabel, '-U', ids.fileSystem, '-E', extended, '-d', source, file, `${rootBytes / 1024}k`]
   await run('mke2fs', [...args, ...made], { signal, environment })
   await setOwners(file, root, signal)
-  const disk = await fs.open(file, 'r+')
-  try {
-    for (const { offsetBytes, data } of partitionTable(diskBytes, ids.disk, partitions))
-      await disk.write(data, 0, data.length, offsetBytes)
-    await writeSparse(disk, efi, efiStartBytes)
-  } finally {
-    await disk.close()
-  }
+  await run('sfdisk', ['--quiet', '--no-reread', '--no-tell-kernel', file], { signal, input: partitions })
+  await writeFat(file, efi, { offsetBytes: efiStartBytes, sizeBytes: efiBytes, label: 'TINY-EFI', time, signal })
   await fs.rm(source, { recursive: true })
 }
 

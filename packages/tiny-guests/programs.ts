@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 
-/** Program → the Debian package that has it. All of them come with an ordinary Debian, so nothing is compiled or kept. */
+/** Program → the Debian package that has it. */
 const programs = {
   'apt-get': 'apt',
   'apt-cache': 'apt',
@@ -11,6 +11,10 @@ const programs = {
   xz: 'xz-utils',
   mke2fs: 'e2fsprogs',
   debugfs: 'e2fsprogs',
+  sfdisk: 'fdisk',
+  mformat: 'mtools',
+  mmd: 'mtools',
+  mcopy: 'mtools',
 } as const satisfies Record<string, string>
 type Program = keyof typeof programs
 

@@ -21,6 +21,8 @@ const programs: readonly HostProgram[] = [
   { name: 'util-linux', program: 'unshare', why: 'the same', only: 'linux' },
   { name: 'e2fsprogs', program: 'mke2fs', why: 'builds the demo images', only: 'linux' },
   { name: 'xz-utils', program: 'xz', why: 'the same', only: 'linux' },
+  { name: 'fdisk', program: 'sfdisk', why: 'the same', only: 'linux' },
+  { name: 'mtools', program: 'mcopy', why: 'the same', only: 'linux' },
   { name: 'openssh-client', program: 'ssh', why: 'svc3 vm ssh' },
 ]
 

@@ -58,7 +58,7 @@ async function isWhole(name: string, file: string): Promise<void> {
 describe('an uploaded image', () => {
   it('an uploaded image boots by its own firmware on exactly the bytes that were uploaded', async () => {
     const file = path.join(data, 'speaking.raw')
-    await fs.writeFile(file, speakingDisk('booted from the disk'))
+    await fs.writeFile(file, await speakingDisk('booted from the disk'))
     await ok('image', 'upload', file, '--name', 'speaking', '--type', 'arm64')
     await ok('vm', 'deploy', 'speaking', '-i', 'speaking', '-c', '2', '-m', '0.5')
     await eventually(async () => assert.match(await ok('vm', 'logs', 'speaking'), /booted from the disk/), 300_000)

@@ -3,12 +3,11 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { fatFileSystem } from '../../packages/tiny-guests/fat.ts'
 import { cpioArchive } from '../../packages/tiny-guests/initrd.ts'
 import { diskModules, earlyModules } from '../../packages/tiny-guests/modules.ts'
 import { Tree } from '../../packages/tiny-guests/tree.ts'
 import { exec } from '../../src/platform/exec.ts'
-import { discOf, discSector, efiPartition } from '../support/guests/efi-disks.ts'
+import { discOf, discSector, efiPartition, fatDisk } from '../support/guests/efi-disks.ts'
 
 const mib = 2 ** 20
 export const installed = 'installer: the system is on the disk'
@@ -30,7 +29,7 @@ export async function installerDisc(tiny: string, folder: string): Promise<Buffe
   const { boot } = JSON.parse(await fs.readFile(path.join(tiny, 'image.json'), 'utf8'))
   const grub = fileIn(await efiPartition(disk), 'BOOTX64 EFI')
   const initrd = await fs.readFile(path.join(tiny, 'initrd.img'))
-  const parts = discWith(fatFileSystem(new Tree().file('EFI/BOOT/BOOTX64.EFI', grub), 16 * mib, 'INSTALL'), {
+  const parts = discWith(await fatDisk(new Tree().file('EFI/BOOT/BOOTX64.EFI', grub), 'INSTALL'), {
     config: Buffer.from(config(boot.commandLine)),
     kernel: await fs.readFile(kernel),
     // What comes later in its place counts.
@@ -133,7 +132,7 @@ async function runsOf(disk: string): Promise<readonly { readonly at: number; rea
   return runs
 }
 
-/** Our FAT16 has each file in one piece. */
+/** mcopy writes each file of a new FAT16 in one piece. */
 function fileIn(fat: Buffer, name: string): Buffer {
   const entry = fat.subarray(fat.indexOf(name, 0, 'latin1'))
   assert.ok(entry.length > 32 && fat.indexOf(name, 0, 'latin1') > 0, `no ${name} in the boot partition`)

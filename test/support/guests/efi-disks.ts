@@ -3,7 +3,9 @@
 // And a disk for arm64 with nothing but a program that writes to the serial console: up long before Linux would be.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
-import { fatFileSystem } from '../../../packages/tiny-guests/fat.ts'
+import os from 'node:os'
+import path from 'node:path'
+import { writeFat } from '../../../packages/tiny-guests/fat.ts'
 import { Tree } from '../../../packages/tiny-guests/tree.ts'
 
 /** The type of an EFI system partition, as a GPT has it. */
@@ -59,8 +61,20 @@ export function discOf(partition: Buffer): Buffer {
 
 const programAt = 0x1000
 
-export const speakingDisk = (text: string): Buffer =>
-  fatFileSystem(new Tree().file('EFI/BOOT/BOOTAA64.EFI', efiProgram(text)), 16 * 2 ** 20, 'SPEAKING')
+export const speakingDisk = (text: string): Promise<Buffer> =>
+  fatDisk(new Tree().file('EFI/BOOT/BOOTAA64.EFI', efiProgram(text)), 'SPEAKING')
+
+/** A FAT file system of 16 MiB. */
+export async function fatDisk(tree: Tree, label: string): Promise<Buffer> {
+  await using folder = await fs.mkdtempDisposable(path.join(os.tmpdir(), 'svc3-fat-'))
+  const file = path.join(folder.path, 'disk')
+  const sizeBytes = 16 * 2 ** 20
+  await fs.writeFile(file, '')
+  await fs.truncate(file, sizeBytes)
+  const signal = AbortSignal.timeout(60_000)
+  await writeFat(file, tree, { offsetBytes: 0, sizeBytes, label, time: '1700000000', signal })
+  return fs.readFile(file)
+}
 
 /** Machine words of arm64, in a file as UEFI loads it (PE32+): headers, and one section at `programAt`. */
 function efiProgram(text: string): Buffer {

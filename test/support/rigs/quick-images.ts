@@ -16,7 +16,7 @@ export const quickImage = (architecture: Architecture): string => `quick-${archi
 /** Into a service that runs on this folder. */
 export async function uploadQuick(data: string, architecture: Architecture): Promise<void> {
   const file = path.join(data, 'quick.raw')
-  await fs.writeFile(file, disks[architecture](quickWord))
+  await fs.writeFile(file, await disks[architecture](quickWord))
   const words = ['image', 'upload', file, '--name', quickImage(architecture), '--type', architecture]
   const { code, stderr } = await svc3(words, { env: { SVC3_DATA: data } })
   assert.equal(code, 0, stderr)
