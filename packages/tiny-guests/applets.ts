@@ -1,4 +1,4 @@
-// The commands that busybox has in it, read from its own table, which stands in the program as names and zero bytes.
+// The commands in busybox, read from its table of names that end in zero bytes.
 const start = Buffer.from('[\0[[\0')
 
 export function appletsOf(busybox: Uint8Array): string[] {

@@ -1,7 +1,7 @@
-// Settings of the private apt: its own state and cache, only Debian's packages, only the guest's architecture.
+// Settings of a private apt: separate state and cache, only Debian's packages, only the guest's architecture.
 import type { Architecture } from './architectures.ts'
 
-/** Read after the machine's own settings, so that its proxies and keys stay in force. */
+/** Read after the machine's settings, so that its proxies and keys apply. */
 export const aptConfiguration = (folder: string, architecture: Architecture): string => `
 Dir::State "${folder}/state/";
 Dir::State::status "${folder}/status";
@@ -13,7 +13,7 @@ Dir::Etc::preferencesparts "/dev/null";
 APT::Architecture "${architecture}";
 #clear APT::Architectures;
 APT::Architectures { "${architecture}"; };
-// The hooks and further indexes of the machine's own packages are for the machine's own state.
+// Hooks and further indexes of the machine belong to the machine's state.
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -28,7 +28,7 @@ Acquire::Languages "none";
 Acquire::Retries "3";
 APT::Get::AllowUnauthenticated "false";
 Acquire::AllowInsecureRepositories "false";
-// The user that apt downloads as could not write to a folder of ours.
+// apt's download user could not write to this folder.
 APT::Sandbox::User "${process.getuid?.() === 0 ? 'root' : ''}";
 `
 

@@ -1,16 +1,16 @@
-// What differs between the two images.
+// What differs between the architectures.
 export const architectures = ['amd64', 'arm64'] as const
 export type Architecture = (typeof architectures)[number]
 
 interface Traits {
-  /** Where Debian keeps this architecture's libraries. */
+  /** The folder name of Debian's libraries. */
   readonly triplet: string
   readonly serial: string
-  /** Kernel options beyond those of both. */
+  /** Kernel options beyond the common ones. */
   readonly options: readonly string[]
-  /** Intel machines of the service grow their partition through SSH; the others are to need nothing more. */
+  /** Users of amd64 VMs grow the partition by SSH; arm64 VMs need nothing else. */
   readonly growsAtBoot: boolean
-  /** Debian's GRUB, and the name under which firmware looks for a boot loader. */
+  /** Debian's GRUB, and the file name that firmware looks for. */
   readonly efi: { readonly grub: string; readonly name: string }
 }
 
@@ -33,7 +33,7 @@ export const traits = {
 
 export const rootLabel = 'tiny-root'
 
-/** Chosen for emulated processors: what costs time there and is of no use in a guest that lives for a test is off. */
+/** For emulated processors: what is slow there and useless in a guest that lives for a test is off. */
 const options = [
   `root=LABEL=${rootLabel}`,
   'mitigations=off',
@@ -51,6 +51,6 @@ const options = [
   'initcall_blacklist=init_kprobe_trace,load_system_certificate_list,crypto_kdf108_init,init_encrypted,init_ima',
 ]
 
-/** The last console is the one that programs write to: the serial line, which the service keeps as the VM's log. */
+/** Programs write to the last console: the serial line, which the service keeps as the VM's log. */
 export const commandLine = (architecture: Architecture): string =>
   [...options, ...traits[architecture].options, 'console=tty0', `console=${traits[architecture].serial}`].join(' ')

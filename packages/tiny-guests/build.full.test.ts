@@ -1,5 +1,5 @@
-// Both tiny images, really built, also after a build that was killed, and really booted by plain QEMU without acceleration.
-// The packages are where all tests of this machine have them.
+// Builds both tiny images, also after a killed build, and boots them with plain QEMU without acceleration. The packages
+// are shared by all tests of this machine.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,7 +28,7 @@ const work = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-tiny-'))
 const cache = tinyCache
 const rootOffsetBytes = 16 * 1024 * 1024
 
-/** A folder to build in, which finds the packages in the cache. */
+/** A folder to build in, with the cached packages. */
 function builder(name: string): string {
   const folder = path.join(work, name)
   fs.mkdirSync(folder)
@@ -46,7 +46,7 @@ before(async () => {
 })
 after(() => fs.rmSync(work, { recursive: true, force: true }))
 
-/** Starts a build, kills it when it says so (it waits there), and looks at what is left. */
+/** Starts a build, kills it when it prints `when` (and waits there), and checks the leftovers. */
 async function killBuild(folder: string, name: GuestName, when: string): Promise<void> {
   const script = `import { buildGuest } from ${JSON.stringify(new URL('build.ts', import.meta.url).href)}
     import fs from 'node:fs'
@@ -93,7 +93,7 @@ const machines = {
   },
 } as const
 
-/** A guest on the image's own disk: the serial line on standard input and output, QMP on a socket. */
+/** A guest on the image's disk, with the serial line on standard input and output and QMP on a socket. */
 class Guest {
   readonly #child: ChildProcess
   readonly #socket: string
@@ -123,7 +123,7 @@ class Guest {
     })
   }
 
-  /** Resolves with what was said up to and with the pattern, and forgets it. */
+  /** Resolves with the output up to and including the pattern, and discards it. */
   async wait(pattern: RegExp): Promise<string> {
     for (;;) {
       const found = pattern.exec(this.#said)
@@ -143,13 +143,13 @@ class Guest {
     this.#child.stdin?.write(`${line}\n`)
   }
 
-  /** Runs a line in the shell on the serial line. The mark is written apart, so that its echo is not taken for it. */
+  /** Runs a line in the shell on the serial line. The mark is written in two parts, so that its echo does not match. */
   async run(line: string): Promise<string> {
     this.type(`${line}; echo "en""d of line $?"`)
     return this.wait(/end of line \d+/)
   }
 
-  /** What the SSH port says first. The forwarder accepts before the guest does: hence new tries while old ones wait. */
+  /** The first line of the SSH port. The forwarder accepts before the guest does, so attempts overlap. */
   async banner(): Promise<string> {
     const sockets: net.Socket[] = []
     const { promise, resolve } = Promise.withResolvers<string>()

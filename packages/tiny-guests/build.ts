@@ -1,5 +1,5 @@
-// Builds the Linux images of images.ts, such as tiny-amd64, from Debian's packages. An image is a folder of its name that is
-// there whole or not at all; to build one that is there does nothing.
+// Builds the Linux images of images.ts, such as tiny-amd64, from Debian's packages. An image is a folder of its name that
+// exists completely or not at all; building an existing image does nothing.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent } from '../../src/platform/files.ts'
@@ -23,7 +23,7 @@ export { architectures } from './architectures.ts'
 export { type GuestName, guests } from './images.ts'
 export { missingPrograms } from './programs.ts'
 
-/** What `image.json` says. Paths are relative to the image's folder. */
+/** The content of `image.json`. Paths are relative to the image's folder. */
 export interface GuestImage {
   readonly formatVersion: 1
   readonly architecture: Architecture
@@ -36,26 +36,25 @@ export interface GuestImage {
     readonly initrd: string
     readonly commandLine: string
   }
-  /** Of the disk (digest.ts): `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
 }
 
 interface BuildOptions {
   readonly name: GuestName
-  /** Where images and downloaded packages are kept; made if it is not there. */
+  /** For images and downloaded packages; created if necessary. */
   readonly folder: string
   readonly signal: AbortSignal
-  /** Told what happens, a line at a time. */
+  /** Called with a line at a time. */
   readonly progress?: (message: string) => void
 }
 
-/** The image, or undefined while it has not been built. */
+/** Undefined until the image has been built. */
 export async function guestImage(folder: string, name: GuestName): Promise<GuestImage | undefined> {
   const text = await readFileIfPresent(path.join(folder, name, 'image.json'))
   return text === undefined ? undefined : (JSON.parse(text) as GuestImage)
 }
 
-/** So that the build finds them; it needs fewer programs than to build does. */
+/** Needs fewer programs than the build, which then finds the packages. */
 export async function downloadPackages({ name, folder, signal, progress = () => {} }: BuildOptions): Promise<void> {
   await fetchPackages({ folder, guest: guests[name], signal, progress })
 }
@@ -104,7 +103,7 @@ function initialTree(userland: Tree, kernel: Kernel): Tree {
   if (!busybox) throw new Error('the package busybox-static has no busybox in it')
   const tree = new Tree().script('init', initScript(earlyModules)).link('lib', 'usr/lib').add('bin/busybox', busybox)
   for (const name of ['dev', 'proc', 'sys', 'mnt']) tree.folder(name)
-  // Without it the kernel has no place for what the script says.
+  // The script's output needs a console.
   tree.add('dev/console', { kind: 'device', major: 5, minor: 1, mode: 0o600 })
   addModules(tree, kernel, [...earlyModules, ...diskModules])
   return tree

@@ -1,4 +1,4 @@
-// Real packages, made by dpkg-deb, are read whole: long names, links, modes, and only what is wanted.
+// Real packages from dpkg-deb are read completely: long names, links, modes, and only what is requested.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -48,7 +48,7 @@ describe('unpack', () => {
       files.map(([name]) => name),
       ['usr/bin/big', 'usr/bin/link', 'usr/bin/same', 'usr/bin/tool', longName],
     )
-    // Which of the two names of one file comes first is dpkg-deb's business.
+    // dpkg-deb decides which of two names of one file comes first.
     const [real, other] = big?.kind === 'file' ? [big, same] : [same, big]
     assert.ok(real?.kind === 'file' && real.data.length === 300_001 && real.mode === 0o4755)
     assert.ok(other?.kind === 'link' && other.target.startsWith('/usr/bin/'))

@@ -1,10 +1,10 @@
-// Reads Debian packages: dpkg-deb decompresses, and the tar archive inside is read as it comes, so that nothing has
-// to be written to disk that is not wanted, and modes are kept whoever runs this.
+// Reads Debian packages: dpkg-deb decompresses, and the tar archive inside is read as a stream, so that only requested
+// files are kept and modes are preserved without root.
 import { contentOf, readTar, type TarEntry, TarError } from '../../src/platform/tar.ts'
 import { outputOf } from './programs.ts'
 import type { Entry, Tree } from './tree.ts'
 
-/** Puts those files and links of a package that are wanted into the tree. Paths are those of a merged /usr. */
+/** Adds the requested files and links of a package to the tree, under paths of a merged /usr. */
 export async function unpack(
   deb: string,
   tree: Tree,
@@ -23,15 +23,17 @@ export async function unpack(
   }
 }
 
-/** In the image /bin, /sbin and /usr/sbin are all links to /usr/bin, so that the path never matters, and /lib one to
- *  /usr/lib; packages have files under each of them. */
+/**
+ * In the image /bin, /sbin and /usr/sbin are links to /usr/bin, and /lib is one to /usr/lib. Packages have files under
+ * each of them.
+ */
 export const mergedPath = (path: string): string =>
   path
     .replace(/^\.?\/*/, '')
     .replace(/^(bin|sbin|lib|lib64)(?=\/)/, 'usr/$1')
     .replace(/^usr\/sbin(?=\/)/, 'usr/bin')
 
-/** Hard links become relative-free symbolic ones: the same file under another name is all that is meant here. */
+/** Hard links become absolute symbolic links. */
 async function entryOf(entry: TarEntry): Promise<Entry | undefined> {
   const { type, mode, target } = entry
   if (type === '0') return { kind: 'file', mode, data: await contentOf(entry) }

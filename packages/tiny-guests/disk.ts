@@ -14,7 +14,7 @@ const efiBytes = rootStartBytes - efiStartBytes
 const rootBytes = diskBytes - rootStartBytes - mebibyte
 const blockBytes = 4096
 
-// Fixed, so that the same packages give the same disk, and the same digest on every machine.
+// Fixed, so that the same packages give the same disk and digest on every machine.
 const time = '1700000000'
 const ids = {
   disk: '5C3D1F2A-7E11-4B0C-9B1E-000000000000',
@@ -41,13 +41,13 @@ first-lba: 34
 1: start=${sectors(rootStartBytes)}, size=${sectors(rootBytes)}, type=${types.linux}, uuid=${ids.root}, name="root"
 `
 
-/** Features by name: what is the default differs between versions, and a boot loader has to read it. */
+/** Listed because defaults differ between versions, and boot loaders must read it. */
 const features = [
   'none', 'has_journal', 'ext_attr', 'resize_inode', 'dir_index', 'filetype', 'extent', '64bit', 'flex_bg',
   'sparse_super', 'large_file', 'huge_file', 'dir_nlink', 'extra_isize', 'metadata_csum',
 ].join(',') // biome-ignore format: a list to read
 
-/** Room in the tables for this size; a file system can grow to it while it is in use. */
+/** The size to which the file system can grow while it is in use. */
 const largestBytes = 1024 * 1024 * mebibyte
 
 interface Contents {
@@ -91,7 +91,7 @@ export async function makeDisk(file: string, { root, efi }: Contents, signal: Ab
   await fs.rm(source, { recursive: true })
 }
 
-/** Owners and special modes are not set here: that would need root, and would put programs with the s-bit on the host. */
+/** Owners and special modes are set later: here they would need root and put setuid programs on the host. */
 async function writeTree(folder: string, tree: Tree, signal: AbortSignal): Promise<void> {
   await fs.mkdir(folder, { mode: 0o755 })
   for (const [name, entry] of tree.sorted()) {
@@ -104,7 +104,7 @@ async function writeTree(folder: string, tree: Tree, signal: AbortSignal): Promi
   }
 }
 
-/** In the finished file system, where anybody may. */
+/** Changes the finished file system, which needs no root. */
 async function setOwners(file: string, tree: Tree, signal: AbortSignal): Promise<void> {
   const set = (name: string, entry: Entry): string[] =>
     Object.entries({
@@ -118,7 +118,7 @@ async function setOwners(file: string, tree: Tree, signal: AbortSignal): Promise
     signal,
     input: `${commands.join('\n')}\n`,
   })
-  // It reports no failure by its exit code; all it says when all is well is its version.
+  // debugfs reports failures in its output only; without failures it prints its version.
   const failure = problems.split('\n').find((line) => line !== '' && !line.startsWith('debugfs '))
   if (failure !== undefined) throw new Error(`debugfs could not set the owners of the image's files: ${failure}`)
 }

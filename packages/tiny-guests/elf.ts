@@ -1,4 +1,4 @@
-// Reads as much of ELF files as the builder needs: the libraries that a program asks for.
+// Reads the part of ELF files that the builder needs: the libraries of a program.
 import { posix } from 'node:path'
 import { mergedPath } from './deb.ts'
 import type { Entry, Tree } from './tree.ts'
@@ -16,7 +16,7 @@ interface Segment {
   readonly size: number
 }
 
-/** 64 bits, little-endian: both architectures are. */
+/** 64 bits, little-endian, as on both architectures. */
 function segmentsOf(bytes: Buffer): Segment[] {
   const start = asNumber(bytes.readBigUInt64LE(32))
   const [size, count] = [bytes.readUInt16LE(54), bytes.readUInt16LE(56)]
@@ -31,7 +31,7 @@ function segmentsOf(bytes: Buffer): Segment[] {
   })
 }
 
-/** The names under "needed" in a program or library, such as libc.so.6. */
+/** The "needed" entries of a program or library, such as libc.so.6. */
 export function neededBy(bytes: Buffer): string[] {
   const segments = segmentsOf(bytes)
   const dynamic = segments.find(({ type }) => type === programHeader.dynamic)
@@ -53,7 +53,7 @@ export function neededBy(bytes: Buffer): string[] {
     .map(([, value]) => bytes.toString('latin1', strings + value, bytes.indexOf(0, strings + value)))
 }
 
-/** Copies programs and all they need from one tree to another, so that neither too much nor too little is in the image. */
+/** Copies programs with their libraries from one tree to another. */
 export function copyWithLibraries(
   from: Tree,
   to: Tree,

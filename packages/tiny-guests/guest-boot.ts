@@ -1,7 +1,7 @@
-// The guest's way from the kernel to a machine that answers SSH: the first RAM disk's /init, and what init runs before
-// anything else. Each process costs an emulated processor some 10 ms, so there are few of them here.
+// Boots the guest up to SSH: /init of the first RAM disk, and what init runs first. Each process costs an emulated
+// processor some 10 ms, so there are few.
 
-/** Loads what the disk needs, finds it by its label, and goes on there. */
+/** Loads the modules of the disk, finds it by its label, and switches to it. */
 export const initScript = (modules: readonly string[]): string => `#!/bin/busybox sh
 export PATH=/bin
 B=/bin/busybox
@@ -29,7 +29,7 @@ tty1::respawn:/sbin/getty 38400 tty1 linux
 ::shutdown:/etc/rc.shutdown
 `
 
-/** Up to "SSH is up", and not a process more. What can wait is in rc.late. */
+/** Everything up to "SSH is up", with as few processes as possible. The rest is in rc.late. */
 export const bootScript = `#!/bin/sh
 export PATH=/usr/bin
 mkdir /dev/pts; mount -t devpts -o mode=620,gid=5 devpts /dev/pts; mount -t tmpfs -o mode=755 run /run; mount -t tmpfs -o mode=1777 tmp /tmp
@@ -62,7 +62,7 @@ echo "svc3: SSH is up on port 22, $up s after the kernel's start" | tee /dev/tty
 setsid /etc/rc.late </dev/null >/run/rc.late.log 2>&1 &
 `
 
-/** Loads a module for each device that has one. */
+/** Loads the modules of all devices. */
 export const modulesScript = `#!/bin/sh
 find /sys/devices -name modalias -exec cat {} + | sort -u | xargs modprobe -qa
 exit 0

@@ -1,4 +1,4 @@
-// What the guest does once SSH is up, and how it goes down.
+// What the guest does after SSH is up, and how it shuts down.
 
 export const lateScript = `#!/bin/sh
 export PATH=/usr/bin
@@ -16,7 +16,6 @@ read up rest < /proc/uptime
 echo "rc.late: done, $up s after the kernel's start"
 `
 
-/** Of a name that was looked at before. */
 const keepName = `keep_name() {
   echo "$1" > /etc/hostname; printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n' "$1" > /etc/hosts
 }
@@ -25,7 +24,7 @@ set_name() {
   echo "$1" > /proc/sys/kernel/hostname
 }`
 
-/** Who this machine is when it boots, from the metadata of this VM. */
+/** Sets the identity of this machine from the VM's metadata when it boots. */
 export const identityScript = `#!/bin/sh
 ${keepName}
 answer=$(timeout 10 wget -qO- http://169.254.169.254/svc3/identity 2>/dev/null) || exit 1
@@ -35,15 +34,14 @@ done
 `
 
 /**
- * As much of QEMU's guest agent as the host needs before it captures the disk: what was written goes there. Nothing is frozen.
- * And `guest-exec` of a script for `/bin/sh`, which comes as input in base64, since nothing in a line may be escaped; its number is
- * ours, and no process's. And `svc3-identity`, by which a guest that goes on from memory hears which VM it is now: its answer lists what it has set.
- * While nobody is at the other end, a read ends at once: then it waits a moment.
+ * The part of QEMU's guest agent that the host needs. Before a capture of the disk it syncs; nothing is frozen. `guest-exec` runs
+ * a script for `/bin/sh`, which comes as base64 input because nothing in a line may be escaped; its number is not a pid.
+ * `svc3-identity` gives a guest that resumed from memory its new identity; the answer lists what it has set. Without a peer a
+ * read ends at once, so the loop waits a moment.
  *
- * A deploy waits for that answer, and the code of a guest that has just gone on is all new to a processor that is emulated: so
- * there are few processes, none that the shell can do without, and what can wait comes after the answer. The last one gives
- * it: `date` sets the clock and then writes what it is told to, which is before the shell sees it end. Who waited in a pool has
- * its addresses and its clock already, and answers without a process.
+ * A deploy waits for that answer, and a guest that has just resumed runs this code for the first time, which is slow on an emulated
+ * processor. So it starts few processes and does the rest after the answer: `date` sets the clock and writes the answer in one
+ * process. A guest that waited in a pool has its addresses and clock already and answers without a process.
  */
 export const agentScript = `#!/bin/sh
 umask 077
@@ -129,8 +127,10 @@ while :; do
 done
 `
 
-/** Its name and, on its first boot, a script: from the metadata of this VM, if it has any. Time limits are those of
- *  `timeout`: Debian 12's static busybox crashes on `wget -T`. */
+/**
+ * Sets the name and, on the first boot, runs the script of the VM's metadata, if any. Time limits use `timeout`: Debian
+ * 12's static busybox crashes on `wget -T`.
+ */
 export const metadataScript = `#!/bin/sh
 from=http://169.254.169.254
 /etc/rc.identity
@@ -152,7 +152,7 @@ sync
 setsid /bin/sh $script </dev/null >>/var/log/userdata.log 2>&1 &
 `
 
-/** Partition and file system up to the end of the disk, if there is anything to gain. */
+/** Grows partition and file system to the end of the disk if there is space. */
 export const growScript = `#!/bin/sh
 # grow-root: lets the root file system have the whole disk. The same by hand: growpart /dev/vda 1 && resize2fs /dev/vda1
 root=$(findfs LABEL=tiny-root) || exit 1
@@ -175,7 +175,7 @@ ifconfig $interface | grep -q "addr:$ip " || ifconfig $interface $ip netmask $su
 [ -n "$dns" ] && for server in $dns; do echo nameserver $server; done > /etc/resolv.conf
 `
 
-/** The power button. Not by init, which waits for two seconds: ask all to end, then sync, read-only, off. */
+/** The power button. init would wait for two seconds; this ends all processes, syncs, remounts read-only and powers off. */
 export const powerScript = `#!/bin/sh
 echo 'svc3: power button, going down' > /dev/console
 trap '' TERM HUP

@@ -1,12 +1,12 @@
-// The images, as a table: which of Debian's packages each is made of, and what of those is on its disk. They boot alike.
+// The images, as a table: Debian packages, and the files of them on the disk. All boot alike.
 import { type Architecture, architectures } from './architectures.ts'
 
 interface Contents {
-  /** Their libraries come along; other dependencies (perl, python, debconf) do not. */
+  /** Installed with their libraries; other dependencies (perl, python, debconf) are omitted. */
   readonly packages: readonly string[]
-  /** Files, each with the libraries that it needs, and whole folders, which end in a slash. Paths of a merged /usr. */
+  /** Files with their libraries, and whole folders, which end in a slash. Paths of a merged /usr. */
   readonly paths: readonly string[]
-  /** Of people who log in. Scripts have /bin/sh, which is busybox. */
+  /** For people who log in. Scripts have /bin/sh, which is busybox. */
   readonly shell: string
 }
 
@@ -38,7 +38,7 @@ const tiny = {
   shell: '/bin/sh',
 } as const satisfies Contents
 
-/** What jobs of CI systems take for granted. */
+/** What CI jobs expect. */
 const small = {
   packages: [
     ...tiny.packages,
@@ -78,7 +78,7 @@ export interface Guest extends Contents {
   readonly architecture: Architecture
 }
 
-/** Such as tiny-amd64. */
+/** For example tiny-amd64. */
 export type GuestName = `${Kind}-${Architecture}`
 
 const names = Object.keys(kinds) as Kind[]

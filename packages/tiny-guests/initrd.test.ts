@@ -1,4 +1,4 @@
-// The archive reads back as what was put into it.
+// The archive reads back as it was written.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { cpioArchive } from './initrd.ts'
@@ -11,7 +11,7 @@ interface Member {
   readonly device: [number, number]
 }
 
-/** As the kernel does: init/initramfs.c. */
+/** As in the kernel's init/initramfs.c. */
 function readArchive(bytes: Buffer): Member[] {
   const members: Member[] = []
   for (let at = 0; ; ) {

@@ -1,4 +1,4 @@
-// Writes a tree as a cpio archive of the "newc" kind: what Linux takes as its first RAM disk.
+// Writes a tree as a cpio archive in "newc" format, Linux's first RAM disk.
 import { type Entry, type Tree, typeBits } from './tree.ts'
 
 const magic = '070701'
@@ -38,5 +38,5 @@ function contents(entry: Entry): Buffer {
   return entry.kind === 'file' ? Buffer.from(entry.data) : Buffer.alloc(0)
 }
 
-/** Names with their header, and contents, each end on a multiple of four. */
+/** Names with their header, and contents, are padded to a multiple of four bytes. */
 const padded = (bytes: Buffer): Buffer => Buffer.concat([bytes, Buffer.alloc((4 - (bytes.length % 4)) % 4)])

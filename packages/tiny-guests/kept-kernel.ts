@@ -1,4 +1,4 @@
-// What was taken from a kernel's package, kept beside it: to decompress the whole package again would be most of a build.
+// Caches what was extracted from a kernel's package beside it: decompressing the package would be most of a build.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import { deserialize, serialize } from 'node:v8'
@@ -7,7 +7,7 @@ import { writeFileAtomically } from '../../src/platform/files.ts'
 import type { Architecture } from './architectures.ts'
 import { type Kernel, readKernel } from './kernel.ts'
 
-/** To be raised with any change of what readKernel() yields. */
+/** Increased with any change of what readKernel() returns. */
 const version = 1
 const parameters = { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 }
 
@@ -23,14 +23,14 @@ export async function keptKernel(
   if (kept) return kept
   const kernel = await readKernel(deb, architecture, names, signal)
   const data = zstdCompressSync(serialize(kernel), { params: parameters })
-  // A folder of packages that others may only read is no reason to build no image.
+  // A read-only folder of packages must not prevent a build.
   await writeFileAtomically(file, data, { mode: 0o644 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EACCES' && error.code !== 'EROFS') throw error
   })
   return kernel
 }
 
-/** Undefined if there is none that can be read: then the package is. */
+/** Undefined if there is no readable cache. */
 async function readKept(file: string): Promise<Kernel | undefined> {
   try {
     return deserialize(zstdDecompressSync(await fs.readFile(file))) as Kernel

@@ -1,5 +1,5 @@
-// The kernel's image in the form that starts fastest, and its modules with the tables that modprobe reads: Debian makes
-// those when a kernel is installed, which it is not here.
+// The kernel image in the form that boots fastest, and its modules with the tables of modprobe, which Debian generates at
+// installation.
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import type { Architecture } from './architectures.ts'
 import { unpack } from './deb.ts'
@@ -8,7 +8,7 @@ import { Tree } from './tree.ts'
 
 export interface Kernel {
   readonly release: string
-  /** As Debian ships it: for a boot loader on the disk. */
+  /** As Debian ships it, for a boot loader on the disk. */
   readonly shipped: Buffer
   /** For QEMU's -kernel. */
   readonly image: Buffer
@@ -16,7 +16,7 @@ export interface Kernel {
 }
 
 interface Module {
-  /** Under /lib/modules/RELEASE. */
+  /** Below /lib/modules/RELEASE. */
   readonly path: string
   readonly data: Buffer
   readonly needs: readonly string[]
@@ -31,7 +31,7 @@ export async function readKernel(
 ): Promise<Kernel> {
   const tree = new Tree()
   const isModule = /^usr\/lib\/modules\/([^/]+)\/(.*\/([^/]+)\.ko(?:\.xz)?)$/
-  // Which modules others need is known only once they are read, so all that could be needed are taken in.
+  // Dependencies are known only after reading, so all modules that may be needed are read.
   await unpack(
     deb,
     tree,
@@ -54,7 +54,7 @@ export async function readKernel(
   const waiting = names.map(canonical)
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
     const found = all.get(name)
-    // Not there: built in, or not made for this architecture.
+    // Built in, or not available for this architecture.
     if (!found || modules.has(name)) continue
     const module = await readModule(found.path, found.data, signal)
     modules.set(name, module)
@@ -63,7 +63,7 @@ export async function readKernel(
   return { release, shipped, image: await imageOf(shipped, architecture, signal), modules }
 }
 
-/** Sound, wireless, cameras and the like are most of a kernel's modules, and no VM has them. */
+/** Sound, wireless, cameras and so on are most of a kernel's modules, and VMs have none. */
 const isForGuests = (path: string): boolean =>
   !/\/(sound|wireless|media|iio|infiniband|staging|bluetooth|amd\/amdgpu|nouveau|radeon|i915)\//.test(path)
 
@@ -84,15 +84,17 @@ async function readModule(path: string, packed: Uint8Array, signal: AbortSignal)
 const signatureEnd = '~Module signature appended~\n'
 const signatureInfoBytes = 12
 
-/** Without Debian's signature, which the kernel would compute a digest for and then not use: the certificates to check
- *  it are not loaded (see initcall_blacklist). It saves an emulated processor a third of a second. */
+/**
+ * Removes Debian's signature. The kernel would hash the module and discard the result, because its certificates are not
+ * loaded (see initcall_blacklist). This saves an emulated processor a third of a second.
+ */
 export function unsigned(module: Buffer): Buffer {
   const info = module.length - signatureEnd.length - signatureInfoBytes
   if (info < 0 || module.toString('latin1', info + signatureInfoBytes) !== signatureEnd) return module
   return module.subarray(0, info - module.readUInt32BE(info + 8))
 }
 
-/** The values of a key in a module's .modinfo section, where each stands as key=value between zero bytes. */
+/** The values of a key in a module's .modinfo section, which has key=value between zero bytes. */
 export function informationOf(data: Buffer, key: string): string[] {
   const values: string[] = []
   const start = Buffer.from(`\0${key}=`)
@@ -101,7 +103,7 @@ export function informationOf(data: Buffer, key: string): string[] {
   return values
 }
 
-/** Puts modules and modprobe's tables (modules.dep, modules.alias) into a tree. */
+/** Adds modules and modprobe's tables (modules.dep, modules.alias) to a tree. */
 export function addModules(tree: Tree, kernel: Kernel, names: Iterable<string>): void {
   const chosen = new Set([...names].map(canonical))
   for (const name of chosen) for (const next of kernel.modules.get(name)?.needs ?? []) chosen.add(next)
@@ -138,7 +140,7 @@ interface Packing {
   readonly magic: Buffer
   readonly open: (packed: Buffer, signal: AbortSignal) => Promise<Buffer>
 }
-// Kernels are followed by their size in four bytes, but for gzip, which ends so by itself.
+// Except for gzip, the compressed kernel is followed by its size in four bytes.
 const packings: readonly Packing[] = [
   {
     magic: Buffer.from('fd377a585a00', 'hex'),
@@ -148,8 +150,10 @@ const packings: readonly Packing[] = [
   { magic: Buffer.from('1f8b0800', 'hex'), open: async (packed) => gunzipSync(packed) },
 ]
 
-/** On amd64 the ELF file inside the compressed one: QEMU starts it without firmware (PVH), and a processor that is
- *  emulated does not have to decompress it, which takes seconds. Any other kind is used as it is. */
+/**
+ * On amd64 the ELF file inside the compressed image: QEMU starts it without firmware (PVH), and an emulated processor need
+ * not decompress it, which takes seconds. Other formats are used unchanged.
+ */
 async function imageOf(shipped: Buffer, architecture: Architecture, signal: AbortSignal): Promise<Buffer> {
   if (architecture !== 'amd64') return shipped
   const packed = payloadOf(shipped)
@@ -157,7 +161,7 @@ async function imageOf(shipped: Buffer, architecture: Architecture, signal: Abor
   return packed && packing ? packing.open(packed, signal) : shipped
 }
 
-/** Where the compressed kernel is in a bzImage: Linux's x86 boot protocol, 2.08 and later. */
+/** The position of the compressed kernel in a bzImage: Linux's x86 boot protocol, 2.08 and later. */
 function payloadOf(image: Buffer): Buffer | undefined {
   if (image.toString('latin1', 0x202, 0x206) !== 'HdrS' || image.readUInt16LE(0x206) < 0x208) return undefined
   const start = ((image[0x1f1] || 4) + 1) * 512 + image.readUInt32LE(0x248)

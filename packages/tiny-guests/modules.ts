@@ -1,11 +1,11 @@
-// Which of the kernel's modules are in the image, and where. The rest of the kernel's thousands are left out.
+// The kernel modules in the image, and where they are. The other thousands are omitted.
 
-/** Loaded by the first RAM disk in any case: a virtio disk and network, the file system, the power button. */
+/** Always loaded by the first RAM disk: virtio disk and network, the file system, the power button. */
 export const earlyModules = [
   'virtio_pci', 'virtio_mmio', 'virtio_blk', 'crc32c_generic', 'ext4', 'virtio_net', 'evdev', 'button', 'gpio_keys',
 ] as const // biome-ignore format: a list to read
 
-/** In the first RAM disk, for disks of other kinds. */
+/** In the first RAM disk, for other kinds of disks. */
 export const diskModules = [
   'virtio_scsi', 'ahci', 'ata_piix', 'ata_generic', 'sd_mod', 'sr_mod', 'nvme', 'crct10dif_generic', 'crc64_rocksoft_generic', 'mptspi', 'vmw_pvscsi',
 ] as const // biome-ignore format: a list to read

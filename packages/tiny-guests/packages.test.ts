@@ -1,4 +1,4 @@
-// Which packages and which sources are taken, from what apt and its files say.
+// Which packages and sources are used, given the output and files of apt.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { readDependencies, withLibraries } from './packages.ts'

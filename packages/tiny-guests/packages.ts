@@ -1,5 +1,5 @@
-// The Debian packages of an image: found and downloaded by apt with a private state, so that the machine's own stays as
-// it is, checked by apt's signatures, and kept, so that a second build needs no network.
+// The Debian packages of an image. A private apt finds, downloads and verifies them without touching the machine's state,
+// and they are cached, so that a second build needs no network.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -14,11 +14,11 @@ import { machineSources } from './sources.ts'
 
 const isLibrary = (name: string): boolean => /^(lib|zlib)/.test(name)
 
-/** The ordinary kernel, not the one for clouds: that has no e1000, no AHCI and no display. */
+/** The ordinary kernel: the one for clouds has no e1000, no AHCI and no display. */
 const kernelPrefix = 'linux-image-'
 const kernelOf = (architecture: Architecture): string => `${kernelPrefix}${architecture}`
 
-/** Packages that are kept in a folder of their own. The kernel, most of the bytes, is one set for all images. */
+/** Packages with a common folder. The kernel, most of the bytes, is shared by all images. */
 interface PackageSet {
   readonly name: string
   readonly wanted: readonly string[]
@@ -30,7 +30,7 @@ const setsOf = ({ kind, architecture, packages }: Guest): readonly PackageSet[] 
 ]
 
 interface Manifest {
-  /** What was asked for: a cache for another wish is no cache. */
+  /** The requested packages. A cache for other packages is not used. */
   readonly wish: string
   readonly files: readonly { readonly name: string; readonly sha256: string }[]
 }
@@ -62,7 +62,7 @@ export async function fetchPackages(options: PackageOptions): Promise<Packages> 
   throw new Error(`the packages in ${folder} are not those that were downloaded; remove them and try again`)
 }
 
-/** Absolute paths; undefined unless everything is there and as it was when apt had checked it. */
+/** Absolute paths; undefined unless all files exist and have the digests that apt verified. */
 async function readCache(folder: string, { name, wanted }: PackageSet): Promise<string[] | undefined> {
   const kept = path.join(folder, name)
   const text = await readFileIfPresent(path.join(kept, manifestFile))
@@ -114,7 +114,7 @@ async function download(sets: readonly PackageSet[], options: PackageOptions): P
   for (const { set, packages } of chosen) await keep(set, packages, downloads, folder)
 }
 
-/** Moves those of the downloaded packages that belong to a set into its folder, which is there whole or not at all. */
+/** Moves the packages of a set to its folder, completely or not at all. */
 async function keep(set: PackageSet, packages: readonly string[], downloads: string, folder: string): Promise<void> {
   await using temporary = await makeTemporary(folder, set.name)
   const files: Manifest['files'][number][] = []
@@ -126,11 +126,11 @@ async function keep(set: PackageSet, packages: readonly string[], downloads: str
   const manifest: Manifest = { wish: set.wanted.join(' '), files }
   await writeFileAtomically(path.join(temporary.path, manifestFile), `${JSON.stringify(manifest, undefined, 2)}\n`)
   await syncFolder(temporary.path)
-  // Of two builds at once, the second one to come here leaves what the first may already be reading.
+  // Of two concurrent builds, the second one keeps what the first may already be reading.
   if (!(await readCache(folder, set))) await temporary.become(path.join(folder, set.name), { replace: true })
 }
 
-/** `apt-cache depends --recurse`: names at the margin, what they depend on indented under them. */
+/** `apt-cache depends --recurse` prints names at the margin and their dependencies indented below. */
 export function readDependencies(text: string): Map<string, string[]> {
   const graph = new Map<string, string[]>()
   let current: string[] = []
@@ -153,7 +153,7 @@ export function withLibraries(roots: readonly string[], graph: Graph): string[] 
   return [...found]
 }
 
-/** Debian's linux-image-ARCHITECTURE is empty, and depends on the kernel of the day. */
+/** Debian's linux-image-ARCHITECTURE is empty and depends on the current kernel. */
 function kernelOfTheDay(name: string, graph: Graph): string {
   const kernel = graph.get(name)?.find((next) => next.startsWith(kernelPrefix))
   if (kernel !== undefined) return kernel

@@ -1,9 +1,9 @@
-// The programs of the machine that the builder calls, where to get them, and how they are called.
+// The external programs of the builder, their packages, and how to run them.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 
-/** Program → the Debian package that has it. */
+/** Program → its Debian package. */
 const programs = {
   'apt-get': 'apt',
   'apt-cache': 'apt',
@@ -18,10 +18,10 @@ const programs = {
 } as const satisfies Record<string, string>
 type Program = keyof typeof programs
 
-// Users other than root often have no sbin in their path, and that is where mke2fs is.
+// Users other than root often have no sbin in their path, where mke2fs is.
 const searchPath = [...(process.env.PATH ?? '').split(path.delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin']
 
-/** The programs that are not on this machine; empty when an image can be built. */
+/** Empty if an image can be built. */
 export async function missingPrograms(): Promise<Program[]> {
   const names = Object.keys(programs) as Program[]
   const found = await Promise.all(names.map(isInstalled))
@@ -51,7 +51,7 @@ interface Ran {
 
 const longestProblem = 2_000
 
-/** Runs a program to its end. A failure carries the last of what the program said. */
+/** Runs a program to its end. An error has the last output of the program. */
 export async function run(program: Program, args: readonly string[], options: RunOptions): Promise<Ran> {
   const { child, ended } = start(program, args, options)
   const chunks: Buffer[] = []
@@ -60,14 +60,16 @@ export async function run(program: Program, args: readonly string[], options: Ru
   return { output: Buffer.concat(chunks), problems }
 }
 
-/** Standard output as it comes. Fails as run() does, after the last of it; a program that is left is killed. */
+/**
+ * Standard output as a stream. Fails like run(), after the last output; a program that is not read to the end is killed.
+ */
 export async function* outputOf(
   program: Program,
   args: readonly string[],
   options: RunOptions,
 ): AsyncGenerator<Buffer, void> {
   const { child, ended } = start(program, args, options)
-  // At once also where something that the program started still has the other end of the pipe.
+  // At once, even if a descendant of the program keeps the pipe open.
   ended.catch((error: Error) => child.stdout.destroy(error))
   try {
     yield* child.stdout
@@ -94,7 +96,7 @@ function start(
   child.stderr.on('data', (chunk: Buffer) => {
     problems = (problems + chunk).slice(-longestProblem)
   })
-  // A program that ends without reading all of its input says more by its exit code than EPIPE does.
+  // If a program exits without reading its input, the exit code says more than EPIPE.
   child.stdin.on('error', () => undefined)
   child.stdin.end(input)
   const ended = new Promise<string>((resolve, reject) => {

@@ -1,5 +1,5 @@
-// The root file system of each image, from stand-ins for the packages: what its row of the table asks for is in it, and
-// what is missing is said.
+// The root file system of each image, from stand-ins for the packages: it has everything in its row of the table, and
+// missing files are reported.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type GuestName, guests } from './images.ts'
@@ -38,7 +38,7 @@ describe('rootTree', () => {
       assert.equal(text(tree, 'etc/hostname'), `${name}\n`)
       assert.deepEqual(tree.get('usr/bin/sh'), { kind: 'link', target: 'busybox', mode: 0o777 })
       assert.match(text(tree, 'etc/passwd'), new RegExp(`^admin:x:1000:1000:admin:/home/admin:${shell}$`, 'm'))
-      // Dropbear lets nobody in whose shell is not listed.
+      // Dropbear refuses users whose shell is not listed.
       assert.ok(text(tree, 'etc/shells').split('\n').includes(shell))
       assert.ok(tree.has(`usr${shell}`), 'the shell is there')
     })

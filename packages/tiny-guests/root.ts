@@ -1,4 +1,4 @@
-// The guest's root file system: programs from the packages, accounts, and the few files that make it a machine.
+// The guest's root file system: programs from the packages, accounts, and the files that make it a machine.
 import { appletsOf } from './applets.ts'
 import { traits } from './architectures.ts'
 import { copyWithLibraries } from './elf.ts'
@@ -19,7 +19,7 @@ import { Tree } from './tree.ts'
 
 const admin = { uid: 1000, gid: 1000 }
 
-/** For `admin` and `root`, each the password of its own name. They are in the README, so the hash may be a quick one. */
+/** The password of each account is its name. They are in the README, so the hash may be fast. */
 const hashes = {
   root: '$6$rounds=1000$svc3tinyroot$zY5ODdqEbbSi/PeAbUdxJvfmTqoBCLdAPTYTPRu3Yb58cXBCPhznYgDK1pUrkVa7PVhebZpPjd1ceJU/r7bmH/',
   admin:
@@ -65,19 +65,19 @@ export function rootTree(name: GuestName, packages: Tree, kernel: Kernel): Tree 
   return tree
 }
 
-/** A folder that no package has stays as it is, so that it is missed like a file. */
+/** A folder that no package has is reported like a missing file. */
 function filesAt(packages: Tree, path: string): string[] {
   const inside = path.endsWith('/') ? packages.under(path) : []
   return inside.length > 0 ? inside : [path]
 }
 
-/** The loader is named in programs by its full path, not under "needed". */
+/** Programs name the loader by its path, not in "needed". */
 function addLoader(packages: Tree, tree: Tree, triplet: string): void {
   for (const [path] of packages.sorted())
     if (/^usr\/lib(64)?\/ld-linux-[^/]+$/.test(path)) copyWithLibraries(packages, tree, [path], [`usr/lib/${triplet}`])
 }
 
-/** All in one file, where programs look for them; Debian makes it when the package is installed, which it is not here. */
+/** One file with all certificates, where programs look for it. Debian generates it at installation. */
 function addCertificates(packages: Tree, tree: Tree): void {
   const texts = packages.under('usr/share/ca-certificates/').flatMap((path) => {
     const entry = packages.get(path)

@@ -1,12 +1,12 @@
-// Which of the machine's package sources the images are made from: Debian's own, for the guest's architecture.
+// Which of the machine's package sources are used: Debian's, for the guest's architecture.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent } from '../../src/platform/files.ts'
 
 interface Sources {
-  /** In the one-line form, `deb URI SUITE COMPONENTS`. */
+  /** One-line format: `deb URI SUITE COMPONENTS`. */
   readonly list: string
-  /** In the form with one field a line. */
+  /** Format with one field per line. */
   readonly stanzas: string
 }
 
@@ -25,8 +25,10 @@ export async function machineSources(): Promise<Sources> {
   return chooseSources({ list: of('.list'), stanzas: of('.sources') })
 }
 
-/** Debian's sources, or all of them where none looks like Debian's (a mirror of another name): apt's preferences then
- *  let nothing in that does not call itself Debian's. Limits to the host's architecture are dropped. */
+/**
+ * Debian's sources, or all of them if none looks like Debian's (a mirror of another name): apt's preferences accept only
+ * what calls itself Debian. Limits to the host's architecture are removed.
+ */
 export function chooseSources({ list, stanzas }: Sources): Sources {
   const lines = list.split('\n').filter((line) => /^\s*deb\s/.test(line))
   const blocks = stanzas.split(/\n\s*\n/).filter((block) => /^Types:.*\bdeb\b/m.test(block) && !isDisabled(block))

@@ -1,5 +1,5 @@
-// A tree of files in memory, with owners and modes, from which the root file system and the first RAM disk are written:
-// no need to be root, to mount or to chroot.
+// A tree of files in memory with owners and modes, for the root file system and the first RAM disk: no root, mount or
+// chroot.
 interface Owned {
   readonly mode: number
   readonly uid?: number
@@ -13,7 +13,7 @@ export type Entry = Owned &
     | { readonly kind: 'device'; readonly major: number; readonly minor: number }
   )
 
-/** What the kinds of files are called in st_mode. */
+/** The type bits of st_mode. */
 export const typeBits = {
   file: 0o100000,
   folder: 0o040000,
@@ -21,7 +21,7 @@ export const typeBits = {
   device: 0o020000,
 } as const satisfies Record<Entry['kind'], number>
 
-/** Paths have no leading slash. Folders above an entry come into being with it. */
+/** Paths have no leading slash. Parent folders are created with an entry. */
 export class Tree {
   readonly #entries = new Map<string, Entry>()
 
@@ -56,12 +56,12 @@ export class Tree {
     return this.#entries.has(path)
   }
 
-  /** Paths of all that is in a folder, in always the same order. The folder's name ends in a slash. */
+  /** Paths below a folder, whose name ends in a slash, in a stable order. */
   under(folder: string): string[] {
     return [...this.#entries.keys()].filter((path) => path.startsWith(folder)).sort()
   }
 
-  /** Folders before what is in them, always in the same order. */
+  /** In a stable order, folders before their content. */
   sorted(): [string, Entry][] {
     return [...this.#entries].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
   }

@@ -1,47 +1,49 @@
-// The seam to a hypervisor: a required lifecycle plus groups of capabilities that a driver may lack. Absence of a group
-// is "not supported". One contract suite (test/contract/driver.ts) runs on every driver; `index.ts` names them.
+// The interface to hypervisors: a required lifecycle, and groups of capabilities that a driver may lack. An absent group
+// means "not supported". Every driver passes test/contract/driver.ts; `index.ts` names the drivers.
 import type { Architecture } from '../api/architecture.ts'
 
 import type { VmMachine } from '../api/vms/vm-shape.ts'
 
-/** How a disk comes to run: its own boot loader, or a kernel that lies beside it. Paths are absolute. */
+/** How a disk boots: by its boot loader, or by a kernel beside it. Paths are absolute. */
 export type Boot =
   | { readonly kind: 'firmware'; readonly firmware?: 'bios' | 'uefi' }
   | { readonly kind: 'kernel'; readonly kernel: string; readonly initrd?: string; readonly commandLine: string }
 
-/** The node's own copy of an image. It is never written to: VMs get overlays. */
+/** The node's copy of an image. It is never written to: VMs get overlays. */
 export interface BaseImage {
   readonly name: string
-  /** Says which content it is: another digest is another state of the image. */
   readonly digest: string
   readonly disk: string
   readonly format: 'raw' | 'qcow2'
   /**
-   * The disk is still on its way: until `arriving.arrived` it is read by NBD on this unix socket, where a read waits for what
-   * is not there yet. Only for drivers that have that group.
+   * Set while the disk is still arriving: until `arriving.arrived`, the VM reads over NBD on this unix socket, and a read
+   * waits for missing content.
    */
   readonly socket?: string
   readonly virtualSizeBytes: number
   readonly boot: Boot
-  /** Which guest it holds, where somebody said so. */
+  /** The guest, if known. */
   readonly os?: 'macos' | 'linux' | 'other'
-  /** What ran when the image was saved: the first start on a new disk goes on from there, where it fits. */
+  /** The memory that was saved with the image. The first start on a new disk resumes from it if it fits. */
   readonly memory?: MemoryState
   /** Absent for images that never ran on a Mac. */
   readonly machine?: MachineFiles
 }
 
-/** What tart keeps of a machine beside its disk: files that were made by it, and are given back to it. */
+/** Files that tart keeps of a machine beside its disk. */
 export interface MachineFiles {
-  /** JSON: operating system, hardware model, identifier, … */
+  /** JSON with operating system, hardware model, identifier and so on. */
   readonly config: string
   readonly nvram?: string
 }
 
-/** Memory of a VM, in a file of the driver's own format. */
+/** Memory of a VM, in a file of the driver's format. */
 export interface MemoryState {
   readonly file: string
-  /** Hypervisor, version, machine, processor, devices …: it fits a VM whose description is the same in every field. */
+  /**
+   * Hypervisor, version, machine, processor, devices and so on. Memory fits a VM whose description has the same value in
+   * every field.
+   */
   readonly description: Readonly<Record<string, string | number>>
 }
 
@@ -51,7 +53,7 @@ export interface Forward {
   readonly guestPort: number
 }
 
-/** Everything that a start needs. Only `metadata` and `userdata` may be secret: they MUST NOT come into argv or logs. */
+/** Everything that a start needs. `metadata` and `userdata` may be secret and must never appear in argv or logs. */
 export interface VmSpec extends Omit<VmMachine, 'gpuPassthrough'> {
   readonly uid: string
   readonly name: string
@@ -59,67 +61,67 @@ export interface VmSpec extends Omit<VmMachine, 'gpuPassthrough'> {
   readonly cpu: number
   readonly memoryMiB: number
   readonly image: BaseImage
-  /** The disk's size where it is larger than the image's. */
+  /** If larger than the image's disk. */
   readonly diskBytes?: number
-  /** The address of the node on which forwarded ports and the screen are reached. */
+  /** The address of the node on which forwarded ports and the screen are opened. */
   readonly ip: string
   readonly forwards: readonly Forward[]
-  /** Absent: the VM has no screen. */
+  /** Absent if the VM has no screen. */
   readonly screen?: { readonly port: number; readonly width: number; readonly height: number }
-  /** Read in the guest at http://169.254.169.254/metadata/<key>, by this VM alone. */
+  /** Served to this VM only, at http://169.254.169.254/metadata/<key>. */
   readonly metadata: Readonly<Record<string, string>>
-  /** Read at the same place, under keys that metadata cannot have: the VM's name, its node, … */
+  /** Served at the same place, under keys that metadata cannot have: the VM's name, its node and so on. */
   readonly facts?: Readonly<Record<string, string>>
-  /** A script for the first boot, as bytes in base64: http://169.254.169.254/userdata. */
+  /** A script for the first boot, in base64, served at http://169.254.169.254/userdata. */
   readonly userdata?: string
-  /** The file. */
+  /** The path of the file. */
   readonly iso?: string
-  /** Boots from the disk though the image carries memory. */
+  /** Boots from the disk although the image has memory. */
   readonly isCold?: boolean
 }
 
-/** What a driver needs to find a VM again, also after a restart of the agent: plain JSON, kept by the agent. */
+/** What a driver needs to find a VM after a restart of the agent. The agent stores it as JSON. */
 export interface Handle {
   readonly version: 1
   readonly driver: string
   readonly uid: string
-  /** The folder of this VM: everything that the driver keeps of it is in there. Of a simulated one it is beside it. */
+  /** The driver keeps everything of this VM in it. (The simulated driver keeps it beside it.) */
   readonly folder: string
 }
 
 interface CapturedLayer {
   readonly id: string
   readonly file: string
-  /** qcow2 where it is left out: an overlay. raw: all of the disk, of which what differs from the one below counts. */
+  /** Default: qcow2, an overlay. A raw layer is the whole disk; the layer below says which parts differ. */
   readonly format?: 'qcow2' | 'raw'
 }
 
-/** A VM as it was in one moment, kept until it is released. */
+/** The state of a VM at one moment, kept until it is released. */
 export interface Capture {
   readonly id: string
-  /** The digest of the image that the layers stand on. */
+  /** The digest of the image below the layers. */
   readonly base: string
-  /** What was written since, the lowest first, frozen. A layer of an id never changes. */
+  /** What was written since, lowest first. A layer with a given id never changes. */
   readonly layers: readonly CapturedLayer[]
   readonly virtualSizeBytes: number
-  /** Absent where the hypervisor cannot save it. */
+  /** Absent if the hypervisor could not save it. */
   readonly memory?: MemoryState
   readonly machine?: MachineFiles
-  /** Why memory that was asked for is not there, for whoever saved the VM. */
+  /** For the user: why requested memory is missing. */
   readonly note?: string
 }
 
 export interface Started {
-  /** Why the memory that the image carries was not used, or what the guest kept of the saved VM, for whoever deployed it. */
+  /** For the user: why the image's memory was not used, or what the guest kept of the saved VM. */
   readonly note?: string
-  /** How long a guest that went on from memory took to confirm who it is, or was waited for. */
+  /** How long a resumed guest took to confirm its identity, or how long the driver waited for it. */
   readonly toldMs?: number
 }
 
 /**
- * What a VM is, as seen on the hypervisor itself.
- * absent: nothing of it is here. stopped: it has a disk and no process, because it was told to stop, powered itself off,
- * or never ran. failed: its process ended by itself and not well. gone: its process ended with the host.
+ * The state of a VM on the hypervisor. absent: nothing exists. stopped: it has a disk and no process, because it was
+ * stopped, powered itself off, or never ran. failed: its process ended by itself, unsuccessfully. gone: its process ended
+ * with the host.
  */
 export type Observed =
   | { readonly state: 'absent' | 'stopped' | 'suspended' | 'gone' }
@@ -128,21 +130,20 @@ export type Observed =
 
 export interface Probe {
   readonly ok: boolean
-  /** Where it is not: what is wrong and what to do. */
+  /** What is wrong and what to do. */
   readonly problem?: string
-  /** Such as `QEMU 7.2.9 (kvm)`. */
+  /** For example `QEMU 7.2.9 (kvm)`. */
   readonly version: string
   readonly architectures: readonly Architecture[]
-  /** So many VMs may run at once; unlimited when absent. */
+  /** Absent if unlimited. */
   readonly maxVms?: number
-  /** So many of them with macOS. */
   readonly maxMacosVms?: number
-  /** Why guests with macOS do not run here, and what to do, by their architecture; absent: they do. */
+  /** By architecture: why macOS guests do not run here, and what to do. */
   readonly noMacos?: Readonly<Partial<Record<Architecture, string>>>
   readonly gpus: number
 }
 
-/** Thrown when a forwarded port or the screen's port is taken by somebody else: another one helps. */
+/** A forwarded port or the screen's port is in use by another program. Trying other ports helps. */
 export class PortTaken extends Error {
   override readonly name = 'PortTaken'
   readonly ports: readonly number[]
@@ -155,7 +156,7 @@ export class PortTaken extends Error {
 
 export interface StopOptions {
   readonly graceSeconds: number
-  /** Aborted: the grace is over at once. The VM is stopped all the same. */
+  /** Aborting ends the grace period; the VM is stopped all the same. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -163,10 +164,10 @@ export interface BootingVm extends Pick<VmSpec, 'uid' | 'name'> {
   readonly readyCommand?: string | undefined
 }
 
-/** What a VM has used since its process started; what the hypervisor cannot say is absent. */
+/** What a VM has used since its process started. Fields that the hypervisor cannot measure are absent. */
 export interface VmUsage {
   readonly cpuSeconds?: number
-  /** Of the host, now. */
+  /** Memory of the host in use now. */
   readonly memoryBytes?: number
   readonly diskReadBytes?: number
   readonly diskWrittenBytes?: number
@@ -176,72 +177,73 @@ export interface VmUsage {
 
 interface Warm {
   /**
-   * A VM that waits has come up: from now on it is ready to be claimed at once. Again: fine. False: its guest is not that
-   * far yet, or `command`, for its shell, did not pass in it.
+   * Makes a booted VM ready to be claimed at once; may be repeated. False if the guest is not ready, or if `readyCommand`
+   * failed in its shell.
    */
   prepare(handle: Handle, vm: BootingVm, signal: AbortSignal): Promise<boolean>
   /**
-   * Saves the memory of one that waits beside its disk and ends its process: `suspended` from then on, also after a restart of
-   * the host. Again: fine.
+   * Saves the memory of a waiting VM beside its disk and ends its process. It is `suspended` from then on, also after a
+   * restart of the host. May be repeated.
    */
   park(handle: Handle, signal: AbortSignal): Promise<void>
   /**
-   * Makes a VM that waited on another address, running or parked, this one: name, metadata, clock and random numbers first,
-   * then its ports. Again: fine. Throws where it cannot; then the VM is to be destroyed.
+   * Turns a waiting VM, running or parked, into this one: first its name, metadata, clock and random seed, then its ports.
+   * May be repeated. If it throws, the VM must be destroyed.
    */
   claim(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started>
 }
 
 export interface Driver {
   readonly name: string
-  /** Nothing runs: VMs need no content of images, take no port of the host, and may be lost when its power is cut. */
+  /** Set if no guests run: VMs need no image content and no ports of the host, and may be lost in a power failure. */
   readonly isSimulation?: true
-  /** Asked at the start and every 30 s. Never throws. */
+  /** Called at the start and every 30 s. Never throws. */
   probe(signal: AbortSignal): Promise<Probe>
-  /** Makes the disk. The same VM again: the same handle, and a disk that is there stays as it is. */
+  /** Creates the disk. For the same VM it returns the same handle and keeps an existing disk. */
   create(vm: VmSpec, folder: string): Promise<Handle>
   /**
-   * Returns when the VM runs. Already running: fine. On a disk that never ran it goes on from the memory of the image,
-   * where there is one that fits; a frozen VM of that kind would be a dead one, so what is not the same boots. One that
-   * goes on has the name, clock, network and metadata of this VM by then, or `note` says what it lacks; a guest that does
-   * not answer is waited for no longer than a few seconds. MUST NOT start a second process on one disk, whoever started the
-   * first. MUST NOT start on an image of another digest than the disk was made on. Cut off at any point, `inspect` tells
-   * what came of it. Throws PortTaken.
+   * Returns when the VM runs, also if it ran already. A disk that never ran resumes from the image's memory if that fits;
+   * otherwise the VM boots, because resuming memory that does not fit kills the guest. By then a resumed guest has the
+   * name, clock, network and metadata of this VM, or `note` says what it lacks; an unresponsive guest delays the start by
+   * a few seconds at most. Must never start a second process on one disk, nor start on an image of another digest than the
+   * disk was made from. After an interruption at any point, `inspect` tells the result. Throws PortTaken.
    */
   start(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started>
-  /** Asks the guest, and after `graceSeconds` ends it. Not running: fine. Afterwards its ports are free. */
+  /**
+   * Asks the guest to shut down, and ends it after `graceSeconds`. Afterwards its ports are free. Does nothing if it is
+   * not running.
+   */
   stop(handle: Handle, options: StopOptions): Promise<void>
-  /** Ends it and removes everything. Already gone: fine. */
+  /** Ends the VM and removes everything. May be repeated. */
   destroy(handle: Handle): Promise<void>
-  /** Also after a restart of the agent or of the host. */
+  /** Works after a restart of the agent or the host. */
   inspect(handle: Handle): Promise<Observed>
-  /** `changed` is called soon after `inspect` would say something else. Returns how to stop listening. */
+  /** Calls `changed` soon after the result of `inspect` changed. Returns a function that stops it. */
   follow(handle: Handle, changed: () => void): () => void
-  /** Lets go of connections; VMs go on. */
+  /** Closes connections; VMs keep running. */
   close(): Promise<void>
 
   readonly suspension?: {
-    /** Freezes a running VM. */
     suspend(handle: Handle): Promise<void>
     resume(handle: Handle): Promise<void>
   }
   readonly resizing?: {
-    /** Grows the disk of a stopped VM. Already that size: fine. */
+    /** Grows the disk of a stopped VM. Does nothing if it has that size. */
     grow(handle: Handle, diskBytes: number): Promise<void>
     /** As the guest sees it. */
     diskBytes(handle: Handle): Promise<number>
   }
   readonly reverting?: {
-    /** Gives a stopped VM a new disk from `vm.image`; what was on the old one is lost. All or nothing. */
+    /** Replaces the disk of a stopped VM by a new one from `vm.image`, entirely or not at all. */
     revert(handle: Handle, vm: VmSpec): Promise<void>
-    /** The digest of the image that the disk stands on. */
+    /** The digest of the image below the disk. */
     base(handle: Handle): Promise<string>
   }
   readonly capturing?: {
     /**
-     * Freezes what a running VM is in this moment: its disk, and its memory where `withMemory` and the hypervisor can.
-     * It goes on at once, on a new layer. The same id again: the same capture, also after a kill -9 at any point.
-     * `quiet`, of a VM whose image arrives: until none of its reads waits for that. Hypervisors stop between reads only.
+     * Captures a running VM: its disk, and its memory if `withMemory` and the hypervisor can. The VM continues at once, on
+     * a new layer. The same id returns the same capture, also after a kill -9 at any point. `quiet` waits until no read of
+     * an arriving image is pending, because hypervisors stop only between reads.
      */
     capture(
       handle: Handle,
@@ -249,29 +251,32 @@ export interface Driver {
       capture: { readonly id: string; readonly withMemory: boolean; quiet?(): Promise<void> },
       signal: AbortSignal,
     ): Promise<Capture>
-    /** What of it is not the VM's own goes. Unknown: fine. Layers stay as long as the disk stands on them. */
+    /** Removes what only the capture needs; layers below the disk stay. Does nothing for an unknown id. */
     release(handle: Handle, id: string): Promise<void>
-    /** Captures that were made and not released. */
+    /** Captures that were not released. */
     list(handle: Handle): Promise<readonly Capture[]>
   }
   readonly warm?: Warm | undefined
   readonly arriving?: {
-    /** The image is whole: a running VM reads from its file from now on, and runs on. Already: fine. Not running: fine. */
+    /**
+     * The image is complete: a running VM now reads from its file, without stopping. May be repeated; does nothing for a
+     * VM that does not run.
+     */
     arrived(handle: Handle, image: BaseImage): Promise<void>
   }
   readonly measuring?: {
-    /** Undefined: it does not run. Asked every few seconds. */
+    /** Undefined if the VM does not run. Called every few seconds. */
     usage(handle: Handle): Promise<VmUsage | undefined>
   }
   readonly ports?: {
     /**
-     * Whether the VM has this TCP port of its node's address open right now. Somebody else may have the port of one that does
-     * not run, starts, or was cut off: what is meant for the VM must not go there.
+     * Whether the VM itself has this TCP port of its node's address open right now. If not, another program may have it,
+     * and traffic for the VM must not go there.
      */
     holds(handle: Handle, port: number, ip: string): Promise<boolean>
   }
   readonly console?: {
-    /** The file that the guest's serial console is written to. */
+    /** The file with the output of the guest's serial console. */
     log(handle: Handle): string
   }
 }

@@ -1,4 +1,5 @@
-// One at a time per VM, within this process: start, stop, destroy and what changes a disk wait for each other.
+// Runs one piece of work at a time per VM, within this process: start, stop, destroy and changes of a disk wait for each
+// other.
 
 const tails = new Map<string, Promise<unknown>>()
 

@@ -1,4 +1,4 @@
-// Every driver by name. A new one is a line here, and the contract suite runs on it.
+// Every driver by name.
 import type { Architecture } from '../api/architecture.ts'
 import { AppleDriver } from './apple/driver.ts'
 import type { AppleNetwork } from './apple/launch.ts'
@@ -8,15 +8,15 @@ import type { MacosSettings } from './qemu/macos.ts'
 import type { NetworkKind } from './qemu/network/network.ts'
 import { SimulatedDriver, type SimulatedKnobs } from './simulated.ts'
 
-/** What the operator of a node says; each driver takes what concerns it. */
+/** Settings of a node; each driver takes those that concern it. */
 interface DriverSettings {
-  /** The agent's own folder. */
+  /** The agent's folder. */
   readonly dataDir?: string
-  /** The only one that the node is to offer. */
+  /** The only architecture that the node offers. */
   readonly architecture?: Architecture | undefined
   readonly network?: NetworkKind | undefined
   readonly macos?: MacosSettings | undefined
-  /** Throws where what was said does not go together. */
+  /** Throws if the settings contradict each other. */
   readonly appleNetwork?: () => AppleNetwork
   readonly simulation?: SimulatedKnobs
 }

@@ -1,4 +1,4 @@
-// Logs that are too long are cut to their end, while somebody writes to them.
+// Long logs are cut while another process writes to them.
 import assert from 'node:assert/strict'
 import { closeSync, writeSync } from 'node:fs'
 import fs from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// The knobs of the simulated driver, and that thousands of its VMs cost next to nothing.
+// The knobs of the simulated driver, and the cost of thousands of its VMs.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -129,7 +129,7 @@ describe('simulated driver', () => {
     const [, [, state]] = (await fs.readFile(log, 'utf8')).split('\n', 2).map((line) => JSON.parse(line))
     await fs.rm(log)
     await fs.mkdir(handle.folder)
-    // Another port: that one is still known in this process.
+    // Another port, because the first one is still in use in this process.
     await fs.writeFile(path.join(handle.folder, 'simulated.json'), JSON.stringify(state).replace('10004', '10005'))
     const later = new SimulatedDriver()
     assert.deepEqual(await later.inspect(handle), { state: 'running' })

@@ -1,5 +1,5 @@
-// A driver without a hypervisor: the same behaviour, nothing runs. For trying svc3 and CI glue on any machine, and for
-// load tests. Its VMs "survive" the agent in one file beside their folders.
+// A driver without a hypervisor: it behaves like one and runs nothing. For trying svc3 and CI integrations on any machine,
+// and for load tests. Its VMs survive the agent in a file beside their folders.
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,7 +34,7 @@ type SimulatedStep =
 export interface SimulatedKnobs {
   readonly bootMs?: number
   readonly stopMs?: number
-  /** A probability between 0 and 1, or `once`: the next time only. */
+  /** A probability between 0 and 1, or `once` for the next time only. */
   readonly failAt?: Readonly<Partial<Record<SimulatedStep, number | 'once'>>>
   readonly maxVms?: number
   readonly architectures?: Probe['architectures']
@@ -48,11 +48,11 @@ interface SimulatedVm {
   readonly bootId: string
   readonly diskBytes: number
   readonly digest: string
-  /** `ip:port/protocol` of a VM that runs. */
+  /** `ip:port/protocol` of a running VM. */
   readonly ports: readonly string[]
-  /** Not released yet. */
+  /** Captures that were not released. */
   readonly captures?: readonly Capture[]
-  /** How many were ever made of it. */
+  /** The number of captures ever made. */
   readonly captured?: number
 }
 
@@ -63,7 +63,7 @@ export class SimulatedDriver implements Driver {
   readonly isSimulation = true
   readonly #knobs: SimulatedKnobs
   readonly #failedOnce = new Set<SimulatedStep>()
-  /** By the parent of their folders, and by name. */
+  /** By the parent of the VMs' folders. */
   readonly #vms = new Map<string, KeyedLog<SimulatedVm>>()
   readonly #listeners = new Map<string, Set<() => void>>()
 
@@ -111,7 +111,7 @@ export class SimulatedDriver implements Driver {
     return exclusively(folder, async () => {
       const now = await this.#read(folder)
       if (!now || now.power === 'stopped') return
-      // Called off, the grace is over; the VM is stopped all the same.
+      // Aborting ends the grace period; the VM is stopped all the same.
       if (this.#knobs.stopMs) await sleep(this.#knobs.stopMs, undefined, signal && { signal }).catch(() => undefined)
       this.#maybeFail('stop')
       release(now)
@@ -125,7 +125,7 @@ export class SimulatedDriver implements Driver {
       this.#maybeFail('destroy')
       const now = await this.#read(folder)
       if (now) release(now)
-      // Somebody may have read its console, or an earlier version has made it.
+      // The folder exists if its console was read, or an earlier version created it.
       if (existsSync(folder)) rmSync(folder, { recursive: true })
       const vms = await this.#vmsBeside(folder)
       vms.delete(path.basename(folder))
@@ -159,7 +159,7 @@ export class SimulatedDriver implements Driver {
     }
   }
 
-  /** What a test does instead of killing a process. */
+  /** For tests, instead of killing a process. */
   crash({ folder }: Handle, problem: string): Promise<void> {
     return exclusively(folder, async () => {
       const now = await this.#required(folder)
@@ -197,7 +197,7 @@ export class SimulatedDriver implements Driver {
   }
 
   readonly capturing = {
-    /** Pretended: nothing was ever written, so there is no layer. */
+    /** Nothing was written, so there is no layer. */
     capture: (
       { folder }: Handle,
       _vm: VmSpec,
@@ -230,13 +230,12 @@ export class SimulatedDriver implements Driver {
     list: async ({ folder }: Handle) => (await this.#read(folder))?.captures ?? [],
   }
 
-  /** How often a VM was captured. */
   async captured({ folder }: Handle): Promise<number> {
     return (await this.#required(folder)).captured ?? 0
   }
 
   readonly warm = {
-    /** A command passes unless it is `false`: nothing runs it. */
+    /** No command runs: each passes except `false`. */
     prepare: async (_: Handle, { readyCommand }: BootingVm): Promise<boolean> => readyCommand !== 'false',
     park: async ({ folder }: Handle): Promise<void> => {
       await this.#turn('suspend', folder, 'running', 'suspended')
@@ -260,7 +259,7 @@ export class SimulatedDriver implements Driver {
     log: ({ folder }: Handle): string => {
       const file = path.join(folder, 'console.log')
       const name = this.#vms.get(path.dirname(folder))?.get(path.basename(folder))?.name
-      // Made for the first reader: few simulated VMs ever have one.
+      // Created for the first reader, because few simulated VMs have one.
       if (name !== undefined && !existsSync(file)) {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
         writeFileSync(file, `simulated: ${name} is up; nothing runs in here\n`, { mode: 0o600 })
@@ -300,14 +299,14 @@ export class SimulatedDriver implements Driver {
     return (await this.#vmsBeside(folder)).get(path.basename(folder))
   }
 
-  /** Not fsynced: what it describes does not survive the host either. */
+  /** Not fsynced: simulated VMs do not survive the host. */
   async #write(folder: string, vm: SimulatedVm): Promise<void> {
     const vms = await this.#vmsBeside(folder)
     vms.set(path.basename(folder), vm)
     this.#notify(folder)
   }
 
-  /** The VMs of this node: nobody else writes them. */
+  /** This process is the only writer. */
   #vmsBeside(folder: string): KeyedLog<SimulatedVm> | Promise<KeyedLog<SimulatedVm>> {
     const parent = path.dirname(folder)
     return this.#vms.get(parent) ?? this.#open(parent)
@@ -337,7 +336,7 @@ export class SimulatedDriver implements Driver {
   }
 }
 
-/** Which simulated VM of this process has which port, across drivers: two nodes may share an address. */
+/** Which VM has which port, for all simulated drivers of this process, because nodes may share an address. */
 const portsInUse = new Map<string, string>()
 
 const portsOf = ({ ip, forwards, screen }: VmSpec): readonly string[] => [

@@ -1,5 +1,5 @@
-// A hypervisor's process, and the shell that stays beside it to record how it ended, whether or not an agent is there. Both
-// outlive the agent, and the next one finds them again. What differs between hypervisors, each driver says.
+// A hypervisor's process, and the shell beside it that records how it ended. Both outlive the agent, and the next agent
+// finds them. Each driver supplies what differs.
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import os from 'node:os'
@@ -17,19 +17,19 @@ import {
 } from '../platform/processes.ts'
 import { openLog } from './logs.ts'
 
-/** Relative to the VM's folder. The supervisor writes `<program> <supervisor>` into the one, the exit code into the other. */
+/** Relative to the VM's folder. The supervisor writes `<program> <supervisor>` into `pid` and the exit code into `exit`. */
 export const supervisedFiles = { pid: 'pid', exit: 'exit' } as const
 
 export interface Launch {
-  /** For the shell, in the VM's folder. Constant: what it works on comes as words. */
+  /** For the shell, in the VM's folder. It is constant; its input comes as words. */
   readonly script: string
-  /** By which the shell is known among processes. */
+  /** Identifies the shell among processes. */
   readonly name: string
   readonly words: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** What both say goes there. */
+  /** Receives the output of both. */
   readonly log: string
-  /** A file that they find open as their descriptor 3. */
+  /** A file that they find open as descriptor 3. */
   readonly input?: string | undefined
 }
 
@@ -38,7 +38,7 @@ export interface Supervised {
   readonly ended: Promise<void>
 }
 
-/** In a session of its own, so that it outlives us. */
+/** Starts it in a separate session, so that it outlives the agent. */
 export function spawnSupervised(folder: string, { script, name, words, env, log, input }: Launch): Supervised {
   const said = openLog(log)
   const given = input === undefined ? undefined : openSync(input, 'r')
@@ -62,19 +62,18 @@ export function spawnSupervised(folder: string, { script, name, words, env, log,
   }
 }
 
-/** How the processes of one run are distinguished from all others. */
+/** Distinguish the processes of one run from all others. */
 export interface Marks {
-  /** In an argument of each of them, and of nobody else's. */
+  /** Part of an argument of each of them, and of no other process. */
   readonly text: string
-  /** Of those: the hypervisor itself. */
   isProgram(words: readonly string[]): boolean
-  /** A supervisor before its program, or what is about to become the program. */
+  /** A supervisor before it started its program, or a process that is about to become the program. */
   isForerunner(words: readonly string[]): boolean
   isSupervisor(words: readonly string[]): boolean
 }
 
 interface Written {
-  /** The boot of the host in which it was written. */
+  /** Id of the boot of the host in which it was written. */
   readonly bootId: string
   readonly process?: ProcessId | undefined
 }
@@ -82,17 +81,16 @@ interface Written {
 const areMarked = (words: readonly string[], { text }: Marks): boolean => words.some((word) => word.includes(text))
 
 /**
- * Whether what is written of a run can be about processes of now. A process that still lives is proof, too: what makes
- * up the id of a boot may be another after an update of svc3.
+ * Whether a record can refer to a living process. A living process with the marks is proof, too, because an update of svc3
+ * may compute the id of the boot differently.
  */
 export const isOfThisBoot = async ({ bootId, process }: Written, marks: Marks): Promise<boolean> =>
   bootId === (await hostBootId()) ||
   (process !== undefined && (await isAlive(process)) && areMarked(await argumentsOf(process.pid), marks))
 
 /**
- * The program of a run of this boot, if it lives. Where nobody wrote down which process it is (the agent died), it is
- * looked for; one that is about to come is waited for, which is a matter of milliseconds; one that does not come in time
- * is ended.
+ * Finds the program of a run of this boot. If the agent died before it recorded the process, the program is searched for.
+ * One that is about to start is awaited, and ended if it does not come in time.
  */
 export async function findSupervised(
   folder: string,
@@ -109,7 +107,7 @@ export async function findSupervised(
     for (const pid of pids) {
       const words = await argumentsOf(pid)
       const startTime = await startTimeOf(pid)
-      // Nothing to read: it is just becoming another program.
+      // Without arguments: it is just becoming another program.
       isComing ||= startTime !== undefined && pid === program && words.length === 0
       if (startTime === undefined || !areMarked(words, marks)) continue
       if (marks.isProgram(words)) return { pid, startTime }
@@ -121,7 +119,7 @@ export async function findSupervised(
   }
 }
 
-/** All of them at once: one that was left could still become the program. */
+/** All of them at once: any of them could still become the program. */
 async function endForerunners(marks: Marks): Promise<undefined> {
   const ids: ProcessId[] = []
   for (const pid of await findByArgument(marks.text)) {
@@ -136,9 +134,9 @@ async function end(id: ProcessId): Promise<void> {
   await waitForEnd(id, 1_000)
 }
 
-/** The supervisor ends a moment after its program. Until then it writes, and removes what would be in a next run's place. */
+/** The supervisor ends shortly after its program. Until then it writes and removes files that a next run would use. */
 export async function waitForSupervisor(folder: string, run: Written, marks: Marks): Promise<void> {
-  // After a boot of the host its number may be anybody's.
+  // After a boot of the host the pid may belong to any process.
   if (!(await isOfThisBoot(run, marks))) return
   const { supervisor: pid } = await readPids(folder)
   const startTime = await startTimeOf(pid)
@@ -152,13 +150,13 @@ async function readPids(folder: string): Promise<{ readonly program: number; rea
   return { program, supervisor }
 }
 
-/** Of a program that is no more, as is its supervisor. Undefined: nobody was there to see it. */
+/** The exit code of a program that ended together with its supervisor. Undefined if it was not recorded. */
 export async function exitCodeOf(folder: string): Promise<number | undefined> {
   const text = await readFileIfPresent(path.join(folder, supervisedFiles.exit))
   return text === undefined ? undefined : Number(text)
 }
 
-/** `said`: the last that it wrote. */
+/** `said` is the last output of the program. */
 export async function describeEnd(folder: string, program: string, said: string): Promise<string> {
   return `${program} ${endingOf(await exitCodeOf(folder))}${said === '' ? '' : `: ${said}`}`
 }

@@ -1,4 +1,4 @@
-// The house rules that a machine can hold: who may import whom, as rooms.ts says; no cycles; how files look.
+// House rules that can be checked: imports as in rooms.ts, no cycles, and the shape of files.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -9,7 +9,7 @@ const root = path.resolve(import.meta.dirname, '../..')
 
 interface Room {
   readonly id: string
-  /** Room → the files that may import it, its doors; none named: all of them. `server/` stands for all rooms of the server. */
+  /** Room → the files that may import it (its doors); empty means all. `server/` stands for all rooms of the server. */
   readonly mayImport: Allowed
   /** The same for packages. */
   readonly packages: Allowed
@@ -24,11 +24,11 @@ const sources = everything
   .map((file) => ({ file, text: fs.readFileSync(path.join(root, file), 'utf8') }))
 const production = sources.filter(({ file }) => !file.includes('.test.'))
 
-/** `src/server/gate` is called `server/gate`. */
+/** `src/server/gate` has the id `server/gate`. */
 const idOf = (folder: string): string => folder.replace(/^src\//, '')
 const folderOf = (id: string): string => (/^(console|packages)/.test(id) ? id : `src/${id}`)
 
-/** Reads `api, store/etcd (open.ts)`. */
+/** Parses `api, store/etcd (open.ts)`. */
 function allowedIn(list: string): Allowed {
   return new Map(
     list
@@ -94,7 +94,7 @@ const packageOf = (imported: string): string =>
     .slice(0, imported.startsWith('@') ? 2 : 1)
     .join('/')
 
-/** Groups of nodes that reach each other, by Tarjan's algorithm. */
+/** Strongly connected components, by Tarjan's algorithm. */
 function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>()
   const low = new Map<string, number>()

@@ -1,4 +1,4 @@
-// Dashboards and alert rules name metrics that a server really exposes, with labels that it gives them.
+// Dashboards and alert rules name metrics and labels that a server really exposes.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -31,7 +31,7 @@ const dashboards = fs.readdirSync(path.join(docs, 'dashboards')).map((name) => {
 })
 const expressions = [...rules.map(({ expr }) => expr), ...dashboards.flat()]
 
-/** Prometheus makes it, for every target. */
+/** Created by Prometheus for every target. */
 const notOurs = new Set(['up'])
 const named = (expression: string): string[] =>
   [...expression.matchAll(/\b(?:svc3|process|nodejs)_\w+|\bup\b/g)].map(([name]) => name)
@@ -48,7 +48,7 @@ before(async () => {
     const ask = (url: string, bearer = token): Promise<Response> =>
       fetch(plane.localUrl + url, { headers: { authorization: `Bearer ${bearer}` } })
     await plane.certificates.current()
-    // So that there is something to tell of each.
+    // Requests, so that each metric has a sample.
     for (const url of ['/api/v1/namespaces', '/resources/vm/list']) await ask(url)
     await ask('/api/v1/namespaces', 'wrong')
     exposed = labelsOf(await (await ask('/metrics')).text())
@@ -84,7 +84,7 @@ describe('dashboards and alert rules', () => {
     for (const expression of expressions)
       for (const [, name = '', labels = ''] of expression.matchAll(/\b((?:svc3|process|nodejs)_\w+)\{([^}]*)\}/g))
         for (const [, label = ''] of labels.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) {
-          // A gauge without any sample shows no labels: VMs, here.
+          // A gauge without samples shows no labels; here, VMs.
           const known = exposed.get(name) ?? new Set()
           const isKnown = known.has(label) || label === 'job' || (name === 'svc3_vms' && label === 'state')
           assert.ok(isKnown, `${name} has no label ${label}: ${expression}`)

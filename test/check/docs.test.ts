@@ -1,5 +1,5 @@
-// Pages are short, can be found, and lead where they say: links lead to files and headings, cited requirements are in docs/spec.md, and the
-// newest change is that of this version.
+// Pages are short and reachable, links lead to files and headings, cited requirements are in docs/spec.md, and the newest
+// entry of the changelog has the version of the program.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -24,7 +24,7 @@ it('every link of a page leads to a file', () => {
   assert.deepEqual(broken, [])
 })
 
-/** A heading as GitHub makes an anchor of it. */
+/** As GitHub derives it. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()

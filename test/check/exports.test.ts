@@ -1,4 +1,4 @@
-// Nothing is exported that only its own file uses: what a file offers is what others take from it, be it tests.
+// Everything that is exported is used by another file or a test.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -7,7 +7,7 @@ import { it } from 'node:test'
 const root = path.resolve(import.meta.dirname, '../..')
 const folders = ['src', 'console', 'packages', 'test', 'bench', 'scripts']
 
-/** The build puts these into a package (scripts/build-console.ts). */
+/** Used by the build (scripts/build-console.ts). */
 const takenByBuild = ['console/pages/vms/xterm-style.ts: styleElement']
 
 type Sources = ReadonlyMap<string, string>
@@ -18,11 +18,11 @@ const namesIn = (list: string): string[] =>
     .map((part) => part.trim().replace(/^type\s+/, ''))
     .filter((part) => part !== '')
 
-/** `name as other`: what it is called where it comes from, and where it goes. */
+/** For `name as other`: the original name. */
 const original = (name: string): string => name.split(/\s+as\s+|\s*:\s*/)[0] ?? name
 const renamed = (name: string): string => name.split(/\s+as\s+/).at(-1) ?? name
 
-/** File → the names that others take from it; `*` for all of them. */
+/** File → the names that others import from it; `*` for all. */
 function takenFrom(sources: Sources): Map<string, Set<string>> {
   const taken = new Map<string, Set<string>>()
   for (const [file, text] of sources) {

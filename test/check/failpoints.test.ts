@@ -1,4 +1,4 @@
-// Every point at which tests can let a process die is one at which some test does.
+// Some test uses every fail point.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'

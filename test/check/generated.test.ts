@@ -1,4 +1,4 @@
-// What is generated and checked in is what the source would generate now, and is well formed.
+// Generated files are current and well formed.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import path from 'node:path'

@@ -1,6 +1,6 @@
-// No regular expression of the product takes more than linear time on texts that repeat the beginning of something that it
-// matches, such as `"start": 1,` before `.*`: measured, because nothing decides that in seconds without Java. refa makes up
-// what an expression matches.
+// No regular expression of the product takes more than linear time on texts that repeat the beginning of a match, such as
+// `"start": 1,` before `.*`. Measured, because no JavaScript tool decides this within seconds. refa generates what an
+// expression matches.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { it } from 'node:test'
@@ -8,7 +8,7 @@ import { type Found, productSources, readSource } from '../support/tools/regular
 
 type CharSet = { readonly ranges: readonly { readonly min: number }[] }
 
-// All that is needed of refa here.
+// The used part of refa.
 const { JS, NFA, Words } = createRequire(import.meta.url)('refa') as {
   JS: { Parser: { fromLiteral(expression: RegExp): { parse(options: object): { expression: object; maxCharacter: number } } } }
   NFA: { fromRegex(expression: object, options: object): { wordSets(): Iterable<CharSet[]> } }
@@ -18,7 +18,7 @@ const { JS, NFA, Words } = createRequire(import.meta.url)('refa') as {
 const maxWords = 8
 const longestWord = 80
 
-/** The shortest that it matches, assertions left aside. */
+/** The shortest matches, ignoring assertions. */
 function wordsOf(expression: RegExp): string[] {
   const parsed = JS.Parser.fromLiteral(expression).parse({ assertions: 'ignore', backreferences: 'disable' })
   const words: string[] = []
@@ -39,7 +39,7 @@ function millisecondsOf(expression: RegExp, text: string): number {
   return (process.cpuUsage().user - user) / 1_000
 }
 
-/** A beginning that makes it slow. Measured again when it looks bad: only what is slow every time is slow. */
+/** Returns a prefix that makes it slow. A suspicious one is measured again: only repeated slowness counts. */
 function slowOn(expression: RegExp): string | undefined {
   const beginnings = new Set(wordsOf(expression).flatMap((word) => Array.from(word, (_, at) => word.slice(0, at + 1))))
   return [...beginnings].find((unit) => {

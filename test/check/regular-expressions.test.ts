@@ -1,4 +1,4 @@
-// No regular expression of the product takes more than linear time: one that does lets a caller, a registry or a file hold
+// No regular expression of the product takes more than linear time: otherwise a caller, a registry or a file could block
 // the event loop with a few hundred kilobytes. scslre decides it for texts that repeat one character;
 // regular-expressions.full.test.ts tries longer ones.
 import assert from 'node:assert/strict'
@@ -9,15 +9,18 @@ import { type Found, productSources, readSource } from '../support/tools/regular
 
 const root = path.resolve(import.meta.dirname, '../..')
 
-// Its own types name those of the parser beneath it; this is all that is needed here.
+// The package's types refer to those of its parser; this is the used part.
 const { analyse } = createRequire(import.meta.url)('scslre') as {
   analyse(expression: RegExp): { readonly reports: readonly { readonly type: string; readonly exponential: boolean }[] }
 }
 
-/** Not loaded here: with them comes most of the program. They put names of ours between `^` and `[^/]+` or `\s+(\S+)`. */
+/**
+ * Not loaded, because most of the program comes with them. They only put fixed names between `^` and `[^/]+` or
+ * `\s+(\S+)`.
+ */
 const notLoaded = new Set(['src/server/app.ts', 'src/agent/doctor/doctor.ts'])
 
-/** What modules make by `new RegExp` when they are loaded. */
+/** Expressions that modules create by `new RegExp` when they are loaded. */
 async function madeBy(files: readonly string[]): Promise<Found[]> {
   const own = globalThis.RegExp
   const made: Found[] = []

@@ -1,6 +1,6 @@
-// What each room may import: the table that architecture.test.ts enforces.
-// A room is a folder with a README that says what it is for; folders without one belong to the nearest room above.
-// `x (a.ts, b.ts)` admits only these files of the room, its doors; `server/` stands for all rooms of the server.
+// What each room may import, enforced by architecture.test.ts. A room is a folder with a README that says what it is for; folders
+// without one belong to the nearest room above. `x (a.ts, b.ts)` lets only these files of the room import x (its doors);
+// `server/` stands for all rooms of the server.
 
 interface Imports {
   readonly imports: string

@@ -1,4 +1,4 @@
-// Types, lint and format of the whole source, by the tools themselves; and that nothing names a machine or a registry.
+// Types, lint and format of all sources, by the tools themselves; and that no file names a machine or a registry.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import fs from 'node:fs'
@@ -12,7 +12,7 @@ function run(script: string, args: readonly string[]): Promise<{ code: number; o
     execFile(
       process.execPath,
       [path.join(root, 'node_modules', script), ...args],
-      // The compiler is a Go program: it collects garbage less often, which saves a fifth of its work.
+      // The compiler is a Go program; less frequent garbage collection saves a fifth of its time.
       { cwd: root, maxBuffer: 16 << 20, env: { ...process.env, GOGC: '400' } },
       (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, output: stdout + stderr }),
     )
@@ -22,7 +22,7 @@ function run(script: string, args: readonly string[]): Promise<{ code: number; o
 describe('the source', () => {
   for (const project of ['.', 'console']) {
     it(`the source has right types in ${project}`, async () => {
-      // In one thread: each of several checks for itself what they share, which is most of the work.
+      // Single-threaded: parallel checkers each repeat the shared work, which is most of it.
       const { code, output } = await run('typescript/bin/tsc', ['-p', project, '--singleThreaded'])
       assert.equal(code, 0, output)
     })

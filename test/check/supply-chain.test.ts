@@ -1,5 +1,4 @@
-// What of others is taken in: no package of the lock files runs anything when it is installed, and the licence of each is one
-// that was looked at.
+// Dependencies: no package of the lock files runs an install script, and each licence was reviewed.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -18,7 +17,7 @@ const packages = ['package-lock.json', 'scripts/node/package-lock.json'].flatMap
     .map(([place, locked]) => ({ name: place.replace(/^.*node_modules\//, ''), ...locked })),
 )
 
-/** They have one, and do without: installs are made with --ignore-scripts. A new one is looked at first. */
+/** Packages that have an install script and work without: installs use --ignore-scripts. A new one is reviewed first. */
 const scripts: Readonly<Record<string, string>> = {
   '@scarf/scarf': 'reports installations to its makers; swagger-ui-dist names it and does not use it',
   'cpu-features': 'would be compiled, for ssh2 to choose a faster cipher',
@@ -26,7 +25,7 @@ const scripts: Readonly<Record<string, string>> = {
   ssh2: 'would compile faster ciphers',
 }
 
-/** Of tools as well; what a release has is in its sbom.cdx.json. */
+/** Includes tools; the contents of a release are in its sbom.cdx.json. */
 const licences = [
   '(MIT AND Zlib)',
   '0BSD',
@@ -41,7 +40,7 @@ const licences = [
   'PSF-2.0',
   'Unlicense',
 ]
-/** The lock file does not have it, their package.json does, in a form of long ago: MIT. */
+/** MIT by their package.json, in an old form that the lock file lacks. */
 const withoutField = ['buildcheck', 'cpu-features', 'ssh2']
 
 test('no package of the lock files has an install script that was not looked at, and none is run', () => {

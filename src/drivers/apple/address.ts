@@ -1,10 +1,11 @@
-// Where a guest is: asked of tart when somebody connects to it, by all who wait at once, and remembered for some seconds:
-// an address that a guest has given back may soon be another's. And where tart serves its screen, which a restarted agent reads from the record of the run.
+// Finds the address of a guest by asking tart when a client connects. The answer is shared by concurrent callers and
+// cached for some seconds only, because a guest's former address may soon belong to another. A restarted agent reads the
+// address of the screen from the record of the run.
 import type { ForwardedGuest } from './forwarder.ts'
 import { printedVnc, readRun } from './run.ts'
 import { type Tart, vmAddress } from './tart.ts'
 
-/** Not asked more often while there is none: each question is a process. */
+/** Each query starts a process, so a guest without an address is not queried more often. */
 const pauseMs = 500
 const rememberedMs = 10_000
 
@@ -20,7 +21,6 @@ export class AddressBook implements ForwardedGuest {
     this.#folder = folder
   }
 
-  /** What tart knows the VM by from now on. */
   use(name: string): void {
     this.#known = undefined
     this.#name = name

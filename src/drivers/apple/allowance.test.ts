@@ -1,4 +1,5 @@
-// The two VMs with macOS of a Mac, shared by agents: what is left for each, a third one refused, what ends or dies given back.
+// The two macOS VMs of a Mac, shared by agents: what is left for each, the refusal of a third one, and the return of a
+// share.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,7 +24,6 @@ const listed = (vms: readonly object[]): Tart => {
 const agent = (name: string, byHand: readonly object[] = []): Allowance =>
   new Allowance(listed(byHand), { home: path.join(root, 'home'), dataDir: path.join(root, name) })
 
-/** A VM's folder, as far as it is looked at. */
 async function vm(of: string, name: string, system = 'darwin'): Promise<string> {
   const folder = path.join(root, of, 'vms', name)
   const place = path.join(folder, 'tart', 'vms', name)

@@ -1,5 +1,6 @@
-// Apple lets two VMs with macOS run on a host, whoever runs them. Agents of one host share a folder in which each of their VMs
-// that runs macOS has a file with its process: what others run is taken off what a node offers, and a third one is not begun.
+// Apple allows two macOS VMs per host, across all users and programs. Agents of one host share a folder with a file for
+// each of their macOS VMs, which names its process. VMs of others reduce what a node offers, and a third VM is not
+// started.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
@@ -12,17 +13,16 @@ import { type Tart, tartFiles } from './tart.ts'
 const maxMacs = 2
 
 interface AllowanceOptions {
-  /** `TART_HOME` of who runs the agents: the folder is in there, and VMs that people run by hand. */
+  /** `TART_HOME` of the user who runs the agents. It has the shared folder, and the VMs that people run by hand. */
   readonly home: string
-  /** What is below it is this agent's own. */
+  /** VMs below it belong to this agent. */
   readonly dataDir?: string | undefined
 }
 
-/** What is known of one VM that has a part of it. */
 interface Share {
   readonly version: 1
   readonly folder: string
-  /** tart's; while it starts, or stands still for a capture, the agent's. */
+  /** tart's process, or the agent's while the VM starts or is held still for a capture. */
   readonly process: ProcessId
 }
 
@@ -42,7 +42,7 @@ export class Allowance {
     this.#dataDir = dataDir
   }
 
-  /** What VMs leave that are not of this agent. */
+  /** The number of macOS VMs that other agents and people leave to this agent. */
   async left(): Promise<number> {
     const own = (folder: string) =>
       this.#dataDir !== undefined && !path.relative(this.#dataDir, folder).startsWith('..')
@@ -50,7 +50,7 @@ export class Allowance {
     return Math.max(0, maxMacs - others.length - (await this.#byHand()))
   }
 
-  /** For a VM that is about to start. What it has already it keeps. */
+  /** Reserves a share for a VM that is about to start. Does nothing if it has one. */
   async take(folder: string, name: string): Promise<void> {
     if (!(await this.#isCounted(folder, name))) return
     await this.#locked(async () => {
@@ -66,12 +66,12 @@ export class Allowance {
     })
   }
 
-  /** The VM is up as this process. Not there yet, as after an update of svc3: from now on it is. */
+  /** Records the process of a VM that is up. A VM without a share, as after an update of svc3, gets one. */
   async hold(folder: string, { name, process }: Pick<AppleRun, 'name' | 'process'>): Promise<void> {
     if (process && (await this.#isCounted(folder, name))) await this.#write(name, folder, process)
   }
 
-  /** Its process ends, and it goes on soon: nobody else is to have its part. */
+  /** Keeps the share of a VM whose process ends only to be started again. */
   async keep(folder: string, name: string): Promise<void> {
     await this.hold(folder, { name, process: await thisProcess() })
   }
@@ -80,7 +80,7 @@ export class Allowance {
     return fs.rm(this.#fileOf(name), { force: true })
   }
 
-  /** Where the folder cannot be made, nobody knows of others, and Apple's framework is who refuses. */
+  /** If the folder cannot be created, other agents are unknown, and Apple's framework refuses a third VM. */
   async #isCounted(folder: string, name: string): Promise<boolean> {
     if (!isSuspendable(await readTartConfig(folder, { name }))) return false
     return fs.mkdir(path.join(this.#home, folderName), { recursive: true, mode: 0o700 }).then(
@@ -98,7 +98,6 @@ export class Allowance {
     return path.join(this.#home, folderName, `${name}.json`)
   }
 
-  /** Of processes that live. */
   async #shares(): Promise<readonly (Share & { readonly name: string })[]> {
     const files = await fs.readdir(path.join(this.#home, folderName)).catch(() => [])
     const found = []
@@ -118,7 +117,7 @@ export class Allowance {
     }
   }
 
-  /** VMs that people run with tart themselves, as the same user. What cannot be asked is met when tart refuses. */
+  /** VMs that the same user runs with tart by hand. If they cannot be listed, tart will refuse a third one. */
   async #byHand(): Promise<number> {
     const vms = path.join(this.#home, 'vms')
     const isThere = await fs.readdir(vms).then((names) => names.length > 0, () => false) // biome-ignore format: one thought

@@ -1,5 +1,5 @@
-// What was captured of a VM and not released yet: a clone of its files in a folder of its own, and a small file that names
-// it, written when all of it is on disk. A capture without that file never was.
+// Captures of a VM that were not released: a clone of its files in a folder, and a small file that names it. The file is
+// written after the clone is on disk; without it there is no capture.
 import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -16,12 +16,15 @@ const idForm = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 interface CaptureRecord {
   readonly version: 1
   readonly id: string
-  /** Captures of one VM count up. */
+  /** Increases with each capture of a VM. */
   readonly number: number
-  /** What tart knew the VM by: after a revert it is another disk. */
+  /** tart's name of the VM. After a revert it is another disk. */
   readonly name: string
   readonly base: string
-  /** Ids of clones, which are the names of their folders: this one's last, below it those that it is compared with. */
+  /**
+   * Ids of clones, which name their folders. The last one belongs to this capture; those before it are what it is compared
+   * with.
+   */
   readonly clones: readonly string[]
   readonly virtualSizeBytes: number
   readonly note?: string
@@ -68,7 +71,7 @@ function shown(folder: string, { id, base, clones, virtualSizeBytes, note }: Cap
   }
 }
 
-/** Copies the files of a VM that stands still. Nothing is a capture before it is recorded. */
+/** Copies the files of a VM that is held still. The copy becomes a capture when it is recorded. */
 export async function cloneMachine(folder: string, signal: AbortSignal): Promise<string> {
   const machine = await requireMachine(folder)
   await removeStrays(folder)
@@ -93,7 +96,7 @@ export async function recordCapture(
 ): Promise<Capture> {
   const { name, base } = await requireMachine(folder)
   const known = await records(folder)
-  // Compared with the latest one of the same disk, of which less differs than of the image.
+  // The latest capture of the same disk differs less than the image does.
   const below = known.findLast((record) => record.name === name)?.clones ?? []
   const { size } = await fs.stat(path.join(cloneOf(folder, clone), tartFiles.disk))
   const record: CaptureRecord = {
@@ -116,7 +119,7 @@ export async function releaseCapture(folder: string, id: string): Promise<void> 
   await removeStrays(folder)
 }
 
-/** Clones that no capture needs: of those that were released, or never came about. */
+/** Removes clones that no capture needs. */
 async function removeStrays(folder: string): Promise<void> {
   const named = new Set((await records(folder)).flatMap(({ id, clones }) => [`${id}.json`, ...clones]))
   for (const name of await fs.readdir(path.join(folder, folderName)).catch(() => []))

@@ -1,5 +1,5 @@
-// The driver for Apple silicon: each VM a `tart run` of its own that outlives the agent, on Apple's Virtualization
-// framework. tart is the operator's to install. How it works on a real Mac is in docs/reference/drivers.md: "verified on".
+// The driver for Apple silicon. Each VM is a `tart run` on Apple's Virtualization framework that outlives the agent. The
+// operator installs tart. docs/reference/drivers.md says what was verified on a real Mac.
 import path from 'node:path'
 import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { programLimit, trimLog } from '../logs.ts'
@@ -13,11 +13,11 @@ import { createTart, type Tart, usualHome } from './tart.ts'
 import { AppleVm, type CaptureOptions } from './vm.ts'
 
 export interface AppleOptions {
-  /** Instead of `tart` in PATH. */
+  /** Default: `tart` in PATH. */
   readonly program?: string | undefined
-  /** What agents of this host share; tart's usual home when left out. */
+  /** Shared by the agents of this host. Default: tart's usual home. */
   readonly home?: string | undefined
-  /** The agent's own folder: VMs elsewhere are another's. */
+  /** The agent's folder. VMs outside of it belong to other agents. */
   readonly dataDir?: string | undefined
   readonly network?: AppleNetwork | undefined
 }
@@ -41,7 +41,7 @@ export class AppleDriver implements Driver {
     try {
       for (const [folder, vm] of this.#vms) {
         await trimLog(path.join(folder, runFiles.log), programLimit)
-        // A VM that is about to be stopped may keep it waiting: it is not waited for.
+        // Not awaited: a VM that is being stopped may block this.
         void vm.poll().catch(() => undefined)
       }
       return await this.#probe.ask(signal)
@@ -78,7 +78,7 @@ export class AppleDriver implements Driver {
     return this.#vm(folder).follow(changed)
   }
 
-  /** Ports are closed with it: the next agent opens them again. */
+  /** Closes the ports of running VMs; the next agent opens them again. */
   async close(): Promise<void> {
     const vms = [...this.#vms.values()]
     this.#vms.clear()

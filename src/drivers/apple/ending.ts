@@ -1,4 +1,4 @@
-// The end of a VM's process, and its standing still: asked first, then by `tart stop`, then by a signal that nobody survives.
+// Ends the process of a VM or holds it still: first by asking the guest, then by `tart stop`, then by SIGKILL.
 import { failpoint } from '../../platform/failpoint.ts'
 import { kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import type { StopOptions } from '../driver.ts'
@@ -13,16 +13,16 @@ interface Living {
 
 const killMs = 5_000
 const lookEveryMs = 100
-/** Memory is written to the host's disk, all of it. */
+/** All of the memory is written to the host's disk. */
 const suspendMs = 300_000
 const flushMs = 5_000
 const askMs = 5_000
-/** So long may a guest that cannot be suspended take to shut down for a capture. */
+/** For a guest that cannot be suspended and shuts down for a capture. */
 const captureGraceSeconds = 60
 
-/** The guest is asked to shut down; `tart stop` is like pulling the plug. */
+/** Asks the guest to shut down. `tart stop` is like pulling the plug. */
 export async function endProcess(tart: Tart, folder: string, { run, process }: Living, options: StopOptions) {
-  // A full disk is a reason to stop a VM: without the record, its end would only be called a failure, were we cut off.
+  // A VM must stop on a full disk, too. Without the record, an interrupted stop would only be reported as a failure.
   await writeRun(folder, { ...run, process, isEnding: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
   })
@@ -38,7 +38,7 @@ export async function endProcess(tart: Tart, folder: string, { run, process }: L
     throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
 }
 
-/** SIGUSR2 is its power button, at which Linux shuts down and macOS asks who sits there: so macOS is shut down from inside. */
+/** SIGUSR2 is the power button. Linux shuts down; macOS asks its user, so it is shut down from inside. */
 async function askToEnd(tart: Tart, folder: string, { run, process }: Living, signal?: AbortSignal): Promise<void> {
   const isMac = isSuspendable(await readTartConfig(folder, run))
   const words = ['exec', run.name, 'sudo', '-n', 'shutdown', '-h', 'now']
@@ -57,14 +57,14 @@ async function endsWithin(process: ProcessId, { graceSeconds, signal }: StopOpti
   return false
 }
 
-/** What the guest has not written yet, where it has tart's guest agent; all others are taken as they are. */
+/** Makes the guest write its page cache, if it has tart's guest agent. */
 export async function flushGuest(tart: Tart, folder: string, name: string, signal: AbortSignal): Promise<void> {
   await tart.command(folder, ['exec', name, 'sync'], { signal, timeoutMs: flushMs }).catch(() => undefined)
 }
 
 /**
- * Suspended, or shut down where it cannot be: afterwards no process has its files open. Says whether it is suspended: a
- * tart that fails to do so ends the VM.
+ * Suspends the VM, or shuts it down if it cannot be suspended. Afterwards no process has its files open. Returns whether
+ * it is suspended: a tart that fails to suspend ends the VM.
  */
 export async function holdStill(tart: Tart, folder: string, living: Living, how: 'suspend' | 'stop'): Promise<boolean> {
   const { run, process } = living

@@ -1,5 +1,5 @@
-// The ports of a VM: what is said arrives on both sides, who is taken is named, guests come late and move, screens have a
-// password that nobody is asked for.
+// The ports of a VM: both directions, ports in use, guests that come late or move, and screens, whose password clients
+// need not know.
 import assert from 'node:assert/strict'
 import { createDecipheriv, randomBytes } from 'node:crypto'
 import dgram from 'node:dgram'
@@ -17,7 +17,6 @@ afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step()
 })
 
-/** A server of the guest's, on an address of its own. */
 async function serve(address: string, handle: (socket: net.Socket) => void): Promise<number> {
   const server = net.createServer({ allowHalfOpen: true }, handle).listen(0, address)
   await once(server, 'listening')
@@ -36,7 +35,7 @@ function open(guest: Partial<ForwardedGuest>) {
   return forwarder
 }
 
-/** Everything that comes back for what is sent, to the end. */
+/** Everything received in response, up to the end. */
 async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   const socket = net.connect(port, ip)
   const got: Buffer[] = []
@@ -144,7 +143,7 @@ describe('ports of a VM on Apple silicon', () => {
   })
 
   it('the ports of a VM on Apple silicon answer a challenge as RFB expects it', () => {
-    // A key of DES is the password with the bits of each byte turned round: 'password' is 0e86ceceeef64e26.
+    // A DES key is the password with the bits of each byte reversed: 'password' is 0e86ceceeef64e26.
     const key = Buffer.from('0e86ceceeef64e26', 'hex')
     const answer = answerTo(Buffer.from('0123456789abcdef'), 'password is cut after eight')
     const decipher = createDecipheriv('des-ede3-ecb', Buffer.concat([key, key, key]), null).setAutoPadding(false)

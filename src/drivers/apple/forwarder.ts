@@ -1,5 +1,5 @@
-// The ports of one VM on its node: a guest of tart has an address of its own behind the host, which is known once it has
-// booted and may change. Ports are held from before the start to the stop; a restarted agent opens them again.
+// Forwards the ports of one VM. A guest of tart has an address behind the host, which is known after it booted and may
+// change. Ports are held from before the start until the stop; a restarted agent opens them again.
 import net from 'node:net'
 import { PortTaken } from '../driver.ts'
 import type { PortAccess } from './run.ts'
@@ -7,20 +7,18 @@ import { joinScreen } from './screen.ts'
 import { type Closable, openUdp } from './udp.ts'
 
 export interface ForwardedGuest {
-  /** Undefined while it has no address. */
   address(): Promise<string | undefined>
-  /** The last known address did not lead anywhere. */
+  /** Reports that the last known address did not work. */
   isElsewhere(): void
-  /** Where its screen is served, with its password. */
+  /** The address of its screen, with the password. */
   screen(): Promise<string | undefined>
 }
 
 interface Forwarder {
-  /** Throws PortTaken with every port that somebody else has; what is open of other doors is closed. */
+  /** Throws PortTaken with every port in use. Ports of an earlier call are closed. */
   open(doors: PortAccess): Promise<void>
-  /** All that was asked for is open. */
+  /** Whether all requested ports are open. */
   readonly isOpen: boolean
-  /** Whether this TCP port is. */
   holds(port: number, ip: string): boolean
   close(): Promise<void>
 }
@@ -73,7 +71,7 @@ export function createForwarder(guest: ForwardedGuest): Forwarder {
       }
       await Promise.all(ports.map((port) => port.close()))
       const other = failures.find(({ error }) => error.code !== 'EADDRINUSE')
-      // An address that is not this host's, or a port that needs root, is another problem.
+      // A foreign address or a privileged port is another problem than a port in use.
       if (other) throw new Error(`port ${other.port} cannot be opened on ${doors.ip}: ${other.error.message}`)
       throw new PortTaken(failures.map(({ port }) => port))
     },
@@ -91,7 +89,7 @@ function requireDistinct({ forwards, screen }: PortAccess): void {
 
 function openTcp(ip: string, port: number, serve: (client: net.Socket) => Promise<void>): Promise<Closable> {
   const clients = new Set<net.Socket>()
-  // Half open: who has said all may still be answered.
+  // Half open: a client that has finished sending may still receive.
   const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
     clients.add(client)
     client.on('close', () => clients.delete(client))
@@ -117,7 +115,7 @@ async function toGuest(client: net.Socket, guest: ForwardedGuest, port: number):
   const address = await guest.address()
   if (address === undefined) throw new Error('the guest has no address yet')
   const far = await connect(address, port).catch((error: NodeJS.ErrnoException) => {
-    // Refused is an answer of the guest's: it is there, and its port is closed.
+    // The guest is there, and its port is closed.
     if (error.code !== 'ECONNREFUSED') guest.isElsewhere()
     throw error
   })
@@ -155,7 +153,7 @@ function connect(host: string, port: number): Promise<net.Socket> {
   })
 }
 
-/** Until both have said all; when one breaks off, so does the other. */
+/** Joins two connections until both ends have finished. If one breaks off, so does the other. */
 function join(near: net.Socket, far: net.Socket): void {
   if (near.destroyed) return void far.destroy()
   near.on('close', () => far.destroy())

@@ -1,4 +1,4 @@
-// The arguments of tart, as tables: the options of a run by what is asked for, and what is set of a machine. No process is started.
+// The arguments of tart, as tables: the options of a run, and the settings of a machine. No process is started.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -47,7 +47,7 @@ const specOf = (change: Partial<VmSpec> = {}, system: 'darwin' | 'linux' = 'darw
   ...change,
 })
 
-/** Records its arguments, and answers as the test says. */
+/** Records its arguments. */
 function listening(answer: (words: readonly string[]) => string = () => '') {
   const told: string[] = []
   const command: Tart['command'] = async (_, words) => {

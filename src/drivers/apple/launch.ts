@@ -1,4 +1,4 @@
-// From what is asked for to a `tart run` that is up: its options, and how to see that it runs.
+// Builds the options of `tart run`, starts it, and finds out whether the VM is up.
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Started, VmSpec } from '../driver.ts'
@@ -9,13 +9,13 @@ import { isRunning, type Tart } from './tart.ts'
 const contactMs = 120_000
 const pauseMs = 50
 
-/** What a guest is connected to. Its ports are forwarded all the same. */
+/** The network of a guest. Ports are forwarded in each case. */
 export type AppleNetwork =
-  /** tart's own: the host is a router, and reached by its guests. */
+  /** tart's network: the host is a router, and its guests can reach it. */
   | { readonly kind: 'shared' }
-  /** Softnet: kept from the host's networks and from other guests, but for the addresses that are allowed. */
+  /** Softnet: isolated from the host's networks and from other guests, except for allowed addresses. */
   | { readonly kind: 'sealed'; readonly allow?: readonly string[] }
-  /** A card of the host: guests are machines of its network. */
+  /** A network card of the host: guests are machines of its network. */
   | { readonly kind: 'bridged'; readonly card: string }
 
 function networkWords(network: AppleNetwork): readonly string[] {
@@ -43,7 +43,7 @@ export async function launchOf(
   return { name: machine.name, options, doors: { ip, forwards, ...(screen && { screen: screen.port }) } }
 }
 
-/** What somebody should know who asked for more than tart has. */
+/** Tells the user about requests that tart cannot fulfil. */
 export function notesOf({ metadata, userdata }: VmSpec, { note }: Started): Started {
   const notes = [
     ...(note === undefined ? [] : [note]),
@@ -56,13 +56,13 @@ export function notesOf({ metadata, userdata }: VmSpec, { note }: Started): Star
 
 interface BringUp {
   readonly signal: AbortSignal
-  /** The process has ended, at any time. */
+  /** Called when the process ends, at any time. */
   ended(): void
-  /** Ends what was begun. */
+  /** Ends the process. */
   giveUp(): Promise<void>
 }
 
-/** What was suspended goes on; where it cannot any more, as after an update of macOS, it boots. */
+/** Resumes a suspended VM. If that fails, for example after an update of macOS, the VM boots. */
 export async function bringUp(tart: Tart, folder: string, run: AppleRun, options: BringUp): Promise<Started> {
   const wasSuspended = await isSuspended(folder, run)
   try {
@@ -101,7 +101,7 @@ async function launch(tart: Tart, folder: string, run: AppleRun, { signal, ended
   failpoint('apple-complete')
 }
 
-/** The address of its screen, where it has one: tart prints it once the machine runs. Otherwise tart is asked. */
+/** Returns the address of the screen, which tart prints once the VM runs. Without a screen, tart is asked. */
 async function untilUp(
   tart: Tart,
   folder: string,
@@ -111,7 +111,7 @@ async function untilUp(
 ): Promise<string | undefined> {
   const { name, options } = run
   const hasScreen = options.includes('--vnc-experimental')
-  // tart calls a VM running that is still reading what it was doing, and removes that when it goes on.
+  // tart calls a VM running while it still reads the suspended state, and removes the state when the VM resumes.
   const isUp = async () => !(await isSuspended(folder, run)) && (await isRunning(tart, folder, name, signal))
   for (;;) {
     signal.throwIfAborted()
@@ -124,7 +124,7 @@ async function untilUp(
   }
 }
 
-/** Apple's framework counts VMs of everybody, also those that tart does not run. */
+/** Apple's framework counts VMs of all programs. */
 const tooMany = /number of (VMs|virtual machines) exceeds|maximum supported number of active virtual machines/i
 
 async function didNotStart(folder: string): Promise<Error> {

@@ -1,6 +1,5 @@
-// The files of a VM as tart expects them: `config.json`, `disk.img` and `nvram.bin` in a folder, laid out from the node's copy
-// of an image. A new disk is a new folder under a new name; the one moment in which it is the VM's is when `apple.json`
-// names it.
+// The files of a VM as tart expects them: `config.json`, `disk.img` and `nvram.bin` in a folder, made from the node's copy
+// of an image. A new disk is a new folder under a new name; it becomes the VM's disk when `apple.json` names it.
 import { createHash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -12,13 +11,12 @@ import { type Tart, tartFiles, tartFolder, tartHome } from './tart.ts'
 
 interface MachineRecord {
   readonly version: 1
-  /** What tart knows it by. */
+  /** tart's name of the VM. */
   readonly name: string
-  /** The digest of the image that its disk was made from. */
   readonly base: string
 }
 
-/** What we read and write of tart's config; the rest stays as it is. */
+/** The part of tart's config that svc3 reads and writes; the rest is preserved. */
 interface TartConfig {
   readonly os?: 'darwin' | 'linux'
   readonly cpuCount?: number
@@ -28,7 +26,7 @@ interface TartConfig {
 }
 
 const recordFile = 'apple.json'
-/** A copy where nothing can be cloned takes as long as the disk is large. */
+/** Without cloning, a copy takes time in proportion to the disk. */
 const cloneMs = 3_600_000
 
 export async function readMachine(folder: string): Promise<MachineRecord | undefined> {
@@ -49,7 +47,6 @@ export async function readTartConfig(folder: string, machine: Pick<MachineRecord
   return JSON.parse(await fs.readFile(tartFile(folder, machine, 'config'), 'utf8')) as TartConfig
 }
 
-/** tart suspends macOS only. */
 export const isSuspendable = ({ os = 'darwin' }: TartConfig): boolean => os === 'darwin'
 
 export const isSuspended = (folder: string, machine: Pick<MachineRecord, 'name'>): Promise<boolean> =>
@@ -58,7 +55,7 @@ export const isSuspended = (folder: string, machine: Pick<MachineRecord, 'name'>
     () => false,
   )
 
-/** Shares blocks with the original where the file system can (APFS), and is a plain copy with holes elsewhere. */
+/** Clones the file on APFS and other file systems that can, otherwise copies it with its holes. */
 export async function cloneFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
   const how = process.platform === 'darwin' ? ['-c'] : ['--reflink=auto', '--sparse=always']
   await exec('cp', [...how, from, to], { timeoutMs: cloneMs, ...(signal && { signal }) })
@@ -67,14 +64,13 @@ export async function cloneFile(from: string, to: string, signal?: AbortSignal):
   await handle.sync().finally(() => handle.close())
 }
 
-/** Locally administered, the same at every start and after a revert: by it tart finds the address of the VM. */
+/** Locally administered, and the same at every start and after a revert: tart finds the VM's address by it. */
 export function macAddress(uid: string): string {
   const bytes = createHash('sha256').update(`${uid}/apple`).digest().subarray(0, 6)
   bytes[0] = ((bytes[0] ?? 0) & 0xfc) | 0x02
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':')
 }
 
-/** A disk that is there stays. */
 export async function createMachine(folder: string, vm: VmSpec, tart: Tart): Promise<void> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   if (!(await readMachine(folder))) await replaceMachine(folder, vm, tart)
@@ -90,7 +86,7 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
   try {
     await (vm.image.machine ? layOut(place, vm) : layOutLinux(folder, name, vm, tart))
     await growFile(path.join(place, tartFiles.disk), Math.max(vm.image.virtualSizeBytes, vm.diskBytes ?? 0))
-    // tart fails with it for Linux, which has none.
+    // tart fails with it for Linux.
     if (vm.systemSerial !== undefined && isSuspendable(await readTartConfig(folder, { name })))
       await tart.command(folder, ['set', name, '--random-serial'])
     await syncFolder(place)
@@ -106,7 +102,7 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
   await removeOthers(folder, name)
 }
 
-/** By the folder, so that a process can be recognised by its arguments; and never the same twice. */
+/** Derived from the folder, so that a process can be recognised by its arguments, and unique. */
 const newName = (folder: string): string => `${namePrefix(folder)}-${randomBytes(4).toString('hex')}`
 
 export const namePrefix = (folder: string): string =>
@@ -133,7 +129,7 @@ async function layOut(place: string, { uid, image }: VmSpec): Promise<void> {
   await cloneFile(disk, path.join(place, tartFiles.disk))
 }
 
-/** An image that never ran on a Mac: tart makes the machine, for a Linux that boots by UEFI. */
+/** For an image that never ran on a Mac: tart creates the machine, for a Linux that boots by UEFI. */
 async function layOutLinux(folder: string, name: string, { uid, image }: VmSpec, tart: Tart): Promise<void> {
   const place = tartFolder(folder, name)
   await fs.mkdir(tartHome(folder), { recursive: true, mode: 0o700 })
@@ -148,7 +144,7 @@ async function layOutLinux(folder: string, name: string, { uid, image }: VmSpec,
 const writeConfig = (place: string, config: TartConfig): Promise<void> =>
   writeFileAtomically(path.join(place, tartFiles.config), `${JSON.stringify(config, undefined, 2)}\n`)
 
-/** What was the VM's before, and what never became it. */
+/** Removes former disks of the VM, and those that never became its disk. */
 async function removeOthers(folder: string, kept: string): Promise<void> {
   const vms = path.dirname(tartFolder(folder, kept))
   for (const name of await fs.readdir(vms)) {
@@ -156,7 +152,7 @@ async function removeOthers(folder: string, kept: string): Promise<void> {
   }
 }
 
-/** Cores, memory and screen as they are asked for: tart says what it does not take, such as less than macOS needs. */
+/** Sets cores, memory and screen. tart refuses what it does not support, such as less memory than macOS needs. */
 export async function shapeMachine(folder: string, vm: VmSpec, tart: Tart, signal: AbortSignal): Promise<void> {
   const machine = await requireMachine(folder)
   const { cpuCount, memorySize, display } = await readTartConfig(folder, machine)
@@ -175,7 +171,7 @@ export async function diskBytes(folder: string): Promise<number> {
 
 const gigabyte = 1_000_000_000
 
-/** tart knows whole gigabytes, of a thousand millions each: it grows the disk as far as that goes, and we do the rest. */
+/** tart grows disks in units of 1,000,000,000 bytes; the remainder is added here. */
 export async function growDisk(folder: string, bytes: number, tart: Tart): Promise<void> {
   const machine = await requireMachine(folder)
   const now = await diskBytes(folder)

@@ -1,4 +1,4 @@
-// What is said of a host with tart, without it, and with one that is too old.
+// The probe of a host with tart, without it, and with an outdated one.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -6,7 +6,6 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { isNewEnough, TartProbe } from './probe.ts'
 
-/** Nobody else runs VMs here. */
 const alone = { left: async () => 2 }
 
 describe('version of tart', () => {

@@ -1,9 +1,9 @@
-// What this host can run: tart, whether it is new enough, and what others leave of the VMs with macOS that Apple allows.
+// What this host can run: tart, whether it is recent enough, and how many of Apple's macOS VMs are left.
 import { exec, findProgram } from '../../platform/exec.ts'
 import type { Probe } from '../driver.ts'
 import type { Allowance } from './allowance.ts'
 
-/** Options and files of later versions are as they were in this one; of earlier ones nobody has looked. */
+/** The oldest version that was tried. Later ones have the same options and files. */
 const leastVersion = [2, 35] as const
 
 export class TartProbe {
@@ -25,7 +25,7 @@ export class TartProbe {
     return { ok: true, version: `tart ${version}`, architectures: ['arm64'], maxMacosVms, gpus: 0 }
   }
 
-  /** Asked once for each state of the program's file. */
+  /** Runs tart only when its file changed. */
   async #version(signal: AbortSignal): Promise<string | undefined> {
     const isPath = this.#program.includes('/')
     const file = isPath ? { path: this.#program, stamp: this.#program } : await findProgram(this.#program)
@@ -39,7 +39,7 @@ export class TartProbe {
 }
 
 const install = "run 'brew install openai/tools/tart'"
-// The tap that it came from before has no newer one.
+// The former tap has no newer version.
 const upgrade = "run 'brew uninstall tart && brew install openai/tools/tart'"
 
 export function isNewEnough(version: string): boolean {

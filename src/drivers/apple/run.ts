@@ -1,6 +1,6 @@
-// One run of `tart run`, as recorded in its VM's folder: `run.json` (written before the process starts, completed after),
-// `pid` and `exit` (by its supervisor), `tart.log`. It is all that a restarted agent needs to find the process again, to
-// open its ports, and to start it once more.
+// One `tart run`, as recorded in its VM's folder: `run.json` (written before the process starts, completed after), `pid`
+// and `exit` (by its supervisor), `tart.log`. With these a restarted agent finds the process, opens its ports, and starts
+// it again.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { lastLines } from '../../platform/exec.ts'
@@ -11,34 +11,33 @@ import { endOfLog } from '../logs.ts'
 import * as supervised from '../supervised.ts'
 import { type Tart, tartEnvironment } from './tart.ts'
 
-/** What is needed to open the ports of a VM. */
+/** The ports of a VM and the address on which they are opened. */
 export interface PortAccess {
   readonly ip: string
   readonly forwards: readonly Forward[]
-  /** The port of its screen. */
   readonly screen?: number
 }
 
 export interface AppleRun {
   readonly version: 1
-  /** The boot of the host in which it was started. */
+  /** Id of the boot of the host in which it was started. */
   readonly bootId: string
-  /** What tart knows the VM by: in the arguments of its process, and of no other. */
+  /** tart's name of the VM, which is in the arguments of its process and of no other. */
   readonly name: string
-  /** What follows `tart run NAME`. */
+  /** The arguments after `tart run NAME`. */
   readonly options: readonly string[]
   readonly doors: PortAccess
-  /** Known when it is up; without it, whoever started the process died before, or it is suspended. */
+  /** Set when the VM is up. Absent after an agent died during the start, and for a suspended VM. */
   readonly process?: ProcessId
-  /** Where tart serves its screen, with the password: `vnc://:PASSWORD@127.0.0.1:PORT`. */
+  /** The address of tart's screen, with the password: `vnc://:PASSWORD@127.0.0.1:PORT`. */
   readonly vnc?: string
-  /** svc3 ends it: that it has ended is no failure. */
+  /** svc3 ends the process, so its end is no failure. */
   readonly isEnding?: true
-  /** No process is to be looked for: it is suspended. */
+  /** The VM is suspended and has no process. */
   readonly isSuspended?: true
-  /** It is paused for a capture only: whoever finds it so starts it again. */
+  /** The VM is held still for a capture only: an agent that finds it so starts it again. */
   readonly isCaptured?: true
-  /** Why it ended by itself. */
+  /** Why the process ended by itself. */
   readonly problem?: string
 }
 
@@ -57,7 +56,7 @@ export async function forgetRun(folder: string): Promise<void> {
   for (const name of [runFiles.exit, runFiles.pid, runFiles.run]) await fs.rm(path.join(folder, name), { force: true })
 }
 
-/** No core dumps: they hold a guest's memory. */
+/** Core dumps are off because they contain a guest's memory. */
 const supervisor = `umask 077
 ulimit -c 0
 "$@" &
@@ -86,7 +85,7 @@ export async function spawnTart(
 const marksOf = ({ name }: AppleRun): supervised.Marks => ({
   text: name,
   isProgram: (words) => words.includes(name) && words.includes('run') && !words.includes(supervisorName),
-  // What is to become tart shows its supervisor's arguments, too.
+  // A process that is about to become tart has the supervisor's arguments.
   isForerunner: (words) => words.includes(supervisorName),
   isSupervisor: (words) => words.includes(supervisorName) && words.includes(name),
 })
@@ -104,12 +103,12 @@ export const describeEnd = async (folder: string): Promise<string> =>
 
 const said = (folder: string): Promise<string> => endOfLog(path.join(folder, runFiles.log))
 
-/** Without the password of its screen. */
+/** Without the password of the screen. */
 export const lastOfLog = async (folder: string): Promise<string> =>
   lastLines(await said(folder), 5).replaceAll(vncAddress, 'vnc://…')
 
 const vncAddress = /vnc:\/\/[^\s"']+?(?=\.{3}|[\s"']|$)/g
 
-/** What tart has printed as the address of the screen. */
+/** The address of the screen, as tart printed it. */
 export const printedVnc = async (folder: string): Promise<string | undefined> =>
   (await said(folder)).match(vncAddress)?.at(-1)

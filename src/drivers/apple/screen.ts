@@ -1,5 +1,5 @@
-// A connection to the screen that tart serves: it wants a password (RFB's own, on the host's loopback only), which tart
-// makes up at every start. We give it, and let whoever reached the VM's port in without one, as QEMU's screens do.
+// Connects a client to the screen that tart serves with a new password at every start, on the host's loopback only. This
+// side sends the password; clients need none, as with QEMU's screens.
 import { createCipheriv } from 'node:crypto'
 import type net from 'node:net'
 
@@ -7,7 +7,7 @@ const version = 'RFB 003.008\n'
 const versionForm = /^RFB (\d{3})\.(\d{3})\n$/
 const security = { none: 1, password: 2 } as const
 
-/** After both are through their handshakes, what they say is passed on as it is. */
+/** Passes bytes through after both handshakes. */
 export async function joinScreen(client: net.Socket, server: net.Socket, password: string): Promise<void> {
   await enter(server, password)
   await welcome(client)
@@ -28,7 +28,7 @@ async function enter(server: net.Socket, password: string): Promise<void> {
   if ((await take(server, 4)).readUInt32BE() !== 0) throw new Error('the screen that tart serves refuses its password')
 }
 
-/** As a server without a password, in whichever version the client speaks. */
+/** As a server without a password, in the version of the client. */
 async function welcome(client: net.Socket): Promise<void> {
   client.write(version)
   const [, , minor = ''] = versionForm.exec((await take(client, 12)).toString('latin1')) ?? []
@@ -43,7 +43,7 @@ async function welcome(client: net.Socket): Promise<void> {
   if (Number(minor) >= 8) client.write(Buffer.alloc(4))
 }
 
-/** DES with the bits of each byte of the key the other way round; three times the same key is the same as once. */
+/** RFB uses DES with the bits of each byte of the key reversed. Triple DES with one key three times is DES. */
 export function answerTo(challenge: Buffer, password: string): Buffer {
   const key = Buffer.alloc(8)
   Buffer.from(password, 'latin1').copy(key)
@@ -58,7 +58,7 @@ function reversed(byte: number): number {
   return result
 }
 
-/** Exactly so many bytes. The socket is paused afterwards, with what follows still in it. */
+/** Reads exactly `bytes`. The socket is paused afterwards, with the rest still in it. */
 function take(socket: net.Socket, bytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const settle = (done: () => void) => {

@@ -1,9 +1,8 @@
-// One UDP port of a VM on its node: each sender has a socket of its own to the guest, so that answers find their way back,
-// for as long as something is said.
+// Forwards a UDP port of one VM. Each sender gets a separate socket to the guest, so that answers find their way back,
+// while there is traffic.
 import dgram from 'node:dgram'
 
 export interface Closable {
-  /** Settles when the port is free. */
   close(): Promise<void>
 }
 
@@ -15,7 +14,7 @@ interface UdpDoor {
 }
 
 const idleMs = 60_000
-/** More senders than that at once, and the one that has been silent for the longest is forgotten. */
+/** Beyond this number, the sender that was silent longest is dropped. */
 const maxSenders = 512
 
 interface Sender {
@@ -25,7 +24,7 @@ interface Sender {
 
 export function openUdp({ ip, port, guestPort, address }: UdpDoor): Promise<Closable> {
   const door = dgram.createSocket('udp4')
-  /** The latest to speak comes last. */
+  /** In the order of their last packet. */
   const senders = new Map<string, Sender>()
 
   const forget = (key: string): void => {

@@ -1,5 +1,5 @@
-// One VM of tart on this host: its process found or started, its ports held open, its listeners notified. What is true is on the
-// disk and in the process; an object of this class can be dropped and made anew at any time.
+// One VM of tart on this host: its process found or started, its ports held open, its listeners notified. What is true is
+// on the disk and in the process; an object of this class can be dropped and created again at any time.
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, type ProcessId } from '../../platform/processes.ts'
@@ -80,12 +80,12 @@ export class AppleVm {
     await this.#forwarder.close()
   }
 
-  /** Alone: a VM that stands still for a capture is not taken for one that was suspended. */
+  /** Takes its turn: a VM that is held still for a capture must not pass for a suspended one. */
   inspect(): Promise<Observed> {
     return this.#alone(() => this.#settle())
   }
 
-  /** What no event reports, polled every half minute: ports that could not be opened again. */
+  /** Opens ports again that could not be opened earlier. */
   async poll(): Promise<void> {
     const found = await this.#found()
     if (found && !found.run.isEnding) await this.#alone(() => this.#settle())
@@ -112,7 +112,7 @@ export class AppleVm {
       await this.#forwarder.open(launch.doors)
       try {
         if (run) await waitForSupervisor(this.#folder, run)
-        // What it was doing fits a machine of the same shape only.
+        // The suspended state fits a machine of the same shape only.
         if (!(await isSuspended(this.#folder, machine))) await shapeMachine(this.#folder, vm, this.#tart, signal)
         return notesOf(vm, await this.#launch(launch, signal))
       } catch (error) {
@@ -124,7 +124,6 @@ export class AppleVm {
     return started
   }
 
-  /** Its ports are this process's own. */
   holds(port: number, ip: string): boolean {
     return this.#forwarder.holds(port, ip)
   }
@@ -142,7 +141,7 @@ export class AppleVm {
     this.#watch.notify()
   }
 
-  /** Work on the disk of a VM that does not run. One that is suspended has it in use. */
+  /** A suspended VM has its disk in use. */
   whileStopped<T>(work: () => Promise<T>): Promise<T> {
     return this.#alone(async () => {
       const { state } = await this.#settle()
@@ -183,7 +182,7 @@ export class AppleVm {
     this.#watch.notify()
   }
 
-  /** The files as they are while the VM stands still for a moment: macOS is suspended for it, other guests are restarted. */
+  /** Clones the files while the VM is held still: macOS is suspended for it, other guests are restarted. */
   async capture({ id, withMemory }: CaptureOptions, signal: AbortSignal): Promise<Capture> {
     const capture = await this.#alone(async () => {
       const known = await findCapture(this.#folder, id)
@@ -207,7 +206,7 @@ export class AppleVm {
     const machine = await requireMachine(this.#folder)
     await flushGuest(this.#tart, this.#folder, machine.name, signal)
     signal.throwIfAborted()
-    // From here on somebody else would let it go on, were we to die.
+    // From here on the next agent would start the VM again if this one died.
     const still: AppleRun = { ...found.run, isCaptured: true }
     await writeRun(this.#folder, still)
     failpoint('apple-capturing')
@@ -222,7 +221,7 @@ export class AppleVm {
     }
   }
 
-  /** Lets a VM go on that stood still for a capture. A failure is the VM's own, and is seen by whoever looks at it. */
+  /** Starts a VM again after a capture. A failure is recorded as the VM's problem. */
   async #goOn({ isCaptured: _, isEnding: __, process: ___, ...run }: AppleRun): Promise<void> {
     const found = await this.#found()
     if (found) return writeRun(this.#folder, { ...run, process: found.process })
@@ -253,7 +252,7 @@ export class AppleVm {
     }
   }
 
-  /** A start that came to nothing. What was suspended and has not gone on stays so. */
+  /** Cleans up after a failed start. A suspended VM that did not resume stays suspended. */
   async #giveUp(run: AppleRun): Promise<void> {
     const found = await this.#found()
     if (found) await endProcess(this.#tart, this.#folder, found, { graceSeconds: 0 })
@@ -267,7 +266,7 @@ export class AppleVm {
     if (found) await endProcess(this.#tart, this.#folder, found, options)
     const run = found?.run ?? (await readRun(this.#folder))
     if (run) await waitForSupervisor(this.#folder, run)
-    // What it was doing is given up with it.
+    // Stopping a suspended VM discards its state.
     const machine = await readMachine(this.#folder)
     if (machine) {
       await fs.rm(tartFile(this.#folder, machine, 'state'), { force: true })
@@ -277,7 +276,7 @@ export class AppleVm {
     await this.#forwarder.close()
   }
 
-  /** Looks, alone, and records what the end of a process means. */
+  /** Completes what was interrupted, and records what the end of a process means. */
   async #settle(): Promise<Observed> {
     const machine = await readMachine(this.#folder)
     if (!machine) return { state: 'absent' }
@@ -309,14 +308,14 @@ export class AppleVm {
     return { state: 'failed', problem }
   }
 
-  /** Whoever started it died before it was up: it is one all the same. */
+  /** Takes over a VM whose agent died before it was up. */
   async #adopt({ run, process }: Found): Promise<Observed> {
     await writeRun(this.#folder, { ...run, process })
     await this.#reopen({ ...run, process })
     return { state: 'running' }
   }
 
-  /** Ports of a VM that runs. What somebody else has meanwhile is tried again at the next look. */
+  /** Opens the ports of a running VM. A port that is in use is tried again at the next inspection. */
   async #reopen(run: AppleRun): Promise<void> {
     if (this.#forwarder.isOpen) return
     await this.#allowance.hold(this.#folder, run)
@@ -336,7 +335,7 @@ export class AppleVm {
   }
 }
 
-/** A large memory takes its time to be read. */
+/** Reading a large memory takes time. */
 const resumeMs = 180_000
 
 const noMemory =

@@ -1,5 +1,5 @@
-// Notifies that a VM may have changed. There is no event for the end of a process that is not our child: the file that its
-// supervisor writes is one, and every two seconds somebody looks whether the process lives.
+// Notifies that a VM may have changed. The end of a process that is not a child causes no event, so the file that its
+// supervisor writes is watched, and the process is checked every two seconds.
 import { type FSWatcher, watch } from 'node:fs'
 import { isAlive, type ProcessId } from '../../platform/processes.ts'
 import { runFiles } from './run.ts'
@@ -47,7 +47,7 @@ export class Watch {
         if (name === runFiles.exit) this.notify()
       }).on('error', () => undefined)
     } catch {
-      // Without it, the end of a process is seen a little later.
+      // Without the watch, the end of a process is noticed a little later.
     }
   }
 
@@ -67,7 +67,6 @@ export class Watch {
       if (last && !(await isAlive(last))) this.notify()
       this.#last = await this.#find()
     } catch {
-      // The next look is soon.
     } finally {
       this.#isLooking = false
     }

@@ -1,4 +1,4 @@
-// Which accelerator a guest gets. Hardware only for the host's own architecture and only where it really works.
+// Which accelerator a guest gets: hardware only for the host's architecture, and only where it works.
 import fs from 'node:fs/promises'
 import type { Architecture } from '../../api/architecture.ts'
 
@@ -7,7 +7,7 @@ export type Accelerator = 'kvm' | 'hvf' | 'tcg'
 const hostArchitectures: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>> = { x64: 'amd64', arm64: 'arm64' }
 export const hostArchitecture: Architecture | undefined = hostArchitectures[process.arch]
 
-/** `forced` is the operator's setting; without it, what this host can do. */
+/** `forced` is the operator's setting. Without it, the host decides. */
 export async function acceleratorFor(guest: Architecture, forced?: Accelerator): Promise<Accelerator> {
   if (guest !== hostArchitecture) return 'tcg'
   if (forced) return forced
@@ -16,8 +16,8 @@ export async function acceleratorFor(guest: Architecture, forced?: Accelerator):
 }
 
 /**
- * Being there is not enough: it may be closed to us. On x86 there are also hosts whose /dev/kvm is not backed by the
- * processor (PVM, a virtual machine's own substitute): it opens, creates VMs, and hangs every kernel not made for it.
+ * Existence is not enough: the device may be inaccessible. Some x86 hosts have a /dev/kvm without support of the processor
+ * (PVM in virtual machines): it creates VMs and hangs every kernel that was not built for it.
  */
 async function isKvmUsable(): Promise<boolean> {
   try {

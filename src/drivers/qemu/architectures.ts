@@ -1,17 +1,16 @@
-// What differs between the two architectures of guests: program, machine, processor, devices, packages. Tables only.
+// What differs between guest architectures: program, machine, processor, devices, packages. Tables only.
 import type { Architecture } from '../../api/architecture.ts'
 import { type Accelerator, hostArchitecture } from './accel.ts'
 
 interface ArchitectureSettings {
   readonly program: string
-  /** To have the program, on Debian and on macOS. */
+  /** The package of the program, on Debian; macOS uses Homebrew's. */
   readonly debianPackage: string
-  /** `cores` because an arm64 interrupt controller of version 2 knows eight. */
+  /** Depends on the cores because an arm64 interrupt controller of version 2 supports eight. */
   machine(cores: number): string
   readonly emulatedCpu: string
-  /** Options of `-accel tcg`. */
   readonly emulation: string
-  /** What `display` shows on; `usb-kbd` where there is no keyboard otherwise. */
+  /** `usb-kbd` where the machine has no keyboard. */
   screenDevice(width: number, height: number): string
   readonly inputDevices: readonly string[]
   readonly slowNetworkDevice: string
@@ -24,7 +23,7 @@ export const qemuArchitectures: Readonly<Record<Architecture, ArchitectureSettin
     machine: () => 'q35',
     // Without rdrand a guest's SSH server waits for entropy.
     emulatedCpu: 'qemu64,+rdrand',
-    // x86 promises more memory order than other hosts have: only one thread is right there.
+    // x86 guarantees a stronger memory order than other hosts, where only one thread is correct.
     emulation: `tcg,thread=${hostArchitecture === 'amd64' ? 'multi' : 'single'}`,
     screenDevice: (width, height) => `VGA,edid=on,xres=${width},yres=${height}`,
     inputDevices: ['qemu-xhci', 'usb-tablet'],

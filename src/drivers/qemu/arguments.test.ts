@@ -1,4 +1,4 @@
-// QEMU's arguments for a VM: what each field does, what is refused, and that nothing secret is among them.
+// QEMU's arguments for a VM: the effect of each field, refusals, and the absence of secrets.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'

@@ -1,4 +1,4 @@
-// A VM's specification → QEMU's arguments. Pure. Nothing secret goes in: metadata and userdata are files.
+// Turns a VM's specification into QEMU's arguments. Pure. Nothing secret goes in: metadata and userdata are files.
 import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { accelArgument, cpuFor, qemuArchitectures } from './architectures.ts'
@@ -25,13 +25,13 @@ export interface Surroundings {
   readonly network: NetworkKind
   /** A folder with a short path, for sockets. */
   readonly runtime: string
-  /** The disk with all that it stands on, as -blockdev takes it. */
+  /** The disk with everything below it, as -blockdev takes it. */
   readonly diskNode: Readonly<Record<string, unknown>>
-  /** Where the disk boots by UEFI. */
+  /** Set if the disk boots by UEFI. */
   readonly uefiCode?: string
-  /** The guest is macOS on amd64, and this is what its operator gave the node for it. */
+  /** Set for macOS on amd64: the operator's settings of this node. */
   readonly macos?: MacosSettings
-  /** Without the guest agent's port: memory that was saved before there was one can go on in such a machine only. */
+  /** Without the guest agent's port, for memory that was saved before VMs had one. */
   readonly isWithoutAgent?: boolean
 }
 
@@ -39,16 +39,16 @@ export interface Surroundings {
 export const consoleFile = 'console.log'
 
 /**
- * What a guest that breaks into QEMU is not to do. Its children are let live: the metadata script is one, and it begins
- * with a setsid that `elevateprivileges=deny` would not let through. New privileges it cannot get anyhow (no_new_privs).
+ * Limits what a guest can do that breaks out into QEMU. Child processes are allowed because the metadata script is one; it
+ * begins with a setsid that `elevateprivileges=deny` would refuse. no_new_privs rules out new privileges in any case.
  */
 const sandbox = process.platform === 'linux' ? ['-sandbox', 'on,obsolete=deny,resourcecontrol=deny'] : []
 
 const firstScreenPort = 5_900
-/** As the server takes them. A comma would begin another property. */
+/** As the server accepts them. A comma would begin another property. */
 const serialForm = /^[A-Za-z0-9._+/-]{1,64}$/
 
-/** The program and its arguments, and before them what seals it. Throws for what QEMU cannot do. */
+/** The program with its arguments, after the command that seals it. Throws for what QEMU cannot do. */
 export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string[] {
   const settings = qemuArchitectures[vm.architecture]
   return [
@@ -77,7 +77,7 @@ export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string
 
 const device = (value: string): readonly string[] => ['-device', value]
 const node = (value: Readonly<Record<string, unknown>>): readonly string[] => ['-blockdev', JSON.stringify(value)]
-/** QEMU ends a value at a comma; two stand for one. */
+/** QEMU ends a value at a comma; two commas stand for one. */
 const comma = (text: string): string => text.replaceAll(',', ',,')
 
 const processor = ({ architecture }: VmSpec, { accelerator, macos }: Surroundings): string =>
@@ -88,7 +88,7 @@ const macos = ({ runtime }: Surroundings, { smcKey }: MacosSettings): readonly s
   ...(smcKey === undefined ? [] : ['-readconfig', smcFile(runtime)]),
 ]
 
-/** Before the disk in the order of booting, and behind it among the devices: the guest's disk stays its first. */
+/** First in the boot order, but last among the devices, so that the guest's disk remains its first. */
 function bootDisk({ macos }: Surroundings): readonly string[] {
   const found = macos && macosBootDisk(macos)
   if (!found) return []
@@ -124,8 +124,8 @@ function boot({ image }: VmSpec): readonly string[] {
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Who this VM is. One that goes on from memory finds itself another by these: kernels know the device, and make new
- * random numbers. QEMU has it for amd64 only.
+ * The identity of the VM. A guest that resumes from memory notices a change: kernels know vmgenid and reseed their random
+ * numbers. QEMU has it for amd64 only.
  */
 function identity({ uid, systemSerial, architecture }: VmSpec, { macos }: Surroundings): readonly string[] {
   const hasGeneration = architecture === 'amd64'
@@ -148,7 +148,7 @@ function disk({ legacyIO, architecture, image }: VmSpec, { diskNode }: Surroundi
   ]
 }
 
-/** After the disk in the order of booting: an empty disk boots the ISO, an installed one itself. */
+/** After the disk in the boot order: an empty disk boots the ISO, an installed one boots itself. */
 function iso({ iso, architecture }: VmSpec): readonly string[] {
   if (iso === undefined) return []
   return [
@@ -164,7 +164,7 @@ function iso({ iso, architecture }: VmSpec): readonly string[] {
   ]
 }
 
-/** The guest's network, and a second one that leads to its metadata and nowhere else. */
+/** The guest's network, and a second one that leads only to its metadata. */
 function network(vm: VmSpec, { network: kind, macos }: Surroundings): readonly string[] {
   const usual = vm.netBoost ? 'virtio-net-pci' : qemuArchitectures[vm.architecture].slowNetworkDevice
   const model = macos ? macosNetworkDevice(vm) : usual
@@ -175,14 +175,17 @@ function network(vm: VmSpec, { network: kind, macos }: Surroundings): readonly s
   ]
   return [
     ...['-netdev', networkArgument(kind, vm)],
-    // No boot ROM: nobody boots from the network, and looking for it takes time.
+    // Without a boot ROM: looking for a network boot takes time.
     ...device(`${model},netdev=net,mac=${macAddress(vm.uid, 0)},romfile=`),
     ...['-netdev', metadata.join(',')],
     ...device(`${model},netdev=metadata,mac=${macAddress(vm.uid, 1)},romfile=`),
   ]
 }
 
-/** The last, so that all other devices keep their places. Two ports: the first of every such device is for a console. */
+/**
+ * Last, so that all other devices keep their positions. It has two ports because the first of such a device is for a
+ * console.
+ */
 const guestAgent = ({ runtime }: Surroundings): readonly string[] => [
   ...['-chardev', `socket,id=${agentDevice},path=${agentSocket(runtime)},server=on,wait=off`],
   ...device('virtio-serial-pci,max_ports=2'),

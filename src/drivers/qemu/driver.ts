@@ -1,4 +1,4 @@
-// The QEMU driver: each VM a QEMU process of its own that outlives the agent, its disk an overlay in the VM's folder.
+// The QEMU driver: each VM is a QEMU process that outlives the agent, and its disk an overlay in the VM's folder.
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
 import type { BaseImage, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
@@ -18,13 +18,13 @@ import { sweepRuntimes } from './sweep.ts'
 import { QemuVm } from './vm.ts'
 
 export interface QemuOptions {
-  /** Instead of what this host can do. */
+  /** Default: what this host supports. */
   readonly accelerator?: Accelerator
-  /** Where it is left out: `sealed`, and `user` on macOS. What was asked for is had, or VMs do not start. */
+  /** Default: `sealed`, and `user` on macOS. VMs do not start without the requested network. */
   readonly network?: NetworkKind | undefined
-  /** The architectures that this node is to offer; what is missing is complained about. */
+  /** The architectures that this node offers; missing programs for them are reported. */
   readonly architectures?: readonly Architecture[]
-  /** What macOS needs that does not come with svc3. */
+  /** What macOS needs and svc3 does not include. */
   readonly macos?: MacosSettings | undefined
 }
 
@@ -37,7 +37,7 @@ export class QemuDriver implements Driver {
   readonly #probe = new QemuProbe()
   #sweep: Promise<unknown> | undefined
 
-  /** `whyNotSealed`: for tests only. */
+  /** `whyNotSealed` is for tests. */
   constructor(options: QemuOptions = {}, whyNotSealed = canSeal) {
     this.#options = options
     this.#network = options.network ?? defaultNetwork
@@ -50,7 +50,7 @@ export class QemuDriver implements Driver {
       this.#sweep ??= sweepRuntimes()
       await this.#sweep.catch(() => undefined)
       await this.#trimLogs()
-      // A VM that is about to be stopped may keep it waiting: it is not waited for.
+      // Not awaited: a VM that is being stopped may block this.
       for (const vm of this.#vms.values()) void vm.poll().catch(() => undefined)
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
       const question = { desired: architectures, forced: accelerator, network: this.#network, problem }
@@ -82,7 +82,7 @@ export class QemuDriver implements Driver {
     return { network: this.#network, requireNetwork, ...(accelerator && { accelerator }), ...(macos && { macos }) }
   }
 
-  /** Ports of a sealed VM can be moved to another address while it runs; without a namespace they are QEMU's own. */
+  /** Ports of a sealed VM can move to another address while it runs; otherwise they are QEMU's own. */
   get warm(): Driver['warm'] {
     if (this.#network !== 'sealed') return undefined
     return {

@@ -1,4 +1,4 @@
-// The end of a VM's process, gently first, and what is left to remove when no process lives.
+// Ends a VM's process, gently first, and removes what it leaves.
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import { askToPowerDown, type Control, type Grace } from './control/control.ts'
@@ -17,7 +17,7 @@ export async function endRun(
   grace: Grace = { graceSeconds: 0 },
 ): Promise<void> {
   const ending: QemuRun = { ...run, bootId: await hostBootId(), process, isEnding: true }
-  // A full disk is a reason to stop a VM: without the record, its end would only be called a failure, were we cut off.
+  // A VM must stop on a full disk, too. Without the record, an interrupted stop would only be reported as a failure.
   await writeRun(folder, ending).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
   })

@@ -1,4 +1,4 @@
-// The firmware that boots a disk: SeaBIOS comes with QEMU; UEFI is two files, and each VM has its own copy of the second.
+// The firmware that boots a disk: SeaBIOS comes with QEMU; UEFI has two files, and each VM has a copy of the second.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
@@ -15,7 +15,7 @@ interface UefiFiles {
   readonly variables: string
 }
 
-/** Debian and its relatives, Fedora, Homebrew: the first pair that is there. */
+/** Debian and derivatives, Fedora, Homebrew: the first existing pair is used. */
 const uefi: Readonly<Record<Architecture, { readonly debianPackage: string; readonly places: readonly UefiFiles[] }>> =
   {
     amd64: {
@@ -43,7 +43,7 @@ function homebrew(code: string, variables: string): readonly UefiFiles[] {
   }))
 }
 
-/** Where the code is; the VM's own variables are in its folder afterwards, those of an earlier start untouched. */
+/** Returns the path of the code. The VM's variables are copied to its folder unless an earlier start did so. */
 export async function prepareUefi(architecture: Architecture, folder: string): Promise<string> {
   const files = await findUefi(architecture)
   if (!files) {

@@ -1,4 +1,4 @@
-// What is needed to start a VM: QEMU's command line, its doors, and whether it can go on from the memory of its image.
+// Prepares the start of a VM: QEMU's command line, its ports, and whether it can resume from memory.
 import type { VmSpec } from '../driver.ts'
 import { type Accelerator, acceleratorFor } from './accel.ts'
 import { qemuArguments } from './arguments.ts'
@@ -16,7 +16,7 @@ export interface VmOptions {
   readonly accelerator?: Accelerator
   readonly network: NetworkKind
   readonly macos?: MacosSettings
-  /** Throws when guests cannot have that network here. */
+  /** Throws if guests cannot have that network here. */
   requireNetwork(): Promise<void>
 }
 
@@ -26,11 +26,11 @@ export interface QemuLaunch {
   readonly doors: PortAccess
   /** QEMU reads it from a file when it starts. */
   readonly smcKey?: string | undefined
-  /** Undefined where it could not be found out: such a VM can neither give nor take memory. */
+  /** Undefined if it could not be determined: memory of such a VM can be neither saved nor resumed. */
   readonly shape: MachineShape | undefined
-  /** The memory to go on from. */
+  /** The memory file to resume from. */
   readonly memory?: string
-  /** Why there is memory and it is not used. */
+  /** Why existing memory is not used. */
   readonly note?: string
 }
 
@@ -41,7 +41,7 @@ export async function planLaunch(
   signal: AbortSignal,
 ): Promise<QemuLaunch> {
   const runtime = runtimeFolder(folder)
-  // It runs as well with many: no room for a merge is no reason not to start.
+  // A VM runs with many layers, too: a merge that lacks space must not prevent the start.
   await mergeFrozen(folder, vm.image, signal).catch(() => signal.throwIfAborted())
   const { boot } = vm.image
   const macos = isMacos(vm) ? await requireMacos(settings) : undefined
@@ -50,7 +50,7 @@ export async function planLaunch(
   const accelerator = await acceleratorFor(vm.architecture, forced)
   const chain = await readChain(folder)
   const parked = await readParked(folder)
-  // Of the image's memory, only a disk that never ran is what it knows of it.
+  // The image's memory fits only a disk that never ran.
   const ofImage = vm.isCold || !chain?.isFresh ? undefined : vm.image.memory
   const saved = parked ? { file: parkedMemory(folder), description: parked.shape } : ofImage
   const command = qemuArguments(vm, {

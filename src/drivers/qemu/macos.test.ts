@@ -1,4 +1,4 @@
-// macOS on amd64: what its machine is made of, field by field, and that neither the SMC key nor anything near it shows.
+// macOS on amd64: its machine, field by field, and that the SMC key never shows.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

@@ -1,18 +1,18 @@
-// macOS guests on amd64: what differs from any other machine. The boot loader (OpenCore) and the SMC key are the
-// operator's own, named in the node's configuration. The key is never in argv or a log: QEMU reads it from a file.
+// macOS guests on amd64. The operator supplies the boot loader (OpenCore) and the SMC key in the node's configuration. The
+// key is never in argv or a log: QEMU reads it from a file.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { writeFileAtomically } from '../../platform/files.ts'
 import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 
-/** What an operator gives a node so that it can run macOS. Either may lie inside the guest's own disk instead. */
+/** Operator settings for macOS. Both may be inside the guest's disk instead. */
 export interface MacosSettings {
   /** A disk that the firmware starts first. It is never written to. */
   readonly openCore?: { readonly file: string; readonly format: 'raw' | 'qcow2' }
   /** 64 characters. */
   readonly smcKey?: string
-  /** Instead of what `cpus` says. */
+  /** Default: as in `cpus`. */
   readonly cpu?: string
 }
 
@@ -20,21 +20,21 @@ export const isMacos = ({ architecture, image }: Pick<VmSpec, 'architecture' | '
   architecture === 'amd64' && image.os === 'macos'
 
 /**
- * A processor that every macOS from 10.13 on knows, of Intel's make whatever the host's is. `invtsc` and
- * `vmware-cpuid-freq` tell the guest how fast its clock is; without them it measures, and often wrongly.
+ * An Intel processor that every macOS since 10.13 knows, whatever the host's is. `invtsc` and `vmware-cpuid-freq` tell the
+ * guest the frequency of its clock, which it would often measure wrongly.
  */
 const cpus: Readonly<Record<Accelerator, string>> = {
   kvm: 'Haswell-noTSX,vendor=GenuineIntel,kvm=on,+invtsc,vmware-cpuid-freq=on',
   hvf: 'host,vendor=GenuineIntel,+invtsc,vmware-cpuid-freq=on',
-  // What emulation lacks is taken out, so that QEMU does not complain of it at every start.
+  // Without what emulation lacks, so that QEMU does not warn at every start.
   tcg: 'Haswell-noTSX,vendor=GenuineIntel,-pcid,-x2apic,-tsc-deadline,-invpcid',
 }
 export const macosCpu = (accelerator: Accelerator, { cpu }: MacosSettings): string => cpu ?? cpus[accelerator]
 
-/** One socket: macOS takes several for a machine that it does not know. */
+/** One socket: macOS does not accept several. */
 export const macosCores = (cores: number): string => `${cores},sockets=1,cores=${cores},threads=1`
 
-/** Network devices on a bridge that may be unplugged are not the built-in ones that accounts and licences look for. */
+/** Network devices behind a hotplug bridge do not count as built-in ones, which accounts and licences look for. */
 export const macosGlobals = ['-global', 'ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off'] as const
 
 /** virtio is known since macOS 11, VMware's since 10.11, Intel's always. */
@@ -43,40 +43,40 @@ export const macosNetworkDevice = ({ netBoost, legacyIO }: Pick<VmSpec, 'netBoos
 
 const usual = { width: 1_920, height: 1_080 }
 
-/** Always there: without a screen and keys macOS stops at its first questions. The memory holds the whole picture. */
+/** Always present: without a screen and keys macOS stops at its first questions. The memory holds the whole picture. */
 export function macosScreen(screen: VmSpec['screen']): readonly string[] {
   const { width, height } = screen ?? usual
   const megabytes = Math.max(16, 2 ** Math.ceil(Math.log2((width * height * 4) / 2 ** 20)))
   return [`VGA,edid=on,xres=${width},yres=${height},vgamem_mb=${megabytes}`, 'qemu-xhci', 'usb-kbd', 'usb-tablet']
 }
 
-/** What a Mac's firmware would report of itself; OpenCore may report something else later. */
+/** As a Mac's firmware would report it; OpenCore may replace it. */
 export const macosSerial = (serial: string): readonly string[] => [
   ...['-smbios', `type=1,manufacturer=Apple Inc.,serial=${serial}`],
   ...['-smbios', `type=2,manufacturer=Apple Inc.,serial=${serial}`],
 ]
 
-/** Undefined: the disk has a boot loader of its own. */
+/** Undefined if the disk has its boot loader. */
 export function macosBootDisk({ openCore }: MacosSettings): Readonly<Record<string, unknown>> | undefined {
   if (!openCore) return undefined
   const { file, format } = openCore
   return {
     driver: format,
     'read-only': true,
-    // Whatever its header says, nothing else is opened.
+    // Nothing else is opened, whatever the header says.
     ...(format === 'qcow2' && { backing: null }),
     file: { driver: 'file', filename: file, 'read-only': true },
   }
 }
 
 const keyForm = /^[ !#-~]{64}$/
-/** What is wrong with a key, without the key itself. */
+/** Says what is wrong with a key, without the key itself. */
 export const smcKeyProblem = (key: string): string | undefined =>
   keyForm.test(key) ? undefined : `it has to be 64 printable characters without '"', and has ${key.length}`
 
 export const smcFile = (runtime: string): string => path.join(runtime, 'smc.conf')
 
-/** For QEMU to read when it starts; gone when it has. */
+/** Removed after QEMU has read it. */
 export async function writeSmc(runtime: string, key: string | undefined): Promise<void> {
   if (key === undefined) return
   const problem = smcKeyProblem(key)
@@ -98,11 +98,11 @@ export async function macosProblem(settings: MacosSettings | undefined): Promise
 
 const codeOf = ({ code }: NodeJS.ErrnoException): string => code ?? 'unknown'
 
-/** What is not to change by any setting: QEMU's machines are not Macs with Apple silicon. */
+/** No setting changes this: QEMU's machines are not Macs with Apple silicon. */
 export const appleSiliconOnly =
   'macOS for Apple silicon requires a Mac and an agent with --driver apple; see docs/operate/hosts-macos.md'
 
-/** Such a VM is not started. */
+/** Throws if the VM would hang. */
 export async function requireMacos(settings: MacosSettings | undefined): Promise<MacosSettings> {
   const problem = await macosProblem(settings)
   if (!settings || problem !== undefined) throw new Error(`this node cannot run macOS guests: ${problem}`)

@@ -1,4 +1,4 @@
-// What this host can run: the programs that are there, their version, and how to get those that are not.
+// What this host can run: the installed programs, their version, and how to get missing ones.
 import type { Architecture } from '../../api/architecture.ts'
 import { childEnvironment, exec, findProgram } from '../../platform/exec.ts'
 import type { Probe } from '../driver.ts'
@@ -23,7 +23,7 @@ export class QemuProbe {
   readonly #searchPath: string
   readonly #versions = new Map<string, { readonly stamp: string; readonly version: string }>()
 
-  /** As a child of ours would find programs. */
+  /** The search path of child processes. */
   constructor(searchPath = childEnvironment.PATH ?? '') {
     this.#searchPath = searchPath
   }
@@ -60,7 +60,7 @@ export class QemuProbe {
     }
   }
 
-  /** Asked once for each state of the program's file: to run it every half minute would cost more than all the rest. */
+  /** Runs a program only when its file changed: every half minute would cost more than the rest of the probe. */
   async #versionOf(program: string, signal: AbortSignal): Promise<string | undefined> {
     const file = await findProgram(program, this.#searchPath)
     if (!file) return undefined

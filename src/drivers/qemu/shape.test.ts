@@ -1,4 +1,4 @@
-// What two VMs must have in common for one to go on from the other's memory.
+// What two VMs must have in common for one to resume from the other's memory.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

@@ -1,5 +1,5 @@
-// What a VM is for its hypervisor, in words that can be compared: memory of one VM can go on in another only where every
-// field is the same. QEMU does not refuse what does not fit; the guest is then dead and called running.
+// Describes a VM to its hypervisor in comparable fields. Memory can resume only in a VM with the same value in every
+// field. QEMU does not refuse other memory; the guest would be dead and reported as running.
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -12,7 +12,7 @@ import type { NetworkKind } from './network/network.ts'
 
 export type MachineShape = MemoryState['description']
 
-/** How a field is called where it is not the same. */
+/** The words for a field that differs. */
 const words: Readonly<Record<string, string>> = {
   hypervisor: 'hypervisor',
   version: 'version of QEMU',
@@ -31,7 +31,6 @@ const words: Readonly<Record<string, string>> = {
 
 interface ShapeInput {
   readonly vm: VmSpec
-  /** The command line. */
   readonly command: readonly string[]
   readonly accelerator: Accelerator
   readonly network: NetworkKind
@@ -60,7 +59,7 @@ export async function machineShape({
     machine: [program.machines.get(alias) ?? alias, ...properties].join(','),
     accelerator: given(command, '-accel'),
     cpu: accelerator === 'tcg' ? cpu : `${cpu}: ${processor.model} ${processor.features}`,
-    // A PC's time stamps tick as the host's do, also where all else is emulated, and its kernel measured them when it booted.
+    // A PC's time stamp counter follows the host's, even under emulation, and its kernel measured it at boot.
     ...(vm.architecture === 'amd64' && { clock: `${process.arch} ${processor.model}` }),
     cores: vm.cpu,
     memoryMiB: vm.memoryMiB,
@@ -71,7 +70,7 @@ export async function machineShape({
   }
 }
 
-/** Undefined: they fit. */
+/** Undefined if they fit. */
 export function difference(saved: MachineShape, now: MachineShape): string | undefined {
   const fields = [...new Set([...Object.keys(words), ...Object.keys(saved), ...Object.keys(now)])]
   const field = fields.find((name) => saved[name] !== now[name])
@@ -85,7 +84,7 @@ export function difference(saved: MachineShape, now: MachineShape): string | und
 
 const given = (command: readonly string[], flag: string): string => command[command.indexOf(flag) + 1] ?? ''
 
-/** In their order, without what each VM has of its own. */
+/** In order, without what differs between VMs. */
 const devicesOf = (command: readonly string[]): string =>
   command
     .flatMap((word, index) => {
@@ -97,13 +96,13 @@ const devicesOf = (command: readonly string[]): string =>
 
 interface Program {
   readonly version: string
-  /** What short names of machines stand for in this version. */
+  /** The full names of machine aliases in this version. */
   readonly machines: ReadonlyMap<string, string>
 }
 
 const programs = new Map<string, Promise<Program>>()
 
-/** Asked once in the life of an agent and QEMU: an upgrade changes the time of the file. */
+/** Cached by path and time of the file, which an upgrade changes. */
 async function aboutProgram(name: string): Promise<Program> {
   const found = await findProgram(name)
   if (!found) throw new Error(`${name} is not installed`)
@@ -146,7 +145,7 @@ async function bootText(boot: Boot): Promise<string> {
     .digest('hex')
 }
 
-/** Once for each state of the file. */
+/** Cached for each state of the file. */
 async function digestOf(file: string): Promise<string> {
   const { mtimeMs, size, ino, dev } = await fs.stat(file)
   const key = `${file} ${dev} ${ino} ${mtimeMs} ${size}`

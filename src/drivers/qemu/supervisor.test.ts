@@ -1,4 +1,4 @@
-// Supervisors: nobody else's process is taken for one, and one that never gets its QEMU is not waited for without end.
+// Supervisors: no other process is taken for one, and waiting for a QEMU that never starts is limited.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -23,7 +23,7 @@ describe('QEMU supervisor', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  /** Looks like a supervisor, and does nothing. */
+  /** A process that looks like a supervisor. */
   async function pretend(runtime: string): Promise<ProcessId> {
     const child = spawn('/bin/sh', ['-c', 'read line; :', 'svc3-vm', path.join(runtime, 'life')], { stdio: 'pipe' })
     children.push(child)

@@ -1,4 +1,4 @@
-// What stays beside a QEMU and records how it ended; and how both are found again, by a restarted agent, too.
+// The supervisor beside a QEMU, which records how it ended; and how a restarted agent finds both.
 import path from 'node:path'
 import { childEnvironment, lastLines } from '../../platform/exec.ts'
 import type { ProcessId } from '../../platform/processes.ts'
@@ -8,9 +8,9 @@ import { files, type QemuRun } from './control/run.ts'
 import { networkPlaces, sealedName } from './network/network.ts'
 
 /**
- * Its text is constant; what it works on comes as arguments. No core dumps (they hold a guest's memory), and rather a VM
- * than the agent when the host's memory ends. QEMU holds the FIFO open as long as it lives, and nobody else does; when
- * that was the last of the VM's processes, its sockets go too, so that nothing is left in /tmp where no agent comes back.
+ * The script is constant; its input comes as arguments. Core dumps are off because they contain a guest's memory. If the
+ * host runs out of memory, a VM is killed rather than the agent. Only QEMU holds the FIFO open; after the last process of
+ * the VM its sockets are removed, so that nothing stays in /tmp if no agent returns.
  */
 const supervisor = `umask 077
 ulimit -c 0
@@ -33,7 +33,7 @@ rm -rf "$sockets"
 `
 const supervisorName = 'svc3-vm'
 
-/** `memory` is what it finds open as its descriptor 3. */
+/** `memory` is open as descriptor 3. */
 export const spawnQemu = (
   folder: string,
   runtime: string,
@@ -52,7 +52,7 @@ export const spawnQemu = (
 const marksOf = ({ runtime }: QemuRun): supervised.Marks => ({
   text: runtime,
   isProgram: ([program = '']) => path.basename(program).startsWith('qemu-system-'),
-  // Or what seals it before it becomes QEMU.
+  // The program that seals, before it becomes QEMU.
   isForerunner: (words) => words.includes(supervisorName) || words.includes(sealedName),
   isSupervisor: (words) => words.includes(supervisorName) && words.includes(networkPlaces(runtime).life),
 })
@@ -65,7 +65,7 @@ export const findProcess = (folder: string, run: QemuRun, timeoutMs?: number): P
 export const waitForSupervisor = (folder: string, run: QemuRun): Promise<void> =>
   supervised.waitForSupervisor(folder, run, marksOf(run))
 
-/** How a process ended that is no more, as is its supervisor; with the last that QEMU said. */
+/** How a process ended, with the last output of QEMU. */
 export const describeEnd = async (folder: string): Promise<string> =>
   supervised.describeEnd(folder, 'QEMU', await lastOfLog(folder))
 

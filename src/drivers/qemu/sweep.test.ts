@@ -1,4 +1,4 @@
-// Leftovers in the temporary folder: only what is ours, of no VM, and used by nobody goes.
+// Leftovers in the temporary folder: only unused folders of this user without a VM are removed.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'

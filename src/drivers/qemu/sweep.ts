@@ -1,4 +1,4 @@
-// Folders of sockets whose VM is gone, because somebody removed its folder by hand, or an agent died on the way.
+// Removes folders of sockets without a VM: its folder was removed by hand, or an agent died during the start.
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
@@ -8,10 +8,10 @@ import { ownerFile, removeRuntime, runtimeParent, runtimePrefix } from './contro
 import { qmpSocket } from './control/sockets.ts'
 import { tryPrefix } from './network/seal.ts'
 
-/** One that does not say whose it is was just made, or its maker died. */
+/** A folder without an owner file may have just been created. */
 const namelessMs = 3_600_000
 
-/** Removes what is ours, and whose VM is no more, and that no process names. Returns what it removed. */
+/** Only folders of this user that no process names. Returns the removed ones. */
 export async function sweepRuntimes(parent = runtimeParent, nowMs = Date.now()): Promise<readonly string[]> {
   const names = await fs.readdir(parent).catch(() => [])
   const candidates: string[] = []
@@ -32,7 +32,7 @@ export async function sweepRuntimes(parent = runtimeParent, nowMs = Date.now()):
   return removed
 }
 
-/** In another container with the same /tmp there may be processes that we do not see. */
+/** Processes in another container may use the same /tmp without being visible here. */
 function answers(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect(socketPath)

@@ -1,4 +1,4 @@
-// Numbers of a QEMU process out of what Linux and QMP say.
+// Numbers of a QEMU process from Linux and QMP.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { diskUsage, networkUsage, processUsage } from './usage.ts'

@@ -1,15 +1,14 @@
-// What a QEMU process has used: its processor time and memory by /proc, its disks by QMP, its network by the counters of its
-// namespace, through which all of it goes.
+// What a QEMU process has used: CPU and memory from /proc, disks from QMP, network from the counters of its namespace.
 import fs from 'node:fs/promises'
 import type { VmUsage } from '../driver.ts'
 import type { Qmp } from './control/qmp.ts'
 import type { NetworkKind } from './network/network.ts'
 
-/** Of Linux, for what it tells programs. */
+/** USER_HZ of Linux. */
 const ticksPerSecond = 100
 const pageBytes = 4_096
 
-/** Undefined: the process is gone. */
+/** Undefined if the process has ended. */
 export async function usageOf(pid: number, network: NetworkKind, qmp: Qmp): Promise<VmUsage | undefined> {
   const disks = diskUsage(await qmp.execute('query-blockstats'))
   if (process.platform !== 'linux') return disks
@@ -18,7 +17,7 @@ export async function usageOf(pid: number, network: NetworkKind, qmp: Qmp): Prom
     const [stat, statm, net] = await Promise.all([
       read('stat'),
       read('statm'),
-      // Without a namespace of its own these are the counters of the host.
+      // Without a separate namespace these would be the counters of the host.
       network === 'sealed' ? read('net/dev') : '',
     ])
     return { ...processUsage(stat, statm), ...disks, ...networkUsage(net) }
@@ -28,7 +27,7 @@ export async function usageOf(pid: number, network: NetworkKind, qmp: Qmp): Prom
 }
 
 export function processUsage(stat: string, statm: string): VmUsage {
-  // After the name, which may hold anything, in the last parenthesis: state is the 1st field, utime the 12th.
+  // After the process name, which may contain anything, in the last parenthesis: state is the 1st field, utime the 12th.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [, resident] = statm.split(' ')
   return {
@@ -43,7 +42,7 @@ interface BlockStats {
   readonly stats?: { readonly rd_bytes?: number; readonly wr_bytes?: number }
 }
 
-/** What guests read and write: of devices, not of the layers below them. */
+/** Counts reads and writes of devices, not of the layers below them. */
 export function diskUsage(answer: unknown): VmUsage {
   const devices = Array.isArray(answer) ? (answer as readonly BlockStats[]) : []
   const sum = (field: 'rd_bytes' | 'wr_bytes'): number =>
@@ -51,7 +50,7 @@ export function diskUsage(answer: unknown): VmUsage {
   return { diskReadBytes: sum('rd_bytes'), diskWrittenBytes: sum('wr_bytes') }
 }
 
-/** Of `tap0`, where the uplink is. */
+/** Of `tap0`, the uplink. */
 export function networkUsage(text: string): VmUsage {
   const line = text.split('\n').find((each) => each.trimStart().startsWith('tap0:'))
   if (line === undefined) return {}

@@ -1,4 +1,4 @@
-// A capture on a host that is so busy that QEMU answers late: it waits, where it would give up elsewhere.
+// A capture on a busy host waits for QEMU's late answers.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -13,7 +13,7 @@ import { takeCapture } from './capture.ts'
 const lateMs = 20_000
 const usualMs = 10_000
 
-/** A stand-in for the QEMU of a VM that is suspended: every answer comes after 20 s, by a clock that does not run. */
+/** A stand-in for the QEMU of a suspended VM that answers after 20 s, by a simulated clock. */
 function lateQemu(): { readonly qmp: Qmp; readonly asked: string[] } {
   const asked: string[] = []
   let node = firstNode

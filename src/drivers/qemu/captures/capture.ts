@@ -1,5 +1,5 @@
-// Freezes what a VM is in one moment. The order makes it safe: an empty layer is made and written down before QEMU is asked
-// to go on with it, and the capture is written down last. Cut off anywhere, QEMU knows where it stands.
+// Captures a VM at one moment. An empty layer is created and recorded before QEMU switches to it, and the capture is
+// recorded last. After an interruption at any point, QEMU knows which layer it uses.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
@@ -37,7 +37,7 @@ import { endSaving, saveMemory, whyNoMemory } from './memory.ts'
 
 interface CaptureRequest {
   readonly id: string
-  /** Absent: without memory, and `note` says why. */
+  /** If absent, memory is not captured, and `note` says why. */
   readonly shape?: MemoryState['description'] | undefined
   readonly note?: string | undefined
   readonly quiet?: CaptureOptions['quiet']
@@ -46,28 +46,31 @@ interface CaptureRequest {
 export interface CaptureOptions {
   readonly id: string
   readonly withMemory: boolean
-  /** Until no read of the guest waits for its image: QEMU stops when all are answered, and the guest stands still until then. */
+  /**
+   * Waits until no read of the guest is waiting for its image: QEMU stops only when all are answered, and the guest stands
+   * still until then.
+   */
   quiet?: (() => Promise<void>) | undefined
 }
 
-/** A VM that lives, and what is said to it. */
+/** The control connection of a running VM. */
 export interface Living {
   readonly qmp: Qmp
   readonly runtime: string
 }
 
-/** A read that began in this very moment may wait for a chunk. */
+/** A read that has just begun may wait for a chunk. */
 const stopMs = 60_000
-/** A host with much to write lets QEMU answer late: that is no reason to give up what it is asked to write. */
+/** On a host that writes much, QEMU answers late. */
 const answerMs = 30_000
 const patient = (qmp: Qmp): Qmp => ({
   ...qmp,
   execute: (command, args, limitMs = answerMs) => qmp.execute(command, args, limitMs),
 })
-/** QEMU's words for a VM that does not run and could. */
+/** QEMU's states of a VM that is paused and can continue. */
 const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
-/** `run` is absent where it does not run. */
+/** `run` is absent if the VM does not run. */
 export function requestOf(vm: VmSpec, options: CaptureOptions, run: QemuRun | undefined): CaptureRequest {
   const { withMemory, ...request } = options
   if (!withMemory) return request
@@ -77,7 +80,9 @@ export function requestOf(vm: VmSpec, options: CaptureOptions, run: QemuRun | un
     : { ...request, note: `The memory of the VM was not saved: ${why}` }
 }
 
-/** Undefined in place of a living VM: it does not run, and its disk alone is captured. Nobody else works on it meanwhile. */
+/**
+ * `living` is undefined if the VM does not run; then only its disk is captured. The caller has exclusive access to the VM.
+ */
 export async function takeCapture(
   folder: string,
   found: Living | undefined,
@@ -89,7 +94,8 @@ export async function takeCapture(
   const living = found && { ...found, qmp: patient(found.qmp) }
   await makeCaptureFolder(folder)
   await removeStrays(folder)
-  // Until its memory is saved: it goes on elsewhere with somebody at the other end, and hears at once what it is told there.
+  // Open until the memory is saved: the guest resumes elsewhere with a peer at the other end, and receives messages at
+  // once.
   using agent = living && (await agentIn(living, signal))
   const request = living && agent ? await flushed(agent, living, requested) : requested
   failpoint('capture-flushed')
@@ -110,13 +116,13 @@ export async function takeCapture(
   }
 }
 
-/** Undefined where nobody listens. */
+/** Undefined if no guest agent listens. */
 async function agentIn({ qmp, runtime }: Living, signal: AbortSignal): Promise<GuestAgent | undefined> {
   const isThere = (await statusOf(qmp)) === 'running' && (await isListening(qmp))
   return isThere ? new GuestAgent(runtime, signal) : undefined
 }
 
-/** What the guest had not written yet is on its disk, where a guest agent answers; all others are captured as they are. */
+/** Makes the guest write its page cache, if a guest agent answers. Others are captured without. */
 async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureRequest): Promise<CaptureRequest> {
   if ((await flushGuest(agent, runtime)) !== 'stuck' || !request.shape) return request
   const { shape: _, ...rest } = request
@@ -126,7 +132,7 @@ async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureR
   }
 }
 
-/** The layer that will be the active one, empty, and the record of it. */
+/** Creates the next active layer, empty, and records it. */
 async function prepare(folder: string, living: Living | undefined): Promise<{ chain: Chain; next: OverlayLayer }> {
   const chain = await requireChain(folder)
   const active = activeOf(chain)
@@ -167,13 +173,13 @@ async function freeze(
   }
   failpoint('capture-went-on')
   if (shape) await syncFile(memoryFile(folder, id))
-  // What QEMU has flushed is on the disk; that it is there under this name, too.
+  // QEMU flushed the content; this makes the name durable, too.
   await syncFile(path.join(folder, activeOf(chain).file))
 }
 
 /**
- * What became of a capture, whoever began it: the VM goes on if it ran, and the record says which layer is the active one.
- * Without one under way nothing happens.
+ * Completes or undoes an interrupted capture: the VM continues if it ran, and the record says which layer is active. Does
+ * nothing if no capture was interrupted.
  */
 export async function settleCapture(folder: string, control: Qmp): Promise<void> {
   const chain = await requireChain(folder)
@@ -195,7 +201,6 @@ function withoutNext({ next: _, goesOn: __, ...chain }: Chain): Chain {
   return chain
 }
 
-/** The nodes that devices of the VM use. */
 async function nodesInUse(qmp: Qmp): Promise<readonly string[]> {
   const devices = (await qmp.execute('query-block')) as { inserted?: { 'node-name'?: string } }[]
   return devices.flatMap(({ inserted }) => inserted?.['node-name'] ?? [])

@@ -1,13 +1,13 @@
-// Lets a VM go on whose agent died while it stood still to be captured: a process of its own that does nothing as long as
-// the agent lives. Otherwise the guest would stand still until an agent is back.
+// A helper process that continues a paused VM if the agent dies during a capture. Otherwise the guest would stand still
+// until the next agent starts.
 import { spawn } from 'node:child_process'
 import { childEnvironment } from '../../../platform/exec.ts'
 import { qmpSocket } from '../control/sockets.ts'
 
 /**
- * Reads where QEMU listens, and then a word; the end of its input without that word is the death of the agent. Then QEMU is
- * told to stop saving and to go on, which an agent that is back would tell it, too. Where one is quicker, it has QEMU's ear
- * and does it itself. Its text is constant, and what it works on stands in no argument, by which a VM's processes are found.
+ * Reads QEMU's socket path, then a word. If its input ends without that word, the agent has died: it makes QEMU stop
+ * saving and continue, as the next agent would. If an agent is faster, that one has QEMU's only connection and does it.
+ * The script is constant and has no arguments, because a VM's processes are found by theirs.
  */
 const script = `
 const net = require('node:net')
@@ -40,7 +40,7 @@ process.stdin.on('end', () => {
 })
 `
 
-/** From before the VM is paused until disposed of, which is when it goes on. */
+/** Runs from before the VM is paused until disposed of, when the VM continues. */
 export function startGuard(runtime: string): Disposable {
   const child = spawn(process.execPath, ['-e', script], {
     env: childEnvironment,
@@ -48,7 +48,7 @@ export function startGuard(runtime: string): Disposable {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   child.unref()
-  // Without it a capture is as safe; only an agent that dies in the middle leaves the guest waiting for the next one.
+  // Captures are safe without it; only a guest whose agent dies during one would wait for the next agent.
   child.on('error', () => undefined)
   child.stdin.on('error', () => undefined)
   child.stdin.write(`${qmpSocket(runtime)}\n`)

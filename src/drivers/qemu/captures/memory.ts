@@ -1,5 +1,5 @@
-// Memory of a paused VM into a file, and out of it into a new QEMU. QEMU writes to a socket of ours and not to a file of
-// its choice; pages of zeros take a few bytes each.
+// Saves the memory of a paused VM to a file, and loads it into a new QEMU. QEMU writes to a socket of this process instead
+// of to a path; pages of zeros take a few bytes each.
 import { createWriteStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import net from 'node:net'
@@ -9,13 +9,13 @@ import type { MemoryState, VmSpec } from '../../driver.ts'
 import { statusOf } from '../control/control.ts'
 import type { Qmp } from '../control/qmp.ts'
 
-/** No limit that a disk reaches: the VM stands still meanwhile. QEMU's own would be 128 MiB/s. */
+/** Faster than any disk, because the VM stands still. QEMU's default is 128 MiB/s. */
 const bytesPerSecond = 2 ** 40
 const pollMs = 5
-/** QEMU's words for a migration that is over. */
+/** QEMU's states of a finished migration. */
 const over = new Set(['completed', 'failed', 'cancelled'])
 
-/** Settles when all of it is in the file, which is not synced yet. The VM has to be paused. */
+/** Settles when the memory is in the file, which is not synced yet. The VM must be paused. */
 export async function saveMemory(qmp: Qmp, runtime: string, file: string, signal: AbortSignal): Promise<void> {
   const socketPath = path.join(runtime, 'memory')
   await fs.rm(socketPath, { force: true })
@@ -36,7 +36,7 @@ export async function saveMemory(qmp: Qmp, runtime: string, file: string, signal
     const end = await Promise.race([untilOver(qmp, signal), problem])
     if (end instanceof Error) throw end
     if (end.status !== 'completed') {
-      // Where our own writing failed, that is the reason, and QEMU only saw its consequence.
+      // If writing the file failed, that is the cause, and QEMU reports only a consequence.
       const own = await Promise.race([
         problem,
         new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
@@ -45,7 +45,6 @@ export async function saveMemory(qmp: Qmp, runtime: string, file: string, signal
     }
     await received
   } catch (error) {
-    // Its room may be what the rest needs.
     await fs.rm(file, { force: true })
     throw error
   } finally {
@@ -54,7 +53,6 @@ export async function saveMemory(qmp: Qmp, runtime: string, file: string, signal
   }
 }
 
-/** One connection, whole, into a new file. */
 async function receive(server: net.Server, file: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<net.Socket>()
   server.once('connection', resolve)
@@ -75,13 +73,16 @@ async function untilOver(qmp: Qmp, signal?: AbortSignal): Promise<Migration> {
   }
 }
 
-/** Nobody reads any more: afterwards QEMU may go on. */
+/** Cancels saving. Afterwards QEMU may continue. */
 export async function endSaving(qmp: Qmp): Promise<void> {
   await qmp.execute('migrate_cancel').catch(() => undefined)
   await untilOver(qmp, AbortSignal.timeout(10_000))
 }
 
-/** Until all of it is in the new QEMU, which is paused then. Where it does not fit, QEMU ends and says why in its log. */
+/**
+ * Settles when the new QEMU has loaded the memory and is paused. If the memory does not fit, QEMU exits and its log says
+ * why.
+ */
 export async function untilLoaded(qmp: Qmp, signal: AbortSignal): Promise<void> {
   for (;;) {
     signal.throwIfAborted()
@@ -92,7 +93,7 @@ export async function untilLoaded(qmp: Qmp, signal: AbortSignal): Promise<void> 
   }
 }
 
-/** Why the memory of such a VM is not saved; undefined where it can be. */
+/** Why the memory of such a VM cannot be saved; undefined if it can. */
 export function whyNoMemory(
   shape: MemoryState['description'] | undefined,
   vm: Pick<VmSpec, 'iso'> = {},

@@ -1,5 +1,6 @@
-// A VM that waits as memory in a file beside its disk, without a process. The record of it is written last, when nothing writes
-// to the disk any more, and goes before its guest runs again: memory and disk are of one moment, or there is no record.
+// A VM that waits as a memory file beside its disk, without a process. Its record is written after everything else, when
+// the disk is no longer written, and deleted before the guest runs again: with a record, memory and disk are of one
+// moment.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
@@ -9,7 +10,7 @@ import type { PortAccess } from '../network/network.ts'
 interface Parked {
   readonly version: 1
   readonly shape: MemoryState['description']
-  /** Where it is reached until it is claimed. */
+  /** Where the VM is reached until it is claimed. */
   readonly doors: PortAccess
 }
 

@@ -1,10 +1,9 @@
-// The power button: pressed again for a guest that was not listening yet, and let go when somebody calls it off.
+// The power button: pressed again for a guest that did not listen yet, and released when the caller aborts.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { askToPowerDown } from './control.ts'
 import type { Qmp } from './qmp.ts'
 
-/** A guest that powers off when the button is pressed for the so-manieth time. */
 function guest(presses: number) {
   const said: string[] = []
   const { promise: off, resolve: powerOff } = Promise.withResolvers<boolean>()

@@ -1,14 +1,14 @@
-// The one connection to a VM's control socket, kept while it lasts, and what is said over it. A VM's changes are this
-// connection's events and its end: nothing is polled.
+// The one connection to a VM's control socket. Changes of the VM are events of this connection, or its end; there is no
+// polling.
 import fs from 'node:fs/promises'
 import type { Observed } from '../../driver.ts'
 import { connectQmp, type Qmp, QmpGarbled } from './qmp.ts'
 import { qmpSocket } from './sockets.ts'
 
-/** QEMU's status of a VM that waits for the host to have space for what it writes. */
+/** QEMU's status of a VM that waits for free space on the host. */
 export const outOfSpace = 'io-error'
 
-/** What QEMU's own words for a state mean for us. Not listed: it runs (such as `prelaunch` for a moment). */
+/** What QEMU's states mean. In states that are not listed the VM runs (such as `prelaunch` for a moment). */
 const observedOf: Readonly<Record<string, Observed>> = {
   paused: { state: 'suspended' },
   suspended: { state: 'suspended' },
@@ -27,7 +27,7 @@ interface Hearing {
   changed(): void
   /** The guest has powered itself off, and QEMU waits to be ended. */
   poweredOff(): void
-  /** The connection is over, most likely because QEMU is. */
+  /** The connection was closed, most likely because QEMU exited. */
   lost(): void
 }
 
@@ -58,7 +58,7 @@ export class Control {
     return connecting
   }
 
-  /** Until QEMU listens there is nothing to wait on but its end: so it is tried, for a moment, at short intervals. */
+  /** Retries at short intervals until QEMU listens: nothing announces it except QEMU's exit. */
   async firstContact(runtime: string, ended: Promise<void>, signal: AbortSignal): Promise<void> {
     let isOver = false
     ended.then(() => {
@@ -76,7 +76,7 @@ export class Control {
     }
   }
 
-  /** Undefined: it does not answer. It is ending, or somebody else holds its control socket. */
+  /** Undefined if QEMU does not answer: it is exiting, or another program holds its control socket. */
   async observe(runtime: string): Promise<Observed | undefined> {
     try {
       const status = await statusOf(await this.connect(runtime))
@@ -87,7 +87,7 @@ export class Control {
     }
   }
 
-  /** Disconnects; no events come afterwards. */
+  /** Disconnects; no events follow. */
   close(): void {
     this.#connecting?.then((qmp) => qmp.close()).catch(() => undefined)
     this.#connecting = undefined
@@ -105,7 +105,7 @@ export async function setRunning(qmp: Qmp, isRunning: boolean): Promise<void> {
   if (status !== (isRunning ? 'running' : 'paused')) throw new Error(`QEMU says that the VM is ${status}`)
 }
 
-/** So much space makes it worth while to let a VM go on whose disk could not be written. */
+/** The free space at which a VM that could not write continues. */
 const roomBytes = 64 * 1_048_576
 
 export async function hasSpaceAgain(qmp: Qmp, folder: string): Promise<boolean> {
@@ -116,13 +116,13 @@ export async function hasSpaceAgain(qmp: Qmp, folder: string): Promise<boolean> 
 
 export interface Grace {
   readonly graceSeconds: number
-  /** Ends the grace at once. */
+  /** Aborting ends the grace period. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Settles when the guest has powered off, or the grace is over. It is asked again and again: a guest that was still
- * booting did not hear the first time.
+ * Settles when the guest has powered off, or after the grace period. The button is pressed repeatedly, because a booting
+ * guest ignores it.
  */
 export async function askToPowerDown(qmp: Qmp, { graceSeconds, signal }: Grace, everyMs = 2_000): Promise<void> {
   if (graceSeconds <= 0 || signal?.aborted) return

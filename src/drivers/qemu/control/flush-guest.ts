@@ -1,30 +1,29 @@
-// Asks a guest to write what it holds back to its disk, by the protocol of QEMU's guest agent, before the disk is captured.
-// Freeze and thaw are sent as one message: whoever dies here, no guest is left with file systems that nobody thaws.
+// Asks a guest to flush its file systems before its disk is captured. Freeze and thaw are sent as one message, so that no
+// crash leaves a guest frozen.
 import { GuestAgent } from './guest-agent.ts'
 
 /**
- * `unheard`: nobody in the guest answers. `stuck`: it was asked to freeze its file systems and has not said since that they
- * are thawed; memory of such a guest is not worth having.
+ * `unheard`: no guest agent answered. `stuck`: the guest did not confirm the thaw; the memory of such a guest is useless.
  */
 type Flushed = 'flushed' | 'unheard' | 'stuck'
 
 interface Limits {
-  /** For whoever listens to say so. */
+  /** For the agent to answer. */
   readonly answerMs: number
-  /** For all that was not written yet to be on the disk. */
+  /** For the guest to write its page cache. */
   readonly flushMs: number
 }
 const limits: Limits = { answerMs: 2_000, flushMs: 10_000 }
 const thawTries = 3
 
-/** The guest runs. Never longer than its time limits. One that is stuck has lost the connection. */
+/** The guest must be running. A stuck guest has lost the connection. */
 export async function flushGuest(agent: GuestAgent, runtime: string, { answerMs, flushMs } = limits): Promise<Flushed> {
   if (!(await agent.synchronize(answerMs))) return 'unheard'
   agent.send('guest-fsfreeze-freeze', 'guest-fsfreeze-thaw')
   const frozen = await agent.answer(flushMs)
   if (frozen && (await agent.answer(answerMs))) return 'return' in frozen ? 'flushed' : 'unheard'
   agent[Symbol.dispose]()
-  // Not by the caller's signal: it must not be left so.
+  // Independent of the caller's signal: the guest must not stay frozen.
   for (let tries = 0; tries < thawTries; tries++) {
     using another = new GuestAgent(runtime)
     if (!(await another.synchronize(answerMs))) continue

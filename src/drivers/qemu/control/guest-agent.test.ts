@@ -1,5 +1,5 @@
-// Guests that flush and that hear who they are, that never answer, that say too much, and that stay frozen: none is waited for
-// longer than its time.
+// Guests that flush and confirm their identity, that never answer, that say too much, and that stay frozen: none delays
+// the host beyond its limit.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import net from 'node:net'
@@ -13,12 +13,12 @@ import { agentSocket } from './sockets.ts'
 import { tellGuest } from './tell-guest.ts'
 
 const short = { answerMs: 1_000, flushMs: 300 }
-/** For guests that answer: more than a busy machine needs. */
+/** For guests that answer: longer than a busy machine needs. */
 const long = { answerMs: 60_000, flushMs: 60_000 }
 type Values = Readonly<Record<string, string | number>>
 type Guest = (command: string, values: Values, say: (answer: unknown) => void, hangUp: () => void) => void
 
-/** Of QEMU there is only what it knows about the port. */
+/** QEMU's knowledge of the port. */
 const qemu = (isOpen: boolean): Qmp => ({
   execute: async () => [
     { label: 'console', 'frontend-open': true },
@@ -30,7 +30,7 @@ const qemu = (isOpen: boolean): Qmp => ({
   close: () => undefined,
 })
 
-/** What `host` does with such a guest, and what the guest heard. */
+/** The result of `host` with such a guest, and what the guest received. */
 async function withGuest<T>(guest: Guest, host: (agent: GuestAgent, runtime: string) => Promise<T>) {
   const runtime = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-agent-'))
   const heard: string[] = []
@@ -98,7 +98,7 @@ describe('flushGuest', { concurrency: true }, () => {
       good(command, values, say, hangUp)
     })
     assert.deepEqual([late.flushed, thaws], ['flushed', 3])
-    // A freeze that takes too long is no answer to the thaw.
+    // A late answer to the freeze is no answer to the thaw.
     const isLate: Guest = (command, values, say, hangUp) => {
       if (command === freeze) setTimeout(() => say({ return: 1 }), 350)
       else if (command !== thaw) good(command, values, say, hangUp)
@@ -146,7 +146,7 @@ describe('tellGuest', { concurrency: true }, () => {
 
   it('tellGuest names what a guest has not set', async () => {
     const { note } = await tell((_, __, say) => {
-      // To somebody else, before it was saved.
+      // The answer to a question from before it was saved.
       say({ return: 17 })
       say({ return: ['clock', 'network', 'more'] })
     })

@@ -1,13 +1,16 @@
-// The connection to a guest's agent: QEMU's protocol on the port `org.qemu.guest_agent.0`. What comes out of it was written by
-// a guest.
+// The connection to a guest's agent, over QEMU's protocol on the port `org.qemu.guest_agent.0`. Its input is written by a
+// guest and untrusted.
 import net from 'node:net'
 import type { Qmp } from './qmp.ts'
 import { agentDevice, agentSocket } from './sockets.ts'
 
-/** Of all that a guest says. */
+/** The limit of what a guest may send. */
 const maxBytes = 1_048_576
 
-/** QEMU knows whether a program in the guest has the port open. A VM that was started before there was one has none. */
+/**
+ * Whether a program in the guest has the port open, as QEMU knows. A VM that was started by an earlier version may lack
+ * the port.
+ */
 export async function isListening(qmp: Qmp): Promise<boolean> {
   const devices = (await qmp.execute('query-chardev')) as { label?: string; 'frontend-open'?: boolean }[]
   return devices.some((one) => one.label === agentDevice && one['frontend-open'] === true)
@@ -15,7 +18,7 @@ export async function isListening(qmp: Qmp): Promise<boolean> {
 
 export type GuestAgentReply = Readonly<Record<string, unknown>>
 
-/** One connection: QEMU has one at a time, and the next one waits until it is over. */
+/** QEMU accepts one connection at a time; another waits until this one is closed. */
 export class GuestAgent implements Disposable {
   readonly #socket: net.Socket
   readonly #answers: GuestAgentReply[] = []
@@ -35,7 +38,6 @@ export class GuestAgent implements Disposable {
     })
   }
 
-  /** Nothing more comes. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -44,11 +46,11 @@ export class GuestAgent implements Disposable {
     this.#socket.write(commands.map((execute) => `${JSON.stringify({ execute })}\n`).join(''))
   }
 
-  /** Answers to questions of others may still be on their way: all up to the one with our number are passed over. */
+  /** Discards answers to earlier questions, up to the one with this call's number. */
   async synchronize(limitMs: number): Promise<boolean> {
     const id = Math.floor(Math.random() * 2 ** 31)
     const question = JSON.stringify({ execute: 'guest-sync-delimited', arguments: { id } })
-    // The first byte is no JSON: at it a guest agent drops half a command.
+    // This byte is invalid JSON and makes a guest agent drop half a command.
     this.#socket.write(Buffer.from(`\xff${question}\n`, 'latin1'))
     const untilMs = performance.now() + limitMs
     for (;;) {
@@ -58,7 +60,7 @@ export class GuestAgent implements Disposable {
     }
   }
 
-  /** The first answer that is not a number, such as those that `synchronize` asks for. Undefined: none in time. */
+  /** The first answer that is not a number, which would belong to `synchronize`. Undefined if none comes in time. */
   async ask(
     execute: string,
     values: Readonly<Record<string, string | number>>,
@@ -72,7 +74,7 @@ export class GuestAgent implements Disposable {
     }
   }
 
-  /** Undefined: none in time, or none will come. */
+  /** Undefined if none comes in time, or the connection is closed. */
   async answer(limitMs: number): Promise<GuestAgentReply | undefined> {
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, limitMs)

@@ -1,11 +1,11 @@
-// Runs a command in a guest by its agent, as QEMU's own does it (`guest-exec`): whether it passed.
+// Runs a command in a guest by QEMU's `guest-exec`, and returns whether it succeeded.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { GuestAgent } from './guest-agent.ts'
 
-/** `answerMs`: for the agent to say something. `commandMs`: for the command to end. There is no event of that. */
+/** `answerMs` is for the agent to answer, `commandMs` for the command to end, which has to be polled. */
 const limits = { answerMs: 10_000, commandMs: 60_000, pollMs: 200 }
 
-/** For the guest's shell, which reads it from its input: nothing of it is in an argument. */
+/** The guest's shell reads the command from standard input, so it appears in no argument. */
 export async function passesIn(
   agent: GuestAgent,
   command: string,

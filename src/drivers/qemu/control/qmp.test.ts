@@ -1,4 +1,4 @@
-// The machine protocol against servers that do not keep to it: the connection ends, the process does not.
+// Servers that violate QMP: the connection ends, the process does not.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import net from 'node:net'
@@ -8,7 +8,6 @@ import { describe, it } from 'node:test'
 import { Control } from './control.ts'
 import { connectQmp, QmpGarbled } from './qmp.ts'
 
-/** Greets, accepts, and then answers every command with `answer`. */
 async function pretend(answer: (command: string) => string) {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-qmp-'))
   const sockets = new Set<net.Socket>()

@@ -1,4 +1,4 @@
-// QMP, the machine protocol of QEMU: JSON lines on a Unix socket. One client at a time; a second one gets no greeting.
+// QMP, QEMU's machine protocol: JSON lines on a unix socket. One client at a time; a second one gets no greeting.
 import net from 'node:net'
 
 interface QmpEvent {
@@ -10,17 +10,17 @@ class QmpError extends Error {
   override readonly name = 'QmpError'
 }
 
-/** What it says is not QMP: it is not listened to any more. */
+/** Its output is not QMP, so the connection is closed. */
 export class QmpGarbled extends QmpError {}
 
 export interface Qmp {
-  /** Throws QmpError when QEMU refuses, does not answer in time, or is gone. */
+  /** Throws QmpError if QEMU refuses, does not answer in time, or has exited. */
   execute(command: string, args?: Readonly<Record<string, unknown>>, timeoutMs?: number): Promise<unknown>
-  /** Settles when the connection is over, whoever ended it. */
+  /** Settles when the connection is closed by either side. */
   readonly closed: Promise<void>
-  /** Until the first call of `listen`, events are kept. */
+  /** Events before the first call are kept for it. */
   listen(listener: (event: QmpEvent) => void): void
-  /** True when the event comes in time, false when time or connection is over. */
+  /** True if the event comes in time; false after the time, or if the connection closes. */
   waitFor(event: string, timeoutMs: number): Promise<boolean>
   close(): void
 }
@@ -30,7 +30,7 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** As far as it was looked at: what is in it comes from a process that a guest may have broken into. */
+/** The checked part of a message: it comes from a process that a guest may have broken into. */
 interface Message {
   readonly QMP?: unknown
   readonly id?: number

@@ -1,5 +1,5 @@
 // One run of a QEMU process, as recorded in its VM's folder: `qemu.json` (written before the process starts, completed
-// after), `pid` and `exit` (by its supervisor), `qemu.log`. It is all that a restarted agent needs to find the process.
+// after), `pid` and `exit` (by its supervisor), `qemu.log`. A restarted agent finds the process by these.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -12,26 +12,26 @@ import type { PortAccess } from '../network/network.ts'
 
 export interface QemuRun {
   readonly version: 1
-  /** The boot of the host in which it was started. */
+  /** Id of the boot of the host in which it was started. */
   readonly bootId: string
-  /** The folder of its sockets; its name is in the process's arguments and nowhere else. */
+  /** The folder of its sockets, whose name is in the arguments of the process and nowhere else. */
   readonly runtime: string
   readonly doors: PortAccess
-  /** What was started: memory of it can go on in its like only. */
+  /** What was started: its memory can resume only in the same shape. */
   readonly shape?: MemoryState['description']
-  /** It is loading memory and has not run yet: cut off here, it is ended, and nothing is lost. */
+  /** It is loading memory and has not run yet. If interrupted, it is ended, and nothing is lost. */
   readonly isResuming?: true
-  /** What its guest was not told yet, or has not confirmed: it went on, or is to go on, from the memory of another VM. */
+  /** The identity that its guest has not confirmed yet, because it resumed from the memory of another VM. */
   readonly untold?: GuestIdentity
-  /** What of it the guest did not confirm. */
+  /** What the guest did not confirm. */
   readonly note?: string
-  /** Known when everything is up; without it, whoever started the process died before. */
+  /** Set when everything is up. Absent if the agent died during the start. */
   readonly process?: ProcessId
-  /** It is paused while its memory is saved: cut off here, it goes on. */
+  /** It is paused while its memory is saved. If interrupted, it continues. */
   readonly isParking?: true
-  /** svc3 ends it: that it has ended is no failure. */
+  /** svc3 ends the process, so its end is no failure. */
   readonly isEnding?: true
-  /** Why it ended by itself. */
+  /** Why the process ended by itself. */
   readonly problem?: string
 }
 
@@ -52,17 +52,17 @@ export async function forgetRun(folder: string): Promise<void> {
 
 export const runtimeParent = '/tmp'
 export const runtimePrefix = 'svc3-vm-'
-/** In the folder of sockets: which VM's they are. */
+/** In the folder of sockets: the path of their VM's folder. */
 export const ownerFile = 'owner'
 
-/** Unix sockets have paths of at most 107 bytes, and a VM's folder may be anywhere: hence a name in /tmp. */
+/** In /tmp because unix sockets have paths of at most 107 bytes, and a VM's folder may be anywhere. */
 export const runtimeFolder = (folder: string): string =>
   path.join(
     runtimeParent,
     `${runtimePrefix}${createHash('sha256').update(path.resolve(folder)).digest('hex').slice(0, 20)}`,
   )
 
-/** Made anew, ours and closed to others. /tmp is everybody's: what somebody else put there is not used. */
+/** Creates the folder, accessible to this user only. A folder in /tmp that belongs to another user is refused. */
 export async function makeRuntime(runtime: string, folder: string): Promise<void> {
   await removeRuntime(runtime)
   await fs.mkdir(runtime, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {

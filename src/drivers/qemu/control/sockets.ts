@@ -1,7 +1,7 @@
-// Where QEMU is talked to: sockets in a folder with a short path, which each run has of its own.
+// QEMU's sockets, in a folder with a short path, one for each run.
 import path from 'node:path'
 
 export const qmpSocket = (runtime: string): string => path.join(runtime, 'qmp')
 export const agentSocket = (runtime: string): string => path.join(runtime, 'agent')
-/** What QEMU calls our end of the guest agent's port. */
+/** QEMU's name of the host's end of the guest agent's port. */
 export const agentDevice = 'agent'

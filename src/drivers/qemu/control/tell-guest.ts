@@ -1,21 +1,21 @@
-// Tells a guest that has gone on from memory which VM it is now, and waits until it says that it is: its name, its clock, its
-// network. What it does not confirm is put into words for whoever deployed it.
+// Tells a guest that resumed from memory its new identity, and waits until it confirms name, clock and network. What it
+// does not confirm becomes a note for the user.
 import { randomBytes } from 'node:crypto'
 import type { GuestIdentity } from '../network/identity.ts'
 import { type GuestAgent, type GuestAgentReply, isListening } from './guest-agent.ts'
 import type { Qmp } from './qmp.ts'
 
-/** What a guest confirms, and how people call it. */
+/** What a guest confirms, and the words for users. */
 const parts = { name: 'name', clock: 'clock', network: 'network addresses' } as const
 type Part = keyof typeof parts
 const allParts = Object.keys(parts) as Part[]
 
-/** An answer that took longer than `freshMs` leaves the clock so much behind: then the guest is told again. */
+/** An answer that takes longer than `freshMs` leaves the clock late by as much, so the guest is told again. */
 const limits = { allMs: 5_000, freshMs: 1_000 }
 
 /**
- * The guest runs, and the connection was there before it did. Undefined: it has confirmed all. One that had not opened the
- * port when it was saved is not waited for.
+ * The guest runs, and the connection was made before it resumed. Undefined if it confirmed everything. A guest that had
+ * not opened the port when it was saved is not waited for.
  */
 export async function tellGuest(
   qmp: Qmp,
@@ -34,7 +34,7 @@ export async function tellGuest(
     const answer = await agent.ask('svc3-identity', wordsOf(identity), leftMs())
     if (answer && 'error' in answer) {
       why = 'its agent does not know svc3-identity'
-      // QEMU's own agent can do that much.
+      // QEMU's own guest agent supports this much.
       const set = await agent.ask('guest-set-time', { time: Date.now() * 1_000_000 }, leftMs())
       if (set && 'return' in set) confirmed.add('clock')
     } else {
@@ -48,11 +48,11 @@ export async function tellGuest(
   return missing.length === 0 ? undefined : noteOf(missing, why)
 }
 
-/** Text without anything to escape: a shell reads it. */
+/** Needs no escaping, because a shell reads it. */
 const wordsOf = (identity: GuestIdentity) => ({
   ...identity,
   time: (Date.now() / 1_000).toFixed(3),
-  // Two guests of one memory would have the same random numbers.
+  // Otherwise two guests of one memory would have the same random numbers.
   seed: randomBytes(32).toString('hex'),
 })
 

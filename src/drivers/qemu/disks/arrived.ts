@@ -1,12 +1,12 @@
-// Moves the disk of a running VM from an image that was on its way to the file that it has become. Both show the same, so
-// that there is no wrong moment to be cut off: whoever comes next finds out from QEMU whether it is done.
+// Moves the disk of a running VM from an arriving image to the complete file. Both have the same content, so an
+// interruption is harmless: QEMU tells whether it was done.
 import path from 'node:path'
 import type { Qmp } from '../control/qmp.ts'
 import { type Base, baseNode, firstNode, layerNode, lowestNode, nodeOf, remoteName, requireChain } from './chain.ts'
 
 const fileNode = 'image'
 
-/** `image` is whole, and NBD still answers: QEMU lets what it has asked there come to its end first. */
+/** NBD still answers: QEMU lets pending reads finish first. */
 export async function standOnFile(folder: string, image: Base, qmp: Qmp): Promise<void> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[]
   const names = new Set(nodes.map((node) => node['node-name']))

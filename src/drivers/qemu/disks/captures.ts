@@ -1,5 +1,5 @@
-// What was captured of a VM and not released yet: a small file each, written when all that it names is on disk. A capture
-// without that file never was.
+// Captures of a VM that were not released: a small file each, written after everything that it names is on disk. Without
+// that file there is no capture.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
@@ -15,7 +15,7 @@ export interface CaptureRecord {
   readonly base: string
   readonly layers: readonly OverlayLayer[]
   readonly virtualSizeBytes: number
-  /** Of what the memory beside it was. Absent: there is none. */
+  /** The shape of the memory beside it. Absent if there is none. */
   readonly shape?: MemoryState['description']
   readonly note?: string
 }
@@ -59,7 +59,7 @@ export function shownCapture(folder: string, { shape, layers, version: _, ...res
   }
 }
 
-/** Files that neither the disk nor a capture needs: of captures that were released or never came about, of old disks. */
+/** Removes files that neither the disk nor a capture needs. */
 export async function removeStrays(folder: string): Promise<void> {
   const records = await listCaptures(folder)
   await removeStrayLayers(folder, new Set(records.flatMap(({ layers }) => layers.map(({ file }) => file))))

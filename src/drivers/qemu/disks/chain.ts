@@ -1,5 +1,5 @@
-// What the disk of a VM consists of: the node's copy of an image, frozen layers on it, and the active one on top. It is
-// one small file; whatever happens in the middle of a change, the old and the new state of that file are both true.
+// The parts of a VM's disk: the node's copy of an image, frozen layers on it, and the active one on top. They are recorded
+// in one small file; during a change its old and its new content are both true.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
@@ -8,12 +8,12 @@ import { readHeader } from './overlays.ts'
 
 const chainFile = 'chain.json'
 
-/** What a chain stands on. It is never written to. */
+/** The image below a chain. It is never written to. */
 export interface Base {
   readonly disk: string
   readonly format: BaseImage['format']
   readonly digest: string
-  /** Where it is read until it is whole; in no record, because it is another one after a while. */
+  /** The NBD socket of an image that is still arriving. It is in no record, because it changes. */
   readonly socket?: string
 }
 
@@ -26,29 +26,29 @@ export interface OverlayLayer {
 export interface Chain {
   readonly version: 1
   readonly base: Base
-  /** The lowest first. The last is written to, all others are frozen. */
+  /** Lowest first. The last one is written to, all others are frozen. */
   readonly layers: readonly OverlayLayer[]
   /**
-   * An empty layer that QEMU was about to go on with. Where QEMU lives, it knows whether it did. Where it does not, this is
-   * the active one in either case: as long as nobody wrote to it, it shows what is below.
+   * An empty layer that QEMU was about to switch to. A living QEMU knows whether it did. Without one, this is the active
+   * layer in either case: while it is empty, it shows what is below.
    */
   readonly next?: OverlayLayer
-  /** With `next`: QEMU was stopped for a moment only, and is to go on. */
+  /** With `next`: QEMU was only paused for a moment and must continue. */
   readonly goesOn?: boolean
   /**
-   * Layers were put together while QEMU ran, and it may still read from the old ones. They show the same, so that it can
-   * stay so for any time; QEMU holds them open, also where they were removed.
+   * Layers were merged while QEMU ran, and it may still read the old ones. Both show the same, so this may last; QEMU
+   * holds removed files open.
    */
   readonly isAhead?: true
-  /** Nothing ever ran on it: what ran when its image was saved can go on. */
+  /** The disk never ran, so it can resume from the memory of its image. */
   readonly isFresh?: true
-  /** It was to be started without the memory of its image, for this reason, and has not come up since. */
+  /** Why it must start without the memory of its image; kept until it has started. */
   readonly whyCold?: string
 }
 
 export type BlockNode = Readonly<Record<string, unknown>>
 
-/** Undefined: there is no disk. */
+/** Undefined if there is no disk. */
 export async function readChain(folder: string): Promise<Chain | undefined> {
   const text = await readFileIfPresent(path.join(folder, chainFile))
   return text === undefined ? undefined : (JSON.parse(text) as Chain)
@@ -63,7 +63,7 @@ export async function requireChain(folder: string): Promise<Chain> {
   return chain
 }
 
-/** Those of a VM that does not run. */
+/** The layers of a VM that does not run. */
 export const settledLayers = ({ layers, next }: Chain): readonly OverlayLayer[] => (next ? [...layers, next] : layers)
 
 export function activeOf(chain: Chain): OverlayLayer {
@@ -72,19 +72,19 @@ export function activeOf(chain: Chain): OverlayLayer {
   return active
 }
 
-/** Of a VM that does not run and is about to. */
+/** For a VM that is about to start. */
 export async function settleChain(folder: string): Promise<void> {
   const { next, goesOn: _, isAhead, ...chain } = await requireChain(folder)
   if (next || isAhead) await writeChain(folder, { ...chain, layers: next ? [...chain.layers, next] : chain.layers })
 }
 
-/** Before a guest runs on it. A start that fails, as for a port that is taken, keeps its reason for the next one. */
+/** Called before a guest runs on it. A failed start keeps its reason for the next one. */
 export async function markDiskUsed(folder: string, whyCold?: string): Promise<void> {
   const { isFresh, whyCold: before, ...chain } = await requireChain(folder)
   if (isFresh || before !== whyCold) await writeChain(folder, whyCold === undefined ? chain : { ...chain, whyCold })
 }
 
-/** The whole chain, spelled out: QEMU follows no name that it finds in a file. `base` is where the image is now. */
+/** The whole chain in full: QEMU follows no file name that it finds in a file. `base` is where the image is now. */
 export async function chainNode(
   folder: string,
   chain: Chain,
@@ -98,7 +98,7 @@ export async function chainNode(
     const lowest = base.socket === undefined ? baseNode(base) : remoteName
     node = {
       ...layerNode(path.join(folder, file), isFrozen || index < layers.length - 1),
-      // It will have to be told to stand on something else.
+      // Named, because it will be moved to another base.
       ...(base.socket !== undefined && index === 0 && layers.length > 1 && { 'node-name': lowestNode }),
       backing: index === 0 ? lowest : node,
     }
@@ -106,7 +106,7 @@ export async function chainNode(
   return node
 }
 
-/** A day: an agent that is away, or one that finds nobody who has the image, leaves reads waiting and not failed. */
+/** A day: while an agent is away, or no node has the content, reads wait instead of failing. */
 const reconnectSeconds = 86_400
 const openSeconds = 20
 
@@ -117,7 +117,10 @@ export const baseNode = ({ disk, format }: Pick<Base, 'disk' | 'format'>): Block
   ...(format === 'qcow2' && { backing: null }),
 })
 
-/** By itself, and referred to: below a layer, QEMU would take the name in the layer's head for a part of its options. */
+/**
+ * A separate node that is referred to: inside of a layer's options, QEMU would mix it with the file name in the layer's
+ * header.
+ */
 export const remoteNode = (socket: string): BlockNode => ({
   'node-name': remoteName,
   driver: 'nbd',
@@ -127,7 +130,7 @@ export const remoteNode = (socket: string): BlockNode => ({
   'open-timeout': openSeconds,
 })
 
-/** Node names in QEMU: of the disk that it starts with, and of layers that come later. */
+/** Node names in QEMU: of the disk that it starts with, and of later layers. */
 export const firstNode = 'disk'
 export const lowestNode = 'lowest'
 export const remoteName = 'remote'
@@ -138,24 +141,24 @@ export const layerNode = (filename: string, isFrozen: boolean): BlockNode =>
     ? { driver: 'qcow2', 'read-only': true, file: { driver: 'file', filename, 'read-only': true } }
     : { driver: 'qcow2', file: { driver: 'file', filename, discard: 'unmap' }, discard: 'unmap' }
 
-/** Nobody but us makes layers: one that stands on something else was tampered with. */
+/** Only svc3 creates layers: one with another backing file was tampered with. */
 async function requireOwnBase(folder: string, { base }: Chain, [lowest]: readonly OverlayLayer[]): Promise<void> {
   const { backingFile } = await readHeader(path.join(folder, lowest?.file ?? ''))
   if (backingFile !== base.disk)
     throw new Error(`the disk in ${folder} stands on a file that svc3 did not name: it is not used`)
 }
 
-/** Layers that somebody in this process is writing and that no chain names yet. */
+/** Layers that are being written by this process and that no chain names yet. */
 const inMaking = new Set<string>()
 
-/** Until `work` has settled, the layer is nobody's stray. */
+/** Protects the layer from `removeStrayLayers` until `work` has settled. */
 export async function whileMaking<T>(folder: string, { file }: OverlayLayer, work: () => Promise<T>): Promise<T> {
   const place = path.resolve(folder, file)
   inMaking.add(place)
   return work().finally(() => inMaking.delete(place))
 }
 
-/** Removes what neither the chain nor one of `kept` names, of all that could be a layer. */
+/** Removes layers that neither the chain nor `kept` names. */
 export async function removeStrayLayers(folder: string, kept: ReadonlySet<string>): Promise<void> {
   const chain = await readChain(folder)
   if (!chain) return

@@ -1,4 +1,4 @@
-// Disks: what they stand on is what we named, whatever a header says.
+// A disk has the backing file that svc3 named, whatever its header says.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

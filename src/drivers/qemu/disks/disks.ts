@@ -1,5 +1,5 @@
-// The disk of a VM: qcow2 layers on the node's copy of an image. Every format is given, none is guessed, and no backing
-// file is followed but those that we named: a guest can write a header of its choice into its disk.
+// The disk of a VM: qcow2 layers on the node's copy of an image. Every format is given and only backing files named by
+// svc3 are used, because a guest can write any header into its disk.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { exec } from '../../../platform/exec.ts'
@@ -21,13 +21,13 @@ import { makeOverlay, readHeader } from './overlays.ts'
 
 export const hasDisk = async (folder: string): Promise<boolean> => (await readChain(folder)) !== undefined
 
-/** A disk that is there stays. */
+/** Keeps an existing disk. */
 export async function createDisk(folder: string, vm: VmSpec): Promise<void> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   if (!(await hasDisk(folder))) await replaceDisk(folder, vm)
 }
 
-/** A new layer on another image in place of all that was: the one moment is when the record of the chain is written. */
+/** Replaces the disk by a new layer on another image, at the moment when the record of the chain is written. */
 export async function replaceDisk(folder: string, vm: VmSpec): Promise<void> {
   const { disk, format, socket, digest, virtualSizeBytes, name } = vm.image
   if (socket === undefined)
@@ -47,7 +47,7 @@ export async function replaceDisk(folder: string, vm: VmSpec): Promise<void> {
   await removeStrays(folder)
 }
 
-/** Nothing else ever has its name: a layer of an id never changes once it is frozen. */
+/** The id is unique, because a layer of a given id never changes once it is frozen. */
 export function newLayer(): OverlayLayer {
   const id = crypto.randomUUID().replaceAll('-', '').slice(0, 20)
   return { id, file: `disk-${id}.qcow2` }
@@ -68,7 +68,7 @@ export async function diskBytes(folder: string): Promise<number> {
 
 export const baseOf = async (folder: string): Promise<Base> => (await requireChain(folder)).base
 
-/** The disk on the node's copy of its image. Layers on other content than they were made on would be garbage. */
+/** Refuses layers that were made on other content, which would be garbage. */
 export async function diskNodeOn(folder: string, image: BaseImage): Promise<BlockNode> {
   const chain = await requireChain(folder)
   if (chain.base.digest === image.digest) return chainNode(folder, chain, image)
@@ -78,7 +78,7 @@ export async function diskNodeOn(folder: string, image: BaseImage): Promise<Bloc
   )
 }
 
-/** The whole chain, spelled out for qemu-img. */
+/** The whole chain in full, for qemu-img. */
 export async function diskNode(folder: string): Promise<BlockNode> {
   const chain = await requireChain(folder)
   return chainNode(folder, chain, chain.base)

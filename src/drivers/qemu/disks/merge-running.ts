@@ -1,5 +1,5 @@
-// Keeps the disk of a VM short that runs for long and is captured often: its frozen layers are put together beside it, then
-// QEMU reads from the new file in place of the old ones. Both show the same, so that there is no wrong moment to be cut off.
+// Merges the frozen layers of a running VM that is captured often: into a new file, which QEMU then reads in place of the
+// old ones. Both have the same content, so an interruption is harmless.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
@@ -20,10 +20,10 @@ import {
 import { newLayer } from './disks.ts'
 import { makeMerged, maxFrozen, tooMany } from './merge.ts'
 
-/** So many layers are too many to go on without waiting. */
+/** Beyond this number of layers, a capture waits for the merge. */
 const maxLayers = 4 * maxFrozen
 
-/** Runs `work` when nobody else works on the VM. Undefined: it does not run, or it was called off. */
+/** Runs `work` with exclusive access to the VM. Undefined if the VM does not run, or if the signal was aborted. */
 type Alone = <T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal) => Promise<T | undefined>
 
 export class RunningMerge {
@@ -36,7 +36,7 @@ export class RunningMerge {
     this.#alone = alone
   }
 
-  /** In the background, if there is anything to do. What does not work out is done by the next start of the VM. */
+  /** Merges in the background if necessary. The next start of the VM does what fails here. */
   begin(base: Base): void {
     if (this.#work) return
     const stopper = new AbortController()
@@ -48,12 +48,12 @@ export class RunningMerge {
     this.#work = { settled, stopper }
   }
 
-  /** Settles when there is room for one more layer. */
+  /** Settles when one more layer is acceptable. */
   async room(): Promise<void> {
     if (this.#work && ((await readChain(this.#folder))?.layers.length ?? 0) > maxLayers) await this.#work?.settled
   }
 
-  /** Not while working alone on the VM, which it may be waiting for. */
+  /** Must not be called with exclusive access to the VM, which the merge may be waiting for. */
   async end(): Promise<void> {
     this.#work?.stopper.abort()
     await this.#work?.settled
@@ -74,7 +74,7 @@ async function mergeRunning(folder: string, base: Base, alone: Alone, signal: Ab
       await makeMerged(folder, { base, frozen, merged }, signal)
       const isUsed = await alone(async (qmp) => {
         const chain = await requireChain(folder)
-        // Reverted meanwhile, or started anew, which puts layers together, too.
+        // Reverted or restarted in the meantime; a start merges, too.
         if (chain.next || frozen.some(({ id }, at) => chain.layers[at]?.id !== id)) return false
         await writeChain(folder, { ...chain, layers: [merged, ...chain.layers.slice(frozen.length)], isAhead: true })
         failpoint('merge-recorded')
@@ -87,7 +87,7 @@ async function mergeRunning(folder: string, base: Base, alone: Alone, signal: Ab
   }
 }
 
-/** QEMU reads from the layers that the record names, also where somebody was cut off before. */
+/** Makes QEMU read the layers that the record names, also after an interruption. */
 async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
   const { isAhead, ...chain } = await requireChain(folder)
   const [merged, above] = chain.layers
@@ -102,7 +102,8 @@ async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
   failpoint('merge-added')
   const isActive = chain.layers.length === 2
   const options = { ...layerNode(path.join(folder, above.file), !isActive), backing: nodeOf(merged) }
-  // What it was started with has another name. Were it not that layer, QEMU would refuse: the file is not the same.
+  // The layer that QEMU was started with has another name. If it were another layer, QEMU would refuse it, because the
+  // file differs.
   const upper = nodes.has(nodeOf(above)) ? nodeOf(above) : firstNode
   await qmp.execute('blockdev-reopen', { options: [{ 'node-name': upper, ...options }] }, 30_000)
   failpoint('merge-switched')
@@ -112,7 +113,7 @@ async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
   await removeStrays(folder)
 }
 
-/** Those that were named by us: what they stand on may belong to them and goes with them. */
+/** The nodes that svc3 named. Nodes below may belong to them and are removed with them. */
 async function ourNodes(qmp: Qmp): Promise<ReadonlySet<string>> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[]
   return new Set(
@@ -120,7 +121,7 @@ async function ourNodes(qmp: Qmp): Promise<ReadonlySet<string>> {
   )
 }
 
-/** From the top: what something stands on cannot be removed. */
+/** From the top, because a node in use cannot be removed. */
 async function removeOldNodes(qmp: Qmp, { layers }: Chain): Promise<void> {
   const nodes = await ourNodes(qmp)
   const needed = new Set(layers.map((layer) => (nodes.has(nodeOf(layer)) ? nodeOf(layer) : firstNode)))

@@ -1,5 +1,5 @@
-// Puts the frozen layers of a disk together when there are many: a new file with what they show, under a new id. The old
-// ones are only read, so that captures that need them keep them, and a merge that is cut off changed nothing.
+// Merges many frozen layers of a disk into a new file with a new id. The old files are only read: captures that need them
+// keep them, and an interrupted merge changes nothing.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { exec } from '../../../platform/exec.ts'
@@ -18,10 +18,10 @@ import {
 import { newLayer } from './disks.ts'
 import { readHeader, syncFile } from './overlays.ts'
 
-/** Each layer costs a look whenever a cluster is not in those above. */
+/** Every layer costs a lookup for each cluster that is not in the layers above. */
 export const maxFrozen = 8
 
-/** Of a VM that does not run. */
+/** For a VM that does not run. */
 export async function mergeFrozen(folder: string, base: Base, signal: AbortSignal): Promise<void> {
   const chain = await requireChain(folder)
   const frozen = tooMany(chain, base)
@@ -33,10 +33,10 @@ export async function mergeFrozen(folder: string, base: Base, signal: AbortSigna
   await removeStrays(folder)
 }
 
-/** What is to be put together, the lowest first. */
+/** The layers to merge, lowest first. */
 export function tooMany(chain: Chain, base: Base): readonly OverlayLayer[] | undefined {
-  // Images of nodes are raw. What a qcow2 image stands on could not be ruled out here.
-  // One that is not whole can wait.
+  // Images of nodes are raw; the backing file of a qcow2 image could not be excluded here. An image that is still arriving
+  // can wait.
   if (chain.base.digest !== base.digest || base.format !== 'raw' || base.socket !== undefined) return undefined
   const frozen = settledLayers(chain).slice(0, -1)
   return frozen.length > maxFrozen ? frozen : undefined
@@ -48,7 +48,7 @@ interface Merge {
   readonly merged: OverlayLayer
 }
 
-/** On disk when it settles; nothing is left of one that fails. */
+/** Durable when it settles; a failed merge leaves nothing. */
 export async function makeMerged(folder: string, { base, frozen, merged }: Merge, signal: AbortSignal): Promise<void> {
   const [lowest] = frozen
   if (!lowest) throw new Error('there are no layers to put together')
@@ -62,7 +62,7 @@ export async function makeMerged(folder: string, { base, frozen, merged }: Merge
     const { base: named } = await requireChain(folder)
     for (let count = 2; count <= frozen.length; count++) {
       const source = await chainNode(folder, { version: 1, base: named, layers: frozen.slice(0, count) }, base, true)
-      // -B: only what is in the layer itself is copied; all below it is in the target already.
+      // -B copies only the layer itself; everything below is in the target already.
       const args = ['convert', '-n', '-B', base.disk, '-F', base.format, '--target-image-opts']
       await exec('qemu-img', [...args, `json:${JSON.stringify(source)}`, targetOptions(target, base)], {
         signal,
@@ -78,7 +78,7 @@ export async function makeMerged(folder: string, { base, frozen, merged }: Merge
   }
 }
 
-/** As options and not as JSON, because qemu-img takes a target in no other way without looking at its head. */
+/** Options instead of JSON, because qemu-img does not otherwise accept a target without probing its header. */
 const targetOptions = (file: string, base: Base): string =>
   [
     'driver=qcow2,file.driver=file',

@@ -1,15 +1,15 @@
-// Overlays as files: made by qemu-img with every format given, on disk when the call returns, their heads read here and
-// not by qemu-img, which a running QEMU's lock would keep out.
+// Overlay files: created by qemu-img with every format given, and durable when the call returns. Headers are read here,
+// because a running QEMU's lock keeps qemu-img out.
 import fs from 'node:fs/promises'
 import { exec } from '../../../platform/exec.ts'
 
 interface Backing {
-  /** As it stands in the head. Nobody follows it: whoever opens the overlay names what is below. */
+  /** As in the header. It is not used: the command line names what is below. */
   readonly name: string
   readonly format: 'raw' | 'qcow2'
 }
 
-/** Empty, 64 KiB clusters. -u: QEMU need not open what is below, we know its size. */
+/** Empty, with clusters of 64 KiB. -u: the backing file need not be opened because its size is known. */
 export async function makeOverlay(file: string, { name, format }: Backing, sizeBytes: number): Promise<void> {
   const args = ['create', '-q', '-f', 'qcow2', '-o', 'cluster_size=65536', '-u', '-b', name, '-F', format]
   try {

@@ -1,4 +1,4 @@
-// The script that answers a guest, run as QEMU runs it, with requests that a hostile guest would send.
+// The metadata script, run as QEMU runs it, with requests of a hostile guest.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -25,7 +25,7 @@ describe('guest metadata', () => {
   })
   after(() => fs.rm(path.dirname(folder), { recursive: true }))
 
-  /** One connection: what is sent, in which pieces; what comes back. */
+  /** Sends the pieces on one connection and returns the response. */
   function ask(...pieces: readonly (string | Buffer)[]): Promise<Buffer> {
     const [program = '', ...args] = metadataCommand.split(' ')
     return new Promise((resolve, reject) => {

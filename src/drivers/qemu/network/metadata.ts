@@ -1,5 +1,5 @@
-// What a guest reads at http://169.254.169.254: answers made here, whole with their HTTP heads, as files that only the
-// VM's own QEMU hands out, by a script for /bin/sh. No agent is needed for it, and no other VM has a way to it.
+// What a guest reads at http://169.254.169.254: complete HTTP responses in files that only the VM's QEMU serves, by a
+// script for /bin/sh. It works without an agent, and no other VM can reach it.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { identityLines } from './identity.ts'
@@ -9,8 +9,8 @@ export const metadataCommand = '/bin/sh metadata/answer.sh'
 const folderName = 'metadata'
 
 /**
- * Standard input and output are one connection of the guest, which is hostile. What it sends is compared with the lines
- * of `index` and used for nothing else; at most 8 KiB are read; at most eight connections are served at once.
+ * Standard input and output are a connection of the guest, which is hostile. Its input is only compared with the lines of
+ * `index`; at most 8 KiB are read, and at most eight connections are served at once.
  */
 const script = `# Answers one HTTP request of this VM's guest. Made at every start of the VM.
 LC_ALL=C PATH=/usr/bin:/bin
@@ -64,7 +64,7 @@ interface Metadata {
 
 const keyForm = /^[A-Za-z0-9_. -]{1,128}$/
 
-/** Writes the answers anew: what an earlier start left is gone. */
+/** Replaces everything that an earlier start wrote. */
 export async function writeMetadata(folder: string, vm: Metadata): Promise<void> {
   const { userdata } = vm
   const values = { ...vm.metadata, ...vm.facts }
@@ -85,7 +85,7 @@ export async function writeMetadata(folder: string, vm: Metadata): Promise<void>
       served: [`/metadata/${encodeURIComponent(key)}`],
       bytes: json('200 OK', { value: values[key] }),
     })),
-    // Its end is the end of the connection: the script adds the time.
+    // The connection's end is the end of the response, because the script adds the time.
     { file: 'identity', served: ['/svc3/identity'], bytes: Buffer.from(`${openHead}${identityLines(vm)}`) },
     { file: 'missing', bytes: json('404 Not Found', { message: 'not found' }) },
     { file: 'bad', bytes: json('400 Bad Request', { message: 'not a GET request of HTTP/1.0 or 1.1' }) },
@@ -106,7 +106,7 @@ export async function writeMetadata(folder: string, vm: Metadata): Promise<void>
   await Promise.all(files.map(({ file, bytes }) => fs.writeFile(path.join(target, file), bytes, { mode: 0o600 })))
 }
 
-/** Secrets need not lie about while nobody can ask for them. */
+/** Secrets are removed while no guest can read them. */
 export const removeMetadata = (folder: string): Promise<void> =>
   fs.rm(path.join(folder, folderName), { recursive: true, force: true })
 

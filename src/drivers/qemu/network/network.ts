@@ -1,6 +1,6 @@
-// How a guest reaches the world and is reached. `sealed` (Linux): QEMU and its user network live in a network namespace
-// of their own, whose only connection is an uplink that refuses the host's loopback. `user`: the same without the namespace;
-// there a guest can reach what listens on the host's loopback.
+// The network of a guest. `sealed` (Linux): QEMU and its user network are in a separate network namespace, connected only
+// by an uplink that refuses the host's loopback. `user`: without the namespace, so a guest can reach services on the
+// host's loopback.
 import path from 'node:path'
 import type { Forward, VmSpec } from '../../driver.ts'
 
@@ -8,7 +8,7 @@ export type NetworkKind = 'sealed' | 'user'
 
 export const defaultNetwork: NetworkKind = process.platform === 'linux' ? 'sealed' : 'user'
 
-/** Where a VM is reached: all that is needed to open its ports again. */
+/** The ports of a VM and where they are opened. */
 export interface PortAccess {
   readonly kind: NetworkKind
   readonly ip: string
@@ -24,10 +24,10 @@ export const doorsOf = (kind: NetworkKind, { ip, forwards, screen }: VmSpec): Po
   ],
 })
 
-/** What QEMU binds: inside the namespace anything, since the uplink decides which address of the host leads there. */
+/** Inside the namespace QEMU binds any address: the uplink decides which address of the host leads there. */
 export const listenAddress = (kind: NetworkKind, ip: string): string => (kind === 'sealed' ? '0.0.0.0' : ip)
 
-/** The -netdev of the guest's first network device: 10.0.2.15, gateway 10.0.2.2, resolver 10.0.2.3. */
+/** The guest's first network device: 10.0.2.15, gateway 10.0.2.2, resolver 10.0.2.3. */
 export function networkArgument(kind: NetworkKind, { ip, forwards }: VmSpec): string {
   const address = listenAddress(kind, ip)
   const hostForwards = forwards.map(
@@ -39,9 +39,9 @@ export function networkArgument(kind: NetworkKind, { ip, forwards }: VmSpec): st
 export const sealedName = 'svc3-sealed'
 
 /**
- * What stands before a command that is to run sealed. Inside, the resolver is the uplink's (the host's may be on its
- * loopback), and link-local addresses lead nowhere: in clouds the host's own credentials are served there. Where any of
- * it fails, the command does not run.
+ * The prefix of a command that runs sealed. Inside, the uplink resolves names (the host's resolver may be on its
+ * loopback), and link-local addresses are unreachable, because clouds serve the host's credentials there. If any of it
+ * fails, the command does not run.
  */
 export function sealedPrefix(): readonly string[] {
   const isRoot = process.getuid?.() === 0
@@ -55,11 +55,11 @@ exec "$@"`
   return ['unshare', ...namespaces, '--', '/bin/sh', '-c', enter, sealedName]
 }
 
-/** What of a VM's runtime folder belongs to its network. */
+/** Files of the network in a VM's runtime folder. */
 export const networkPlaces = (runtime: string) => ({
   api: path.join(runtime, 'net'),
   pid: path.join(runtime, 'net.pid'),
   log: path.join(runtime, 'net.log'),
-  /** A FIFO that QEMU holds open: the uplink sees its end. */
+  /** A FIFO that QEMU holds open, so that the uplink notices its end. */
   life: path.join(runtime, 'life'),
 })

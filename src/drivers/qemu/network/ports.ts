@@ -1,10 +1,10 @@
-// Whether the ports of a VM can be had on its address: asked by binding them, before anything is started.
+// Checks whether the ports of a VM are free on its address, by binding them before the start.
 import dgram from 'node:dgram'
 import net from 'node:net'
 import { PortTaken } from '../../driver.ts'
 import type { PortAccess } from './network.ts'
 
-/** What QEMU says when somebody else was quicker. */
+/** QEMU's message if another program was faster. */
 export const portTaken =
   /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
 
@@ -19,7 +19,7 @@ export async function requireFreePorts({ ip, ports }: PortAccess): Promise<void>
   if (taken.length > 0) throw new PortTaken(taken)
 }
 
-/** Only "in use" is "taken": an address that is not this host's, or a port that needs root, is another problem. */
+/** Only EADDRINUSE means in use: a foreign address or a privileged port is another problem. */
 function isFree(address: string, { protocol, port }: Port): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => {

@@ -1,4 +1,4 @@
-// Sealing: what keeps it from working is said, a busy host has not said no, and nothing runs half sealed.
+// Sealing: failures are explained, a busy host is not taken for one that cannot, and nothing runs half sealed.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -15,7 +15,7 @@ import { endUplink, judgeAnswer, startUplink } from './uplink.ts'
 describe('sealed network', () => {
   it('a sealed network of QEMU works here, and is tried once', async () => {
     assert.equal(await canSeal(), undefined)
-    // What is known is returned in this turn; a try takes many.
+    // A cached result returns in this turn; an attempt takes many.
     const next = new Promise((resolve) => setImmediate(resolve, 'tried again'))
     assert.equal(await Promise.race([canSeal(), next]), undefined)
   })

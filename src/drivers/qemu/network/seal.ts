@@ -1,5 +1,5 @@
-// Whether guests can be sealed off this host: tried, because it needs programs, namespaces and /dev/net/tun. Where it
-// cannot be done, that is said; guests are never let onto the host's loopback unless an operator allows it.
+// Whether guests can be isolated from this host. It is tried, because it needs programs, namespaces and /dev/net/tun.
+// Otherwise the reason is reported; guests get access to the host's loopback only if an operator allows it.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -8,7 +8,7 @@ import { networkPlaces, sealedPrefix } from './network.ts'
 import { endUplink, startUplink } from './uplink.ts'
 
 export const tryPrefix = 'svc3-try-'
-/** A tenth of a second where nothing else is done; a host on which everything starts at once takes its time. */
+/** Usually a tenth of a second, but more on a host that is booting. */
 const tryMs = 30_000
 
 const remedy =
@@ -17,18 +17,18 @@ const remedy =
 
 let known: Promise<string | undefined> | undefined
 
-/** Undefined: yes. Otherwise why not and what to do. Once it works it is not tried again. */
+/** Undefined if sealing works, otherwise the reason and what to do. A success is cached. */
 export function canSeal(): Promise<string | undefined> {
   if (process.platform !== 'linux') return Promise.resolve(`only Linux can seal guests off; start with --network user`)
   known ??= whyNot(trySealing).then((problem) => {
-    // What is missing may be installed later.
+    // Missing programs may be installed later.
     if (problem !== undefined) known = undefined
     return problem
   })
   return known
 }
 
-/** A host that is too busy to answer has not said no. */
+/** A host that is too busy to answer may still be able to seal. */
 export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, limitMs = tryMs) {
   const signal = AbortSignal.timeout(limitMs)
   try {
@@ -42,7 +42,7 @@ export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, li
   }
 }
 
-/** An empty jail with an uplink, as a VM has them. Throws with the reason. */
+/** Seals an empty namespace with an uplink, as for a VM. Throws with the reason. */
 async function trySealing(signal: AbortSignal): Promise<void> {
   const runtime = await fs.mkdtemp(path.join('/tmp', tryPrefix))
   try {
@@ -60,7 +60,7 @@ async function trySealing(signal: AbortSignal): Promise<void> {
     jailed.once('close', (code) => end(new Error(lastLines(said, 2) || `${program} ended with exit code ${code}`)))
     signal.addEventListener('abort', () => end(signal.reason), { once: true })
     try {
-      // What comes back went through the whole script that seals.
+      // The response went through the whole script that seals.
       jailed.stdin.write('sealed\n')
       await Promise.race([over, new Promise((resolve) => jailed.stdout.once('data', resolve))])
       const doors = { kind: 'sealed', ip: '127.0.0.1', ports: [] } as const

@@ -1,5 +1,5 @@
-// The uplink of a sealed VM: slirp4netns, a process on the host's side that carries what the namespace sends, but not to
-// the host's loopback, and opens the VM's ports on the node's address. It ends when its QEMU does, agent or no agent.
+// The uplink of a sealed VM: slirp4netns, a process on the host's side that carries the traffic of the namespace, but not
+// to the host's loopback, and opens the VM's ports on the node's address. It ends with its QEMU, with or without an agent.
 import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -18,12 +18,12 @@ import { PortTaken } from '../../driver.ts'
 import { openLog } from '../../logs.ts'
 import { networkPlaces, type PortAccess } from './network.ts'
 
-/** One that dies again and again is not to keep the host busy. */
+/** Limits the load of an uplink that keeps dying. */
 const restMs = 1_000
 
 /**
- * Goes into the namespace of `pid` and opens the doors. An earlier uplink of this VM is ended first. `ended` is called
- * when one that was up has ended, whoever ended it.
+ * Enters the namespace of `pid` and opens the ports. An earlier uplink of this VM is ended first. `ended` is called when
+ * this one ends for any reason.
  */
 export async function startUplink(
   pid: number,
@@ -79,7 +79,7 @@ export async function startUplink(
   else notify()
 }
 
-/** Opens the doors of a VM that runs on another address, then closes those that it had. Again: fine. */
+/** Opens the ports of a running VM on another address, then closes the former ones. May be repeated. */
 export async function moveDoors(runtime: string, from: PortAccess, to: PortAccess): Promise<void> {
   const { api } = networkPlaces(runtime)
   const open = await forwardsAt(api)
@@ -91,7 +91,7 @@ export async function moveDoors(runtime: string, from: PortAccess, to: PortAcces
     await ask(api, JSON.stringify({ execute: 'remove_hostfwd', arguments: { id } }))
 }
 
-/** Whether the VM has this port of the host. Nobody else listens there then. */
+/** Whether the VM itself has this port of the host open. */
 export async function hasDoor({ runtime, doors }: { runtime: string; doors: PortAccess }, port: number, ip: string) {
   const isDoor = doors.ip === ip && doors.ports.some((one) => one.protocol === 'tcp' && one.port === port)
   if (!isDoor || doors.kind !== 'sealed') return isDoor
@@ -124,7 +124,7 @@ export async function endUplink(runtime: string): Promise<void> {
 async function findUplink(runtime: string): Promise<ProcessId | undefined> {
   const { api, pid: pidFile } = networkPlaces(runtime)
   const noted = Number(await readFileIfPresent(pidFile))
-  // Without a pid file but with a socket: whoever started it died in between.
+  // A socket without a pid file: the agent died during the start.
   const isUnknown = !(noted > 0) && (await fs.access(api).then(() => true, () => false)) // biome-ignore format: one thought
   for (const pid of isUnknown ? await findByArgument(api) : [noted]) {
     const startTime = await startTimeOf(pid)
@@ -133,11 +133,11 @@ async function findUplink(runtime: string): Promise<ProcessId | undefined> {
   return undefined
 }
 
-/** Where nobody has to carry what a VM sends, there is one in any case. */
+/** Always true for VMs that need no uplink. */
 export const hasUplink = async ({ doors, runtime }: { doors: PortAccess; runtime: string }): Promise<boolean> =>
   doors.kind !== 'sealed' || (await findUplink(runtime)) !== undefined
 
-/** Entering before the process has left the host's namespace would change the host's own network. */
+/** Entering before the process has left the host's namespace would change the host's network. */
 async function waitUntilSealed(pid: number, signal: AbortSignal): Promise<void> {
   const own = await fs.readlink('/proc/self/ns/net')
   while ((await fs.readlink(`/proc/${pid}/ns/net`)) === own) {
@@ -154,7 +154,7 @@ async function openDoor(api: string, ip: string, protocol: 'tcp' | 'udp', port: 
   judgeAnswer(await ask(api, JSON.stringify(request)), port)
 }
 
-/** Only "the forward could not be added" is a port that is taken; whatever else is wrong, another port would not help. */
+/** Only "the forward could not be added" means that the port is in use; another port would not solve other problems. */
 export function judgeAnswer(answer: string, port: number): void {
   let said: { readonly return?: unknown; readonly error?: { readonly desc?: unknown } }
   try {
