@@ -1,5 +1,5 @@
-// Assembles a server from its store, keys, settings and folders: everything that answers requests, not yet listening
-// and without controllers. Used by the control plane and by tests.
+// Assembles a server from its store, keys, settings and folders: everything that answers requests, but not listening
+// yet and without controllers. Used by the control plane and by tests.
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { createAccounts } from '../auth/accounts.ts'
@@ -49,27 +49,27 @@ interface ServerInput {
   readonly log: Log
   readonly metrics: Metrics
   readonly version: string
-  /** Uploads, parts of pulls, and files that the settings name are below it. */
+  /** Holds uploads, partial pulls, and files that the settings name. */
   readonly dataFolder: string
-  /** Where the built console is, if it is built. */
+  /** The built console, which may be missing. */
   readonly consoleFolder: string
   /** Host names for a self-signed certificate. */
   readonly names: readonly string[]
-  /** Plain HTTP is served, too: the API is then known by its plain address. */
+  /** Serve plain HTTP as well; the API is then known by its plain address. */
   readonly plainHttp: boolean
   /** Images and ISOs on the disk of this server, or in the registry of the cluster. */
   readonly ownContent: ContentStore
-  /** The same, including content of other servers; undefined: there are none. */
+  /** As `ownContent`, including the content of other servers. Undefined without other servers. */
   readonly contentAmong?: (peers: Peers | undefined) => ContentStore
-  /** Why the registry with the images could not be reached when it was last asked; only where there is one. */
+  /** Why the image registry failed when it was last used. Only where there is one. */
   readonly imagesProblem?: (() => string | undefined) | undefined
-  /** Who vouches for people. `apiUrl` is known once the server listens. */
+  /** The identity provider. `apiUrl` is known once the server listens. */
   identity(apiUrl: () => string): Promise<IdentityPart>
-  /** Finds the other servers, where the store is shared. */
+  /** Joins the other servers on a shared store. */
   readonly join?:
     | ((own: { readonly tokens: Tokens; readonly certificates: Certificates }) => Promise<Peers>)
     | undefined
-  /** Delay before the first retry of a remote; tests shorten it. */
+  /** The delay before a remote is retried, which tests shorten. */
   readonly remoteDelayMs?: number
 }
 
@@ -86,7 +86,7 @@ export async function assembleServer(input: ServerInput) {
   const { isCurrent } = createAccounts(collections, identity.isCurrentUser)
   const tokens = createTokens(signingKeys, clock, isCurrent)
   const certificates = new Certificates({ collections, secrets, clock, log, names: input.names })
-  // Other servers call by HTTPS whatever this one serves; when the store is away, it is too late to make one.
+  // Other servers always call by HTTPS. Without the store, a certificate could not be created later.
   if (!input.plainHttp || input.join) await certificates.current()
 
   const peers = await input.join?.({ tokens, certificates })
@@ -96,14 +96,14 @@ export async function assembleServer(input: ServerInput) {
     peers?.calls.close()
   })
   const fleet = cleanup.use(createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }))
-  /** Once somebody asks where a VM would go. */
+  /** Created by the first estimate. */
   let followed: ReturnType<typeof followRooms> | undefined
   cleanup.defer(() => followed?.stop())
   const horizon = new Horizon(store, viewsOf(collections))
   const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
   cleanup.defer(async () => void (await staleness?.stop()))
   const history = createHistory({ collections, clock })
-  // After the last request, before the store closes.
+  // Runs after the last request and before the store closes.
   cleanup.defer(() =>
     Promise.race([history.flush().catch(notKept(log, 'charts')), setTimeout(lastWordMs, undefined, { ref: false })]),
   )
@@ -171,16 +171,15 @@ export async function assembleServer(input: ServerInput) {
     app,
     operations,
     signingKeys,
-    /** Where clients reach the API and the port for clients of Kubernetes; set once they listen. */
+    /** The addresses for clients, set once the server listens. */
     address,
-    /** Withdraws readiness and ends streams. */
+    /** Fails readiness and ends streams. */
     stop: () => stopping.abort(),
-    /** Ends pending requests: later than `stop`, where other servers continue the work. */
+    /** Ends pending requests; later than `stop` if other servers can continue the work. */
     abort: () => ending.abort(),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   })
 
-  /** What nodes have free. */
   function roomsNow(): Rooms {
     followed ??= followRooms(collections, fleet.presence)
     followed.rooms.look()
@@ -192,7 +191,7 @@ export async function assembleServer(input: ServerInput) {
   }
 }
 
-/** A store that is away does not hold up the end. */
+/** Limits how long an unreachable store delays the end. */
 const lastWordMs = 2_000
 
 export const notKept =

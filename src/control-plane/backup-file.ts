@@ -1,5 +1,5 @@
-// The format of a backup: a tar file of a manifest, all records at one revision, the files of the data folder, the
-// content of images, and a checksum. Written while servers run; verified as a whole before it is used.
+// The format of a backup: a tar file of a manifest, all records at one revision, files of the data folder, the content
+// of images, and a checksum. Written while servers run; verified completely before it is restored.
 import { createHash } from 'node:crypto'
 import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
@@ -18,27 +18,24 @@ import { imagePlaceName } from './image-place.ts'
 import { version } from './version.ts'
 
 /**
- * The format version. A program that knows only smaller numbers refuses the file: it would miss the VMs of nodes, which the
- * records of the VMs say since 2.
+ * The format version. Programs that know only smaller numbers refuse the file. Since 2, the records of VMs say on which
+ * node each VM is, which older programs would miss.
  */
 const backupFormat = 2
 
 interface BackupHead {
   readonly format: number
-  /** The version of the program that made it. */
   readonly version: string
   readonly createdAt: string
   readonly revision: string
   readonly records: number
-  /** The id of the data. */
   readonly cluster: string
-  /** The ids of the master keys that sealed records need. */
   readonly keyIds: readonly string[]
   readonly hasImages: boolean
 }
 
 interface BackupEnd {
-  /** The checksum of every byte before it. */
+  /** The SHA-256 of all bytes before it. */
   readonly sha256: string
 }
 
@@ -52,9 +49,9 @@ export const names = {
   end: 'checksum.json',
 } as const
 
-/** Files of the data folder that are included: not the keys, which belong elsewhere. */
+/** Files of the data folder that are included. Keys are not: they have to be kept elsewhere. */
 export const folderFiles = ['users.json', 'config.json'] as const
-/** A part of the records is held in memory. */
+/** Limits the memory for a part of the records. */
 const partBytes = 4_000_000
 
 export interface Checked {
@@ -65,10 +62,9 @@ export interface Checked {
 
 const pieceBytes = 1_048_576
 
-/** The entries of a backup, always from its beginning. */
 export const entriesOf = (file: FileHandle): AsyncGenerator<TarEntry> => readTar(piecesOf(file), createHash('sha256'))
 
-/** Not a read stream, which would close the handle: the same open file is verified first and then restored. */
+/** A read stream would close the handle, but the same open file is verified first and then restored. */
 async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
   for (let at = 0; ; ) {
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(pieceBytes), 0, pieceBytes, at)
@@ -78,7 +74,7 @@ async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
   }
 }
 
-/** Reads and verifies the whole file; throws unless it is complete and of a known format. */
+/** Reads and verifies the whole file. Throws unless it is complete and of a known format. */
 export async function checkBackup(file: FileHandle, name: string): Promise<Checked> {
   let head: BackupHead | undefined
   let end: BackupEnd | undefined
@@ -130,18 +126,18 @@ export interface BackupReport {
   readonly file: string
   readonly revision: string
   readonly records: number
-  /** Pieces of images and ISOs; undefined when they were left out. */
+  /** Pieces of images and ISOs; undefined without images. */
   readonly contents?: number
   readonly bytes: number
   readonly keyIds: readonly string[]
-  /** What has the content of the images, for messages. */
+  /** Where the content of the images is, for messages. */
   readonly imagePlace: string
 }
 
 interface BackupOptions {
   readonly store: Pick<Store, 'list' | 'get'>
   readonly dataDir: string
-  /** MUST NOT exist yet. */
+  /** Must not exist yet. */
   readonly file: string
   readonly withImages: boolean
   readonly content: ContentStore
@@ -185,7 +181,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
     const contents = digests && { contents: digests.size }
     return { file, revision, records: records.length, ...contents, bytes, keyIds, imagePlace }
   } catch (error) {
-    // Where nothing could be written, nothing can be removed: that is not the problem to report.
+    // If nothing can be written, removing may fail as well, and would hide the first error.
     await fs.rm(draft, { force: true }).catch(() => undefined)
     throw error instanceof NoContentError ? changed() : error
   }
@@ -227,7 +223,7 @@ function keyIdsOf(records: readonly Entry[]): readonly string[] {
   return [...new Set(ids)].sort()
 }
 
-/** What a record names of content: of images and ISOs, and of VMs whatever became of theirs. */
+/** The manifests that a record names: of images and ISOs, and of VMs, whose image may be deleted. */
 export function manifestsNamedBy({ key, value }: Pick<Entry, 'key' | 'value'>): readonly string[] {
   const isImage = key.startsWith('/images/') || key.startsWith('/isos/')
   if (!isImage && !key.startsWith('/vms/')) return []
@@ -237,7 +233,7 @@ export function manifestsNamedBy({ key, value }: Pick<Entry, 'key' | 'value'>): 
   return named.filter((digest) => digest !== undefined)
 }
 
-/** All content that the records name, protected from the collector until the backup has begun. */
+/** All content that the records name. Touching it protects it from the collector until the backup has begun. */
 async function neededBy(records: readonly Entry[], content: ContentStore, place: string): Promise<ReadonlySet<string>> {
   const needed = await referencedBy(new Set(records.flatMap(manifestsNamedBy)), content).catch((error: unknown) => {
     throw error instanceof NoContentError ? elsewhere(place, error) : error

@@ -11,7 +11,6 @@ export function checkoutFolder(): string {
   return folder
 }
 
-/** Packages do not contain what builds them. */
 const isCheckout = (folder: string): boolean => fs.existsSync(path.join(folder, 'scripts', 'prepare.mjs'))
 
 /** The default data folder of `svc3 dev`. */

@@ -5,12 +5,12 @@ import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 
 export interface ConnectionFile {
   readonly apiUrl: string
-  /** Only where the process logs its own machine in. */
+  /** Only for `svc3 dev`, which logs its own machine in. */
   readonly adminToken?: string
   readonly pid: number
 }
 
-/** Whom `svc3 dev` logs its own machine in as. */
+/** The user as whom `svc3 dev` logs its own machine in. */
 export const administrator = 'admin@localhost'
 
 const fileIn = (dataDir: string): string => path.join(dataDir, 'connection.json')
@@ -20,7 +20,7 @@ export const writeConnection = (dataDir: string, connection: ConnectionFile): Pr
 
 export const removeConnection = (dataDir: string): Promise<void> => fs.rm(fileIn(dataDir), { force: true })
 
-/** Undefined when the file is missing or unreadable. */
+/** Returns undefined if the file is missing or unreadable. */
 export async function readConnection(dataDir: string): Promise<ConnectionFile | undefined> {
   const text = await readFileIfPresent(fileIn(dataDir))
   try {

@@ -50,8 +50,8 @@ export interface ControlPlaneOptions {
   /** The address for other servers on the same store. Default: where this one listens. */
   readonly internalUrl?: string | undefined
   /**
-   * `svc3 dev`, for one person on this machine: paths of 2.4.x are answered, and registries on this machine and on private
-   * networks are allowed, unless the settings say otherwise.
+   * `svc3 dev`, for one person on this machine: paths of 2.4.x are answered, and registries on this machine and on
+   * private networks are allowed, unless the settings say otherwise.
    */
   readonly isDev?: boolean | undefined
   /** The port for clients of Kubernetes. Default: none. */
@@ -87,8 +87,8 @@ export interface ControlPlane
   /** Whether the controllers run here. */
   isLeading(): boolean
   /**
-   * Fails readiness and ends streams, serves until load balancers have noticed, lets requests finish, and closes the store.
-   * `expedite` skips the wait for load balancers.
+   * Fails readiness and ends streams, serves until load balancers have noticed, lets requests finish, and closes the
+   * store. `expedite` skips the wait for load balancers.
    */
   stop(expedite?: AbortSignal): Promise<void>
 }

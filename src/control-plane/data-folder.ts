@@ -1,14 +1,14 @@
 // Access to the data folder for commands of the operator: as its owner, and with readable errors.
 import fs from 'node:fs'
 
-/** A command on the data of a service cannot do what was asked for; the message says why. */
+/** A command on the data of a service failed for the reason in the message. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }
 
 /**
- * Who works on a service's data as root leaves files that the service cannot read: so root becomes the owner of the folder
- * first, for the rest of the process.
+ * Files that root writes into a data folder would be unreadable for the service. So a process of root takes the
+ * identity of the folder's owner, for good.
  */
 export function becomeOwner(dataDir: string): void {
   if (process.getuid?.() !== 0) return

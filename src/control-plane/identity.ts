@@ -1,4 +1,4 @@
-// Which identity provider the service trusts: the configured one, or else the built-in one.
+// Opens the identity provider that the service trusts: the configured one, or else the built-in one.
 import { createIdentity, type LoginIdentity } from '../auth/login/oidc.ts'
 import { remoteKeys } from '../auth/login/provider-keys.ts'
 import { createUsedTokens } from '../auth/login/used-tokens.ts'
@@ -24,7 +24,7 @@ export interface IdentityPart {
   /** Only without a configured provider. */
   readonly localIssuer?: LocalIssuer
   readonly localUsers?: UserDirectory
-  /** Of users of the built-in provider: whether they are still there. */
+  /** Whether a user of the built-in provider still exists. */
   isCurrentUser(uid: string): boolean
 }
 

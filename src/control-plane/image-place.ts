@@ -1,4 +1,4 @@
-// Opens the image store of a cluster: in the data folder, or in a registry. Which one is stored with the records, so
+// Opens the image store of a cluster: in the data folder, or in a registry. The choice is stored with the records, so
 // that no server uses the wrong one.
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -22,19 +22,19 @@ import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
 
 export interface ImagePlace {
   readonly content: ContentStore
-  /** Only where it is a registry. */
+  /** Only for a registry. */
   readonly registry?: RegistryPlace
   close(): void
 }
 
 interface RegistryPlace {
   readonly content: RegistryContent
-  /** Throws when the repository belongs to another cluster. */
+  /** Throws if the repository belongs to another cluster. */
   claim(cluster: string, signal?: AbortSignal): Promise<void>
 }
 
 interface ImagePlaceOptions {
-  /** From the command line; otherwise what the settings say. */
+  /** From the command line. Default: the address in the settings. */
   readonly given: string | undefined
   readonly settings: Settings['images']
   readonly environment: NodeJS.ProcessEnv
@@ -48,15 +48,14 @@ const passwordVariable = 'SVC3_IMAGES_PASSWORD'
 const credentialName = 'svc3-images-password'
 export const inFolder = 'folder'
 
-/** Callers retry; but a registry that restarts should not fail work in progress. */
+/** Callers retry, too. This covers a restart of the registry, so that it does not fail work in progress. */
 const retry = { attempts: 6, firstDelayMs: 250, maxDelayMs: 3_000, maxRetryAfterMs: 10_000 }
 const idleMs = 30_000
-/** A store that is known already gets a shorter timeout. */
+/** A registry that was used before gets a shorter timeout. */
 const claimMs = { first: 15_000, known: 3_000 }
 
 export const contentFolder = (dataFolder: string): string => path.join(dataFolder, 'content')
 
-/** Throws what is wrong with it. */
 export function addressOfImages({ given, settings }: Pick<ImagePlaceOptions, 'given' | 'settings'>): string {
   const text = given ?? settings.address
   return text === undefined ? inFolder : checked(text).text
@@ -64,7 +63,7 @@ export function addressOfImages({ given, settings }: Pick<ImagePlaceOptions, 'gi
 
 export async function openImagePlace(options: ImagePlaceOptions): Promise<ImagePlace> {
   const { dataFolder, settings, environment, log, clock = systemClock } = options
-  // Taken out of the environment in any case, so that no child inherits it.
+  // Removed from the environment, so that no child process inherits it.
   const password = environment[passwordVariable]
   delete environment[passwordVariable]
   const address = addressOfImages(options)
@@ -75,7 +74,8 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
     server,
     allowInsecure: isPlain,
     credentials: await credentialsOf(settings, environment, password),
-    // The operator has named it, so it may be anywhere; its storage may be on its network, but not on this host.
+    // The operator chose the registry, so any address is allowed. Redirects to its storage may stay on the network, but
+    // not on this host.
     policy: (host) => ({ allowPrivate: true, allowLoopback: host === hostname.replace(/^\[|\]$/g, '') }),
     ...(settings.caFile !== undefined && {
       ca: await readNamed(settings.caFile, 'the authority of the registry with the images, images.caFile'),
@@ -102,8 +102,8 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
 }
 
 /**
- * Before images are looked for: that these records have theirs there. Where they have none yet, that is where they go. A
- * registry that cannot be reached now is one where it has been before.
+ * Checks that the images of these records are in this place, and records the place if they have none yet. A registry
+ * that cannot be reached is accepted if the records are known to use it.
  */
 export async function settleImagePlace(
   place: Pick<ImagePlace, 'registry'>,
@@ -131,7 +131,7 @@ interface Settled {
   readonly store: Store
   readonly address: string
   readonly cluster: string
-  /** Some record names content, or another server is about to. */
+  /** A record names content, or another server may be about to write one. */
   readonly isInUse: boolean
   readonly log: Log
 }
@@ -145,7 +145,10 @@ export const namesContent = ({ images, isos, vms }: Pick<Collections, 'images' |
   [images, isos].some((each) => each.list().some(({ value }) => value.content !== undefined)) ||
   vms.list().some(({ value }) => value.imageContent !== undefined || value.isoContent !== undefined)
 
-/** Before anything is deleted: that it is ours, and that all that records name is held. */
+/**
+ * Before anything is deleted, checks that the registry belongs to this cluster and protects all content that records
+ * name.
+ */
 export const collectableIn = ({ content, claim }: RegistryPlace, cluster: () => string): Collectable => ({
   async collect(manifests, options) {
     await claim(cluster(), options.signal)
@@ -154,7 +157,7 @@ export const collectableIn = ({ content, claim }: RegistryPlace, cluster: () => 
   },
 })
 
-/** Another server may write it at the same time: then its value wins. */
+/** If another server writes it at the same time, its value wins. */
 async function writeImagePlace(store: Store, address: string, before?: string): Promise<void> {
   const value = { address } as unknown as Json
   try {
@@ -166,13 +169,13 @@ async function writeImagePlace(store: Store, address: string, before?: string): 
   }
 }
 
-/** For people: what has to be kept where a backup has no images. */
+/** For messages: what has to be kept if a backup is made without images. */
 export async function imagePlaceName(store: Pick<Store, 'get'>, dataFolder: string): Promise<string> {
   const address = (await imagePlaceOf(store))?.value.address ?? inFolder
   return address === inFolder ? contentFolder(dataFolder) : address
 }
 
-/** For commands that run with or without a server: the image store of these records, by the server's settings. */
+/** The image store of these records, for commands that run with or without a server. */
 export async function openKnownPlace(
   address: string,
   dataFolder: string,
@@ -217,7 +220,7 @@ async function credentialsOf(
 }
 
 async function passwordIn(named: string | undefined, environment: NodeJS.ProcessEnv): Promise<string | undefined> {
-  // The service manager sets the folder for any credential: ours is meant unless it is surely not there.
+  // systemd sets the directory for any credential, so ours may be missing. An unreadable one is an error.
   const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
   const isCredential = Boolean(environment.CREDENTIALS_DIRECTORY) && mayBeThere(credential)
   const file = isCredential ? credential : named

@@ -1,5 +1,5 @@
-// Background work of a server: the controllers, which run on the leader of a cluster, and what each server does for its
-// own files.
+// Background work of a server: controllers, which run on the leader of a cluster, and loops for each server's own
+// files.
 import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { countUsage } from '../controllers/count-usage.ts'
@@ -28,7 +28,7 @@ import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
 import { runnerWorld } from './runner-world.ts'
 import { present, replicasIn } from './sharing.ts'
 
-/** Starts the controllers; returns how to stop them. `term`: of this leader, where there may be others. */
+/** Starts the controllers; returns how to stop them. `term` is that of this leader, on a shared store. */
 export function startControllers(services: Server, place: ImagePlace, term?: number): () => Promise<void> {
   const { presence, peers, collections } = services
   const isGone = (server: string | undefined): boolean =>
@@ -41,7 +41,7 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
     pools.nudge()
   })
   const loops = [
-    // First to start: it sees what the others do.
+    // Starts first, to see what the others do.
     recordEvents(services),
     scheduler,
     pools,
@@ -68,7 +68,7 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
   }
 }
 
-/** Starts what is about this server's own files. */
+/** Starts the loops for this server's own files. */
 export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[] {
   const { partialUploads, content, peers } = server
   return [
@@ -80,14 +80,14 @@ export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[
   ]
 }
 
-/** For a folder, each server for itself; for a registry, one server for all. */
+/** In a folder, every server collects its own content. In a registry, the leader collects it for all. */
 function collectContent(server: Server, { registry }: ImagePlace): Loop {
   const { collections, content, ownContent, uploads, deliveries } = server
   return collectImages(server, {
     content: registry
       ? collectableIn(registry, () => clusterUid(collections))
       : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
-    // Where servers have a part each, one that is away may have it.
+    // On a shared store, missing content may be on a server that is away.
     isGone: async (digest) => !content.isShared && (await content.size(digest)) === undefined,
     sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
   })

@@ -3,23 +3,23 @@ import path from 'node:path'
 import { quoted } from '../rules/shell-word.ts'
 import { usualDataDir } from './checkout.ts'
 
-/** Deployed by the first command to try. */
+/** The image that the first command deploys. */
 export const firstImage = 'tiny-amd64'
 
 interface NextSteps {
-  /** How this program is called in the current folder. */
+  /** How users call this program in the current folder. */
   readonly program: string
   readonly dataDir: string
   readonly apiUrl: string
-  /** Has no known password yet. */
+  /** A user without a known password. */
   readonly user: string | undefined
-  /** Logs in whoever opens it first. */
+  /** Logs in the first person who opens it. */
   readonly consoleLink: string | undefined
-  /** The configured context that commands would use, when that is another server. */
+  /** The configured context, if commands would use it instead of this server. */
   readonly context: string | undefined
-  /** Variables of the environment that would lead commands to another server. */
+  /** Environment variables that would direct commands to another server. */
   readonly variables: readonly string[]
-  /** Such VMs have no shell. */
+  /** Simulated VMs have no shell. */
   readonly isSimulated: boolean
 }
 

@@ -15,10 +15,10 @@ import { readConnection } from './connection.ts'
 import { becomeOwner, OperatorError } from './data-folder.ts'
 import type { Rotation } from './reseal.ts'
 
-/** SIGHUP is for terminals that close. */
+/** Not SIGHUP, which closing terminals send. */
 export const requestSignal = 'SIGUSR2'
 
-/** What can be asked for, and what is answered. */
+/** Requests and their answers, by name. */
 interface Requests {
   'master-key': { readonly given: object; readonly answer: Rotation }
   'signing-keys': { readonly given: { readonly isRevoking: boolean }; readonly answer: Rotated }
@@ -28,10 +28,9 @@ interface Requests {
 type RequestName = keyof Requests
 export type OperatorRequest = { [Name in RequestName]: { readonly name: Name } & Requests[Name]['given'] }[RequestName]
 
-/** As it is on disk. */
 export interface RequestFile {
   readonly id: string
-  /** Replaced by the answer, so that no hash of a password stays in the file. */
+  /** Removed once answered, so that no password hash stays in the file. */
   readonly wish?: OperatorRequest
   readonly answer?: Requests[RequestName]['answer']
   readonly problem?: string
@@ -47,7 +46,7 @@ export async function readRequest(dataDir: string): Promise<RequestFile | undefi
   return text === undefined ? undefined : (JSON.parse(text) as RequestFile)
 }
 
-/** Has the running server do it, and waits for the answer. */
+/** Waits until the running server has carried out the request. */
 export async function askServer<Name extends RequestName>(
   dataDir: string,
   request: { readonly name: Name } & Requests[Name]['given'],
@@ -57,7 +56,7 @@ export async function askServer<Name extends RequestName>(
   if (!server || !isAlive(server.pid) || !(await answers(server.apiUrl))) {
     throw new OperatorError(`A process has ${dataDir} open, but ${dataDir}/connection.json does not name it`)
   }
-  // The server reads the request, and writes its answer over it.
+  // The server has to be able to read the request and to overwrite it.
   becomeOwner(dataDir)
   const asked = withLockFile(`${fileIn(dataDir)}.lock`, () =>
     ask(dataDir, server.pid, request as unknown as OperatorRequest, timeoutMs),
@@ -86,10 +85,10 @@ async function ask(
   throw new OperatorError(`The server (process ${pid}) did not answer within ${timeoutMs / 1_000} s. Check its log`)
 }
 
-/** The connection file of a killed server may name a pid that was reused by now. */
+/** Checks that the server answers, because a killed server's pid may have been reused. */
 function answers(apiUrl: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
-  // Whose certificate it is does not matter here: nothing is sent, and only "alive" is asked.
+  // The certificate does not matter: nothing is sent, and the answer is only "alive".
   const options = { timeout: 5_000, rejectUnauthorized: false, agent: false } as const
   const get = apiUrl.startsWith('https:') ? https.get : http.get
   const request = get(`${apiUrl}/healthz`, options, (response) => {

@@ -22,9 +22,9 @@ interface Operated {
   readonly collections: Collections
   readonly secrets: Secrets
   readonly signingKeys: Pick<SigningKeys, 'rotate'>
-  /** Undefined with an identity provider of the organization. */
+  /** Undefined if the organization has its own identity provider. */
   readonly localUsers?: UserDirectory | undefined
-  /** Records that do not open are logged as errors. */
+  /** Logs records that cannot be decrypted as errors. */
   announced(rotation: Rotation): Rotation
 }
 
@@ -40,7 +40,7 @@ export async function handleRequest(
       if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
       return announced(await rotateKeyFile(collections, secrets, keySource.file))
     case 'signing-keys':
-      // A key that another server made a moment ago is to be revoked as well.
+      // Includes keys that another server created a moment ago.
       await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(timeoutMs))
       return signingKeys.rotate(request)
     case 'users':
@@ -60,7 +60,7 @@ function isUnwritable(error: unknown, file: string): boolean {
   return ['EACCES', 'EPERM', 'EROFS'].includes(code) && place.startsWith(file)
 }
 
-/** Whoever asked may write there: the server is another user, and its service may keep it out of other folders. */
+/** The command may write there, but the server runs as another user, or its unit limits it to some folders. */
 function notHere(file: string, dataDir: string): OperatorError {
   const who = userName()
   return new OperatorError(

@@ -1,4 +1,4 @@
-// What runner pools need of a server: GitHub with opened credentials, and VMs.
+// What runner pools use of a server: GitHub with decrypted credentials, and VMs.
 import os from 'node:os'
 import type { RunnerServices } from '../controllers/runners/drive-runners.ts'
 import { runnerLabel } from '../controllers/runners/driven-pool.ts'
@@ -46,7 +46,7 @@ export function runnerWorld(server: Server, retry?: RetryPolicy): RunnerServices
 
     async deploy(pool, name, userdata) {
       const { namespace, owner, config } = pool
-      // A first-boot script needs a boot, also where the image carries memory. Without one a warm VM will do.
+      // A first-boot script needs a boot, even if the image has memory. Without a script, a warm VM is fine.
       const first = userdata === undefined ? {} : { userdata, noWarm: true, cold: true }
       const request = {
         namespace,

@@ -1,5 +1,5 @@
-// What `svc3 dev` and `svc3 server` share: start, print the address, write the connection file, rotate keys on one
-// signal, stop on another.
+// What `svc3 dev` and `svc3 server` share: start, print the address, write the connection file, carry out operator
+// requests on one signal, stop on another.
 import { startLoop } from '../platform/loop.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
@@ -9,7 +9,7 @@ import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '
 import { readRequest, requestSignal, writeRequest } from './operator-request.ts'
 import { startFailure } from './start-failure.ts'
 
-/** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
+/** Tokens are valid for an hour, so the one in the connection file stays fresh. */
 const renewEveryMs = 60_000
 interface ServeOptions
   extends Pick<
@@ -18,15 +18,15 @@ interface ServeOptions
   > {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }
-  /** Further fields of the connection file; asked for again every minute. */
+  /** Further fields of the connection file, renewed every minute. */
   note(plane: ControlPlane): Promise<Pick<ConnectionFile, 'adminToken'>>
-  /** What runs in this process next to the service. It stops first; what outlives it is told last. */
+  /** Runs next to the service in this process, and stops before it. `left` describes what keeps running. */
   sidecar?(plane: ControlPlane): Promise<{ stop(): Promise<void>; left(): string }>
-  /** Printed below the line that the service is ready. */
+  /** Printed after the line that the service is ready. */
   greet(plane: ControlPlane): Promise<string>
 }
 
-/** Returns the exit code, once the service has stopped or could not start. */
+/** Returns the exit code when the service has stopped or could not start. */
 export async function serve(options: ServeOptions): Promise<number> {
   const { dataDir, listen, note, greet, sidecar, ...rest } = options
   outliveReaders()
@@ -65,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
   await notifySupervisor('stopping', 'Data is kept')
   await renewal.stop()
-  // First, so that who waits for this process to end knows that it is ending.
+  // First, so that other commands see that this process is ending.
   await removeConnection(dataDir)
   if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
   else plane.log.error('stopping after a fatal error', {}, reason)
@@ -81,14 +81,14 @@ export async function serve(options: ServeOptions): Promise<number> {
 const hintOf = (error: Error): string =>
   (error as { options?: { hint?: string } }).options?.hint ?? 'See the log above; no data was lost'
 
-/** The reader of our output may go away (a closed pipe, a dead log shipper): the service continues without it. */
+/** The service continues when the reader of its output disappears (a closed pipe, a dead log shipper). */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 }
 
 /**
- * A start right after a stop or a kill may find the old process in its last moments. While its connection file is there
- * it may be serving, and gets two seconds; without the file it is surely starting or stopping, and gets twelve.
+ * Right after a stop or a kill, the old process may still be ending. With a connection file it may be serving, and gets
+ * two seconds to end; without one it is starting or stopping, and gets twelve.
  */
 async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlane> {
   let refusedMs: number | undefined
@@ -97,7 +97,7 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
       return await startControlPlane(options)
     } catch (error) {
       if (!isFault(error, 'Locked')) throw error
-      // From here on: on a busy machine the first try alone may take that long.
+      // From the first refusal, because on a busy machine reaching it may take as long.
       refusedMs ??= performance.now()
       const timeoutMs = (await readConnection(options.dataFolder)) ? 2_000 : 12_000
       if (performance.now() - refusedMs > timeoutMs) throw error
@@ -106,13 +106,12 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
   }
 }
 
-/** Carries out an operator's request, and writes its outcome. */
 async function answer(plane: ControlPlane, dataDir: string, connect: () => Promise<void>): Promise<void> {
   const { id, wish } = (await readRequest(dataDir)) ?? {}
   if (id === undefined || !wish) return plane.log.warn('signal from an operator command without a request')
   try {
     const answer = await plane.handleRequest(wish)
-    // The token in the connection file ends with the old password of its user.
+    // A new password ends the token in the connection file.
     if (wish.name === 'users') await connect()
     await writeRequest(dataDir, { id, answer })
     plane.log.info('operator command completed', { operation: wish.name })
@@ -122,7 +121,7 @@ async function answer(plane: ControlPlane, dataDir: string, connect: () => Promi
   }
 }
 
-/** The first signal stops gracefully; a second one skips the wait for load balancers. */
+/** The first signal stops gracefully. A second one skips the wait for load balancers. */
 function stopRequested(): { readonly stop: Promise<string>; readonly expedite: AbortSignal } {
   const { promise, resolve } = Promise.withResolvers<string>()
   const expedite = new AbortController()
@@ -133,7 +132,7 @@ function stopRequested(): { readonly stop: Promise<string>; readonly expedite: A
     resolve(signal)
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => request(signal))
-  // A terminal that closes ends the service; without one (nohup) it is nothing to us.
+  // A closed terminal ends the service, unless it runs without one (nohup).
   process.on('SIGHUP', () => process.stdin.isTTY && request('SIGHUP'))
   return { stop: promise, expedite: expedite.signal }
 }

@@ -1,4 +1,4 @@
-// A server in a cluster on one store: its identity, the other servers, and what only the first one does.
+// A server of a cluster on a shared store: its identity, the other servers, and content that they share.
 import { randomUUID } from 'node:crypto'
 import net from 'node:net'
 import os from 'node:os'
@@ -36,7 +36,7 @@ const chunksAtOnce = 4
 export const sharedContent = (own: ContentStore, { servers, calls }: Peers, log: Log): ContentStore =>
   shareContent({ own, others: () => servers.others(), away: () => servers.away(), calls, log })
 
-/** Manifests whose content is on this server or can be fetched: nothing on this disk belongs to the others. */
+/** The manifests whose content is on this server or can be fetched. */
 export async function* present(content: ContentStore, manifests: Iterable<string>): AsyncGenerator<string> {
   for (const digest of manifests) if (!content.isShared || (await isHere(content, digest))) yield digest
 }
@@ -55,7 +55,7 @@ export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscr
   },
 })
 
-/** Reading the size of missing content fetches it. */
+/** Asking for the size of missing content fetches it from another server. */
 async function isHere(content: ContentStore, digest: string): Promise<boolean> {
   try {
     return (await content.size(digest)) !== undefined
@@ -75,13 +75,13 @@ export async function openSharing({ dataFolder, collections, tokens, certificate
   const calls = new ServerCalls({ self, tokens, certificates })
   const known = collections.servers.list().filter(({ value }) => value.id !== self.id)
   const answers = await Promise.all(known.map(({ value }) => calls.answers(value, askMs)))
-  // With another server running, nodes already get desired state: it belongs to the present era.
+  // If another server runs, nodes have desired state of the present era already.
   const isFirst = !answers.includes(true)
   if (isFirst || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
   return { servers, calls, isFirst } satisfies Peers & { isFirst: boolean }
 }
 
-/** Stored in the folder, so that the next process recognizes what an earlier one left. */
+/** Stored in the data folder, so that the next process recognizes what an earlier one left. */
 async function identityOf(dataFolder: string): Promise<string> {
   const file = path.join(dataFolder, 'server.json')
   const text = await readFileIfPresent(file)
@@ -92,7 +92,7 @@ async function identityOf(dataFolder: string): Promise<string> {
   return id
 }
 
-/** Where other servers reach this one: what was given, or where it listens, or an address of this machine. */
+/** The address for other servers: as given, where it listens, or an address of this machine. */
 export function internalAddress(given: string | undefined, host: string, localUrl: string): string {
   if (given !== undefined) return given
   const { port } = new URL(localUrl)

@@ -58,7 +58,7 @@ export async function startFailure(error: unknown, options: Started): Promise<re
   ) {
     return [error.message, 'Nothing was started. See docs/operate/install.md']
   }
-  // Other registries are not asked before the service is up.
+  // Only the image registry is used before the service is up.
   if (error instanceof RegistryError)
     return [
       `The image registry cannot be used: ${error.problem}`,

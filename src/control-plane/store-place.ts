@@ -1,15 +1,15 @@
-// Where the records of a data folder are. A folder whose records are in a shared store has a file that says so: no
-// server starts a second, empty store, and local commands find the shared one.
+// Where the records of a data folder are. A folder whose records are in a shared store has a file that names it, so
+// that no server starts a second, empty store, and local commands find the shared one.
 import fs from 'node:fs'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { StoreError } from '../store/store.ts'
 
-/** Other engines belong to one process. */
+/** SQLite belongs to one process. */
 export const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
 
 export const databaseIn = (dataDir: string): string => path.join(dataDir, 'svc3.db')
-/** How far the database has come, for the next start on it. */
+/** The revision that the store had reached, for the next start. */
 export const markIn = (dataDir: string): string => `${databaseIn(dataDir)}-mark`
 const fileIn = (dataDir: string): string => path.join(dataDir, 'store.json')
 
@@ -28,7 +28,7 @@ async function readPlace(dataDir: string): Promise<string | undefined> {
   throw new StoreError('Unavailable', `${fileIn(dataDir)} does not say where the records are. Correct or delete it`)
 }
 
-/** For commands: as given, as the folder says, or in the folder. */
+/** For commands: the address given, the one that the folder names, or the folder itself. */
 export const storeAddressFor = async (dataDir: string, given: string | undefined): Promise<string> =>
   given ?? (await readPlace(dataDir).catch((error) => unreadable(error, dataDir))) ?? `sqlite:${dataDir}`
 
@@ -40,7 +40,7 @@ function unreadable(error: NodeJS.ErrnoException, dataDir: string): never {
   )
 }
 
-/** Before a command opens it: an empty SQLite folder must not get a new store. */
+/** Checked before a command opens the store, so that it does not create an empty one. */
 export function assertThere(dataDir: string, address: string): void {
   if (isShared(address) || fs.existsSync(databaseIn(dataDir))) return
   throw new StoreError(

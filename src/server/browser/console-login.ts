@@ -1,5 +1,5 @@
-// OIDC login of the web console: /console/login redirects to the identity provider, /console/callback takes its answer.
-// The state of one login is kept in an HttpOnly cookie.
+// OIDC login of the web console: /console/login redirects to the identity provider, which redirects to
+// /console/callback. The state of a login is in an HttpOnly cookie.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { BrowserSessions } from '../../auth/login/browser-sessions.ts'
@@ -29,7 +29,7 @@ const problemCookie = 'svc3_console_problem'
 const loginSeconds = 600
 const problemSeconds = 120
 
-/** Reasons shown on the login page, by name: what a provider sends along is never shown. */
+/** Messages on the login page. Text that a provider sends is never shown. */
 const problems = {
   late: 'The login has expired or was started in another browser. Log in again.',
   refused: 'The identity provider rejected the login. Log in again, or ask its administrator.',
@@ -40,7 +40,7 @@ type Problem = keyof typeof problems
 
 export interface LoginServices extends ConsolePlace {
   readonly identity: LoginIdentity
-  /** Only without a provider of the organisation's own. */
+  /** Only with the built-in provider. */
   readonly localIssuer?: LocalIssuer | undefined
   readonly browserSessions: BrowserSessions
   readonly limits: RateLimits
@@ -49,7 +49,7 @@ export interface LoginServices extends ConsolePlace {
 
 export interface ConsoleLogin {
   readonly flow: CodeFlow
-  /** The outcome of the last login in this browser, shown once. */
+  /** The outcome of the last login in this browser. Returned once. */
   takeProblem(request: FastifyRequest, reply: FastifyReply): string | undefined
 }
 
@@ -71,7 +71,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
     const query = request.query as { to?: unknown; here?: unknown }
     const to = pathInConsole(query.to)
     reply.header('cache-control', 'no-store')
-    // The provider sends the browser back to the service's own address: the login has to begin there.
+    // The provider redirects to the service's own address, so the cookie has to be set there.
     const isElsewhere = new URL(services.apiUrl()).host !== request.host && query.here === undefined
     if (isElsewhere)
       return reply.redirect(`${services.apiUrl()}${root}login?here=1${to && `&to=${encodeURIComponent(to)}`}`)
@@ -114,7 +114,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
   }
 }
 
-/** The built-in provider is asked inside of this process: our own address may be known only to others. */
+/** Requests to the built-in provider stay in this process, which may not be able to reach its own public address. */
 function doorOf(app: FastifyInstance, { localIssuer, identity }: LoginServices): ProviderDoor {
   if (!localIssuer) return foreignDoor(identity.issuer, identity.clientId)
   return {
@@ -146,7 +146,7 @@ function problemOf(error: unknown, { log }: LoginServices): Problem {
   return refusal?.reason === 'Unauthorized' ? 'unknown' : 'silent'
 }
 
-/** A page of the console, below its root: never another site, whatever somebody put into a link. */
+/** A page below the root of the console. Links must never lead to another site. */
 export function pathInConsole(to: unknown): string {
   if (typeof to !== 'string' || to.length > 1_024 || !URL.canParse(to, 'http://console/console/')) return ''
   const url = new URL(to, 'http://console/console/')

@@ -38,14 +38,14 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     login: { provider: services.identity.issuer !== '', builtIn: services.localIssuer !== undefined },
     ...(problem !== undefined && { problem }),
   })
-  /** Guessing is charged to the address that it comes from, as everywhere. */
+  /** Attempts to guess a session are charged to their address. */
   const onRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
     const id = sessionIdOf(request, services)
     const session = id === undefined ? undefined : browserSessions.find(id)
     const refusal = services.limits.charge(request, session?.principal) ?? foreignRequest(request, services)
     if (refusal || id === undefined || session || !services.horizon) return void done(refusal)
-    // It may have been written a moment ago, by another server.
+    // Another server may have created the session a moment ago.
     caughtUpHere(services.horizon).then(() => done(), done)
   }
 
@@ -77,7 +77,7 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     const id = sessionIdOf(request, services)
     const { everywhere } = request.query as { everywhere?: unknown }
     const given = id === undefined ? [] : await browserSessions.close(id, everywhere === 'true')
-    // Nobody waits for the provider: here the login is over.
+    // The logout is complete without the provider, so it does not wait for the answer.
     for (const refreshToken of given)
       void login.flow.revoke(refreshToken).catch((error: unknown) => {
         log.warn('the identity provider was not told of a logout', { reason: (error as Error).message })
@@ -97,7 +97,7 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
   async function opened(body: unknown): Promise<string> {
     const { token, ticket } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
     if (typeof ticket === 'string' && ticket.length <= 256) {
-      // Another server may have issued it a moment ago.
+      // Another server may have issued the ticket a moment ago.
       if (services.horizon) await caughtUpHere(services.horizon)
       return browserSessions.openByTicket(ticket)
     }

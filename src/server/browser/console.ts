@@ -1,5 +1,5 @@
-// /console: serves the web console built into dist/console. Hashed files are cached for ever, the page itself is not;
-// every unknown path below /console/ gets the page, which does its own routing.
+// /console: serves the web console from dist/console. Hashed files are cached forever, the page is not. Every unknown
+// path below /console/ gets the page, which does its own routing.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -8,11 +8,11 @@ import { serveConsoleLogin } from './console-login.ts'
 import { type SessionServices, serveConsoleSession } from './console-session.ts'
 
 export interface ConsoleServices extends SessionServices {
-  /** Where the built console is, if it is built. */
+  /** The built console, which may be missing. */
   readonly consoleFolder: string
 }
 
-/** Scripts and styles are files of ours alone: nothing inline, nothing from elsewhere. */
+/** Only our own files, and nothing inline. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -48,7 +48,6 @@ const types: Readonly<Record<string, string>> = {
   '.ico': 'image/x-icon',
   '.woff2': 'font/woff2',
 }
-/** At most one folder, and no name that begins with a dot. */
 const fileForm = /^(?:assets\/)?[A-Za-z0-9_-][\w.-]*$/
 const relativeBase = '<base href="./">'
 
@@ -65,11 +64,11 @@ export function serveConsole(app: FastifyInstance, services: ConsoleServices): v
     reply.headers(consoleHeaders)
     const sent = fileForm.test(name) && (await sendFile(name, request, reply))
     if (sent) return sent
-    // Names of things have dots too, such as those of ISOs: only what asks for a page gets it.
+    // Names of records may contain dots too, so only requests for HTML get the page.
     const isPage = !name.startsWith('assets/') && (path.extname(name) === '' || wantsPage(request))
     return isPage ? sendPage(reply) : sendMissing(name, reply)
   })
-  // Somebody who opens the service's address in a browser gets the console.
+  // Browsers at the service's root get the console.
   app.get('/', (request, reply) => {
     if (wantsPage(request)) return reply.redirect(root)
     throw new ApiError('NotFound', 'Path not found', { hint: 'See /api/v1/swagger' })
@@ -109,7 +108,7 @@ function acceptsBrotli({ headers }: FastifyRequest): boolean {
   return codings.some((coding) => /^\s*br\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(coding))
 }
 
-/** Most likely from an older build: the page was opened before the service was updated. */
+/** The page was probably opened before the service was updated. */
 function sendMissing(name: string, reply: FastifyReply): never {
   reply.header('cache-control', 'no-store')
   throw new ApiError('NotFound', `Console file ${name.slice(0, 100)} not found`, { hint: 'Reload the page' })

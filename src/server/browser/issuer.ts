@@ -1,5 +1,5 @@
-// Mounts the built-in identity provider under /oidc: requests are forwarded unparsed, measured, logged, and
-// rate-limited by address, because each login that begins writes a record.
+// Mounts the built-in identity provider under /oidc. Requests are forwarded unparsed, measured and logged, and limited
+// by address, because each login that begins writes a record.
 import type { FastifyInstance } from 'fastify'
 import { type LocalIssuer, mount } from '../../auth/provider/issuer.ts'
 import type { Log } from '../../platform/log.ts'
@@ -28,11 +28,11 @@ export function serveIssuer(app: FastifyInstance, services: IssuerServices): voi
       onRequest: (request, _reply, done) => {
         const spent = limits.charge(request, undefined)
         if (spent || !horizon) return done(spent)
-        // The previous step may have been on another server.
+        // Another server may have handled the previous step.
         caughtUpHere(horizon).then(() => done(), done)
       },
       handler: (request, reply) => {
-        // The framework does not see the end of an answer that it does not write.
+        // Fastify does not see the end of an answer that it does not write.
         reply.raw.once('close', () => {
           const status = reply.raw.statusCode
           metrics.request(request.method, `${mount}/*`, status, reply.elapsedTime / 1_000)

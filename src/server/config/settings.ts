@@ -213,10 +213,10 @@ export class SettingsError extends Error {
 
 let check: ValidateFunction<Settings> | undefined
 
-/** `text` is the content of the file, or nothing; `where` names it in the error. */
+/** `text` is the content of the file, if any; `where` names the file in errors. */
 export function parseSettings(text: string | undefined, where = 'config.json'): Settings {
   const value: unknown = parseJson(text ?? '{}', where)
-  // Our own schema is not validated against the meta-schema: that would be most of the work.
+  // Checking our own schema against the meta-schema would take most of the time.
   check ??= new Ajv({ allErrors: true, useDefaults: true, validateSchema: false }).compile<Settings>(settingsSchema)
   const problems = check(value)
     ? [...authProblems(value.auth), ...remoteProblems(value.remotes)]
@@ -235,7 +235,7 @@ function problemOf({ instancePath, message, params }: ErrorObject): string {
 
 const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
-/** A provider that is reached without TLS could be anybody; on this machine it cannot. */
+/** Without TLS, another server could pretend to be the provider, except on this machine. */
 function authProblems({ issuer, clientId }: Settings['auth']): string[] {
   if (issuer === undefined) return clientId === undefined ? [] : ['auth.clientId requires auth.issuer']
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined

@@ -80,7 +80,6 @@ type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) exte
   ? All
   : never
 
-/** What all handlers together work with. */
 export type HandlerServices = AllOf<Parameters<Noun>[0]> &
   MultiplexServices &
   InvokeServices &
@@ -97,8 +96,8 @@ export function createOperations(services: HandlerServices): Operations {
 }
 
 /**
- * Rules that are reported together with schema errors, so that one answer names all faulty fields. They get the fields
- * that the schema has nothing against.
+ * Rules that are checked together with the schema, so that one answer names all invalid fields. They get only the
+ * fields that match the schema.
  */
 export const checks: { readonly [Id in OperationId]?: (body: Record<string, unknown>) => Cause[] } = {
   addRegistryCredential: checkCredential,

@@ -1,5 +1,5 @@
-// Starts a capture: first the image's record, which takes the name or the lock, then the VM's, whose next generation
-// makes its node freeze it. A retry resumes it; otherwise a controller cleans up.
+// Starts a capture: first in the image's record, which reserves the name or takes the lock, then in the VM's, whose
+// next generation makes the node freeze the VM. A repeated request resumes it; otherwise a controller cleans up.
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -49,7 +49,7 @@ export async function requestSave(services: CaptureServices, images: ImageStore,
       name: image,
       description: saving.description || savedFrom({ namespace, name }),
       architecture: shape.architecture,
-      // Of the same guest as the image; what its node packs says so again, also where the image is no record of ours.
+      // The guest is that of the source image. The node reports it again, which also covers images in registries.
       ...(from?.os && { os: from.os }),
       sizeBytes: (observed.diskGb ?? desired.diskGb ?? 0) * gib,
       state: 'Updating',
@@ -62,7 +62,7 @@ export async function requestSave(services: CaptureServices, images: ImageStore,
     asked,
   )
   failpoint('captures.save.recorded')
-  // An earlier try of this request may have come to its end.
+  // An earlier try of this request may have finished.
   const { capture } = made.entry.value
   if (!capture) return made
   try {
@@ -142,7 +142,7 @@ const captureOf = (
   by: caller.name,
 })
 
-/** Of two that commit into one image, one does; nothing that is being made is committed to. */
+/** Only one VM can commit into an image at a time, and only into an image that is complete. */
 async function lock(
   { collections }: Pick<CaptureServices, 'collections'>,
   images: ImageStore,
@@ -162,8 +162,8 @@ async function lock(
 }
 
 /**
- * Intel: no other VM may use the image. Asked of the store itself, after the lock: a deployment that wrote its record
- * before is in this list, and one that writes it later sees the lock.
+ * On Intel, no other VM may use the image. Read from the store after the lock is taken: a deployment written before is
+ * in this list, and one written later sees the lock.
  */
 async function assertAlone(
   { store, collections }: CaptureServices,
@@ -183,7 +183,7 @@ async function assertAlone(
   })
 }
 
-/** Its node gets it with the next generation. */
+/** Adds the capture to the VM, whose node gets it with the next generation. */
 export async function attach(
   { collections }: Pick<CaptureServices, 'collections'>,
   { key, value: { uid, name } }: Entry<VmRecord>,

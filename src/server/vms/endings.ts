@@ -1,4 +1,4 @@
-// How often VMs end in a namespace, as this server has seen it in the last hour: what those who wait can expect.
+// Counts how often VMs of a namespace ended in the last hour, to estimate the wait of those in the queue.
 import type { Clock } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
 
@@ -17,13 +17,13 @@ export class Endings {
     })
   }
 
-  /** Until so many more have ended; undefined where too few have, to tell. */
+  /** The time until `count` more VMs have ended. Undefined if too few have ended to tell. */
   expectedSeconds(namespace: string, count: number): number | undefined {
     const nowMs = this.#clock.now().getTime()
     const recent = (this.#times.get(namespace) ?? []).filter((atMs) => nowMs - atMs < windowMs)
     const [first] = recent
     if (first === undefined || recent.length < 3) return undefined
-    // One interval less than endings; the time since the last counts, so that a standstill is seen.
+    // Measured up to now rather than to the last ending, so that the estimate grows during a standstill.
     return Math.ceil((((nowMs - first) / 1_000) * count) / (recent.length - 1))
   }
 

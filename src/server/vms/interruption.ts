@@ -1,4 +1,4 @@
-// What interrupts waiting for a VM on this server, while the VM itself continues.
+// What interrupts waiting for a VM on this server. The VM itself continues.
 import { ApiError } from '../../api/errors.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { staleRefusal } from '../cluster/staleness-guard.ts'
@@ -6,7 +6,7 @@ import { staleRefusal } from '../cluster/staleness-guard.ts'
 export interface InterruptionServices {
   /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
-  /** Whether this server sees what the others do; only where there may be others. */
+  /** Only where several servers share the store. */
   readonly staleness?: { readonly lost: AbortSignal; readonly isStale: boolean } | undefined
 }
 

@@ -1,4 +1,4 @@
-// Metadata for a guest: four formats that clients send, normalized into one map.
+// Metadata for a guest: merges the four formats that clients send.
 import { type Cause, invalidField } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { isMetadataKey, isReservedMetadataKey, metadataKeyRule } from '../../rules/guest-metadata.ts'
@@ -10,7 +10,7 @@ export function metadataOf(body: VmDeployment): { metadata: Record<string, strin
   const items = (body.vm_metadata?.items ?? []).map(({ key, value }) => [key, value] as const)
   const maps = [body.customMetadata, body.customVMMetadata].flatMap((map) => Object.entries(map ?? {}))
   const pairs = [...Object.entries(body.metadata ?? {}), ...items, ...maps]
-  // Without a prototype: a key may have any name.
+  // A key may have any name, such as __proto__.
   const metadata: Record<string, string> = Object.create(null)
   const problems: string[] = []
   for (const [key, value] of pairs) {

@@ -1,4 +1,4 @@
-// The quota of a namespace, for requests that do not wait for it: they take what they need before their VM is there.
+// The quota of a namespace, for requests that do not wait for it: they reserve their share before the VM is created.
 import { ApiError } from '../../api/errors.ts'
 import { type Amounts, admit, excessText, isLimited } from '../../rules/queue/quota.ts'
 import { amountsOn } from '../../rules/queue/shares.ts'
@@ -7,7 +7,10 @@ import type { Collections } from '../../store/records/collections.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { quotaKey, quotaOf } from '../../store/records/quotas.ts'
 
-/** Takes it by one compare-and-set, or refuses. A crash before the VM is there: the next sweeps give it back. */
+/**
+ * Reserves by one compare-and-set, or refuses. If the server crashes before the VM is created, the next sweep releases
+ * the share.
+ */
 export async function takeQuota(collections: Collections, vm: VmRecord): Promise<void> {
   const { namespace, uid, name } = vm
   if (!isLimited(quotaOf(collections, namespace)?.value.limits ?? {})) return
@@ -26,14 +29,14 @@ export async function takeQuota(collections: Collections, vm: VmRecord): Promise
   })
 }
 
-/** Why a VM of these amounts would wait for the quota now; undefined: it would not. */
+/** Why a VM of these amounts would have to wait for the quota now. */
 export function quotaExcess(collections: Collections, namespace: string, amounts: Amounts): string | undefined {
   const record = quotaOf(collections, namespace)?.value
   const excess = record && admit(record, [['', amounts]]).refused.get('')
   return excess && excessText(namespace, excess)
 }
 
-/** On whichever node it comes to; the scheduler writes the exact amounts. */
+/** The largest amounts on any of the nodes. The scheduler later writes the exact ones. */
 function maxAmounts({ nodes }: Collections, { namespace, shape: { cpu, memoryMiB }, os }: VmRecord): Amounts {
   const own = nodes.list().flatMap(({ value }) => (value.namespace === namespace ? (value.report ?? []) : []))
   const most = Math.max(0, ...own.map((report) => automaticMemoryMiB(cpu, report)))

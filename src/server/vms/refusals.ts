@@ -1,11 +1,10 @@
-// Applies the rules of src/rules to a VM's record: whether an action is allowed in its present state.
+// Applies the rules for actions on VMs to a VM's record.
 import { ApiError } from '../../api/errors.ts'
 import { refuseAction, type VmAction } from '../../rules/vm-actions.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { isFailedDeployment } from '../../store/records/node-vms.ts'
 import { busyWith } from './vm-view.ts'
 
-/** Throws why not. */
 export function assertMay(action: VmAction, record: VmRecord): void {
   const { name, namespace, shape, observed } = record
   if (isFailedDeployment(record)) throw neverRan(name)

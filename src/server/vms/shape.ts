@@ -1,5 +1,5 @@
-// Completes the shape that a client sent: defaults, a configuration's values, overrides, validation. Zero and false
-// mean "not set" where clients of the original always send them (docs/spec.md R46).
+// Completes the shape that a client sent: defaults, values of a configuration, overrides, validation. Zero and false
+// mean "not set" where clients of Orka always send them (docs/spec.md R46).
 import type { Architecture } from '../../api/architecture.ts'
 import type { Cause } from '../../api/errors.ts'
 import {
@@ -23,7 +23,7 @@ const defaults = {
   display: { width: 1_920, height: 1_080, dpi: 96 },
 } as const
 
-/** `from` is the configuration that it is deployed from: what is not set comes from there. */
+/** `from`: the VM configuration, whose values are used for what is not set. */
 export function shapeOf(
   asked: VmShapeInput,
   image: { readonly name: string; readonly architecture: Architecture },
@@ -33,13 +33,13 @@ export function shapeOf(
   const given: VmShapeInput = Object.fromEntries(
     Object.entries(asked).filter(([, value]) => value !== undefined && value !== ''),
   )
-  // With a configuration a plain `false` comes from a client that always sends these two, and does not override.
+  // Some clients always send false for these two, which must not override a configuration.
   const alwaysSent = (value: boolean | undefined, old: boolean): boolean =>
     value === undefined || (from !== undefined && value === false) ? old : value
   const { node, tag } = { ...base, ...given }
   const isForArm = image.architecture === 'arm64'
   const machine = machineOf({ ...base, ...given })
-  // Guests on Apple silicon always have the GPU: there is nothing to pass through.
+  // Guests on Apple silicon always use the GPU, so it cannot be passed through.
   const gpuPassthrough = machine.gpuPassthrough && !isForArm
   return {
     image: image.name,
@@ -52,9 +52,9 @@ export function shapeOf(
     scheduler: (asked.scheduler || base.scheduler) as VmShape['scheduler'],
     ...machine,
     gpuPassthrough,
-    // The screen goes to the GPU: clients of the original send the one flag alone.
+    // With a passed-through GPU there is no VNC console. Clients of Orka set only the GPU flag.
     vncConsole: gpuPassthrough ? false : (asked.vncConsole ?? base.vncConsole),
-    // Jenkins sends netBoost: false with every deployment, also for arm64, where it has no meaning.
+    // Jenkins sends netBoost: false with every deployment. It has no meaning for arm64.
     netBoost: isForArm ? true : alwaysSent(asked.netBoost, base.netBoost),
     legacyIO: alwaysSent(asked.legacyIO, base.legacyIO),
     display: {
@@ -99,7 +99,6 @@ const problems: readonly Problem[] = [
   ],
 ]
 
-/** Everything about a shape that can never be right. */
 export const shapeProblems = (shape: VmShape): Cause[] =>
   problems
     .filter(([, isWrong]) => isWrong(shape))

@@ -4,7 +4,6 @@ import type { Vm } from '../../api/vms/vms.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 
 const kind = 'vms'
-/** 64 TiB. */
 const largestGb = 65_536
 
 interface Asked {
@@ -17,7 +16,7 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
   const nowGb = vm.observed.diskGb
   const isArm = vm.shape.architecture === 'arm64'
   const isSame = size === nowGb
-  // A revert leaves the disk its size, and brings back the smaller file system of the image.
+  // A revert keeps the size of the disk but brings back the smaller file system of the image.
   const isForGuest = isSame && !isArm && user !== undefined && password !== undefined
   const problems: readonly (readonly [field: string, isWrong: boolean, message: string])[] = [
     ['size', !Number.isInteger(size), `size must be a whole number of GiB, not ${size}`],
@@ -60,7 +59,7 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
   })
 }
 
-/** Intel without credentials: the disk has grown, and the rest is done by hand. */
+/** Without credentials, only the disk of an Intel VM has grown. */
 export function resizeNote(vm: Vm, hadLogin: boolean): Vm {
   if (vm.architecture === 'arm64' || hadLogin || vm.warning !== undefined) return vm
   return { ...vm, warning: `The disk is now ${vm.diskGb} GiB. ${byHand}` }

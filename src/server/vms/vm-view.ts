@@ -21,7 +21,7 @@ const statuses: Readonly<Record<Power, Vm['status']>> = {
 const statusOf = ({ observed }: VmRecord): Vm['status'] =>
   observed.hasRun && observed.power !== 'failed' ? 'Running' : statuses[observed.power]
 
-/** The running operation in one word; undefined when there is none. */
+/** The operation in progress, in one word. */
 export function busyWith({ desired, observed }: VmRecord): string | undefined {
   return observed.generation < desired.generation ? desired.action : undefined
 }
@@ -29,7 +29,7 @@ export function busyWith({ desired, observed }: VmRecord): string | undefined {
 export function vmView({ value, rev }: Entry<VmRecord>): Vm {
   const { shape, place, observed, desired } = value
   const busy = busyWith(value)
-  // Of a node that does not respond, what it said last is not under way.
+  // The last report of a node that does not respond is outdated.
   const reported = busy !== undefined && isLost(value) ? undefined : observed.operation
   const operation = reported ?? (busy === undefined ? undefined : { kind: busy, phase: phaseOf(value) })
   const errorMessage = value.failure ?? observed.problem

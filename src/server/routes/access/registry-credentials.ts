@@ -27,13 +27,12 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
   const { collections, secrets } = services
   const credentials = collections.registryCredentials
 
-  /** What a caller sees of a record that was just written. */
   const written = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     const { server, username, allowInsecure, createdAt, updatedAt, updatedBy } = entry.value
     return { server, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
   }
 
-  /** And of others: one that was altered outside the service is not shown as if it were good. */
+  /** Refuses a record that was altered outside the service, which would otherwise look valid. */
   const shown = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     try {
       secrets.open(entry.key, entry.value)
@@ -97,16 +96,16 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
   }
 }
 
-/** By the key it stands under: what a record says of itself is what may have been altered. */
+/** From the key, because the record's own fields may have been altered. */
 const serverOf = (key: string): string => decodeURIComponent(key.split('/').at(-1) ?? '')
 
-/** The work of the same request, whose answer was lost in a crash. */
+/** Whether a repeated request wrote this record, and its answer was lost in a crash. */
 const isOwnWork = (record: RegistryCredentialRecord, requestKey: string | undefined, now: Date): boolean =>
   requestKey !== undefined &&
   record.requestKey === requestKey &&
   !hasExpired('answer', record.updatedAt, timestamp(now))
 
-/** The normal form of the address. Everything else was checked by `checkCredential`. */
+/** The normalized address of the registry. */
 function checkedServer(body: RegistryCredentialInput): string {
   const parsed = parseRegistryServer(body.server)
   const causes = checkCredential(body, parsed)
@@ -114,7 +113,7 @@ function checkedServer(body: RegistryCredentialInput): string {
   throw invalid(kind, causes, parsed.ok ? hintFor(causes) : parsed.hint)
 }
 
-/** Everything that is wrong with the fields that are there, also when others are missing or of a wrong type. */
+/** Checks the fields that are present, even if others are missing or have a wrong type. */
 export function checkCredential(
   body: { readonly [Name in keyof RegistryCredentialInput]?: unknown },
   parsed = typeof body.server === 'string' ? parseRegistryServer(body.server) : undefined,

@@ -31,7 +31,10 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     throw notFound(kind, role, { hint: `Use ${devRole}, the only role` })
   }
 
-  /** Decides on what is there now, again when somebody else was faster. Writes nothing when nothing changes. */
+  /**
+   * Applies a decision to the current record, and again if the record changed meanwhile. Skips writes that change
+   * nothing.
+   */
   const change = async (
     namespace: string,
     role: string,
@@ -49,7 +52,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     return new Answer(200, shown(entry?.value ?? empty), isSame)
   }
 
-  /** The subjects of a request, or all that is wrong with them. `mustExist`: also that the accounts are there. */
+  /** The subjects of a request, or all that is wrong with them. `mustExist`: service accounts have to exist. */
   const subjectsOf = (input: SubjectsInput, mustExist: boolean): { users: string[]; accounts: ServiceAccounts } => {
     const causes: Cause[] = []
     const fault = (field: string, message: string, reason = 'FieldValueInvalid'): void =>
@@ -72,7 +75,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     return { users, accounts }
   }
 
-  /** Without accounts that were deleted: one made again under the same name is another one. */
+  /** Leaves out deleted accounts. One created again under the same name has another uid. */
   const shown = ({ users, serviceAccounts }: RoleBindingRecord): { items: Subject[] } => ({
     items: [
       ...users.map((name) => ({ kind: 'User' as const, name })),
@@ -85,14 +88,13 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
   return {
     listRoleBindings: ({ params: { namespace } }) => ({
       ...listing(bindings, namespace, ({ key, value, rev }) => ({
-        // The one role that can be bound.
         name: devRole,
         namespace: bindings.scopeOf(key),
         subjects: shown(value).items,
         resourceVersion: rev,
       })),
       isDerived: true,
-      // An account that was deleted has no role any more, and one that was made again under its name has not either.
+      // Deleting or recreating an account changes what is shown without changing the binding.
       extraChanges: (notify) =>
         collections.serviceAccounts.view.subscribe(() => notify([bindings.key(namespace, devRole)])),
     }),

@@ -18,7 +18,7 @@ export function tokens({ identity, tokens: issuer, log }: TokenServices): Handle
   return {
     async exchangeToken({ body, now }) {
       const user = await identity.verify(body.idToken, body.accessToken).catch((error: unknown) => {
-        // The caller learns nothing from it; whoever connects a provider finds the cause here.
+        // The caller is not told the reason. Administrators who connect a provider find it here.
         log.warn('a login was refused', { reason: reasonOf(error) })
         throw error
       })
@@ -29,7 +29,7 @@ export function tokens({ identity, tokens: issuer, log }: TokenServices): Handle
   }
 }
 
-/** Names claims and what is wrong with them; never a token. */
+/** Names claims and what is wrong with them, never a token. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof ApiError)) return 'a fault of the service'
   return error.cause instanceof Error ? error.cause.message : error.message

@@ -1,4 +1,4 @@
-// Handlers of the image cache: the desired copies are in the node's record, its agent is notified of them, and its
+// Handlers of the image cache. The desired copies are in the node's record; the agent is notified of them, and its
 // reports are the status.
 import { ApiError, badRequest, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/images/image-cache.ts'
@@ -19,7 +19,7 @@ import { Answer } from '../../http/answer.ts'
 import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
-/** More would make the records of nodes large, and no node holds so many. */
+/** Keeps the records of nodes small. No node has room for so many images. */
 const maxPins = 100
 
 type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCacheRecord }
@@ -27,7 +27,7 @@ type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCacheRecord }
 export function imageCache({ collections }: { readonly collections: Collections }): HandlersOf<typeof api> {
   const { images, nodes } = collections
 
-  /** Of one in a registry there is no more than what nodes have of it. */
+  /** For an image in a registry, what the nodes that pulled it report. */
   const cached = (namespace: string, name: string): Cacheable => {
     const pulled = isImageReference(name) && pulledOn(nodesOf(namespace)).find((each) => each.name === name)
     return pulled || existing(name)
@@ -43,7 +43,9 @@ export function imageCache({ collections }: { readonly collections: Collections 
       .map(({ value }) => value)
       .filter((node) => node.namespace === namespace)
 
-  /** Names that are no nodes are kept: each gets its own answer. Of tags and all, those nodes that it is about. */
+  /**
+   * Unknown names stay in the list, because each gets its own result. Tags and `all` select only nodes that `isMeant`.
+   */
   const chosen = (
     namespace: string,
     { nodes: named = [], tags = [], all = false }: NodeSelection,
@@ -53,7 +55,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
     return [...new Set([...named, ...found.filter(isMeant).map(({ name }) => name)])].toSorted()
   }
 
-  /** On each of the nodes, by a compare-and-set of its own. */
+  /** Changes each node by its own compare-and-set. */
   async function onEach(
     namespace: string,
     names: readonly string[],
@@ -76,7 +78,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
     )
   }
 
-  /** What the pinned images of a node take: as it has reported, or at least what their content takes here. */
+  /** The space that the pinned images of a node take: as reported, or at least the size of their content here. */
   const pinnedBytes = ({ report }: NodeRecord, names: readonly string[]): number => {
     const bytes = new Map<string, number>()
     for (const name of names) {

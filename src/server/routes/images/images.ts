@@ -50,7 +50,7 @@ export function images(services: KindServices & UploadServices & { readonly role
       const record = demoImage(image, type)
       const found = services.collections.images.get('', record.name)
       if (found && found.value.recipe === record.recipe) return new Answer(200, store.shown(found, by(principal)), true)
-      // Other drivers cannot build it: Macs have no Debian packages.
+      // Macs have no Debian packages to build it from.
       const nodes = services.collections.nodes.view.range().map(({ value }) => value.report)
       if (!nodes.some((report) => report?.architecture === type && report.driver !== 'apple'))
         throw noBuilder(record.name, type)
@@ -100,7 +100,7 @@ const noBuilder = (name: string, type: Architecture): ApiError =>
     hint: 'Upload a disk with svc3 image upload, or pull an image with svc3 remote-image pull',
   })
 
-/** Clients of the original service call it `newName`. */
+/** Orka's clients call the field `newName`. */
 export function newName({ name, newName }: Pick<CopyInput, 'name' | 'newName'>): string {
   const chosen = name ?? newName
   if (chosen !== undefined) return chosen

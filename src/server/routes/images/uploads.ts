@@ -30,7 +30,7 @@ type ResumableUploadServices = KindServices &
 export function uploads(services: ResumableUploadServices): HandlersOf<typeof api> {
   const { partialUploads, ending, uploads: temporary } = services
   const kinds = imageKinds(services)
-  /** One end at a time for each. */
+  /** Uploads that are being finished. */
   const finishing = new Map<string, Promise<Image | Answer<Image>>>()
 
   async function existing(id: string, namespace: string, principal: Principal): Promise<PartialUpload> {
@@ -84,7 +84,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       asked,
     )
     if (isRepeated) return new Answer(201, store.shown(entry, caller), true)
-    // By a second name of the file: cut off here, all that was sent is still there.
+    // Works on a second link to the file, so that the upload is still complete if this is interrupted.
     const file = await temporaryName(temporary.folder)
     try {
       failpoint('upload.recorded')
@@ -103,7 +103,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       return store.shown(ready, caller)
     } catch (error) {
       await store.forget(entry)
-      // What was sent is of no use, or in the way: on a full disk nothing else could be written either.
+      // The data is useless, or fills the disk so that nothing else can be written.
       if (error instanceof BadDiskError || error instanceof DiskFullError) await partialUploads.remove(id)
       throw intakeError(error, made, ending)
     } finally {

@@ -1,4 +1,4 @@
-// Handler of the connections that agents keep.
+// Handler of the connections that agents keep open.
 import { setImmediate as turn } from 'node:timers/promises'
 import type * as api from '../../../api/nodes/agent-connection.ts'
 import { refuseWhenStopping } from '../../http/drain.ts'
@@ -12,18 +12,17 @@ interface ConnectionServices extends GreetingServices, LineCallServices {
   readonly stopping: AbortSignal
 }
 
-/** `operations` has those that agents call. */
 export function agentConnection(services: ConnectionServices, operations: () => Operations): HandlersOf<typeof api> {
   const { fleet, stopping, staleness } = services
   const calls = new LineCalls(services, operations)
-  // Not a listener of each connection: adding one looks at all that are there.
+  // One listener for all connections: adding a listener to a signal takes time proportional to those it has.
   const dropAll = (): void => fleet.dropAll()
   stopping.addEventListener('abort', dropAll, { once: true })
   let lost: AbortSignal | undefined
   return {
     async connectAgent({ principal, signal }) {
       const { name: node } = principal
-      // Whoever waited to be accepted for too long is gone by now, which is seen with the next turn: it costs nothing more.
+      // After a turn of the event loop, an agent that gave up while it waited is known to be disconnected.
       await turn()
       const hello = await prepareHello(services, node, signal)
       refuseWhenStopping(stopping)

@@ -69,7 +69,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
   } = services
   const countImages = createImageFigures(metrics.images)
 
-  /** Nothing new: undefined. `removed` ends the record. */
+  /** Returns whether the VM is known. A report that changes nothing is not written; `removed` deletes the record. */
   async function take(node: string, report: VmReport): Promise<boolean> {
     const { namespace, name, uid } = report
     const entry = collections.vms.get(namespace, name)
@@ -82,7 +82,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     const merged = await changeVm(collections, entry.key, uid, (record) =>
       record.place?.node === node ? mergeReport(record, report, clock.now()) : undefined,
     )
-    // A deployment that failed and that nobody waits for is shown, but has nothing of the node any more.
+    // A failed deployment that is shown until its owner deletes it uses no capacity.
     if (merged && isFailedDeployment(merged.value)) {
       await releaseQuota(collections, namespace, uid)
     }
@@ -95,7 +95,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       if (!grant) throw badJoinToken('is not valid')
       const { namespace } = grant
       const issuedFor = (space: Entry<NamespaceRecord>): Entry<NamespaceRecord> => {
-        // It was issued for another one of the same name.
+        // The token was issued for an earlier namespace of the same name.
         if (grant.issuedAt.getTime() < Date.parse(space.value.createdAt)) throw badJoinToken('is not valid')
         return space
       }
@@ -213,7 +213,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
             .map(({ value }) => peerOf(value)),
         }
       }
-      // Asked for every chunk: no look at all nodes.
+      // Called for every chunk, so it must not look at all nodes.
       const recordOf = (node: string): NodeRecord | undefined => collections.nodes.get('', node)?.value
       const isUsable = (node: string): boolean => {
         const record = recordOf(node)
@@ -232,7 +232,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     async getBlob({ params: { digest } }) {
       const bytes = digestPattern.test(digest) ? await content.size(digest) : undefined
       if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), { hint: 'Read the desired state again' })
-      // The whole is checked while it is read; its parts, by whoever puts them together.
+      // A whole blob is verified while it is read. Whoever requests ranges verifies what they add up to.
       const read: Download['read'] = (start, end) =>
         start === 0 && end === bytes ? content.open(digest) : content.open(digest, { start, end })
       return { name: digest, bytes, tag: digest, read }
@@ -242,7 +242,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const server = tunnels.elsewhere(tunnel)
       const found = server === undefined ? undefined : peers?.servers.find(server)
       if (!peers || !found) return tunnels.answer(name, tunnel)
-      // Through a load balancer, a node comes to any server.
+      // A load balancer may send the node to a server that does not hold the tunnel.
       const path = openServerTunnel.path
         .replace('{node}', encodeURIComponent(name))
         .replace('{tunnel}', encodeURIComponent(tunnel))
@@ -253,7 +253,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
   }
 }
 
-/** Enough to share the load, and few enough to try. */
+/** Enough to share the load and few enough to try. */
 const maxPeers = 4
 
 const shuffled = <T>(items: readonly T[]): T[] =>
@@ -262,7 +262,7 @@ const shuffled = <T>(items: readonly T[]): T[] =>
     .toSorted((one, other) => one.place - other.place)
     .map(({ item }) => item)
 
-/** Free space changes all the time: only a significant change is written. */
+/** Free space changes all the time, so only a significant change is written. */
 function saysTheSame(before: NodeReport, after: NodeReport): boolean {
   const { diskFreeGb: was, imageSpace: had, ...rest } = before
   const { diskFreeGb: is, imageSpace: has, ...next } = after

@@ -35,13 +35,12 @@ import {
 
 const kind = 'captures'
 const touchesAtOnce = 16
-/** The most that agents ask about at once, and get in an answer. */
+/** Agents ask about at most this many digests, and are told of at most this many. */
 const maxTold = 5_000
 
 interface NodeCaptureServices extends RegistryServices {
   readonly collections: Collections
   readonly content: ContentStore
-  /** What nodes are sending. */
   readonly deliveries: Deliveries
   readonly clock: Clock
 }
@@ -50,7 +49,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   const { collections, content, deliveries, clock } = services
   const { pushJobs } = collections
 
-  /** What the record of a VM on this node names. */
+  /** The capture, from the record of a VM on this node. */
   function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
     for (const vm of collections.nodeVms.on(node)) {
       const capture = vm.value.captures?.find((each) => each.id === id)
@@ -102,7 +101,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
         const progress = { percent, bytesDone: bytes, bytesTotal, bytesSkipped }
         const waiting = body.waiting && {
           reason: body.waiting.problem.slice(0, 1_024),
-          // By the clock of the server: that of a node may be wrong.
+          // By the clock of the server, because that of the node may be wrong.
           nextTryAt: timestamp(new Date(nowMs + body.waiting.nextTryMs)),
         }
         const running = { status: 'Running', ...(phase !== undefined && { phase }), waiting } as const
@@ -171,7 +170,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   }
 }
 
-/** How an image changes when its captured content has arrived. */
+/** The version of an image after its captured content has arrived. */
 const nextVersion: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
   save: (before) => before,
   commit: (before) => before + 1,
@@ -192,7 +191,7 @@ function fulfilled(
   return { ...rest, ...made, version, versions, ...(description !== undefined && { description }) }
 }
 
-/** What is there counts as new from now on. */
+/** The digests that are missing. The others are touched, so that the collector keeps them. */
 async function lacking(content: ContentStore, digests: readonly string[]): Promise<string[]> {
   const missing: string[] = []
   await eachAtOnce(digests, touchesAtOnce, async (digest) => {
@@ -201,7 +200,7 @@ async function lacking(content: ContentStore, digests: readonly string[]): Promi
   return missing
 }
 
-/** Undefined: it has to be sent, or sent again. */
+/** Returns undefined if the manifest has to be sent, or sent again. */
 async function manifestOf(content: ContentStore, digest: string): Promise<Manifest | undefined> {
   try {
     return await readManifest(content, digest)
@@ -219,7 +218,7 @@ function refusalOf(error: unknown): unknown {
   const isFull =
     error instanceof DiskFullError || (error instanceof ApiError && error.options.cause instanceof DiskFullError)
   if (!isFull) return error
-  // Fails at once instead of retrying: whoever waits for the image can do something about it.
+  // Refused instead of retried, because the user can free space.
   return new ApiError('RequestEntityTooLarge', 'The disk of the server is full', {
     hint: 'Delete unused images, or ask the operator for more space',
     cause: error,

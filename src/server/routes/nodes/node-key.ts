@@ -1,5 +1,5 @@
-// Replaces a node's key, authenticated by its present one. Tokens stay valid: they are bound to the node and expire
-// within the hour.
+// Replaces a node's key, authenticated by its present one. Existing tokens stay valid: they are bound to the node and
+// expire within the hour.
 import { ApiError, invalid, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/node-key.ts'
 import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'
@@ -20,7 +20,6 @@ export function nodeKey({ collections, nodeKeys }: NodeKeyServices): HandlersOf<
     async replaceNodeKey({ body: { name, at, publicKey, signature } }) {
       if (!parseNodeKey(publicKey))
         throw invalid(kind, [invalidField('publicKey', 'publicKey is not an Ed25519 key')], 'Send it as SPKI in base64')
-      // A repeated request, whose answer was lost.
       if (collections.nodes.get('', name)?.value.publicKey === publicKey) return new Answer(200, { name }, true)
       const changed = await changeNode(collections, name, (record) => {
         if (!nodeKeys.isSignedBy(record.publicKey, { name, at, signature, newKey: publicKey })) throw refused(name)

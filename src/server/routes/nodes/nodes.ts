@@ -63,7 +63,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       name,
       (record) => {
         if (record.namespace !== namespace) throw missing(namespace, name)
-        // The same request, whose answer was lost in a crash.
+        // A repeated request whose answer was lost in a crash.
         const { request } = record
         if (request && request.key === requestKey && !hasExpired('answer', request.at, timestamp(now))) return undefined
         return {
@@ -80,7 +80,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
   const shown = (entry: Entry<NodeRecord>): Node => shownNode(collections, entry)
   const keysOf = (names: Iterable<string>): string[] => [...names].map((name) => collections.nodes.key('', name))
 
-  /** What others wrote before is seen here. */
+  /** Waits until this server has seen all VMs that other servers have written. */
   async function vmsSeen(): Promise<void> {
     const rev = await currentRev(services.store)
     await caughtUp(services.store, [collections.vms.view], rev, AbortSignal.timeout(catchUpMs)).catch((cause) => {
@@ -89,8 +89,9 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
   }
 
   /**
-   * For what must not happen to a node that has VMs. Its record is marked before they are looked for: whoever was about to place one
-   * there is refused, and who was before that is seen. `work` gets the mark: it is its own as long as the record has it.
+   * Does `work`, which must not happen to a node with VMs. The node is marked before its VMs are looked for, so that a
+   * later placement is refused, and an earlier one is found. `work` gets the mark; another request has interfered if
+   * the record no longer has it.
    */
   async function whileEmpty<T>(
     { namespace, name }: { namespace: string; name: string },
@@ -147,7 +148,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       const isSame = namespace === params.namespace
       const found = collections.nodes.get('', params.name)
       const isKnown = asked.requestKey !== undefined && found?.value.request?.key === asked.requestKey
-      // The same request, whose answer was lost in a crash.
+      // A repeated request whose answer was lost in a crash.
       if (found && isKnown && !isSame && found.value.namespace === namespace) return shown(found)
       return writeInside(services, namespace, (space) =>
         isSame
@@ -193,7 +194,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
   }
 }
 
-/** An authority's certificate gets another key with the next one: what is pinned is what nobody else vouches for. */
+/** Pins only self-signed certificates. A certificate authority's may be renewed with another key. */
 async function pinOf({ apiUrl, certificates }: NodeServices): Promise<string | undefined> {
   if (!apiUrl().startsWith('https:')) return undefined
   const { selfSigned, publicKeyFingerprint } = (await certificates.current()).facts
@@ -246,7 +247,7 @@ function shownNode(collections: Collections, { value, rev }: Entry<NodeRecord>):
   }
 }
 
-/** Why a node takes no VMs, as its record has it. */
+/** Why a node accepts no VMs. */
 function unfitness({ isReady, report, isCordoned, leaving }: NodeRecord): string | undefined {
   if (!report) return 'The agent has not reported yet'
   if (!isReady) return 'The agent is not connected'
@@ -254,7 +255,7 @@ function unfitness({ isReady, report, isCordoned, leaving }: NodeRecord): string
   return isCordoned || leaving !== undefined ? 'Cordoned' : undefined
 }
 
-/** Another request may have come between. */
+/** Refuses if another request has taken the mark. */
 function marked(record: NodeRecord, mark: string | undefined): NodeRecord {
   if (mark === undefined || record.leaving === mark) return record
   throw new ApiError('Conflict', `Node ${record.name} is being removed, moved or uncordoned by another request`, {
@@ -281,7 +282,7 @@ function mustBeEmpty(collections: Collections, node: NodeRecord, what: string): 
   const { name, namespace } = node
   const vms = vmsOn(collections, name)
   if (vms.length > 0) throw occupied(node, vms, what)
-  // Of a host that is gone, nobody would ever say that they are: they go with its record.
+  // The warm VMs of a lost host are removed with its record, because no agent will ever report that they are gone.
   const count = what === 'removed' && !node.isReady ? 0 : freeSlots(collections, node).length
   if (count === 0) return
   throw new ApiError('Conflict', `Node ${name} cannot be ${what} while it has warm VMs of pools (${count})`, {

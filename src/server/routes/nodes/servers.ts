@@ -1,4 +1,5 @@
-// Handlers for other servers of the cluster: forward messages to nodes whose streams this one holds, and serve content.
+// Handlers for other servers of the cluster: forwards messages to nodes that are connected to this one, and serves
+// content.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/servers.ts'
@@ -11,15 +12,15 @@ import type { Fleet } from '../../nodes/fleet.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
-/** A resize that was not carried out by then has been given up. */
+/** After this long, the request for the resize has timed out. */
 const growthMs = 15 * 60_000
-/** A store that answers at all does so sooner. */
+/** A working store answers sooner. */
 const storeMs = 1_000
 
 interface ServerServices {
   readonly fleet: Fleet
   readonly growth: GrowthCredentials
-  /** What is on the disk of this server. */
+  /** The content on the disk of this server. */
   readonly ownContent: ContentStore
   readonly store: Store
   readonly tunnels: Tunnels

@@ -20,7 +20,7 @@ export function events({ collections, roles }: EventServices): HandlersOf<typeof
         after: keyAt(collections, namespace, 'since', query?.since),
         before: keyAt(collections, namespace, 'until', query?.until),
       }
-      // Its own: whoever sees several namespaces lists them as one.
+      // From the key, because users list the events of several namespaces together.
       const shown = ({ key, value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
         namespace: collections.events.scopeOf(key),
         ...event,

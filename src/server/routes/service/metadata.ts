@@ -1,4 +1,4 @@
-// Handler of labels and annotations: kept in the record that they belong to, by compare-and-set.
+// Handler of labels and annotations, which are part of the record.
 import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/metadata.ts'
 import type { Roles } from '../../../auth/roles.ts'
@@ -24,7 +24,7 @@ interface MetadataServices {
 }
 
 export function metadata({ collections, roles, settings }: MetadataServices): HandlersOf<typeof api> {
-  /** What is in no scope of its own is changed in the namespace that it belongs to. */
+  /** Nodes and namespaces are stored outside of namespaces, and changed in the one that they belong to. */
   const belongs: Readonly<
     Partial<Record<KindWithMetadata, (record: RecordWithMetadata, name: string, namespace: string) => boolean>>
   > = {
@@ -67,7 +67,7 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
   }
 }
 
-/** Labels of a VM are those that lists of the REST API select by. */
+/** VMs have labels of their own, by which lists of the REST API select. */
 const labelsOf = (kind: KindWithMetadata, { labels, meta }: RecordWithMetadata): NonNullable<RecordMeta['labels']> =>
   (kind === 'vms' ? labels : meta?.labels) ?? {}
 

@@ -23,15 +23,13 @@ interface SelfServices {
   readonly identity: LoginIdentity
   readonly certificates: Certificates
   readonly staleness?: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds'> | undefined
-  /** Why the registry with the images could not be reached when it was last asked; only where there is one. */
+  /** Why the image registry failed when it was last used. Only where there is one. */
   readonly imagesProblem?: (() => string | undefined) | undefined
   readonly version: string
-  /** Aborted when the service begins to stop. */
   readonly stopping: AbortSignal
-  /** Plain HTTP is served, too: the API is then known by its plain address. */
+  /** Plain HTTP is served as well, and the API is known by its plain address. */
   readonly plainHttp: boolean
   readonly apiUrl: () => string
-  /** Undefined where the port for clients of Kubernetes is not open. */
   readonly kubernetesUrl: () => string | undefined
 }
 
@@ -56,13 +54,14 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
       const failure = await Promise.race([services.store.failed, undefined])
       if (failure) return new Answer(503, { status: 'failing', message: storeFailed })
       const isAway = services.staleness?.readAgeSeconds !== undefined
-      // A view that could not be read again has the state of then, as all have while the store is away.
+      // While the store is away, all views are old. Otherwise a view that cannot be read again makes this server stale.
       const behind = isAway ? undefined : viewsOf(services.collections).find((view) => !view.health().ok)
       if (behind) return new Answer(503, { status: 'failing', message: behind.health().message })
       const store = isAway ? { ok: false, message: 'the store does not answer' } : await services.store.health()
-      // What takes no changes takes none of any server: without readiness none would be left to read from.
+      // If the store accepts no changes, it accepts them from no server. Without any ready server, clients could not
+      // even read.
       if (!store.ok) return { status: 'ok', message: `ready for reading; changes are refused: ${store.message}` }
-      // Every server has the same registry: without readiness none would serve what does not need it.
+      // All servers use the same registry. Without any ready server, requests that do not need it would fail as well.
       const problem = services.imagesProblem?.()
       return {
         status: 'ok',
@@ -77,7 +76,7 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
   }
 }
 
-/** Where clients of the original service turn to: its Kubernetes API, or else ours. */
+/** The address for clients of Orka: its Kubernetes API if that port is open. */
 async function endpointOf(services: SelfServices) {
   const kubernetesUrl = services.kubernetesUrl()
   const apiEndpoint = kubernetesUrl ?? services.apiUrl()
@@ -89,7 +88,7 @@ async function endpointOf(services: SelfServices) {
   }
 }
 
-/** Some clients read the first certificate and take it for the one to trust. */
+/** Puts the root first, because some clients trust the first certificate of the file. */
 function anchorFirst(pem: string): string {
   const all = pem.split(/(?<=-----END CERTIFICATE-----)\s*/).filter((each) => each.includes('BEGIN'))
   return `${all.toReversed().join('\n')}\n`

@@ -1,4 +1,4 @@
-// Handler of usage: the days that are kept, the VMs that have ended since they were written, and those that live.
+// Handler of usage: the days that are stored, VMs that ended since those were written, and VMs that still exist.
 import { badRequest, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/usage.ts'
 import type { Usage } from '../../../api/service/usage.ts'
@@ -33,14 +33,14 @@ const dayMs = 86_400_000
 export function usage({ collections, roles, clock }: UsageServices): HandlersOf<typeof api> {
   const { vms, vmEnds } = collections
 
-  /** Days outlive their namespace: those of an earlier one of its name are for administrators. */
+  /** Days outlive their namespace. Those of an earlier namespace of the same name are for administrators only. */
   function firstDay(principal: Principal, namespace: string): string {
     const createdAt = collections.namespaces.get('', namespace)?.value.createdAt
     const isAdmin = roles.roleOf(principal, namespace) === 'admin'
     return isAdmin || createdAt === undefined ? '' : dayOf(Date.parse(createdAt))
   }
 
-  /** The newest day first. */
+  /** The latest day first. */
   function usageFor({ params: { namespace }, query = {}, principal }: Asked): readonly Usage[] {
     const first = firstDay(principal, namespace)
     const nowMs = clock.now().getTime()
@@ -58,7 +58,7 @@ export function usage({ collections, roles, clock }: UsageServices): HandlersOf<
     )
     for (const { day, owners } of kept.values())
       for (const [owner, more] of Object.entries(owners)) add(day, owner, more)
-    /** One that is about to go has its end on record, or in its days. */
+    /** VMs whose end is recorded or counted, even if their records still exist. */
     const ended = new Set([...kept.values()].flatMap(({ counted }) => Object.keys(counted)))
     const uncounted = new Map(vmEnds.list().flatMap(({ value }) => Object.entries(value.spans)))
     for (const [uid, span] of uncounted) {

@@ -7,7 +7,6 @@ import { type MultiplexServices, serveWatches, type WatchedList } from '../../li
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { listAt, type Operations } from '../../operations/invoke.ts'
 
-/** `operations` has those of the lists. */
 export function watches(
   services: MultiplexServices & SpellingServices,
   operations: () => Operations,

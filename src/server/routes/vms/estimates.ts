@@ -1,4 +1,4 @@
-// Handler of estimates: where a deployment would be placed with what nodes have free now. Writes nothing.
+// Handler of estimates: where a deployment would be placed with the present free capacity. Writes nothing.
 import type * as api from '../../../api/vms/estimates.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
@@ -20,9 +20,9 @@ import { quotaExcess } from '../../vms/quota.ts'
 
 interface EstimateServices extends RegistryServices {
   readonly collections: Collections
-  /** What the nodes of a namespace have free now, as the scheduler sees it. */
+  /** The free capacity of a namespace's nodes, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]
-  /** The warm VM that it would take now. */
+  /** The warm VM that a deployment would take now. */
   readonly warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) => WarmVm | undefined
 }
 
@@ -35,7 +35,7 @@ interface WarmVm {
 export function estimates(services: EstimateServices): HandlersOf<typeof api> {
   const inRegistry = createEstimatedImages(services)
 
-  /** What is known of the image, for whoever asked and for the placement. */
+  /** The image, as shown to the caller, and as used for the placement. */
   async function imageOf(
     namespace: string,
     { image, architecture }: VmRecord['shape'],
@@ -69,7 +69,7 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const rooms = services.roomsIn(namespace)
       const pin = contentNow(services.collections.images.get('', record.shape.image)?.value)
       const warm = services.warmFor({ ...record, ...placed, ...pin })
-      // A warm VM has its place already.
+      // A warm VM is on a node already.
       const found = warm ? { ok: true as const, node: warm.node, allocation: warm.allocation } : place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape
       const hasImage = warm !== undefined || (found.ok && found.node.images.includes(demand.image))
@@ -77,7 +77,7 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const amounts = found.ok ? amountsOn(found.node, found.allocation) : leastAmounts(demand)
       const overQuota = quotaExcess(services.collections, namespace, amounts)
       const chosen = found.ok && overQuota === undefined ? found.node.name : undefined
-      // The one it would go to first, then others that could take it.
+      // The chosen node first, then others that fit.
       const rank = (each: { readonly name: string; readonly fits: boolean }): number =>
         each.name === chosen ? 0 : each.fits ? 1 : 2
       const nodes = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))

@@ -45,7 +45,6 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
   const { collections, roles } = services
   const existing = existingIn(collections.pools, kind)
 
-  /** The pool, if the caller may change it. */
   function own(principal: Principal, namespace: string, name: string): Entry<PoolRecord> {
     const entry = existing(namespace, name)
     mustOwn(principal, roles.roleOf(principal, namespace), { ...entry.value, kind, noun: 'pool' })

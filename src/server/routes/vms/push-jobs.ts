@@ -1,4 +1,4 @@
-// Handlers of push jobs: the job is written, then the node freezes the VM; its agent does the rest and reports
+// Handlers of push jobs. The job is written, then the node freezes the VM; the agent pushes the image and reports its
 // progress. A finished job stays readable for an hour (docs/spec.md R40).
 
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -31,7 +31,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   const jobs = collections.pushJobs
   const existing = existingIn(jobs, kind)
 
-  /** Under an unused name. */
+  /** Retries with other names until one is unused. */
   async function create(record: Omit<PushJobRecord, 'name'>): Promise<Entry<PushJobRecord>> {
     for (let attempt = 1; ; attempt++) {
       const name = `vm-push-${nameSuffix(randomBytes(5))}`
@@ -73,7 +73,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
       failpoint('push.recorded')
       const { capture: id, image, format, startedAt: createdAt } = job.value
       try {
-        // The disk only: memory would have to be sent whole each time, and fits no other kind of host.
+        // Without memory, which would be sent whole each time and runs only on the same kind of host.
         const capture = {
           id,
           kind: 'push',

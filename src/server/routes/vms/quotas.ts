@@ -1,4 +1,5 @@
-// Handlers of quotas. Setting one counts what is there and holds it against the limits in the same compare-and-set.
+// Handlers of quotas. Setting a quota counts what is in use, and compares it with the limits in the same
+// compare-and-set.
 import { ApiError, invalid, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/quotas.ts'
 import { displayName } from '../../../auth/principal.ts'
@@ -74,7 +75,7 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
         const limits = limitsWith(record?.limits ?? {}, body)
         const weights = weightsWith(record?.weights ?? {}, body.weights ?? {})
         if (!isLimited(limits) && Object.keys(weights).length === 0) return null
-        // What has a node counts from the first limit on, also where nothing was counted before.
+        // VMs that have a node count from the first limit on, even if nothing was counted before.
         const used = isLimited(limits) ? { ...takenBy(vmsIn(namespace), nodeOf), ...record?.used } : {}
         const problems = tooLow(limits, totalOf(used))
         if (problems.length > 0) throw belowUse(namespace, problems)
@@ -104,7 +105,7 @@ const sumOf = (vms: readonly VmRecord[], nodeOf: NodeOf): Totals =>
     return amounts ? plus(sum, amounts) : sum
   }, nothing)
 
-/** What is not named stays. A limit that is both set and removed is set. */
+/** Limits that the request does not name stay. A limit that is both set and removed is set. */
 function limitsWith(
   limits: ResourceLimits,
   { vms, cpu, memory, macos, unlimited = [] }: api.QuotaInput,
