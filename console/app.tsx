@@ -38,13 +38,13 @@ const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/runner-pools', page(() => import('./pages/runner-pools/list.tsx'), 'RunnerPoolList')],
   ['/runner-pools/:namespace/:name', page(() => import('./pages/runner-pools/detail.tsx'), 'RunnerPoolDetail')],
   ['/events', page(() => import('./pages/service/events.tsx'), 'Events')],
-  ['/usage', page(() => import('./pages/service/usage.tsx'), 'Usage')],
-  ['/charts', page(() => import('./pages/service/charts.tsx'), 'Charts')],
+  ['/usage', page(() => import('./pages/service/usage.tsx'), 'UsagePage')],
+  ['/charts', page(() => import('./pages/service/charts.tsx'), 'ChartsPage')],
   ['/credentials', page(() => import('./pages/access/credentials.tsx'), 'Credentials')],
   ['/namespaces', page(() => import('./pages/access/namespaces.tsx'), 'Namespaces')],
   ['/access', page(() => import('./pages/access/role-bindings.tsx'), 'RoleBindings')],
   ['/accounts', page(() => import('./pages/access/service-accounts.tsx'), 'ServiceAccounts')],
-  ['/legacy', page(() => import('./pages/service/legacy-usage.tsx'), 'LegacyUsage')],
+  ['/legacy', page(() => import('./pages/service/legacy-usage.tsx'), 'LegacyUsagePage')],
   // For developers of the console, only on a local server.
   ...(/^(localhost|127\..*|\[::1\])$/.test(location.hostname)
     ? [['/design', page(() => import('./pages/design/page.tsx'), 'Design')] as const]
@@ -57,12 +57,12 @@ export function App() {
   return (
     <Frame>
       <Switch>
-        {pages.map(([path, Shown]) => (
+        {pages.map(([path, PageView]) => (
           <Route key={path} path={path}>
             {(params) => (
               <Broken key={JSON.stringify(params)}>
                 <Suspense fallback={<Waiting />}>
-                  <Shown {...decoded(params as Params)} />
+                  <PageView {...decoded(params as Params)} />
                 </Suspense>
               </Broken>
             )}

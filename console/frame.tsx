@@ -2,13 +2,13 @@
 import { Fragment, type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useLostSince } from './api/connection.ts'
-import { choose, useNamespaces } from './api/namespaces.ts'
+import { selectNamespace, useNamespaces } from './api/namespaces.ts'
 import { logOut, useSession } from './api/session.ts'
-import { type Place, sectionsFor } from './nav.ts'
+import { type NavLink, sectionsFor } from './nav.ts'
 import { openFinder, Shortcuts } from './shortcuts.tsx'
 import { chooseTheme, themes, useTheme } from './theme.ts'
 import { SelectField } from './ui/field.tsx'
-import { Icon, Mark } from './ui/icons.tsx'
+import { Icon, Logo } from './ui/icons.tsx'
 import { Menu } from './ui/menu.tsx'
 import { Time } from './ui/time.tsx'
 
@@ -32,7 +32,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
       <div className="frame">
         <header className="top">
           <Link className="brand" href="/">
-            <Mark />
+            <Logo />
             svc3
           </Link>
           <button
@@ -75,7 +75,7 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
   return (
     <aside className="side" data-open={isOpen}>
       <Link className="brand" href="/">
-        <Mark />
+        <Logo />
         svc3
       </Link>
       <button type="button" className="button finder" onClick={openFinder}>
@@ -85,10 +85,10 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
       </button>
       <NamespaceChoice />
       <nav className="nav" aria-label="Pages">
-        {sectionsFor(person?.admin === true).map(({ title, places }) => (
+        {sectionsFor(person?.admin === true).map(({ title, links }) => (
           <Fragment key={title ?? ''}>
             {title !== undefined && <span className="nav-title">{title}</span>}
-            <Links links={places} path={path} />
+            <Links links={links} path={path} />
           </Fragment>
         ))}
       </nav>
@@ -98,7 +98,7 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
 }
 
 interface LinksProps {
-  readonly links: readonly Place[]
+  readonly links: readonly NavLink[]
   readonly path: string
 }
 
@@ -119,7 +119,13 @@ const Links = ({ links, path }: LinksProps) => (
 function NamespaceChoice() {
   const { all, chosen } = useNamespaces()
   return (
-    <SelectField label="Namespace" value={chosen} onValue={choose} labels={{ '': 'All namespaces' }} choices={all} />
+    <SelectField
+      label="Namespace"
+      value={chosen}
+      onValue={selectNamespace}
+      labels={{ '': 'All namespaces' }}
+      choices={all}
+    />
   )
 }
 

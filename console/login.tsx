@@ -5,7 +5,7 @@ import { logIn, providerUrl, useSession } from './api/session.ts'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { SecretField } from './ui/field.tsx'
-import { Mark } from './ui/icons.tsx'
+import { Logo } from './ui/icons.tsx'
 import { ErrorNote, Note } from './ui/page.tsx'
 
 const providers = { builtIn: 'Log in with email and password', own: 'Log in with your identity provider' }
@@ -17,7 +17,7 @@ export function Login() {
     <main className="login">
       <div className="login-card">
         <div className="brand">
-          <Mark />
+          <Logo />
           <h1>Log in to svc3</h1>
         </div>
         {problem !== undefined && (

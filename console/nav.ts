@@ -1,19 +1,19 @@
 // The navigation sections, also listed by the finder.
 import type { IconName } from './ui/icons.tsx'
 
-export type Place = readonly [path: string, label: string, icon?: IconName]
+export type NavLink = readonly [path: string, label: string, icon?: IconName]
 
 interface Section {
   readonly title?: string
   readonly isForAdministrators?: boolean
-  readonly places: readonly Place[]
+  readonly links: readonly NavLink[]
 }
 
 const sections: readonly Section[] = [
-  { places: [['/', 'Overview', 'overview']] },
+  { links: [['/', 'Overview', 'overview']] },
   {
     title: 'Compute',
-    places: [
+    links: [
       ['/vms', 'VMs', 'vm'],
       ['/pools', 'Pools', 'pool'],
       ['/runner-pools', 'Runner pools', 'runner'],
@@ -23,7 +23,7 @@ const sections: readonly Section[] = [
   },
   {
     title: 'Library',
-    places: [
+    links: [
       ['/images', 'Images', 'image'],
       ['/isos', 'ISOs', 'iso'],
       ['/pushes', 'Push jobs', 'push'],
@@ -31,7 +31,7 @@ const sections: readonly Section[] = [
   },
   {
     title: 'Cluster',
-    places: [
+    links: [
       ['/nodes', 'Nodes', 'node'],
       ['/events', 'Events', 'events'],
       ['/charts', 'Charts', 'charts'],
@@ -41,7 +41,7 @@ const sections: readonly Section[] = [
   {
     title: 'Administration',
     isForAdministrators: true,
-    places: [
+    links: [
       ['/credentials', 'Registry credentials', 'credentials'],
       ['/namespaces', 'Namespaces', 'namespace'],
       ['/access', 'Access', 'access'],

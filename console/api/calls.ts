@@ -6,7 +6,7 @@ import type { RawInput } from '../../src/client/client.ts'
 import { ConnectionError } from '../../src/client/transport.ts'
 import { client } from './client.ts'
 import { onReconnect } from './connection.ts'
-import { type Answer, PolledAnswer } from './polled-answer.ts'
+import { type AnswerState, PolledAnswer } from './polled-answer.ts'
 import { checkSession } from './session.ts'
 
 interface Action {
@@ -45,7 +45,7 @@ export function useAction<O extends Operation>(operation: O, onDone: (answer: Re
 const answers = new Map<string, PolledAnswer<unknown>>()
 const keptMs = 30_000
 
-interface Asked {
+interface AnswerOptions {
   readonly everyMs?: number | undefined
   /** Skips the request, for example while a form is incomplete. */
   readonly isOff?: boolean
@@ -58,8 +58,8 @@ interface Asked {
 export function useAnswer<O extends Operation>(
   operation: O,
   input: RawInput,
-  options: number | Asked = {},
-): Answer<ResponseOf<O>> {
+  options: number | AnswerOptions = {},
+): AnswerState<ResponseOf<O>> {
   const { everyMs, isOff = false } = typeof options === 'number' ? { everyMs: options } : options
   const key = JSON.stringify([operation.id, input.params, input.query, input.body])
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key says all that is in the input

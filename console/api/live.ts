@@ -11,7 +11,7 @@ import { LiveList, type Snapshot } from './live-list.ts'
 
 const keptMs = 30_000
 /** An open page reconnects however long the server is down. */
-const forEver: RetryPolicy = {
+const retryForever: RetryPolicy = {
   attempts: Number.POSITIVE_INFINITY,
   firstDelayMs: 200,
   maxDelayMs: 2_000,
@@ -42,10 +42,10 @@ function listFor(operation: ListOperation, namespace: string, selector: string):
     ...(operation.path.includes('{namespace}') && { params: { namespace } }),
     ...(selector !== '' && { query: { fieldSelector: selector } }),
   } as CallInput<ListOperation>
-  const follow = (signal: AbortSignal) => followList(client, operation, input, { signal, retry: forEver })
-  const made = new LiveList<unknown>(identityOf, follow, { soon: batched(), wait })
-  lists.set(key, made)
-  return made
+  const follow = (signal: AbortSignal) => followList(client, operation, input, { signal, retry: retryForever })
+  const list = new LiveList<unknown>(identityOf, follow, { soon: batched(), wait })
+  lists.set(key, list)
+  return list
 }
 
 function subscribe(operation: ListOperation, namespace: string, selector: string, listener: () => void): () => void {

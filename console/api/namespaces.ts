@@ -10,7 +10,7 @@ import { consoleUrl } from './places.ts'
 const key = `svc3.namespace ${consoleUrl.pathname}`
 const listeners = createListeners()
 
-export function choose(namespace: string): void {
+export function selectNamespace(namespace: string): void {
   localStorage.setItem(key, namespace)
   listeners.notify()
 }

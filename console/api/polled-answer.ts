@@ -2,7 +2,7 @@
 // of React.
 import { createListeners } from './listeners.ts'
 
-export interface Answer<T> {
+export interface AnswerState<T> {
   readonly data: T | undefined
   /** The last attempt failed, so the data may be stale. */
   readonly error: unknown
@@ -13,7 +13,7 @@ export interface Answer<T> {
 const freshMs = 5_000
 
 export class PolledAnswer<T> {
-  #now: Answer<T> = { data: undefined, error: undefined, isPending: true }
+  #now: AnswerState<T> = { data: undefined, error: undefined, isPending: true }
   #askedAtMs = Number.NEGATIVE_INFINITY
   #asking: AbortController | undefined
   readonly #listeners = createListeners()
@@ -25,7 +25,7 @@ export class PolledAnswer<T> {
     this.#onError = onError
   }
 
-  now = (): Answer<T> => this.#now
+  now = (): AnswerState<T> => this.#now
 
   get isUsed(): boolean {
     return this.#listeners.count() > 0
@@ -62,7 +62,7 @@ export class PolledAnswer<T> {
     this.#asking = undefined
   }
 
-  #set(next: Answer<T>): void {
+  #set(next: AnswerState<T>): void {
     this.#now = next
     this.#listeners.notify()
   }

@@ -7,7 +7,7 @@ interface Item {
   readonly reason?: string | undefined
 }
 
-export interface Found<I extends Item = Item> {
+export interface FinderEntry<I extends Item = Item> {
   readonly key: string
   readonly kind: string
   readonly name: string
@@ -27,7 +27,11 @@ const lesserWords = new Set(['a', 'from', 'in', 'of', 'on', 'the', 'to'])
 const collator = new Intl.Collator('en', { numeric: true })
 
 /** Lower ranks first; undefined without a match. Every typed word must occur in the name, detail or kind. */
-function rankOf({ name, detail = '', kind, item }: Found, typed: string, words: readonly string[]): number | undefined {
+function rankOf(
+  { name, detail = '', kind, item }: FinderEntry,
+  typed: string,
+  words: readonly string[],
+): number | undefined {
   const lower = name.toLowerCase()
   const text = `${lower} ${detail} ${kind}`.toLowerCase()
   if (!words.every((word) => text.includes(word))) return undefined
@@ -39,7 +43,7 @@ function rankOf({ name, detail = '', kind, item }: Found, typed: string, words: 
 }
 
 interface Ranked<I extends Item> {
-  readonly entry: Found<I>
+  readonly entry: FinderEntry<I>
   readonly rank: number
 }
 
@@ -52,7 +56,7 @@ const isMeant = ({ label }: Item, verb: readonly string[]): boolean => {
 }
 
 /** Actions of one object; the ones that are not possible now come last and show the reason. */
-const actionsOf = <I extends Item>({ key, kind, name, actions }: Found<I>): readonly Found<I>[] =>
+const actionsOf = <I extends Item>({ key, kind, name, actions }: FinderEntry<I>): readonly FinderEntry<I>[] =>
   (actions?.() ?? [])
     .map((item) => ({
       key: `${key} ${item.label}`,
@@ -64,7 +68,7 @@ const actionsOf = <I extends Item>({ key, kind, name, actions }: Found<I>): read
     .toSorted((a, b) => Number(a.item.reason !== undefined) - Number(b.item.reason !== undefined))
 
 /** Reads `stop web`, `web stop` or `cordon node mac-1` as an action on an object, split at every position. */
-function findActions<I extends Item>(entries: readonly Found<I>[], typed: string): readonly Found<I>[] {
+function findActions<I extends Item>(entries: readonly FinderEntry<I>[], typed: string): readonly FinderEntry<I>[] {
   const words = wordsOf(typed).filter((word) => !lesserWords.has(word))
   const readings = words.flatMap((_, at) => {
     const [first, last] = [words.slice(0, at), words.slice(at)]
@@ -85,10 +89,10 @@ function findActions<I extends Item>(entries: readonly Found<I>[], typed: string
 
 /** Objects and pages by name, then actions of the current page's object, then actions on other objects. */
 export function findAll<I extends Item>(
-  entries: readonly Found<I>[],
+  entries: readonly FinderEntry<I>[],
   typed: string,
   here: string,
-): readonly Found<I>[] {
+): readonly FinderEntry<I>[] {
   const subject = entries.find(({ path, actions }) => actions && path === here)
   const own = subject ? actionsOf(subject) : []
   const isAsked = typed.trim() !== ''
@@ -97,7 +101,7 @@ export function findAll<I extends Item>(
   return [...new Map(found.map((each) => [each.key, each])).values()].slice(0, maxFound)
 }
 
-export function find<I extends Item>(entries: readonly Found<I>[], typed: string): readonly Found<I>[] {
+export function find<I extends Item>(entries: readonly FinderEntry<I>[], typed: string): readonly FinderEntry<I>[] {
   const wanted = typed.trim().toLowerCase()
   const words = wordsOf(typed)
   const before = (a: Ranked<I>, b: Ranked<I>): boolean =>

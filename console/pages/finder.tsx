@@ -9,15 +9,15 @@ import { listVmConfigs } from '../../src/api/vms/vm-configs.ts'
 import { listVms } from '../../src/api/vms/vms.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
-import { type Place, sectionsFor } from '../nav.ts'
+import { type NavLink, sectionsFor } from '../nav.ts'
 import { Dialog } from '../ui/dialog.tsx'
-import { choose, type MenuItem } from '../ui/menu.tsx'
+import { type MenuItem, runItem } from '../ui/menu.tsx'
 import { credentialCreation } from './access/add-credentials.tsx'
 import { namespaceCreation } from './access/namespaces.tsx'
 import { accessCreation } from './access/role-bindings.tsx'
 import { accountCreation } from './access/service-accounts.tsx'
 import { useActing } from './acting.ts'
-import { type Found as FoundItem, findAll } from './find.ts'
+import { type FinderEntry, findAll } from './find.ts'
 import { imageItems } from './images/actions.tsx'
 import { imageCreations } from './images/creations.tsx'
 import { imageKinds } from './images/kind.ts'
@@ -28,7 +28,7 @@ import { runnerPoolItems } from './runner-pools/actions.tsx'
 import { vmItems } from './vms/actions.tsx'
 import { configCreation, configItems } from './vms/configs.tsx'
 
-type Found = FoundItem<MenuItem>
+type Entry = FinderEntry<MenuItem>
 
 export function Finder({ onClose }: { readonly onClose: () => void }) {
   const [typed, setTyped] = useState('')
@@ -37,11 +37,11 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
   const id = useId()
   const entries = useEntries(here)
   const found = useMemo(() => findAll(entries, typed, here), [entries, typed, here])
-  const take = (entry: Found | undefined): void => {
+  const take = (entry: Entry | undefined): void => {
     if (!entry || entry.item?.reason !== undefined) return
     onClose()
     if (entry.path !== undefined) go(entry.path)
-    if (entry.item) choose(entry.item)
+    if (entry.item) runItem(entry.item)
   }
   const press = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
@@ -104,7 +104,7 @@ const things = <T extends Named>(
   items: readonly T[],
   path: (item: T) => string,
   actions: (item: T) => readonly MenuItem[],
-): Found[] =>
+): Entry[] =>
   items.map((item) => ({
     key: `${kind} ${item.namespace}/${item.name}`,
     kind,
@@ -114,7 +114,7 @@ const things = <T extends Named>(
     actions: () => actions(item),
   }))
 
-function useEntries(here: string): readonly Found[] {
+function useEntries(here: string): readonly Entry[] {
   const { shown, main } = useNamespaces()
   const acting = useActing()
   const { items: vms } = useLive(listVms, shown)
@@ -132,13 +132,13 @@ function useEntries(here: string): readonly Found[] {
         if (here === path) acting.go(list)
       },
     })
-    const places = (kind: string, all: readonly Place[]): Found[] =>
+    const linksTo = (kind: string, all: readonly NavLink[]): Entry[] =>
       all.map(([path, name]) => ({ key: path, kind, name, path }))
     return [
-      ...places('Action', [['/vms?deploy', 'Deploy VM'], ...(isAdmin ? [['/nodes?join', 'Add node'] as const] : [])]),
-      ...places(
+      ...linksTo('Action', [['/vms?deploy', 'Deploy VM'], ...(isAdmin ? [['/nodes?join', 'Add node'] as const] : [])]),
+      ...linksTo(
         'Page',
-        sectionsFor(isAdmin).flatMap((section) => section.places),
+        sectionsFor(isAdmin).flatMap((section) => section.links),
       ),
       ...creations(main, isAdmin),
       ...things('VM', vms, vmPath, (vm) => vmItems(vm, from(vmPath(vm), '/vms'))),
@@ -153,7 +153,7 @@ function useEntries(here: string): readonly Found[] {
         ({ name }) => listPath('/configurations', { search: name }),
         (config) => configItems(config, acting),
       ),
-      ...images.map((image): Found => {
+      ...images.map((image): Entry => {
         const path = imagePath('image', image.name)
         return {
           key: `image ${image.name}`,
@@ -169,8 +169,8 @@ function useEntries(here: string): readonly Found[] {
 }
 
 /** The create buttons of the list pages. */
-function creations(namespace: string, isAdmin: boolean): readonly Found[] {
-  const of = (page: string, items: readonly MenuItem[]): Found[] =>
+function creations(namespace: string, isAdmin: boolean): readonly Entry[] {
+  const of = (page: string, items: readonly MenuItem[]): Entry[] =>
     items.map((item) => ({
       key: `${page} ${item.label}`,
       kind: 'Action',

@@ -26,12 +26,12 @@ import {
   zoneText,
 } from './charts/model.ts'
 import { find, findAll } from './find.ts'
-import { addedText, branchesOf, originOf, pathOf } from './images/lineage.ts'
+import { addedText, branchesOf, imagePathOf, originOf } from './images/lineage.ts'
 import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
 import { blocksOf, capacityOf, joinLine } from './nodes/model.ts'
 import { isOwn } from './own-events.ts'
 import { imagePath, vmPath } from './paths.ts'
-import { badLine, formOf, hitPercent, settingsOf, stateOf } from './pools/model.ts'
+import { badLine, formOf, hitPercent, poolSettings, stateOf } from './pools/model.ts'
 import { limitsBody, limitsOf, quotaState, usedText } from './pools/quota-model.ts'
 import { jobState, jobsOf, stateOf as runnerPoolState, waitOf } from './runner-pools/model.ts'
 import { capacityBy, concernsOf, inNaturalOrder, loadOf } from './service/fleet.ts'
@@ -239,10 +239,10 @@ describe('pools', () => {
 
   it('the form of a pool sends what differs, and nothing that is no schedule', () => {
     const before = formOf(pool)
-    assert.deepEqual(settingsOf(before, before), {})
-    assert.deepEqual(settingsOf({ ...before, minIdle: '0', schedule: '' }, before), { minIdle: 0, schedule: [] })
+    assert.deepEqual(poolSettings(before, before), {})
+    assert.deepEqual(poolSettings({ ...before, minIdle: '0', schedule: '' }, before), { minIdle: 0, schedule: [] })
     const schedule = `${before.schedule}\n\n 0 19 * * *=0 `
-    assert.deepEqual(settingsOf({ ...before, schedule }, before), {
+    assert.deepEqual(poolSettings({ ...before, schedule }, before), {
       schedule: [...pool.schedule, { cron: '0 19 * * *', minIdle: 0 }],
     })
     assert.equal(badLine({ ...before, schedule }), undefined)
@@ -538,7 +538,7 @@ describe('pages of images', () => {
   it('the lineage of an image says of each how it was made and what it adds, and leads to the others', () => {
     const { rows } = lineageOf(saved, [origin, saved, copy])
     assert.deepEqual(
-      rows.map((row) => [row.name, originOf(row), addedText(row), pathOf(row)]),
+      rows.map((row) => [row.name, originOf(row), addedText(row), imagePathOf(row)]),
       [
         ['sonoma', 'Pulled from lab', '1 GiB', '/images/sonoma'],
         ['tools', 'Saved from VM svc-a/gone, from version 2', '+ 1 MiB', undefined],
@@ -553,7 +553,9 @@ describe('pages of images', () => {
     const of = (name: string) => ({ ...plain, name: 'orphan', sourceType: 'vm', parent: { image: name } }) as Image
     const first = (name: string) => lineageOf(of(name), [of(name)]).rows
     assert.deepEqual(
-      ['deleted', 'ghcr.io/team/base@sha256:1'].map((name) => first(name).map((row) => [originOf(row), pathOf(row)])),
+      ['deleted', 'ghcr.io/team/base@sha256:1'].map((name) =>
+        first(name).map((row) => [originOf(row), imagePathOf(row)]),
+      ),
       ['Deleted or renamed', 'In a registry'].map((text) => [
         [text, undefined],
         ['Saved from VM', undefined],

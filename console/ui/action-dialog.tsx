@@ -30,7 +30,7 @@ interface Props<O extends Operation> {
   /** Replaces `words.text`. */
   readonly text?: string | undefined
   /** The object created, if another than `name`; passed to `words.done`. */
-  readonly made?: string
+  readonly createdName?: string
   /** The page that the success message links to. */
   readonly path?: string
   readonly operation: O
@@ -51,20 +51,20 @@ interface Props<O extends Operation> {
 
 export function ActionDialog<O extends Operation>(props: Props<O>) {
   const { words, name = '', operation, input, isDanger, confirm, reason, about, size, onClose, children } = props
-  const { text = words.text, made = name, path, onDone = onClose } = props
+  const { text = words.text, createdName = name, path, onDone = onClose } = props
   const [typed, setTyped] = useState('')
-  const [asked, setAsked] = useState(about)
+  const [submittedAbout, setSubmittedAbout] = useState(about)
   const action = useAction(operation, (answer) => {
-    if (words.done) say(words.done(made), path)
+    if (words.done) say(words.done(createdName), path)
     onDone(answer)
   })
   const isUnconfirmed = confirm !== undefined && typed !== confirm
   const blocked = isUnconfirmed ? typeToConfirm(confirm) : reason
-  const error = asked === about ? action.error : undefined
+  const error = submittedAbout === about ? action.error : undefined
   const submit = (event: FormEvent): void => {
     event.preventDefault()
     if (blocked !== undefined || action.isBusy) return
-    setAsked(about)
+    setSubmittedAbout(about)
     action.run(input)
   }
   return (

@@ -96,7 +96,7 @@ export function Icon({ name }: { readonly name: IconName }) {
 }
 
 /** The logo as inline SVG, so that the page needs no image request. */
-export const Mark = () => (
+export const Logo = () => (
   <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="8" fill="var(--accent)" />
     <path d={markPath} fill="none" stroke="#fff" strokeWidth="2.8" strokeLinecap="round" strokeLinejoin="round" />

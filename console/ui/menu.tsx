@@ -14,7 +14,7 @@ export interface MenuItem {
   readonly onChoose?: () => void
 }
 
-export const choose = ({ dialog, onChoose }: Pick<MenuItem, 'dialog' | 'onChoose'>): void => {
+export const runItem = ({ dialog, onChoose }: Pick<MenuItem, 'dialog' | 'onChoose'>): void => {
   if (dialog) openDialog(dialog)
   onChoose?.()
 }
@@ -109,7 +109,7 @@ export function Menu({ label, items, size, text }: Props) {
                   list.current?.hidePopover()
                   // A dialog opened by the item returns the focus to this button.
                   button.current?.focus()
-                  choose(item)
+                  runItem(item)
                 }}
               >
                 {item.label}
@@ -162,7 +162,7 @@ export const NextActions = ({ items }: { readonly items: readonly MenuItem[] }) 
     {items
       .filter(({ reason }) => reason === undefined)
       .map((item) => (
-        <Button key={item.label} size="small" kind={item.isDanger ? 'danger' : undefined} onClick={() => choose(item)}>
+        <Button key={item.label} size="small" kind={item.isDanger ? 'danger' : undefined} onClick={() => runItem(item)}>
           {item.label}
         </Button>
       ))}

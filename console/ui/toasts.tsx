@@ -34,13 +34,13 @@ export function Toasts() {
   return (
     <div className="toasts" role="status" aria-live="polite">
       {shown.map((toast) => (
-        <Shown key={toast.id} toast={toast} />
+        <ToastView key={toast.id} toast={toast} />
       ))}
     </div>
   )
 }
 
-function Shown({ toast }: { readonly toast: Toast }) {
+function ToastView({ toast }: { readonly toast: Toast }) {
   const { id, text, path } = toast
   useEffect(() => {
     const timer = setTimeout(() => drop(id), stayMs)

@@ -35,7 +35,7 @@ export function AddCredentials({ namespace, server: known, onClose }: Props) {
   return (
     <ActionDialog
       words={addWords}
-      made={server}
+      createdName={server}
       operation={addRegistryCredential}
       input={{ params: { namespace }, body: { server, username, password, ...filled(checks) } }}
       reason={missing && required(missing)}

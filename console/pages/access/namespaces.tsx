@@ -62,7 +62,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   return (
     <ActionDialog
       words={createWords}
-      made={name}
+      createdName={name}
       operation={createNamespace}
       input={{ body: { name, ...filled(checks) } }}
       onClose={onClose}

@@ -84,22 +84,22 @@ interface MakeTokenProps {
 
 function MakeToken({ name, params, onClose }: MakeTokenProps) {
   const { values, field } = useForm({ duration: '', noExpiration: false })
-  const [made, setMade] = useState<{ readonly token: string; readonly expiresAt: string | null }>()
+  const [created, setCreated] = useState<{ readonly token: string; readonly expiresAt: string | null }>()
   const { duration, noExpiration } = values
-  if (made)
+  if (created)
     return (
       <SecretDialog
         title={tokenWords.title(name)}
         text="Copy the token now. It is not shown again."
-        secret={made.token}
+        secret={created.token}
         what="token"
         onClose={onClose}
       >
-        {made.expiresAt === null ? (
+        {created.expiresAt === null ? (
           'Valid until the service account is deleted.'
         ) : (
           <>
-            Expires <Time at={made.expiresAt} />
+            Expires <Time at={created.expiresAt} />
           </>
         )}
       </SecretDialog>
@@ -112,7 +112,7 @@ function MakeToken({ name, params, onClose }: MakeTokenProps) {
       operation={createServiceAccountToken}
       input={{ params, body }}
       onClose={onClose}
-      onDone={setMade}
+      onDone={setCreated}
     >
       <TextField
         label="Valid for"
@@ -131,7 +131,7 @@ function Create({ namespace, onClose }: { readonly namespace: string; readonly o
   return (
     <ActionDialog
       words={createWords}
-      made={name}
+      createdName={name}
       operation={createServiceAccount}
       input={{ params: { namespace, serviceaccount: name } }}
       reason={name === '' ? required('Name') : undefined}

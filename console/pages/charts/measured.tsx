@@ -15,7 +15,7 @@ interface Props {
 /** Nodes measure every 10 s. After an error the page asks less often, until the node is known to be offline. */
 const [usualMs, failedMs] = [10_000, 60_000]
 
-export function Measured({ operation, params }: Props) {
+export function MeasuredCharts({ operation, params }: Props) {
   const [minutes, pick] = useRange(dayRanges, '1h')
   const [everyMs, setEveryMs] = useState(usualMs)
   const { data, error, isPending } = useAnswer(operation, { params, query: { minutes } }, everyMs)

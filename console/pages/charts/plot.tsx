@@ -20,7 +20,7 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
   const plot = useRef<UPlot>(undefined)
   const shape = useRef(format)
   shape.current = format
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the plot is made once, its data are set below
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the plot is chart once, its data are set below
   useEffect(() => {
     const host = place.current
     if (!host) return
@@ -36,7 +36,7 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
     }
     const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
     const font = `12px ${style.fontFamily}`
-    const made = new UPlot(
+    const chart = new UPlot(
       {
         width: host.clientWidth,
         height: heightPx,
@@ -58,12 +58,12 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
       [[...timesSeconds], [...values]],
       host,
     )
-    plot.current = made
-    const resized = new ResizeObserver(() => made.setSize({ width: host.clientWidth, height: heightPx }))
+    plot.current = chart
+    const resized = new ResizeObserver(() => chart.setSize({ width: host.clientWidth, height: heightPx }))
     resized.observe(host)
     return () => {
       resized.disconnect()
-      made.destroy()
+      chart.destroy()
     }
   }, [])
   useEffect(() => plot.current?.setData([[...timesSeconds], [...values]]), [timesSeconds, values])

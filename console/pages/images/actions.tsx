@@ -96,7 +96,7 @@ function Copy({ image, kind, params, onClose }: DialogProps) {
     <ActionDialog
       words={imageActions[kind.kind].copy}
       name={image.name}
-      made={name}
+      createdName={name}
       operation={kind.copy}
       input={{ params, body: { name, ...filled({ description }) } }}
       onClose={onClose}

@@ -20,7 +20,7 @@ const cacheStates = {
 }
 
 type Copy = NodeCache['copies'][number]
-interface Shown {
+interface CopyView {
   readonly name: string
   readonly path: string
   readonly copy: Copy
@@ -40,7 +40,7 @@ export function CopiesOfImage({ name }: { readonly name: string }) {
     .flatMap((node) =>
       node.copies
         .filter(({ image }) => image === name)
-        .map((copy): Shown => ({ name: node.name, path: nodePath(node), copy })),
+        .map((copy): CopyView => ({ name: node.name, path: nodePath(node), copy })),
     )
     .toSorted((a, b) => order[a.copy.state] - order[b.copy.state])
   const left = isAll ? 0 : copies.length - shownNodes
@@ -73,7 +73,7 @@ export function CopiesOfImage({ name }: { readonly name: string }) {
 export function CopiesOnNode({ namespace, name }: { readonly namespace: string; readonly name: string }) {
   const { items, isLoaded } = useLive(listNodeCaches, [namespace])
   const copies = items.find((node) => node.name === name)?.copies ?? []
-  const shown = copies.map((copy): Shown => ({ name: copy.image, path: imagePath('image', copy.image), copy }))
+  const shown = copies.map((copy): CopyView => ({ name: copy.image, path: imagePath('image', copy.image), copy }))
   return <Copies isLoaded={isLoaded} shown={shown} empty="No cached images" />
 }
 
@@ -82,7 +82,7 @@ const stateWords = (state: Copy['state'], percent: number | undefined): string =
 
 interface Props {
   readonly isLoaded: boolean
-  readonly shown: readonly Shown[]
+  readonly shown: readonly CopyView[]
   readonly empty: string
 }
 

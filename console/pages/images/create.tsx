@@ -18,7 +18,7 @@ export function GenerateImage({ namespace, onClose }: Props) {
   return (
     <ActionDialog
       words={imageActions.generate}
-      made={name}
+      createdName={name}
       operation={generateImage}
       input={{ params: { namespace }, body: { name, size, ...filled({ firmware }) } }}
       reason={name === '' ? required('Name') : undefined}
@@ -56,7 +56,7 @@ export function PullImage({ namespace, onClose, kind }: Props & { readonly kind:
   return (
     <ActionDialog
       words={imageActions[kind].pull}
-      made={remote}
+      createdName={remote}
       operation={isImage ? pullRemoteImage : pullRemoteIso}
       input={{ params: { namespace, ...param }, body: filled({ name }) }}
       reason={remote === '' ? required('Source') : undefined}

@@ -2,7 +2,7 @@
 import type { MenuItem } from '../../ui/menu.tsx'
 import { GenerateImage, PullImage } from './create.tsx'
 import { type ImageKind, imageActions } from './kind.ts'
-import { Upload } from './upload.tsx'
+import { UploadDialog } from './upload.tsx'
 
 /** The first one is the primary button. */
 export function imageCreations({ kind }: ImageKind, namespace: string): readonly MenuItem[] {
@@ -16,7 +16,7 @@ export function imageCreations({ kind }: ImageKind, namespace: string): readonly
   }
   const upload: MenuItem = {
     label: 'Upload',
-    dialog: (onClose) => <Upload kind={kind} namespace={namespace} onClose={onClose} />,
+    dialog: (onClose) => <UploadDialog kind={kind} namespace={namespace} onClose={onClose} />,
   }
   return kind === 'image' ? [upload, generate, pull] : [upload, pull]
 }

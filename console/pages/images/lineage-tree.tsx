@@ -3,7 +3,7 @@ import { Link } from 'wouter'
 import type { Image } from '../../../src/api/images/images.ts'
 import type { Lineage } from '../../../src/client/image-lineage.ts'
 import { count } from '../../ui/sizes.ts'
-import { addedText, type Branch, branchesOf, originOf, pathOf } from './lineage.ts'
+import { addedText, type Branch, branchesOf, imagePathOf, originOf } from './lineage.ts'
 
 export const LineageTree = ({ name, lineage }: { readonly name: string; readonly lineage: Lineage<Image> }) => (
   <>
@@ -19,7 +19,7 @@ export const LineageTree = ({ name, lineage }: { readonly name: string; readonly
 )
 
 function BranchItem({ row, children }: Branch) {
-  const path = pathOf(row)
+  const path = imagePathOf(row)
   const added = addedText(row)
   return (
     <li>

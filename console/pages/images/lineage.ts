@@ -54,5 +54,5 @@ export function addedText({ image, depth }: LineageRow<Image>): string | undefin
   return depth === 0 ? sizeText(bytes) : `+ ${sizeText(bytes)}`
 }
 
-export const pathOf = ({ name, image, isSelf }: LineageRow<Image>): string | undefined =>
+export const imagePathOf = ({ name, image, isSelf }: LineageRow<Image>): string | undefined =>
   image && !isSelf ? imagePath('image', name) : undefined

@@ -5,7 +5,7 @@ import { longSize, sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { Button } from '../../ui/button.tsx'
-import { choose } from '../../ui/menu.tsx'
+import { runItem } from '../../ui/menu.tsx'
 import { count } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
@@ -83,7 +83,7 @@ function List({ kind }: { readonly kind: ImageKind }) {
       operation={kind.list}
       input={{ params: { namespace: main } }}
       actions={others.map((item) => (
-        <Button key={item.label} onClick={() => choose(item)}>
+        <Button key={item.label} onClick={() => runItem(item)}>
           {item.label}
         </Button>
       ))}

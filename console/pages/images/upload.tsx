@@ -38,7 +38,7 @@ interface Props {
 const nameOf = (kind: Props['kind'], file: File): string =>
   kind === 'iso' ? file.name : file.name.replace(/(\.(qcow2|img|raw|gz|zst|xz)){1,3}$/i, '')
 
-export function Upload({ kind, namespace, onClose }: Props) {
+export function UploadDialog({ kind, namespace, onClose }: Props) {
   const [file, setFile] = useState<File>()
   const { values, change, field } = useForm({ name: '', type: 'amd64', firmware: '', description: '' })
   const { name, type, firmware, description } = values
@@ -85,7 +85,7 @@ export function Upload({ kind, namespace, onClose }: Props) {
           )}
           <TextField label="Description" {...field('description')} />
         </div>
-        {progress && file && <Shown progress={progress} file={file} isRunning={isRunning} />}
+        {progress && file && <ProgressView progress={progress} file={file} isRunning={isRunning} />}
         <ErrorNote error={error} />
         <Teach operation={beginUpload} input={{ params: { namespace }, body }} />
         <div className="dialog-foot">
@@ -100,7 +100,7 @@ export function Upload({ kind, namespace, onClose }: Props) {
   )
 }
 
-function Shown({ progress, file, isRunning }: { progress: UploadProgress; file: File; isRunning: boolean }) {
+function ProgressView({ progress, file, isRunning }: { progress: UploadProgress; file: File; isRunning: boolean }) {
   const { phase, bytes, resumedAt, bytesPerSecond } = progress
   const rate =
     bytesPerSecond === undefined || !isRunning

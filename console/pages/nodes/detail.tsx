@@ -13,9 +13,9 @@ import { CopiesOnNode } from '../images/copies.tsx'
 import type { Named } from '../paths.ts'
 import { nodeItems } from './actions.tsx'
 import { Blocks } from './blocks.tsx'
-import { Capacity, NodeState } from './state.tsx'
+import { NodeCapacity, NodeState } from './state.tsx'
 
-const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
+const MeasuredCharts = lazy(async () => ({ default: (await import('../charts/measured.tsx')).MeasuredCharts }))
 
 export function NodeDetail({ namespace, name }: Named) {
   const acting = useActing()
@@ -39,12 +39,12 @@ export function NodeDetail({ namespace, name }: Named) {
           {node.reason !== undefined && <Note tone="warn">{node.reason}</Note>}
           {node.phase === 'READY' && (
             <Suspense fallback={<Loading />}>
-              <Measured key={node.uid} operation={getNodeCharts} params={{ namespace, name }} />
+              <MeasuredCharts key={node.uid} operation={getNodeCharts} params={{ namespace, name }} />
             </Suspense>
           )}
           <div className="grid-2">
             <Card title="Capacity">
-              <Capacity node={node} />
+              <NodeCapacity node={node} />
             </Card>
             <Card title="Details">
               <Details node={node} />

@@ -97,18 +97,18 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
   const { main } = useNamespaces()
   const [namespace, setNamespace] = useState(main)
   const { values, field } = useForm({ duration: '1h', reusable: false })
-  const [made, setMade] = useState<ResponseOf<typeof createJoinToken>>()
+  const [created, setCreated] = useState<ResponseOf<typeof createJoinToken>>()
   const { duration, ...checks } = values
-  if (made)
+  if (created)
     return (
       <SecretDialog
         title="Add node"
         text="Install svc3 on the host, then run:"
-        secret={joinLine(made.join ?? made.token)}
+        secret={joinLine(created.join ?? created.token)}
         what="join command"
         onClose={onClose}
       >
-        Shown only once. Expires <Time at={made.expiresAt} />
+        Shown only once. Expires <Time at={created.expiresAt} />
       </SecretDialog>
     )
   return (
@@ -117,7 +117,7 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
       operation={createJoinToken}
       input={{ params: { namespace }, body: { duration, ...filled(checks) } }}
       onClose={onClose}
-      onDone={setMade}
+      onDone={setCreated}
     >
       <div className="fields">
         <NamespaceField value={namespace} onValue={setNamespace} />

@@ -43,7 +43,7 @@ export function Meter({ node, kind, children }: MeterProps) {
   )
 }
 
-export const Capacity = ({ node, size = '' }: { readonly node: Node; readonly size?: '' | 'small' }) => (
+export const NodeCapacity = ({ node, size = '' }: { readonly node: Node; readonly size?: '' | 'small' }) => (
   <>
     {kinds.map((kind) => (
       <Meter key={kind} node={node} kind={kind}>

@@ -9,7 +9,7 @@ import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { type Acting, useActing } from '../acting.ts'
 import { reasonAgainstDeleting } from '../vms/model.ts'
 import { pausing } from './family.tsx'
-import { badLine, emptyPool, formOf, type PoolForm, settingsOf, warmStates } from './model.ts'
+import { badLine, emptyPool, formOf, type PoolForm, poolSettings, warmStates } from './model.ts'
 
 const poolActions = {
   create: {
@@ -80,7 +80,7 @@ export const poolCreation = (namespace: string): MenuItem => ({
 function Update({ pool, onClose }: { readonly pool: Pool; readonly onClose: () => void }) {
   const before = formOf(pool)
   const { values, field } = useForm(before)
-  const body = settingsOf(values, before)
+  const body = poolSettings(values, before)
   const { namespace, name } = pool
   return (
     <ActionDialog
@@ -108,9 +108,9 @@ function Create({ namespace: main, onClose }: { readonly namespace: string; read
   return (
     <ActionDialog
       words={poolActions.create}
-      made={name}
+      createdName={name}
       operation={createPool}
-      input={{ params: { namespace }, body: { name, ...settingsOf(values, emptyPool) } }}
+      input={{ params: { namespace }, body: { name, ...poolSettings(values, emptyPool) } }}
       reason={(missing && required(missing)) ?? faultOf(values)}
       size="large"
       onClose={onClose}

@@ -55,7 +55,7 @@ export const badLine = ({ schedule }: PoolForm): string | undefined =>
   linesOf(schedule).find((line) => !parseScheduleLine(line))
 
 /** Only changed settings; an empty field resets to the default of the service. */
-export function settingsOf(form: PoolForm, before: PoolForm): Record<string, unknown> {
+export function poolSettings(form: PoolForm, before: PoolForm): Record<string, unknown> {
   const { config, minIdle, maxIdle, maxAge, state, readyCommand, schedule } = form
   const isNew = (field: keyof PoolForm): boolean => form[field] !== before[field]
   return {

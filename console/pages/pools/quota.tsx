@@ -56,7 +56,7 @@ export function QuotaPage() {
     >
       <p className="muted">{`What the VMs of ${main} may have together. A VM over the quota waits; running VMs are never stopped.`}</p>
       {quota === undefined && <ErrorNote error={error} />}
-      {quota ? <Shown quota={quota} /> : error === undefined && <Loading />}
+      {quota ? <QuotaView quota={quota} /> : error === undefined && <Loading />}
       <Card title="Events">
         <EventFeed namespaces={[main]} kinds={['namespaces']} name={main} empty="No events" />
       </Card>
@@ -72,7 +72,7 @@ const quotaItems = (quota: Quota, { person }: Acting): readonly MenuItem[] => [
   },
 ]
 
-const Shown = ({ quota }: { readonly quota: Quota }) => (
+const QuotaView = ({ quota }: { readonly quota: Quota }) => (
   <>
     <div className="grid-2">
       <Card title="In use">

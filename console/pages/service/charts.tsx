@@ -10,7 +10,7 @@ import { AllSeries } from '../charts/series.tsx'
 /** The server adds a value every minute. */
 const everyMs = 20_000
 
-export function Charts() {
+export function ChartsPage() {
   const [minutes, pick] = useRange(allRanges)
   const input = { query: { minutes } }
   const { data, error, isPending } = useAnswer(getCharts, input, everyMs)

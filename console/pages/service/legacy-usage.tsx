@@ -1,5 +1,5 @@
 // Callers of the 2.4.x API and the replacement for each call, for administrators.
-import { getLegacyUsage, type LegacyUsage as Usage } from '../../../src/api/service/legacy-usage.ts'
+import { getLegacyUsage, type LegacyUsage } from '../../../src/api/service/legacy-usage.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { State } from '../../ui/state.tsx'
 import { type Column, timeColumn } from '../../ui/table/table.tsx'
@@ -9,7 +9,7 @@ import { replacementFor } from './legacy-advice.ts'
 /** The server writes these counters in batches. */
 const everyMs = 5_000
 
-const columns: readonly Column<Usage>[] = [
+const columns: readonly Column<LegacyUsage>[] = [
   {
     title: 'Call',
     look: 'name',
@@ -35,7 +35,7 @@ const columns: readonly Column<Usage>[] = [
   },
 ]
 
-export function LegacyUsage() {
+export function LegacyUsagePage() {
   const { data, error, isPending } = useAnswer(getLegacyUsage, {}, everyMs)
   return (
     <TablePage

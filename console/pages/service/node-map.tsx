@@ -4,7 +4,7 @@ import { Link } from 'wouter'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
 import { count, oneDecimal } from '../../ui/sizes.ts'
 import { NameLink } from '../links.tsx'
-import { Capacity, NodeState } from '../nodes/state.tsx'
+import { NodeCapacity, NodeState } from '../nodes/state.tsx'
 import { nodePath } from '../paths.ts'
 import { capacityBy, inNaturalOrder, loadOf } from './fleet.ts'
 
@@ -47,7 +47,7 @@ export function NodeMap({ nodes }: { readonly nodes: readonly Node[] }) {
                 <NameLink name={node.name} path={nodePath(node)} />
                 <NodeState node={node} />
               </div>
-              <Capacity node={node} size="small" />
+              <NodeCapacity node={node} size="small" />
             </div>
           ))}
         </div>

@@ -44,7 +44,7 @@ const filters: readonly Filter<Row>[] = [
 const keyOf = ({ day, owner, namespace }: Row): string => `${day} ${namespace} ${owner}`
 const isDay = (text: string): boolean => /^\d{4}-\d{2}-\d{2}$/.test(text)
 
-export function Usage() {
+export function UsagePage() {
   const { shown, main } = useNamespaces()
   const { params, change } = useQuery()
   const query = Object.fromEntries(
@@ -101,10 +101,10 @@ function useUsage(namespaces: readonly string[], query: Readonly<Record<string, 
   const key = JSON.stringify([namespaces, query])
   const [found, setFound] = useState<Snapshot<Row> & { readonly key: string }>()
   useEffect(() => {
-    const [names, asked] = JSON.parse(key) as [string[], Record<string, string>]
+    const [names, wanted] = JSON.parse(key) as [string[], Record<string, string>]
     const stop = new AbortController()
     const { signal } = stop
-    const calls = names.map((namespace) => callOperation(listUsage, { params: { namespace }, query: asked, signal }))
+    const calls = names.map((namespace) => callOperation(listUsage, { params: { namespace }, query: wanted, signal }))
     Promise.all(calls).then(
       (answers) => setFound({ key, items: answers.flatMap(({ items }) => items), isLoaded: true, error: undefined }),
       (error: unknown) => {

@@ -183,7 +183,7 @@ function Save({ vm, onClose }: DialogProps) {
     <ActionDialog
       words={vmActionWords.save}
       name={vm.name}
-      made={imageName}
+      createdName={imageName}
       path={imagePath('image', imageName)}
       operation={saveVm}
       input={{ params: paramsOf(vm), body: { imageName, ...filled({ description }) } }}
@@ -203,7 +203,7 @@ function Commit({ vm, onClose }: DialogProps) {
       words={vmActionWords.commit}
       text={`Creates the next version of image ${vm.image}. VMs on the current version are not affected.`}
       name={vm.name}
-      made={vm.image}
+      createdName={vm.image}
       path={imagePath('image', vm.image)}
       operation={commitVm}
       input={{ params: paramsOf(vm), body: filled({ description }) }}
@@ -227,7 +227,7 @@ function Push({ vm, onClose }: DialogProps) {
       <ActionDialog
         words={vmActionWords.push}
         name={vm.name}
-        made={imageReference}
+        createdName={imageReference}
         path="/pushes"
         operation={pushVm}
         input={{ params: paramsOf(vm), body: { imageReference } }}

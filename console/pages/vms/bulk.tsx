@@ -54,7 +54,7 @@ const actions = {
 type ActionName = keyof typeof actions
 
 /** Concurrent requests. */
-const atOnce = 4
+const concurrency = 4
 const listed = 12
 
 export function BulkBar({ selection }: { readonly selection: Selection<Vm> }) {
@@ -216,6 +216,6 @@ async function inTurns(vms: readonly Vm[], work: (vm: Vm) => Promise<string | un
       if (failure !== undefined) failures.push(failure)
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, worker))
+  await Promise.all(Array.from({ length: concurrency }, worker))
   return failures
 }

@@ -156,26 +156,29 @@ function useSettled<T>(value: T): T {
 }
 
 function Estimate({ namespace, body }: EstimateProps) {
-  const asked = useSettled(body === undefined ? '' : JSON.stringify(body))
-  const input = { params: { namespace }, body: asked === '' ? undefined : (JSON.parse(asked) as VmDeployment) }
-  const now = useAnswer(estimateVm, input, { isOff: asked === '' })
+  const settledBody = useSettled(body === undefined ? '' : JSON.stringify(body))
+  const input = {
+    params: { namespace },
+    body: settledBody === '' ? undefined : (JSON.parse(settledBody) as VmDeployment),
+  }
+  const now = useAnswer(estimateVm, input, { isOff: settledBody === '' })
   // Keeps the last estimate until a new one has arrived.
   const [last, setLast] = useState(now)
   if (!now.isPending && now !== last) setLast(now)
   const { data, error } = last
-  const isAsked = body !== undefined && asked !== ''
-  const tone = !isAsked || !(data || error) ? undefined : error ? 'bad' : data?.node === undefined ? 'warn' : 'good'
+  const hasEstimate = body !== undefined && settledBody !== ''
+  const tone = !hasEstimate || !(data || error) ? undefined : error ? 'bad' : data?.node === undefined ? 'warn' : 'good'
   return (
-    <div className="note" data-tone={tone} role="status" aria-busy={now.isPending && asked !== ''}>
+    <div className="note" data-tone={tone} role="status" aria-busy={now.isPending && settledBody !== ''}>
       <b>Placement</b>
       <span>
-        {!isAsked
+        {!hasEstimate
           ? 'Choose an image to see which node the VM will run on.'
           : error
             ? problemOf(error).message
             : (data?.message ?? 'Checking nodes…')}
       </span>
-      {isAsked && data !== undefined && !error && data.nodes.length > 1 && <Verdicts nodes={data.nodes} />}
+      {hasEstimate && data !== undefined && !error && data.nodes.length > 1 && <Verdicts nodes={data.nodes} />}
     </div>
   )
 }

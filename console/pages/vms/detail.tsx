@@ -40,7 +40,7 @@ import {
 import { PushState, Verdicts, VmState } from './state.tsx'
 import { Timeline } from './timeline.tsx'
 
-const Measured = lazy(async () => ({ default: (await import('../charts/measured.tsx')).Measured }))
+const MeasuredCharts = lazy(async () => ({ default: (await import('../charts/measured.tsx')).MeasuredCharts }))
 /** In its own bundle, because noVNC is large. */
 const Thumbnail = lazy(async () => ({ default: (await import('./thumbnail.tsx')).Thumbnail }))
 
@@ -101,7 +101,7 @@ export function VmDetail({ namespace, name }: Named) {
           </div>
           <OnNode vm={vm}>
             <Suspense fallback={<Loading />}>
-              <Measured key={vm.uid} operation={getVmCharts} params={{ namespace, vm: name }} />
+              <MeasuredCharts key={vm.uid} operation={getVmCharts} params={{ namespace, vm: name }} />
             </Suspense>
           </OnNode>
           <div className="grid-2">

@@ -15,7 +15,7 @@ import { VmMenu } from './actions.tsx'
 import { BulkBar } from './bulk.tsx'
 import { Deploy } from './deploy.tsx'
 import { labelsOf, memoryText, powerWords, textOf } from './model.ts'
-import { Queue } from './queue.tsx'
+import { QueueCard } from './queue.tsx'
 import { VmState } from './state.tsx'
 
 const otherColumns: readonly Column<Vm>[] = [
@@ -80,7 +80,7 @@ export function VmList() {
       textOf={textOf}
       above={shown
         .filter((namespace) => list.items.some((vm) => isWaiting(vm, namespace)))
-        .map((namespace) => <Queue key={namespace} namespace={namespace} />)}
+        .map((namespace) => <QueueCard key={namespace} namespace={namespace} />)}
       bulk={(selection) => <BulkBar selection={selection} />}
     >
       {params.has('deploy') && (

@@ -17,7 +17,7 @@ import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
 import { say } from '../../ui/toasts.tsx'
 import { vmPath } from '../paths.ts'
-import { PushState, pushStatuses } from './state.tsx'
+import { PushState, statusWords } from './state.tsx'
 
 const cancelWords: ActionWords = {
   label: 'Cancel push',
@@ -30,7 +30,7 @@ const columns: readonly Column<PushJob>[] = [
   { title: 'Image', look: 'name', by: ({ image }) => image, cell: ({ image }) => <b>{image}</b> },
   {
     title: 'State',
-    by: ({ status }) => pushStatuses[status],
+    by: ({ status }) => statusWords[status],
     look: 'short',
     cell: (job) => <PushState job={job} />,
   },
@@ -80,7 +80,7 @@ const columns: readonly Column<PushJob>[] = [
 const byStart = [columns.findIndex(({ title }) => title === 'Started'), true] as const
 
 const filters: readonly Filter<PushJob>[] = [
-  { param: 'state', label: 'State', of: ({ status }) => pushStatuses[status] },
+  { param: 'state', label: 'State', of: ({ status }) => statusWords[status] },
   { param: 'vm', label: 'VM', of: ({ vm }) => vm },
 ]
 
@@ -129,7 +129,7 @@ function Message({ job }: { readonly job: PushJob }) {
 const pushItems = (job: PushJob): readonly MenuItem[] => [
   {
     label: cancelWords.label,
-    reason: isOver(job) ? `This push has ended: ${pushStatuses[job.status]}` : undefined,
+    reason: isOver(job) ? `This push has ended: ${statusWords[job.status]}` : undefined,
     isDanger: true,
     dialog: (onClose) => (
       <ActionDialog

@@ -11,7 +11,7 @@ const titleOf = (waiting: number, namespace: string) => `${count(waiting, 'VM wa
 const everyMs = 5_000
 const shown = 10
 
-export function Queue({ namespace }: { readonly namespace: string }) {
+export function QueueCard({ namespace }: { readonly namespace: string }) {
   const { data } = useAnswer(listQueue, { params: { namespace } }, everyMs)
   const items = data?.items ?? []
   if (items.length === 0) return null

@@ -39,17 +39,17 @@ export function Screen({ namespace, name }: Named) {
     const show = async (): Promise<void> => {
       const { socket, replay } = await answeringSocket(socketUrl(path), leaving.signal)
       if (leaving.signal.aborted) return
-      const made = new RFB(target, socket)
-      made.scaleViewport = isScaled
-      made.background = 'transparent'
-      made.focusOnClick = true
-      made.addEventListener('connect', () => {
+      const client = new RFB(target, socket)
+      client.scaleViewport = isScaled
+      client.background = 'transparent'
+      client.focusOnClick = true
+      client.addEventListener('connect', () => {
         setPhase('connected')
-        made.focus()
+        client.focus()
       })
-      made.addEventListener('disconnect', () => setPhase('ended'))
-      made.addEventListener('clipboard', (event) => setClipboard(event.detail.text))
-      rfb.current = made
+      client.addEventListener('disconnect', () => setPhase('ended'))
+      client.addEventListener('clipboard', (event) => setClipboard(event.detail.text))
+      rfb.current = client
       replay()
     }
     void show().catch(() => !leaving.signal.aborted && setPhase('ended'))

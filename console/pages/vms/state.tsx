@@ -4,7 +4,7 @@ import type { Vm } from '../../../src/api/vms/vms.ts'
 import { State, type Tone } from '../../ui/state.tsx'
 import { arrivalText, hasOtherStatus, operationName, powerWords } from './model.ts'
 
-export const pushStatuses = {
+export const statusWords = {
   Pending: 'Pending',
   Running: 'Running',
   Succeeded: 'Succeeded',
@@ -54,7 +54,7 @@ export function VmState({ vm }: { readonly vm: Vm }) {
 }
 
 export const PushState = ({ job }: { readonly job: PushJob }) => (
-  <State tone={pushTones[job.status]} word={pushStatuses[job.status]} />
+  <State tone={pushTones[job.status]} word={statusWords[job.status]} />
 )
 
 /** Which nodes can run a VM, and why the others cannot. */

@@ -29,22 +29,22 @@ export function Thumbnail({ namespace, name }: Named) {
     const show = async (): Promise<void> => {
       const { socket, replay } = await answeringSocket(socketUrl(path), leaving.signal)
       if (leaving.signal.aborted) return
-      const made = new RFB(target, socket, { shared: true })
-      made.viewOnly = true
-      made.scaleViewport = true
-      made.qualityLevel = 2
-      made.compressionLevel = 9
-      made.background = 'transparent'
+      const client = new RFB(target, socket, { shared: true })
+      client.viewOnly = true
+      client.scaleViewport = true
+      client.qualityLevel = 2
+      client.compressionLevel = 9
+      client.background = 'transparent'
       let isOver = false
       const lost = (): void => {
         isOver = true
         const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
         leaving.signal.addEventListener('abort', () => clearTimeout(timer))
       }
-      made.addEventListener('disconnect', lost)
+      client.addEventListener('disconnect', lost)
       leaving.signal.addEventListener('abort', () => {
-        made.removeEventListener('disconnect', lost)
-        if (!isOver) made.disconnect()
+        client.removeEventListener('disconnect', lost)
+        if (!isOver) client.disconnect()
       })
       replay()
     }

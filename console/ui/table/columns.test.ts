@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { allowedWidth, choiceFrom, isChoosable, noChoice, shownColumns, widthsOf } from './columns.ts'
+import { allowedWidth, choiceFrom, columnWidths, isChoosable, noChoice, shownColumns } from './columns.ts'
 
 const name = { title: 'Name', look: 'name', contentPx: 300, titlePx: 60 }
 const owner = { title: 'Owner', contentPx: 200, titlePx: 70 }
@@ -13,10 +13,10 @@ const sum = (widths: readonly number[]): number => widths.reduce((all, each) => 
 
 describe('columns of a table', () => {
   it('columns of a table are as wide as their content, and share what is left over', () => {
-    assert.deepEqual(widthsOf(columns, noChoice, 640), [300, 200, 90, 50])
-    const wide = widthsOf(columns, noChoice, 1_230)
+    assert.deepEqual(columnWidths(columns, noChoice, 640), [300, 200, 90, 50])
+    const wide = columnWidths(columns, noChoice, 1_230)
     assert.deepEqual(wide.map(Math.round), [600, 400, 180, 50])
-    const withSentence = widthsOf(
+    const withSentence = columnWidths(
       [...columns, { title: 'Event', look: 'sentence', contentPx: 100, titlePx: 50 }],
       noChoice,
       1_230,
@@ -25,20 +25,20 @@ describe('columns of a table', () => {
   })
 
   it('the name is cut only when no other column of a table can give more', () => {
-    const [namePx, ownerPx, memoryPx] = widthsOf(columns, noChoice, 540)
+    const [namePx, ownerPx, memoryPx] = columnWidths(columns, noChoice, 540)
     assert.deepEqual([namePx, Math.round(ownerPx ?? 0), memoryPx], [300, 100, 90])
-    const [cutNamePx, leastPx] = widthsOf(columns, noChoice, 400)
+    const [cutNamePx, leastPx] = columnWidths(columns, noChoice, 400)
     assert.deepEqual([Math.round(cutNamePx ?? 0), leastPx], [168, 92])
-    const short = widthsOf([name, { ...owner, look: 'short' }, memory, actions], noChoice, 400)
+    const short = columnWidths([name, { ...owner, look: 'short' }, memory, actions], noChoice, 400)
     assert.deepEqual(short, [120, 200, 90, 50])
     // And when that is not enough, the table is wider than its place.
-    assert.deepEqual(widthsOf(columns, noChoice, 100), [120, 92, 90, 50])
+    assert.deepEqual(columnWidths(columns, noChoice, 100), [120, 92, 90, 50])
   })
 
   it('a width that somebody chose is kept, and the others share the rest', () => {
     const chosen = { ...noChoice, widths: { Owner: 90 } }
-    assert.deepEqual(widthsOf(columns, chosen, 530), [300, 90, 90, 50])
-    assert.equal(sum(widthsOf(columns, { ...noChoice, widths: { Name: 50, Owner: 50, Memory: 50 } }, 500)), 500)
+    assert.deepEqual(columnWidths(columns, chosen, 530), [300, 90, 90, 50])
+    assert.equal(sum(columnWidths(columns, { ...noChoice, widths: { Name: 50, Owner: 50, Memory: 50 } }, 500)), 500)
     assert.deepEqual([allowedWidth(-5), allowedWidth(99.6), allowedWidth(1e9)], [48, 100, 2_000])
   })
 
@@ -51,7 +51,7 @@ describe('columns of a table', () => {
       titlePx: fc.integer({ min: 0, max: 200 }),
     })
     const property = fc.property(fc.array(column, { minLength: 1, maxLength: 12 }), px, (any, tablePx) => {
-      const widths = widthsOf(any, noChoice, tablePx)
+      const widths = columnWidths(any, noChoice, tablePx)
       assert.ok(widths.every((each) => Number.isFinite(each) && each >= 0))
       assert.ok(sum(widths) >= tablePx - 0.001, `${sum(widths)} of ${tablePx}`)
       // Wider than its place only when nothing more can be taken away: names have a large part of it, others a short word.

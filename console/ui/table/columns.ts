@@ -26,33 +26,37 @@ export function choiceFrom(stored: string | null): Choice {
 }
 
 const isWidth = (value: unknown): value is number =>
-  typeof value === 'number' && value >= leastPx && value <= maxChosenPx
+  typeof value === 'number' && value >= minPx && value <= maxResizedPx
 
 function only<T>(values: unknown, is: (value: unknown) => value is T): Record<string, T> {
   const entries = typeof values === 'object' && values !== null ? Object.entries(values) : []
   return Object.fromEntries(entries.filter((entry): entry is [string, T] => is(entry[1])))
 }
 
-const leastPx = 48
-const maxChosenPx = 2_000
+const minPx = 48
+const maxResizedPx = 2_000
 /** Clamps a width that the user chose. */
-export const allowedWidth = (px: number): number => Math.round(Math.min(maxChosenPx, Math.max(leastPx, px)))
+export const allowedWidth = (px: number): number => Math.round(Math.min(maxResizedPx, Math.max(minPx, px)))
 
-interface Known {
+interface ColumnSpec {
   readonly title: string
   readonly look?: string
 }
 
-const has = ({ look = '' }: Pick<Known, 'look'>, one: Look): boolean => look.split(' ').includes(one)
+const has = ({ look = '' }: Pick<ColumnSpec, 'look'>, one: Look): boolean => look.split(' ').includes(one)
 
 /** Names and actions are always visible. */
-export const isChoosable = (column: Known): boolean => !has(column, 'name') && !has(column, 'end')
+export const isChoosable = (column: ColumnSpec): boolean => !has(column, 'name') && !has(column, 'end')
 
 /** Table widths below which `lesser` and `wide` columns are hidden. */
 const smallPx = 900
 export const narrowPx = 640
 
-export function shownColumns<C extends Known>(columns: readonly C[], { shown }: Choice, tablePx: number): readonly C[] {
+export function shownColumns<C extends ColumnSpec>(
+  columns: readonly C[],
+  { shown }: Choice,
+  tablePx: number,
+): readonly C[] {
   return columns.filter((column) => {
     const chosen = isChoosable(column) ? shown[column.title] : true
     if (chosen !== undefined) return chosen
@@ -61,7 +65,7 @@ export function shownColumns<C extends Known>(columns: readonly C[], { shown }: 
 }
 
 /** The widths that the content and the title need. */
-export interface Measured extends Known {
+export interface MeasuredColumn extends ColumnSpec {
   readonly contentPx: number
   readonly titlePx: number
 }
@@ -70,15 +74,19 @@ export interface Measured extends Known {
 const maxPx = 360
 const maxNamePx = 640
 /** The width kept for other content when names need space, for example for the state of a VM. */
-const leastContentPx = (tablePx: number): number => (tablePx < narrowPx ? 92 : 100)
+const minContentPx = (tablePx: number): number => (tablePx < narrowPx ? 92 : 100)
 
 /**
  * The width of each column. The sum is at least the width of the table, and larger only if no column can shrink
  * further.
  */
-export function widthsOf(columns: readonly Measured[], { widths }: Choice, tablePx: number): readonly number[] {
+export function columnWidths(
+  columns: readonly MeasuredColumn[],
+  { widths }: Choice,
+  tablePx: number,
+): readonly number[] {
   // Below this width of names, the table scrolls sideways.
-  const leastNamePx = Math.max(120, 0.3 * tablePx)
+  const minNamePx = Math.max(120, 0.3 * tablePx)
   const sizes = columns.map((column) => {
     const chosen = widths[column.title]
     if (chosen !== undefined) return { wanted: chosen, least: chosen, grows: 0, isName: false }
@@ -90,7 +98,7 @@ export function widthsOf(columns: readonly Measured[], { widths }: Choice, table
       wanted,
       has(column, 'number') || has(column, 'short')
         ? wanted
-        : Math.max(leastPx, column.titlePx, isName ? leastNamePx : leastContentPx(tablePx)),
+        : Math.max(minPx, column.titlePx, isName ? minNamePx : minContentPx(tablePx)),
     )
     return { wanted, least, grows: has(column, 'sentence') ? wanted * 1_000 : wanted, isName }
   })

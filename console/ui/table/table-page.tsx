@@ -7,7 +7,7 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import type { Input } from '../../teach/commands.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../field.tsx'
-import { choose, type MenuItem } from '../menu.tsx'
+import { type MenuItem, runItem } from '../menu.tsx'
 import { Empty, ListError, Page } from '../page.tsx'
 import { Select } from '../select.tsx'
 import { TeachPage } from '../teach.tsx'
@@ -61,7 +61,7 @@ export function TablePage<T extends object>(props: PageProps<T>) {
   const selection = useSelection(rows, keyOf)
   const bar = useRef<HTMLElement>(null)
   const createButton = create && (
-    <Button kind="primary" reason={create.reason} onClick={() => choose(create)}>
+    <Button kind="primary" reason={create.reason} onClick={() => runItem(create)}>
       {create.label}
     </Button>
   )

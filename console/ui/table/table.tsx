@@ -3,7 +3,7 @@ import { memo, type ReactNode, type RefObject, useLayoutEffect, useMemo, useRef,
 import { identityOf } from '../../../src/client/follow-list.ts'
 import { Time } from '../time.tsx'
 import { chooseColumns, useChoice } from './column-choice.tsx'
-import { allowedWidth, narrowPx, shownColumns, widthsOf } from './columns.ts'
+import { allowedWidth, columnWidths, narrowPx, shownColumns } from './columns.ts'
 import { inOrder, sortFrom, sortText } from './filters.ts'
 import { useQuery } from './query.ts'
 import { Resizers } from './resizer.tsx'
@@ -92,7 +92,7 @@ export function Table<T extends object>({
   const shown = useMemo(() => shownColumns(columns, choice, boxPx), [columns, choice, boxPx])
   const measured = useMeasured(table, shown, sorted, isShort)
   const beforePx = selection ? selectPx : 0
-  const widths = widthsOf(measured, choice, boxPx - beforePx)
+  const widths = columnWidths(measured, choice, boxPx - beforePx)
   const tracks = [...(selection ? [selectPx] : []), ...widths].map((px) => `${Math.floor(px * 10) / 10}px`).join(' ')
   const resize = (title: string, px: number | undefined): void =>
     chooseColumns(label, ({ widths: { [title]: _, ...others }, ...rest }) => ({

@@ -1,7 +1,7 @@
 // The natural width of each column: drawn rows are measured by layout, other rows by their longest text. Widths are
 // measured when columns or rows change, not while scrolling, and only grow.
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import type { Measured } from './columns.ts'
+import type { MeasuredColumn } from './columns.ts'
 
 interface Column<T> {
   readonly title: string
@@ -20,7 +20,7 @@ export function useMeasured<T>(
   columns: readonly Column<T>[],
   rows: readonly T[],
   isShort: boolean,
-): readonly Measured[] {
+): readonly MeasuredColumn[] {
   const [sizes, setSizes] = useState<Sizes>({})
   const last = useRef({ titles: '', texts: '', atMs: 0, fonts: '' })
   const fonts = useFonts()
