@@ -32,7 +32,10 @@ test('expire-events removes the oldest events, with those in their records; the 
     ['e1', 'e2', 'e3', 'e4', 'e5'],
     ['e6', 'e7'],
   ])
-    await Promise.all(together.map((name) => events.create('svc-ios', name, event(name))))
+    await events.create('svc-ios', together.at(-1) ?? '', {
+      ...event(together.at(-1) ?? ''),
+      earlier: together.slice(0, -1).map(event),
+    })
   assert.ok(events.list().some(({ value }) => value.heldBy !== undefined))
   const log = { error: (_message: string, _fields: unknown, error: unknown) => assert.fail(String(error)) }
   const loop = expireEvents({ collections, log } as never, 2)

@@ -2,7 +2,7 @@
 import { Collection, type KindStore } from '../collection.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
-import { type EventRecord, foldedEvents } from './events.ts'
+import { type EventRecord, storedEvents } from './events.ts'
 import type {
   BootOrderRecord,
   ImageRecord,
@@ -205,7 +205,7 @@ const kinds = {
     undefined,
     raising(({ users, serviceAccounts }) => [users, serviceAccounts]),
   ),
-  events: kind<EventRecord>('/events/', foldedEvents),
+  events: kind<EventRecord>('/events/', storedEvents),
   vms: kind<VmRecord>(
     '/vms/',
     storedVms,

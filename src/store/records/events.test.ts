@@ -1,4 +1,4 @@
-// Events that share records: what is written, what readers see of it, and what goes.
+// Events that share a record, as earlier versions wrote them: what readers see of it, and what is deleted.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openMemory } from '../memory.ts'
@@ -30,31 +30,13 @@ async function opened(t: TestContext, store = openMemory()): Promise<{ store: St
   return { store, collections }
 }
 
-const record = ({ events }: Collections, each: readonly string[]): Promise<unknown> =>
-  Promise.all(each.map((name) => events.create('svc-ios', name, event(name))))
+/** In one record, as earlier versions wrote events of the same moment. */
+const record = ({ events }: Collections, each: readonly string[]): Promise<unknown> => {
+  const last = each.at(-1) ?? ''
+  return events.create('svc-ios', last, { ...event(last), earlier: each.slice(0, -1).map(event) })
+}
 const shown = ({ events }: Collections, namespace = 'svc-ios'): string[] =>
   events.list(namespace).map(({ value }) => value.name)
-const keysOf = async (store: Store): Promise<string[]> =>
-  (await store.list('/events/')).entries.map((entry) => entry.key)
-
-test('an event that comes alone has a record of its own; those that come while it is written share the next', async (t) => {
-  const { store, collections } = await opened(t)
-  await record(collections, names)
-  assert.deepEqual(await keysOf(store), ['/events/svc-ios/e1', '/events/svc-ios/e5'])
-  assert.deepEqual(shown(collections), names)
-  assert.deepEqual(collections.events.get('svc-ios', 'e3')?.value.message, 'added e3')
-  await record(collections, ['e6'])
-  assert.equal((await keysOf(store)).length, 3)
-})
-
-test('the writer of an event hears when its record is written, and finds it in the list then', async (t) => {
-  const { collections } = await opened(t)
-  const each = names.map(async (name) => {
-    const { key } = await collections.events.create('svc-ios', name, event(name))
-    assert.ok(collections.events.at(key), name)
-  })
-  await Promise.all(each)
-})
 
 test('events that share a record are listed one by one by a server that starts later', async (t) => {
   const { store, collections } = await opened(t)
@@ -95,28 +77,6 @@ test('revisions of events do not go back within a watch', async (t) => {
     )
     break
   }
-})
-
-test('an event that is there already is refused alone, whatever it was to share a record with', async (t) => {
-  const { collections } = await opened(t)
-  await record(collections, ['e5'])
-  const made = await Promise.allSettled(
-    names.map((name) => collections.events.create('svc-ios', name, event(name)).then(() => name)),
-  )
-  assert.deepEqual(
-    made.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])),
-    ['e1', 'e2', 'e3', 'e4'],
-  )
-  assert.deepEqual(shown(collections), names)
-})
-
-test('a store that refuses a record of events fails every event in it', async (t) => {
-  const { store, collections } = await opened(t)
-  const waiting = record(collections, names).catch((error: unknown) => error)
-  await store.close()
-  const again = await Promise.allSettled(names.map((name) => collections.events.create('svc-ios', name, event(name))))
-  assert.ok(again.every(({ status }) => status === 'rejected'))
-  await waiting
 })
 
 test('the events of a namespace outlive it, each once', async (t) => {

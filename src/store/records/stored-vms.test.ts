@@ -6,7 +6,7 @@ import { measured } from '../measured.ts'
 import { openMemory } from '../memory.ts'
 import { PreconditionFailed, type Store } from '../store.ts'
 import { openCollections } from './collections.ts'
-import { foldedEvents } from './events.ts'
+import { storedEvents } from './events.ts'
 import type { VmRecord } from './fleet-records.ts'
 import { storedVms } from './stored-vms.ts'
 
@@ -33,7 +33,7 @@ it('a VM that an earlier version stored is read by its former name, and written 
 const wrapped: Readonly<Record<string, (store: Store) => KindStore>> = {
   measured: (store) => measured(store, () => undefined),
   'of VMs': storedVms,
-  'of events': foldedEvents,
+  'of events': storedEvents,
 }
 for (const [what, wrap] of Object.entries(wrapped))
   it(`a store that wraps another hands on the preconditions of its writes: ${what}`, async (test) => {
