@@ -5,8 +5,7 @@ import { countUsage } from '../../controllers/count-usage.ts'
 import { silentLog } from '../../platform/log.ts'
 import { openMemory } from '../memory.ts'
 import { openCollections } from './collections.ts'
-import type { VmRecord } from './fleet-records.ts'
-import { recordEnd, usageByDay, usageName, type VmSpan, withEnded } from './usage.ts'
+import { usageByDay, usageName, type VmSpan, withEnded } from './usage.ts'
 
 const hour = 3_600_000
 const midnight = Date.parse('2026-11-17T00:00:00Z')
@@ -18,9 +17,6 @@ const span: VmSpan = {
   placedMs: midnight - 2 * hour,
   endedMs: midnight + 25 * hour,
 }
-
-/** What counts of a VM. */
-const ended = { ...span, shape: { cpu: 4 }, times: span, createdAt: '' } as unknown as VmRecord
 
 describe('usage', () => {
   it('usage of a VM is split at midnight, and its wait is on the day on which it ended', () => {
@@ -58,25 +54,6 @@ describe('usage', () => {
     const day = collections.usage.get('', usageName('2026-11-17', 'svc-ios'))?.value
     assert.deepEqual(day?.owners, { ada: { vms: 0, vmMs: 24 * hour, coreMs: 96 * hour, queueMs: 0 } })
     assert.equal(collections.usage.list().length, 3)
-  })
-
-  it('usage of VMs that end in one moment is written together, and each waits until its own is', async () => {
-    const collections = await openCollections(openMemory())
-    const end = (uid: string) => recordEnd(collections.vmEnds, { ...ended, uid }, midnight)
-    const first = end('u0')
-    await Promise.all(Array.from({ length: 2_500 }, (_, index) => end(`u${index}`)))
-    await first
-    const uids = collections.vmEnds.list().map(({ value }) => Object.keys(value.spans).length)
-    assert.equal(new Set(collections.vmEnds.list().flatMap(({ value }) => Object.keys(value.spans))).size, 2_500)
-    assert.ok(uids.length <= 4 && Math.max(...uids) <= 1_000, String(uids))
-    await end('later')
-    assert.equal(collections.vmEnds.list().length, uids.length + 1)
-    const refused = { create: () => Promise.reject(new Error('no store')) } as unknown as typeof collections.vmEnds
-    const both = await Promise.allSettled(['u1', 'u2'].map((uid) => recordEnd(refused, { ...ended, uid }, midnight)))
-    assert.deepEqual(
-      both.map(({ status }) => status),
-      ['rejected', 'rejected'],
-    )
   })
 
   it('usage of a day forgets whom it has counted when nobody can add it again', () => {

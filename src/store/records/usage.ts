@@ -1,6 +1,6 @@
-// What VMs have used, by day, namespace and owner. A VM counts from its placement to its end. One that ends leaves a record of
-// it, written before its own goes, together with others of that moment; a controller adds that to its days. Cut off anywhere,
-// nothing is lost or counted twice.
+// What VMs have used, by day, namespace and owner. A VM counts from its placement to its end. Its end is written to a record before
+// its own record is deleted, and a controller adds it to its days. An interruption at any point loses nothing and counts nothing
+// twice.
 import { randomUUID } from 'node:crypto'
 import type { Collection } from '../collection.ts'
 import type { VmRecord } from './fleet-records.ts'
@@ -16,7 +16,7 @@ export interface VmSpan {
   readonly endedMs: number
 }
 
-/** VMs that ended in one moment, by uid. One may be in two of them: it counts once. */
+/** VMs that ended, by uid. A VM may be in two of these records and counts once. */
 export interface VmEndsRecord {
   readonly spans: Readonly<Record<string, VmSpan>>
 }
@@ -82,37 +82,9 @@ export function spanOf({ namespace, owner, shape, place, times, createdAt }: VmR
   }
 }
 
-/** A span takes some 200 bytes, a record up to a million. */
-const maxTogether = 1_000
-
-/** One write at a time; who comes meanwhile goes with the next. */
-class EndWriter {
-  #last: Promise<unknown> = Promise.resolve()
-  #next: { readonly spans: Record<string, VmSpan>; count: number; readonly written: Promise<unknown> } | undefined
-
-  add(vmEnds: Collection<VmEndsRecord>, uid: string, span: VmSpan): Promise<unknown> {
-    if (this.#next && this.#next.count < maxTogether) {
-      this.#next.spans[uid] = span
-      this.#next.count += 1
-      return this.#next.written
-    }
-    const spans = { [uid]: span }
-    const written = this.#last.then(() => {
-      if (this.#next?.spans === spans) this.#next = undefined
-      return vmEnds.create('', randomUUID(), { spans })
-    })
-    this.#next = { spans, count: 1, written }
-    this.#last = written.catch(() => undefined)
-    return written
-  }
-}
-const writers = new WeakMap<object, EndWriter>()
-
-/** Before a VM's record goes. */
+/** Must be written before the record of the VM is deleted. */
 export async function recordEnd(vmEnds: Collection<VmEndsRecord>, record: VmRecord, nowMs: number): Promise<void> {
-  const writer = writers.get(vmEnds) ?? new EndWriter()
-  writers.set(vmEnds, writer)
-  await writer.add(vmEnds, record.uid, spanOf(record, nowMs))
+  await vmEnds.create('', randomUUID(), { spans: { [record.uid]: spanOf(record, nowMs) } })
 }
 
 export const usageName = (day: string, namespace: string): string => `${day}/${namespace}`
