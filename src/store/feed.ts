@@ -52,8 +52,6 @@ export class ChangeFeed {
   /** A bookmark comes at least this often, so that neither end takes the other for dead. */
   readonly #quietMs: number
   readonly #watchers = new Map<string, Set<Watcher>>()
-  /** How many watched prefixes have each length: a change looks up its key's beginnings, not every watcher. */
-  readonly #lengths = new Map<number, number>()
   #rev: Rev
   #ended: { readonly error?: StoreError } | undefined
   #ticker: NodeJS.Timeout | undefined
@@ -77,9 +75,8 @@ export class ChangeFeed {
     const touched = new Map<Set<Watcher>, Change[]>()
     for (const change of changes) {
       const key = changeKey(change)
-      for (const length of this.#lengths.keys()) {
-        const watchers = key.length >= length ? this.#watchers.get(key.slice(0, length)) : undefined
-        if (!watchers) continue
+      for (const [prefix, watchers] of this.#watchers) {
+        if (!key.startsWith(prefix)) continue
         const own = touched.get(watchers)
         if (own) own.push(change)
         else touched.set(watchers, [change])
@@ -204,10 +201,7 @@ export class ChangeFeed {
   #add(prefix: string, watcher: Watcher): void {
     const watchers = this.#watchers.get(prefix)
     if (watchers) watchers.add(watcher)
-    else {
-      this.#watchers.set(prefix, new Set([watcher]))
-      this.#lengths.set(prefix.length, (this.#lengths.get(prefix.length) ?? 0) + 1)
-    }
+    else this.#watchers.set(prefix, new Set([watcher]))
     this.#ticker ??= setInterval(() => this.#remind(false), this.#bookmarkMs).unref()
   }
 
@@ -215,9 +209,6 @@ export class ChangeFeed {
     const watchers = this.#watchers.get(prefix)
     if (!watchers?.delete(watcher) || watchers.size > 0) return
     this.#watchers.delete(prefix)
-    const left = (this.#lengths.get(prefix.length) ?? 1) - 1
-    if (left > 0) this.#lengths.set(prefix.length, left)
-    else this.#lengths.delete(prefix.length)
     if (this.#watchers.size > 0) return
     clearInterval(this.#ticker)
     this.#ticker = undefined

@@ -17,9 +17,6 @@ export function compareKeys(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Where no unit of a key is above U+D7FF, JavaScript's own `<` puts it in its place, beside whatever else. */
-export const isPlain = (key: string): boolean => /^[\0-\ud7ff]*$/.test(key)
-
 /** Text that no engine can hold as a key can never have been written: readers answer "not there" for it. */
 export const isKey = (key: string): boolean => key !== '' && key.isWellFormed() && !key.includes('\0') && isShort(key)
 

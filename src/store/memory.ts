@@ -1,7 +1,7 @@
 // The store in memory: for tests, and the plainest statement of the contract. Nothing outlives the process.
 import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict, revNumber } from './faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from './feed.ts'
-import { jsonText, readBack } from './json.ts'
+import { jsonText } from './json.ts'
 import { assertKey } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
 import type { Change, Entry, Json, Precondition, Rev, Store } from './store.ts'
@@ -84,14 +84,14 @@ export function openMemory(options: MemoryOptions = {}): Store {
     async create(key, value, preconditions) {
       assertOpen()
       assertKey(key)
-      const stored = frozen(readBack(value, jsonText(key, value)))
+      const stored = frozen(JSON.parse(jsonText(key, value)) as Json)
       if (entries.has(key)) throw keyExists(key)
       assertUnmoved(preconditions)
       return put(key, stored, undefined)
     },
     async update(key, value, expect, preconditions) {
       assertOpen()
-      const stored = frozen(readBack(value, jsonText(key, value)))
+      const stored = frozen(JSON.parse(jsonText(key, value)) as Json)
       const previous = expectEntry(key, expect)
       assertUnmoved(preconditions)
       return put(key, stored, previous)

@@ -1,26 +1,20 @@
 // Keys in order, for reading ranges at the cost of what is returned. They lie in runs, so that one key more or less moves a
 // few hundred and not all of them. Loading many sorts once.
-import { compareKeys, isPlain } from './keys.ts'
+import { compareKeys } from './keys.ts'
 
 const longestRun = 512
 
 export class SortedKeys {
   /** In order, each in order, none empty. */
   #runs: string[][] = []
-  /** All of them: then strings are compared as they are, which costs a tenth. */
-  #arePlain = true
 
   load(keys: Iterable<string>): void {
-    const sorted = [...keys]
-    this.#arePlain = sorted.every(isPlain)
-    // By its own order when there is nothing to compare by.
-    sorted.sort(this.#arePlain ? undefined : compareKeys)
+    const sorted = [...keys].sort(compareKeys)
     this.#runs = []
     for (let at = 0; at < sorted.length; at += longestRun / 2) this.#runs.push(sorted.slice(at, at + longestRun / 2))
   }
 
   add(key: string): void {
-    this.#arePlain &&= isPlain(key)
     const index = this.#runOf(key)
     const run = this.#runs[index]
     if (!run) return void this.#runs.push([key])
@@ -67,7 +61,7 @@ export class SortedKeys {
     while (low < high) {
       const middle = (low + high) >>> 1
       // `middle` is below the length, and no run is empty.
-      if (this.#isBefore(key, this.#runs[middle]?.[0] as string)) high = middle
+      if (compareKeys(key, this.#runs[middle]?.[0] as string) < 0) high = middle
       else low = middle + 1
     }
     return Math.max(0, low - 1)
@@ -80,13 +74,9 @@ export class SortedKeys {
     while (low < high) {
       const middle = (low + high) >>> 1
       // `middle` is below the length, so the key is there.
-      if (this.#isBefore(run[middle] as string, key)) low = middle + 1
+      if (compareKeys(run[middle] as string, key) < 0) low = middle + 1
       else high = middle
     }
     return low
-  }
-
-  #isBefore(a: string, b: string): boolean {
-    return this.#arePlain ? a < b : compareKeys(a, b) < 0
   }
 }

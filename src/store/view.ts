@@ -27,7 +27,6 @@ type ViewListener<T> = (changes: readonly Change<T>[]) => void
 
 interface Waiter extends PromiseWithResolvers<void> {
   readonly rev: Rev
-  readonly untilMs: number
 }
 
 export class View<T> {
@@ -40,7 +39,7 @@ export class View<T> {
   readonly #keys = new SortedKeys()
   readonly #scopeRevs = new Map<string, Rev>()
   readonly #listeners = new Set<ViewListener<T>>()
-  #waiters = new Set<Waiter>()
+  readonly #waiters = new Set<Waiter>()
   readonly #stop = new AbortController()
   readonly #followed: Promise<void>
   #rev: Rev = zeroRev
@@ -48,7 +47,6 @@ export class View<T> {
   /** No scope is older than the first list: what happened before it is not known here. */
   #firstRev: Rev | undefined
   #trouble: string | undefined = 'not read yet'
-  #lateTimer: NodeJS.Timeout | undefined
 
   constructor(store: Pick<Store, 'list' | 'watch'>, prefix: string, options: ViewOptions = {}) {
     this.#store = store
@@ -107,51 +105,33 @@ export class View<T> {
       await waiter.promise
     } finally {
       signal?.removeEventListener('abort', abort)
-      this.#forget(waiter)
+      this.#waiters.delete(waiter)
     }
   }
 
-  /** As `reached`, for writers: a view that does not follow is a fault, and they are told. */
-  reachedSoon(rev: Rev): Promise<void> {
-    if (this.#has(rev)) return Promise.resolve()
-    // One timer for all of them: each of its own would cost more than everything else here.
-    this.#lateTimer ??= setTimeout(() => this.#endLate(), this.#timeoutMs).unref()
-    return this.#wait(rev, performance.now() + this.#timeoutMs).promise
+  /** As `reached`, for writers. Rejects after `timeoutMs`, because a view that does not follow the store is a fault. */
+  async reachedSoon(rev: Rev): Promise<void> {
+    if (this.#has(rev)) return
+    const waiter = this.#wait(rev)
+    const late = new Error(`${this.prefix} has not reached revision ${rev} within ${this.#timeoutMs} ms`)
+    const timer = setTimeout(() => waiter.reject(late), this.#timeoutMs).unref()
+    try {
+      await waiter.promise
+    } finally {
+      clearTimeout(timer)
+      this.#waiters.delete(waiter)
+    }
   }
 
   #has(rev: Rev): boolean {
     return this.#firstRev !== undefined && compareRevs(this.#rev, rev) >= 0
   }
 
-  #wait(rev: Rev, untilMs = Number.POSITIVE_INFINITY): Waiter {
-    const waiter = { rev, untilMs, ...Promise.withResolvers<void>() }
+  #wait(rev: Rev): Waiter {
+    const waiter = { rev, ...Promise.withResolvers<void>() }
     if (this.#stop.signal.aborted) waiter.reject(this.#stop.signal.reason)
     else this.#waiters.add(waiter)
     return waiter
-  }
-
-  #endLate(): void {
-    const nowMs = performance.now()
-    let nextMs = Number.POSITIVE_INFINITY
-    for (const waiter of this.#waiters) {
-      if (waiter.untilMs > nowMs) nextMs = Math.min(nextMs, waiter.untilMs)
-      else
-        this.#end(
-          waiter,
-          new Error(`${this.prefix} has not reached revision ${waiter.rev} within ${this.#timeoutMs} ms`),
-        )
-    }
-    this.#lateTimer =
-      nextMs < Number.POSITIVE_INFINITY ? setTimeout(() => this.#endLate(), nextMs - nowMs).unref() : undefined
-  }
-
-  #end(waiter: Waiter, reason: unknown): void {
-    this.#forget(waiter)
-    waiter.reject(reason)
-  }
-
-  #forget(waiter: Waiter): void {
-    this.#waiters.delete(waiter)
   }
 
   /** Resolves when the first list is in. */
@@ -172,8 +152,7 @@ export class View<T> {
 
   async close(): Promise<void> {
     this.#stop.abort(new Error(`The view of ${this.prefix} is closed`))
-    clearTimeout(this.#lateTimer)
-    for (const waiter of this.#waiters) this.#end(waiter, this.#stop.signal.reason)
+    for (const waiter of this.#waiters) waiter.reject(this.#stop.signal.reason)
     await this.#followed
   }
 
@@ -192,7 +171,7 @@ export class View<T> {
         this.#trouble = error instanceof Error ? error.message : String(error)
         // Who waits for the first list is told: waiting longer does not help.
         if (isFault(error, 'Damaged') && this.#firstRev === undefined)
-          for (const waiter of this.#waiters) this.#end(waiter, error)
+          for (const waiter of this.#waiters) waiter.reject(error)
         // The first time that is how the store says "list again", not a failure.
         if (isFault(error, 'Compacted') && failures++ === 0) continue
       }
@@ -254,14 +233,7 @@ export class View<T> {
 
   #advance(rev: Rev): void {
     this.#rev = rev
-    if (this.#waiters.size === 0) return
-    for (const waiter of this.#waiters)
-      if (compareRevs(rev, waiter.rev) >= 0) {
-        this.#waiters.delete(waiter)
-        waiter.resolve()
-      }
-    // Begun anew: what came and went at once is kept by a set for a while.
-    if (this.#waiters.size === 0) this.#waiters = new Set()
+    for (const waiter of this.#waiters) if (compareRevs(rev, waiter.rev) >= 0) waiter.resolve()
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict } from '../faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
-import { jsonText, readBack } from '../json.ts'
+import { jsonText } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -132,7 +132,7 @@ class EtcdStore implements Store {
       const text = jsonText(key, value)
       const op = newOperationId()
       const before = this.#follower.revision
-      const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
+      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
         const etcdKey = this.#layout.key(key)
         const { txn } = await this.#calls.txn(
@@ -156,7 +156,7 @@ class EtcdStore implements Store {
       const op = newOperationId()
       const etcdKey = this.#layout.key(key)
       const request = encodeUpdate(etcdKey, encodeRecord(etcdKey, op, text), wanted, this.#preconditions(preconditions))
-      const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
+      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
         const { succeeded, found, header } = txn

@@ -15,7 +15,7 @@ import {
   revNumber,
 } from '../faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
-import { jsonText, readBack } from '../json.ts'
+import { jsonText } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -157,7 +157,7 @@ class SqliteStore implements Store {
     const text = jsonText(key, value)
     const { answer, entry } = await this.#ask(
       preconditions.length > 0 ? ['create', key, text, preconditionsOf(preconditions)] : ['create', key, text],
-      readBack(value, text),
+      JSON.parse(text) as Json,
     )
     if (answer[0] === 'exists') throw keyExists(key)
     if (!entry) throw failedPrecondition(preconditions, answer)
@@ -172,7 +172,7 @@ class SqliteStore implements Store {
       preconditions.length > 0
         ? ['update', key, text, wanted, preconditionsOf(preconditions)]
         : ['update', key, text, wanted],
-      readBack(value, text),
+      JSON.parse(text) as Json,
     )
     if (answer[0] === 'absent') throw keyNotFound(key)
     if (answer[0] === 'conflict') throw revisionConflict(key, expect, String(answer[1]))
@@ -305,19 +305,8 @@ class SqliteStore implements Store {
 
 const toEntry = ([key, text, rev]: Row): Entry => ({ key, value: JSON.parse(text) as Json, rev: String(rev) })
 
-/** Parsed when it is looked at: views have the entry that it was. */
-function toPrevious(key: string, text: string | null, rev: number | null): Entry | undefined {
-  if (text === null || rev === null) return undefined
-  let value: Json | undefined
-  return {
-    key,
-    get value() {
-      value ??= JSON.parse(text) as Json
-      return value
-    },
-    rev: String(rev),
-  }
-}
+const toPrevious = (key: string, text: string | null, rev: number | null): Entry | undefined =>
+  text === null || rev === null ? undefined : toEntry([key, text, rev])
 
 const toChange = ([rev, key, text, previousText, previousRev]: LogRow): Change =>
   committed(key, text === null ? undefined : toEntry([key, text, rev]), ['written', rev, previousText, previousRev])
