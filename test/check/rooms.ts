@@ -127,7 +127,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'packages/tiny-guests': { imports: 'platform' },
   platform: { imports: '', packages: 'pino (log.ts), undici (http.ts)' },
   rules: { imports: 'api' },
-  'rules/pools': { imports: 'api, rules' },
+  'rules/pools': { imports: 'api, rules', packages: 'cron-parser (cron.ts)' },
   'rules/runners': { imports: 'api, rules' },
   runners: { imports: 'platform, rules, rules/runners', packages: 'jose (github/connection.ts)' },
   server: {
