@@ -3,10 +3,7 @@
 import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { countUsage } from '../controllers/count-usage.ts'
-import { expireAnswers } from '../controllers/expire-answers.ts'
-import { expireEvents } from '../controllers/expire-events.ts'
-import { expireLogins } from '../controllers/expire-logins.ts'
-import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
+import { expireRecords } from '../controllers/expire-records.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
@@ -47,11 +44,8 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
     pools,
     driveRunners(services, presence, runnerWorld(services)),
     expireVms(services),
-    expirePushJobs(services),
+    expireRecords(services),
     markNodes(services, presence),
-    expireAnswers(services),
-    expireEvents(services),
-    expireLogins(services),
     collectNamespaces(services),
     settleCaptures(services),
     countUsage(services),

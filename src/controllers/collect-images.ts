@@ -1,9 +1,9 @@
 // Garbage-collects content that no image, kept version of one, ISO or VM refers to. Keeps what is new or arrived since the oldest running
 // upload began: its record may not be written yet.
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import { contentCheckMs, contentGraceMs } from '../rules/retention.ts'
 import { keptContents } from '../store/records/image-versions.ts'
-import type { Controller } from './controller.ts'
+import { type Controller, startController } from './controller.ts'
 
 /** What this needs of the store of content; src/images has it. */
 export interface Collectable {
@@ -24,9 +24,8 @@ interface Collection {
 
 export function collectImages(controller: Controller, collection: Collection): Loop {
   const { log } = controller
-  return startLoop({
+  return startController(controller, 'collect-images', {
     everyMs: contentCheckMs,
-    failed: (error) => log.error('collect-images failed and will run again', {}, error),
     run: async (signal) => {
       const count = await collectOnce(controller, collection, signal)
       if (count > 0) log.info('removed unused content', { count })

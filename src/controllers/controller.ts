@@ -1,6 +1,7 @@
-// What every controller works with: records and the clock. It takes no other input.
+// What every controller works with, records and the clock, and how it runs.
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
+import { type Loop, startLoop } from '../platform/loop.ts'
 import type { Collections } from '../store/records/collections.ts'
 
 export interface Controller {
@@ -9,9 +10,34 @@ export interface Controller {
   readonly log: Log
 }
 
-/** Which agents have their stream open: a node without one gets nothing. */
+/** Which agents are connected. A node whose agent is not gets no VMs. */
 export interface Presence {
   isOpen(node: string): boolean
-  /** Called when a stream opened or ended: of this node, or of any. */
+  /** Calls `listener` when the agent of a node connects or disconnects; without a name, that of any node. */
   subscribe(listener: (node?: string) => void): () => void
+}
+
+interface ControllerOptions {
+  readonly everyMs: number
+  readonly run: (signal: AbortSignal) => Promise<void>
+  /** Subscribes to what nudges the controller. Returns how to unsubscribe, which happens before its last run ends. */
+  readonly follow?: (loop: Loop) => readonly (() => void)[]
+}
+
+/** Runs a controller when it is nudged, and every `everyMs`. A failed run is logged and repeated. */
+export function startController(
+  { log }: Pick<Controller, 'log'>,
+  name: string,
+  { everyMs, run, follow }: ControllerOptions,
+): Loop {
+  const failed = (error: unknown): void => log.error(`${name} failed and will run again`, {}, error)
+  const loop = startLoop({ everyMs, run, failed })
+  const unsubscribes = follow?.(loop) ?? []
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      for (const unsubscribe of unsubscribes) unsubscribe()
+      await loop.stop()
+    },
+  }
 }

@@ -1,9 +1,9 @@
 // Adds VMs that have ended to the usage of their days, and drops days that are over a year old. Each step may be repeated: a
 // day remembers whom it has until the record of that end is long gone.
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import { dayOf, usageByDay, usageName, type VmEndsRecord, type VmSpan, withEnded } from '../store/records/usage.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
-import type { Controller } from './controller.ts'
+import { type Controller, startController } from './controller.ts'
 
 const everyMs = 60_000
 const keptMs = 400 * 86_400_000
@@ -12,10 +12,11 @@ const rememberedMs = 120_000
 /** In a run: what a day remembers is 50 bytes each, and a record may have a million. The others count already, and wait. */
 const maxAtOnce = 5_000
 
-export function countUsage({ collections: { vmEnds, vms, usage }, clock, log }: Controller): Loop {
-  return startLoop({
+export function countUsage(controller: Controller): Loop {
+  const { collections, clock } = controller
+  const { vmEnds, vms, usage } = collections
+  return startController(controller, 'count-usage', {
     everyMs,
-    failed: (error) => log.error('count-usage failed and will run again', {}, error),
     run: async () => {
       const nowMs = clock.now().getTime()
       const all = vmEnds.list()

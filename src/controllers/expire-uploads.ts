@@ -1,6 +1,6 @@
 // Deletes interrupted uploads that nobody has resumed for a day.
-import { type Loop, startLoop } from '../platform/loop.ts'
-import type { Controller } from './controller.ts'
+import type { Loop } from '../platform/loop.ts'
+import { type Controller, startController } from './controller.ts'
 
 const everyMs = 5 * 60_000
 
@@ -11,9 +11,8 @@ interface Expirable {
 }
 
 export function expireUploads({ log }: Pick<Controller, 'log'>, uploads: Expirable): Loop {
-  return startLoop({
+  return startController({ log }, 'expire-uploads', {
     everyMs,
-    failed: (error) => log.error('expire-uploads failed and will run again', {}, error),
     run: async () => {
       const count = await uploads.expire()
       if (count > 0) log.info('removed abandoned uploads', { count })

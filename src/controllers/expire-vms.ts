@@ -1,25 +1,25 @@
 // Deletes VMs whose ttl has passed or whose awaited deployment took too long, and secrets of VMs that were never
 // created. Sleeps until the next one is due.
 import { createSlices } from '../platform/event-loop.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
 import { isDeleted, lateDeployment, removeVm, ttlEnded } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
-import type { Controller } from './controller.ts'
+import { type Controller, startController } from './controller.ts'
 
 const sweepMs = 60_000
 const secretGraceMs = 10 * 60_000
 /** The waiting handler ends its own deployment; this is for those without one, as after a restart. */
 const awaitedGraceMs = 5_000
 
-export function expireVms({ collections, clock, log }: Controller): Loop {
+export function expireVms(controller: Controller): Loop {
+  const { collections, clock, log } = controller
   const { vms, vmSecrets } = collections
   let timer: NodeJS.Timeout | undefined
   let timerDueMs = Number.POSITIVE_INFINITY
 
-  const loop = startLoop({
+  const loop = startController(controller, 'expire-vms', {
     everyMs: sweepMs,
-    failed: (error) => log.error('expire-vms failed and will run again', {}, error),
     run: async (signal) => {
       const nowMs = clock.now().getTime()
       const others = createSlices()
@@ -38,13 +38,17 @@ export function expireVms({ collections, clock, log }: Controller): Loop {
           await vmSecrets.delete(entry).catch(ignoreLost)
       }
     },
+    follow: () => [
+      vms.view.subscribe((changes) => {
+        for (const change of changes) {
+          const due = change.type === 'put' ? dueOf(change.entry.value) : undefined
+          if (due) wakeAt(due.atMs)
+        }
+      }),
+      () => clearTimeout(timer),
+    ],
   })
-  const unsubscribe = vms.view.subscribe((changes) => {
-    for (const change of changes) {
-      const due = change.type === 'put' ? dueOf(change.entry.value) : undefined
-      if (due) wakeAt(due.atMs)
-    }
-  })
+  return loop
 
   async function end(entry: Entry<VmRecord>, why: string): Promise<void> {
     log.info(why, { name: entry.value.name, namespace: entry.value.namespace })
@@ -62,15 +66,6 @@ export function expireVms({ collections, clock, log }: Controller): Loop {
       timerDueMs = Number.POSITIVE_INFINITY
       loop.nudge()
     }, delayMs).unref()
-  }
-
-  return {
-    nudge: loop.nudge,
-    stop: async () => {
-      unsubscribe()
-      clearTimeout(timer)
-      await loop.stop()
-    },
   }
 }
 

@@ -2,11 +2,11 @@
 // uploads, nodes that they were about to remove, and whatever was kept for a limited time.
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import { hasExpired } from '../rules/retention.ts'
 import { unmarkNode } from '../store/records/vms.ts'
 import { ignoreLost } from '../store/store.ts'
-import type { Controller } from './controller.ts'
+import { type Controller, startController } from './controller.ts'
 
 const everyMs = 30_000
 const triesMs = 60 * 60_000
@@ -14,12 +14,17 @@ const triesMs = 60 * 60_000
 const removalMs = 20_000
 
 /** `forget` ends the records of uploads of servers that are gone. */
-export function forgetLeftovers({ collections, clock, log }: Controller, forget: () => Promise<void>): Loop {
-  const { uploadPlaces, used, loginTries, servers, knownServers, nodes } = collections
+export function forgetLeftovers(controller: Controller, forget: () => Promise<void>): Loop {
+  const { collections, clock, log } = controller
+  const { loginTries, servers, knownServers, nodes } = collections
   let marks: ReadonlyMap<string, Mark> = new Map()
-  const loop = startLoop({
+  return startController(controller, 'forget-leftovers', {
     everyMs,
-    failed: (error) => log.error('forget-leftovers failed and will run again', {}, error),
+    follow: (loop) => [
+      servers.view.subscribe((changes) => {
+        if (changes.some(({ type }) => type === 'delete')) loop.nudge()
+      }),
+    ],
     run: async () => {
       await forget()
       const now = clock.now()
@@ -30,10 +35,6 @@ export function forgetLeftovers({ collections, clock, log }: Controller, forget:
         log.warn('the request to remove or move a node was cut off: it stays, and takes VMs again', { node })
       }
       const at = timestamp(now)
-      for (const entry of uploadPlaces.list())
-        if (hasExpired('upload', entry.value.updatedAt, at)) await uploadPlaces.delete(entry).catch(ignoreLost)
-      for (const entry of used.list())
-        if (Date.parse(entry.value.expiresAt) < now.getTime()) await used.delete(entry).catch(ignoreLost)
       for (const entry of loginTries.list())
         if (Date.parse(entry.value.at) + triesMs < now.getTime()) await loginTries.delete(entry).catch(ignoreLost)
       for (const entry of knownServers.list()) {
@@ -44,16 +45,6 @@ export function forgetLeftovers({ collections, clock, log }: Controller, forget:
       }
     },
   })
-  const unsubscribe = servers.view.subscribe((changes) => {
-    if (changes.some(({ type }) => type === 'delete')) loop.nudge()
-  })
-  return {
-    nudge: loop.nudge,
-    stop: async () => {
-      unsubscribe()
-      await loop.stop()
-    },
-  }
 }
 
 /** Of a node that a request is about to remove or move, and since when that is known here. */

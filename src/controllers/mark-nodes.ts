@@ -2,10 +2,10 @@
 // the same time come back. (A stream that looks open but is silent for that long is reported by the server that holds it.)
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import type { NodeRecord } from '../store/records/fleet-records.ts'
 import { markNode } from '../store/records/node-states.ts'
-import type { Controller, Presence } from './controller.ts'
+import { type Controller, type Presence, startController } from './controller.ts'
 
 const everyMs = 5_000
 const timeoutMs = 40_000
@@ -16,9 +16,8 @@ export function markNodes(controller: Controller, presence: Presence, patience =
   const { collections, clock, log } = controller
   const seen = new SeenNodes(performance.now(), patience)
 
-  return startLoop({
+  return startController(controller, 'mark-nodes', {
     everyMs: Math.min(everyMs, patience),
-    failed: (error) => log.error('mark-nodes failed and will run again', {}, error),
     run: async (signal) => {
       const nowMs = performance.now()
       const others = createSlices()

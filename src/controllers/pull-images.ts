@@ -1,9 +1,9 @@
 // Runs the pulls that records ask for, a few at a time: an Updating record with a `pull` starts one, and deleting the
 // record ends it. Resumes after a restart.
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import type { ImageRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
-import type { Controller } from './controller.ts'
+import { type Controller, startController } from './controller.ts'
 
 interface Wanted {
   readonly kind: 'image' | 'iso'
@@ -21,8 +21,9 @@ interface Pulls {
 const everyMs = 60_000
 const atOnce = 2
 
-export function pullImages({ collections, log }: Controller, pulls: Pulls): Loop {
-  const { images, isos } = collections
+export function pullImages(controller: Controller, pulls: Pulls): Loop {
+  const { log } = controller
+  const { images, isos } = controller.collections
   const running = new Map<string, { readonly stop: AbortController; readonly done: Promise<void> }>()
 
   const wanted = (): Wanted[] =>
@@ -31,9 +32,8 @@ export function pullImages({ collections, log }: Controller, pulls: Pulls): Loop
       .filter(({ entry: { value } }) => value.state === 'Updating' && value.pull)
       .sort((a, b) => (a.entry.value.createdAt < b.entry.value.createdAt ? -1 : 1)) // biome-ignore format: steps
 
-  const loop = startLoop({
+  const loop = startController(controller, 'pull-images', {
     everyMs,
-    failed: (error) => log.error('pull-images failed and will run again', {}, error),
     run: async () => {
       const all = wanted()
       const keys = new Set(all.map(keyOf))
@@ -44,6 +44,16 @@ export function pullImages({ collections, log }: Controller, pulls: Pulls): Loop
         if (!running.has(keyOf(each))) begin(each)
       }
     },
+    follow: (started) =>
+      [images, isos].map(({ view }) =>
+        view.subscribe((changes) => {
+          const isOurs = changes.some(
+            (change) =>
+              isPull(change.previous?.value) !== isPull(change.type === 'put' ? change.entry.value : undefined),
+          )
+          if (isOurs) started.nudge()
+        }),
+      ),
   })
 
   function begin(each: Wanted): void {
@@ -61,19 +71,9 @@ export function pullImages({ collections, log }: Controller, pulls: Pulls): Loop
     running.set(keyOf(each), { stop, done })
   }
 
-  const unsubscribes = [images, isos].map(({ view }) =>
-    view.subscribe((changes) => {
-      const isOurs = changes.some(
-        (change) => isPull(change.previous?.value) !== isPull(change.type === 'put' ? change.entry.value : undefined),
-      )
-      if (isOurs) loop.nudge()
-    }),
-  )
-
   return {
     nudge: loop.nudge,
     stop: async () => {
-      for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
       for (const { stop } of running.values()) stop.abort(new Error('the server stops'))
       await Promise.all([...running.values()].map(({ done }) => done))

@@ -1,8 +1,8 @@
 // Copies the content of every image to each server where servers share records but not disks, so that losing one loses
 // no image. Content that was requested comes first.
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import { keptContents } from '../store/records/image-versions.ts'
-import type { Controller } from './controller.ts'
+import { type Controller, startController } from './controller.ts'
 
 /** What this needs of the server. */
 export interface Replicas {
@@ -14,12 +14,12 @@ export interface Replicas {
 
 const everyMs = 60_000
 
-export function replicateImages({ collections: { images, isos }, log }: Controller, replicas: Replicas): Loop {
+export function replicateImages(controller: Controller, replicas: Replicas): Loop {
+  const { images, isos } = controller.collections
   /** Known to be complete here: content is immutable, and what records name is not collected. */
   let here = new Set<string>()
-  const loop = startLoop({
+  return startController(controller, 'replicate-images', {
     everyMs,
-    failed: (error) => log.error('replicate-images failed and will run again', {}, error),
     run: async (signal) => {
       const named = [...images.list(), ...isos.list()].flatMap(({ value }) => value.content ?? [])
       // What is current comes first.
@@ -31,24 +31,19 @@ export function replicateImages({ collections: { images, isos }, log }: Controll
         if (await replicas.bring(digest, signal)) here.add(digest)
       }
     },
+    follow: (loop) => [
+      replicas.subscribe(loop.nudge),
+      ...[images, isos].map(({ view }) =>
+        view.subscribe((changes) => {
+          const isNew = changes.some(
+            (change) =>
+              change.type === 'put' &&
+              change.entry.value.content !== undefined &&
+              change.entry.value.content !== change.previous?.value.content,
+          )
+          if (isNew) loop.nudge()
+        }),
+      ),
+    ],
   })
-  const unsubscribes = [images, isos].map(({ view }) =>
-    view.subscribe((changes) => {
-      const isNew = changes.some(
-        (change) =>
-          change.type === 'put' &&
-          change.entry.value.content !== undefined &&
-          change.entry.value.content !== change.previous?.value.content,
-      )
-      if (isNew) loop.nudge()
-    }),
-  )
-  unsubscribes.push(replicas.subscribe(loop.nudge))
-  return {
-    nudge: loop.nudge,
-    stop: async () => {
-      for (const unsubscribe of unsubscribes) unsubscribe()
-      await loop.stop()
-    },
-  }
 }

@@ -2,12 +2,12 @@
 // was updated; and clears finished captures from VMs. Shows on the image that its node does not answer.
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import { lostNodeSeconds } from '../rules/retention.ts'
 import { changeCaptured, dropCapture, failImage, isWaitedFor } from '../store/records/captures.ts'
 import type { ImageRecord, NodeRecord } from '../store/records/fleet-records.ts'
 import { changePushJob, isFinished } from '../store/records/push-jobs.ts'
-import type { Controller } from './controller.ts'
+import { type Controller, startController } from './controller.ts'
 
 const everyMs = 20_000
 /** A request writes the image or the job first, and then the VM. One that an earlier server began is repeated by then. */
@@ -18,24 +18,18 @@ const returnMs = 120_000
 export function settleCaptures(controller: Controller): Loop {
   const { collections, log } = controller
   const startMs = performance.now()
-  const loop = startLoop({
+  return startController(controller, 'settle-captures', {
     everyMs,
-    failed: (error) => log.error('settle-captures failed and will run again', {}, error),
     run: async () => {
       const count = await settleOnce(controller, performance.now() - startMs)
       if (count > 0) log.info('gave up captures that cannot finish', { count })
     },
+    follow: (loop) => [
+      collections.vms.view.subscribe((changes) => {
+        if (changes.some((change) => change.type === 'delete' && change.previous.value.captures)) loop.nudge()
+      }),
+    ],
   })
-  const unsubscribe = collections.vms.view.subscribe((changes) => {
-    if (changes.some((change) => change.type === 'delete' && change.previous.value.captures)) loop.nudge()
-  })
-  return {
-    nudge: loop.nudge,
-    stop: async () => {
-      unsubscribe()
-      await loop.stop()
-    },
-  }
 }
 
 /** Returns how many were given up. `upMs`: how long this server has been there to be found by nodes and clients. */

@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { decodeJwt } from 'jose'
-import { expireLogins } from '../../controllers/expire-logins.ts'
+import { expireRecords } from '../../controllers/expire-records.ts'
 import { createLog } from '../../platform/log.ts'
 import { openMemory } from '../../store/memory.ts'
 import { type Collections, openCollections } from '../../store/records/collections.ts'
@@ -339,7 +339,7 @@ describe('built-in provider', () => {
 
 /** One run of the controller. */
 async function sweep(): Promise<void> {
-  const loop = expireLogins({ collections, clock, log: createLog('silent') } as Parameters<typeof expireLogins>[0])
+  const loop = expireRecords({ collections, clock, log: createLog('silent') } as Parameters<typeof expireRecords>[0])
   const idle = async (): Promise<void> => {
     const rev = collections.logins.view.rev
     await new Promise((resolve) => setImmediate(resolve))

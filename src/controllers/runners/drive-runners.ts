@@ -1,9 +1,9 @@
 // Drives all runner pools of the cluster, one driver each, on the leader. Pools are adopted from their records: a driver knows
 // nothing that they do not say.
-import { type Loop, startLoop } from '../../platform/loop.ts'
+import type { Loop } from '../../platform/loop.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Controller, Presence } from '../controller.ts'
+import { type Controller, type Presence, startController } from '../controller.ts'
 import { followRooms } from '../scheduling/rooms.ts'
 import { capacities } from './capacity.ts'
 import type { RunnerWorld } from './driven-pool.ts'
@@ -18,7 +18,7 @@ const capacityMs = 1_000
 const strayCredentialMs = 10 * 60_000
 
 export function driveRunners(controller: Controller, presence: Presence, services: RunnerServices): Loop {
-  const { collections, clock, log } = controller
+  const { collections, clock } = controller
   const { runnerPools, runnerCredentials, runners, vms } = collections
   const drivers = new Map<string, PoolDriver>()
   const stopping = new Set<Promise<void>>()
@@ -53,9 +53,12 @@ export function driveRunners(controller: Controller, presence: Presence, service
     stopping.add(stopped)
   }
 
-  const loop = startLoop({
+  const nudge = (namespace: string, vm: string): void => {
+    const runner = runners.get(namespace, vm)?.value
+    if (runner) drivers.get(runnerPools.key(namespace, runner.pool))?.nudge()
+  }
+  const loop = startController(controller, 'drive-runners', {
     everyMs: sweepMs,
-    failed: (error) => log.error('drive-runners failed and will run again', {}, error),
     run: async () => {
       for (const entry of runnerPools.list()) adopt(entry)
       const nowMs = clock.now().getTime()
@@ -67,35 +70,29 @@ export function driveRunners(controller: Controller, presence: Presence, service
             record && nowMs - Date.parse(record.updatedAt) > strayCredentialMs ? null : undefined,
           )
     },
+    follow: () => [
+      runnerPools.view.subscribe((changes) => {
+        for (const change of changes) {
+          if (change.type === 'delete') drop(change.key)
+          else if (isOther(change.previous?.value, change.entry.value)) adopt(change.entry)
+        }
+      }),
+      runnerCredentials.view.subscribe(() => {
+        for (const entry of runnerPools.list()) adopt(entry)
+      }),
+      vms.view.subscribe((changes) => {
+        if (drivers.size === 0) return
+        for (const change of changes) {
+          const { namespace, name } = change.type === 'put' ? change.entry.value : change.previous.value
+          nudge(namespace, name)
+        }
+      }),
+    ],
   })
-
-  const nudge = (namespace: string, vm: string): void => {
-    const runner = runners.get(namespace, vm)?.value
-    if (runner) drivers.get(runnerPools.key(namespace, runner.pool))?.nudge()
-  }
-  const unsubscribes = [
-    runnerPools.view.subscribe((changes) => {
-      for (const change of changes) {
-        if (change.type === 'delete') drop(change.key)
-        else if (isOther(change.previous?.value, change.entry.value)) adopt(change.entry)
-      }
-    }),
-    runnerCredentials.view.subscribe(() => {
-      for (const entry of runnerPools.list()) adopt(entry)
-    }),
-    vms.view.subscribe((changes) => {
-      if (drivers.size === 0) return
-      for (const change of changes) {
-        const { namespace, name } = change.type === 'put' ? change.entry.value : change.previous.value
-        nudge(namespace, name)
-      }
-    }),
-  ]
 
   return {
     nudge: loop.nudge,
     stop: async () => {
-      for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
       for (const key of [...drivers.keys()]) drop(key)
       await Promise.all(stopping)

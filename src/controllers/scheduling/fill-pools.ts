@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { isSlotFailure, type SlotEndReason } from '../../api/vms/pools.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { type Loop, startLoop } from '../../platform/loop.ts'
+import type { Loop } from '../../platform/loop.ts'
 import { allEnded } from '../../platform/parallel.ts'
 import { demandOf } from '../../rules/placement.ts'
 import { type PlannedPool, type PoolPlan, type PoolSlot, planPools, poolRestMs } from '../../rules/pools/pool-plan.ts'
@@ -15,7 +15,7 @@ import { portsIn } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { isDeleted } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost, PreconditionFailed } from '../../store/store.ts'
-import type { Controller } from '../controller.ts'
+import { type Controller, startController } from '../controller.ts'
 import type { Placements } from './placements.ts'
 import { poolTemplate } from './pool-template.ts'
 import type { NodeRoom } from './rooms.ts'
@@ -31,7 +31,7 @@ interface Failures {
 }
 
 export function fillPools(controller: Controller, placements: Placements): Loop {
-  const { collections, clock, log } = controller
+  const { collections, clock } = controller
   const { pools, nodes, nodeVms, vms, vmConfigs, images } = collections
   /** By the uid of the pool. Known to the leader alone: the next one begins without. */
   const failures = new Map<string, Failures>()
@@ -48,9 +48,9 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
   }
   for (const { key, value } of vms.each()) note(key, value)
 
-  const loop = startLoop({
+  const loop: Loop = startController(controller, 'fill-pools', {
     everyMs: sweepMs,
-    failed: (error) => log.error('fill-pools failed and will run again', {}, error),
+    follow,
     run: async () => {
       const plans: (PoolPlan & { readonly namespace: string })[] = []
       await placements.exclusively(async () => {
@@ -76,31 +76,36 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     return found
   }
 
-  const nudgeIfAny = (): void => {
+  /** The loop starts before any constant below it is defined, so these are functions. */
+  function nudgeIfAny(): void {
     if (pools.list().length > 0) loop.nudge()
   }
-  const unsubscribes = [
-    pools.view.subscribe((changes) => {
-      // What this writes itself is no reason to look again.
-      for (const { type, previous } of changes) if (type === 'delete' && previous) removed.delete(previous.value.uid)
-      if (changes.some((change) => change.type === 'delete' || isOther(change.previous?.value, change.entry.value)))
-        loop.nudge()
-    }),
-    nodes.view.subscribe((changes) => {
-      for (const change of changes) if (change.type === 'put') countEnds(change.previous?.value, change.entry.value)
-      nudgeIfAny()
-    }),
-    nodeVms.subscribe(nudgeIfAny),
-    vmConfigs.view.subscribe(nudgeIfAny),
-    images.view.subscribe(nudgeIfAny),
-    vms.view.subscribe((changes) => {
-      let isConcerned = false
-      for (const change of changes)
-        if (change.type === 'put' ? note(change.entry.key, change.entry.value) : note(change.key, undefined))
-          isConcerned = true
-      if (isConcerned) nudgeIfAny()
-    }),
-  ]
+
+  function follow(): readonly (() => void)[] {
+    return [
+      pools.view.subscribe((changes) => {
+        // What this writes itself is no reason to look again.
+        for (const { type, previous } of changes) if (type === 'delete' && previous) removed.delete(previous.value.uid)
+        if (changes.some((change) => change.type === 'delete' || isOther(change.previous?.value, change.entry.value)))
+          loop.nudge()
+      }),
+      nodes.view.subscribe((changes) => {
+        for (const change of changes) if (change.type === 'put') countEnds(change.previous?.value, change.entry.value)
+        nudgeIfAny()
+      }),
+      nodeVms.subscribe(nudgeIfAny),
+      vmConfigs.view.subscribe(nudgeIfAny),
+      images.view.subscribe(nudgeIfAny),
+      vms.view.subscribe((changes) => {
+        let isConcerned = false
+        for (const change of changes)
+          if (change.type === 'put' ? note(change.entry.key, change.entry.value) : note(change.key, undefined))
+            isConcerned = true
+        if (isConcerned) nudgeIfAny()
+      }),
+      () => clearTimeout(againTimer),
+    ]
+  }
 
   /** One that failed lets its pool rest, longer with each; one that came up ends that. */
   function countEnds(before: NodeRecord | undefined, node: NodeRecord): void {
@@ -198,14 +203,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     )
   }
 
-  return {
-    nudge: loop.nudge,
-    stop: async () => {
-      clearTimeout(againTimer)
-      for (const unsubscribe of unsubscribes) unsubscribe()
-      await loop.stop()
-    },
-  }
+  return loop
 }
 
 /** The scheduler has tried, and no node had room. */

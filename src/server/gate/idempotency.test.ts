@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { addImage, startNode } from '../../../test/support/stand-ins/node.ts'
-import { expireAnswers } from '../../controllers/expire-answers.ts'
+import { expireRecords } from '../../controllers/expire-records.ts'
 import { Idempotency } from './idempotency.ts'
 
 let service: TestService
@@ -223,7 +223,7 @@ describe('Idempotency-Key', () => {
     await add('k8')
     const { answers } = service.services.collections
     const sweep = async (): Promise<void> => {
-      await expireAnswers(service.services).stop()
+      await expireRecords(service.services).stop()
     }
     service.clock.nowMs += 24 * 3_600_000 - 1_000
     await sweep()
@@ -232,7 +232,7 @@ describe('Idempotency-Key', () => {
     await sweep()
     assert.equal(answers.list().length, 1)
     service.clock.nowMs += 48 * 3_600_000 + 2_000
-    const loop = expireAnswers(service.services)
+    const loop = expireRecords(service.services)
     while (answers.list().length > 0) await new Promise((resolve) => setImmediate(resolve))
     await loop.stop()
   })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { collectNamespaces } from '../../../controllers/collect-namespaces.ts'
-import { expireEvents } from '../../../controllers/expire-events.ts'
+import { expireRecords } from '../../../controllers/expire-records.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -392,7 +392,7 @@ describe('events', () => {
       service.clock.nowMs += 1_000
       await create(`svc-n${index}`)
     }
-    const loop = expireEvents(service.services, 5)
+    const loop = expireRecords(service.services, 5)
     while ((await events('svc-default')).length > 5) await new Promise((resolve) => setImmediate(resolve))
     await loop.stop()
     const left = (await events('svc-default')).map(({ involved }) => (involved as { name: string }).name)

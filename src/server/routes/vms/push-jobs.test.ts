@@ -6,7 +6,7 @@ import { type Answer, startService, type TestService } from '../../../../test/su
 import { startBadRegistry } from '../../../../test/support/stand-ins/bad-registry.ts'
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
-import { expirePushJobsOnce } from '../../../controllers/expire-push-jobs.ts'
+import { expireRecordsOnce } from '../../../controllers/expire-records.ts'
 import { settleOnce } from '../../../controllers/settle-captures.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
 import { type PushJobRecord, sent } from '../../../store/records/push-jobs.ts'
@@ -291,7 +291,7 @@ describe('jobs that nobody finishes', () => {
     const running = await begun()
     const sweepAfter = (minutes: number) => {
       const now = service.services.clock.now().getTime() + minutes * 60_000
-      return expirePushJobsOnce(
+      return expireRecordsOnce(
         { ...service.services, clock: { now: () => new Date(now) } },
         new AbortController().signal,
       )

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { openMemory } from '../store/memory.ts'
 import { openCollections } from '../store/records/collections.ts'
 import type { EventRecord } from '../store/records/events.ts'
-import { expireEvents } from './expire-events.ts'
+import { expireRecords } from './expire-records.ts'
 
 const event = (name: string): EventRecord => ({
   name,
@@ -20,7 +20,7 @@ const event = (name: string): EventRecord => ({
   audience: 'dev',
 })
 
-test('expire-events removes the oldest events, with those in their records; the newest stay', async (t) => {
+test('expire-records removes the oldest events, with those in their records; the newest stay', async (t) => {
   const store = openMemory()
   const collections = await openCollections(store)
   t.after(async () => {
@@ -38,7 +38,7 @@ test('expire-events removes the oldest events, with those in their records; the 
     })
   assert.ok(events.list().some(({ value }) => value.heldBy !== undefined))
   const log = { error: (_message: string, _fields: unknown, error: unknown) => assert.fail(String(error)) }
-  const loop = expireEvents({ collections, log } as never, 2)
+  const loop = expireRecords({ collections, log, clock: { now: () => new Date(0) } } as never, 2)
   while (events.view.size > 2) await turn()
   await loop.stop()
   assert.deepEqual(
