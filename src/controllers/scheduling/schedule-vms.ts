@@ -1,308 +1,227 @@
-// Places VMs: those that wait, and those that are about to be written. A VM gets its place in one write of its own record, which is
-// refused if its node is not as it was looked at (placements.ts): no overcommit, whatever crashes. Runs on changes, without
-// polling.
-import { timestamp } from '../../platform/clock.ts'
+// Places VMs that wait for a node. Runs when VMs, nodes or quotas change, without polling.
+//
+// **What is concurrent.** Runs of the scheduler and of the pools take turns (placements.ts). While a run decides (decide.ts) and
+// writes, records change, agents connect and VMs end; the next run sees that.
+//
+// **What may die when.** The leader may stop at any point, or lose the lead without noticing. A placement is one write of the VM's
+// own record, which is refused if the node's record has changed since the run looked at it, or if a later leader has begun. After a
+// write with an unknown outcome a new term begins, in which the write is either seen or can no longer happen. Every 30 s a sweep
+// finishes what a crash left behind.
+//
+// **What is promised.** No node is overcommitted, and no VM is placed twice. A VM that fits is placed, owners take turns by their
+// share, and a VM that waits has the reason in its record.
 import { createSlices } from '../../platform/event-loop.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { type Loop, startLoop } from '../../platform/loop.ts'
+import type { Loop } from '../../platform/loop.ts'
 import { allEnded } from '../../platform/parallel.ts'
-import { type Allocation, demandOf } from '../../rules/placement.ts'
-import { isAboutCores, isAboutPorts, summaryOf } from '../../rules/placement-reasons.ts'
 import type { Shares } from '../../rules/queue/queue.ts'
-import { leastAmounts } from '../../rules/queue/quota.ts'
-import { amountsOn, capacityIn } from '../../rules/queue/shares.ts'
-import { Starvation, type Turn, Turns } from '../../rules/queue/turns.ts'
+import { capacityIn } from '../../rules/queue/shares.ts'
+import { Starvation, Turns } from '../../rules/queue/turns.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 import { isFailedDeployment, isOnNode } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
 import { changeVm, dropSlot, dropSlots, forgetVm, isDeleted, unplaced } from '../../store/records/vms.ts'
 import { changeKey, type Entry } from '../../store/store.ts'
-import type { Controller } from '../controller.ts'
+import { type Controller, startController } from '../controller.ts'
 import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
+import { type ChosenVm, decide, type PendingVm, turnOf, type VmTurn } from './decide.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
 import { OwnerUsage } from './owner-usage.ts'
+import { PendingVms } from './pending-vms.ts'
 import type { Placements } from './placements.ts'
 import type { NodeRoom } from './rooms.ts'
-import { placedBy, type TakenSlot, WarmSlots } from './warm-slots.ts'
+import { reasonsMs, WaitReasons, withScheduled } from './wait-reasons.ts'
+import { WarmSlots } from './warm-slots.ts'
 
 const sweepMs = 30_000
-/** New reasons are written at once, later ones at most this often. */
-const reasonsMs = 2_000
-
-type Pending = Entry<VmRecord>
-/** Why a VM stays where it is, for people and in one word for programs. */
-interface Refusal {
-  readonly message: string
-  readonly reason: 'NoNodeFits' | 'NoFreeCores' | 'OverQuota'
-}
-interface Chosen {
-  readonly vm: Pending
-  readonly slot?: TakenSlot | undefined
-  readonly allocation: Allocation
-}
 
 export function scheduleVms(controller: Controller, placements: Placements): Loop {
-  const { collections, clock, log } = controller
-  const { vms, nodes, quotas } = collections
-  /** Keys of VMs that wait for a node, or for other ports. */
-  const waiting = new Set<string>()
-  /** Those of them to be tried: new ones, or all after nodes may have got more capacity. */
-  const fresh = new Set<string>()
-  let shouldTryAll = false
-  const explainedMs = new Map<string, number>()
-  const portTurns = new PortTurns()
-  const quotaSweep = new QuotaSweep()
-  const usage = new OwnerUsage(collections)
-  const starvation = new Starvation<ShapedTurn>()
-  const { rooms } = placements
-  /** Made once for each that waits: what counts of it stays, and thousands may wait. */
-  const turnsKnown = new Map<string, ShapedTurn>()
-  const knownTurn = (vm: Pending): ShapedTurn => {
-    const known = turnsKnown.get(vm.key)
-    if (known?.uid === vm.value.uid) return known
-    const turn = turnOf(vm)
-    turnsKnown.set(vm.key, turn)
-    return turn
-  }
-  let sweptMs = Number.NEGATIVE_INFINITY
-  let laterTimer: NodeJS.Timeout | undefined
-
-  const note = (key: string, record: VmRecord | undefined): void => {
-    usage.note(key, record)
-    if (record?.observed.power !== 'starting' && record?.observed.power !== 'pending') portTurns.forget(key)
-    if (record && needsUs(record)) {
-      if (!waiting.has(key) || record.place) fresh.add(key)
-      waiting.add(key)
-    } else if (waiting.delete(key)) forget(key)
-  }
-  const forget = (key: string): void => {
-    fresh.delete(key)
-    explainedMs.delete(key)
-    turnsKnown.delete(key)
-    if (starvation.forget(key)) lookAgain()
-  }
-  /** What did not fit may fit now. */
-  const lookAgain = (): void => {
-    if (waiting.size === 0) return
-    shouldTryAll = true
-    loop.nudge()
-  }
-  for (const { key, value } of vms.each()) note(key, value)
-
-  const loop = startLoop({
+  const scheduler = new Scheduler(controller, placements)
+  const loop = startController(controller, 'schedule-vms', {
     everyMs: sweepMs,
-    failed: (error) => {
-      log.error('schedule-vms failed and will run again', {}, error)
-      later()
-    },
-    run: async (signal) => {
-      if (performance.now() - sweptMs >= sweepMs * 0.9) {
-        sweptMs = performance.now()
-        await placements.exclusively(sweep)
-        shouldTryAll = true
-      }
-      if (!signal.aborted && (shouldTryAll || fresh.size > 0)) await placements.exclusively(placeAll)
-    },
+    run: (signal) => scheduler.run(signal),
+    follow: ({ nudge }) => scheduler.follow(nudge),
   })
-  const unsubscribes = [
-    vms.view.subscribe((changes) => {
-      for (const change of changes) {
-        const after = change.type === 'put' ? change.entry : undefined
-        note(changeKey(change), after?.value)
-        if (waiting.size > 0 && change.previous && isOnNode(change.previous.value) && !(after && isOnNode(after.value)))
-          lookAgain()
-      }
-      if (fresh.size > 0) loop.nudge()
-    }),
-    nodes.view.subscribe((changes) => {
-      if (waiting.size === 0) return
-      const hasRoom = changes.some((change) => change.type === 'delete' || mayHaveMore(change.previous, change.entry))
-      if (hasRoom) lookAgain()
-    }),
-    quotas.view.subscribe((changes) => {
-      if (changes.some((change) => mayAdmitMore(change.previous, change.type === 'put' ? change.entry : undefined)))
-        lookAgain()
-    }),
-  ]
+  return { ...loop, nudge: () => scheduler.retryAll() }
+}
 
-  async function placeAll(): Promise<void> {
-    if (shouldTryAll) for (const key of waiting) fresh.add(key)
-    shouldTryAll = false
-    if (fresh.size === 0) return
+class Scheduler {
+  readonly #controller: Controller
+  readonly #placements: Placements
+  readonly #pending = new PendingVms()
+  readonly #reasons: WaitReasons
+  readonly #usage: OwnerUsage
+  readonly #portTurns = new PortTurns()
+  readonly #starvation = new Starvation<VmTurn>()
+  readonly #quotaSweep = new QuotaSweep()
+  #nudge: () => void = () => undefined
+  #sweptMs = Number.NEGATIVE_INFINITY
+  #laterTimer: NodeJS.Timeout | undefined
+
+  constructor(controller: Controller, placements: Placements) {
+    const { collections, clock } = controller
+    this.#controller = controller
+    this.#placements = placements
+    this.#reasons = new WaitReasons(collections, clock)
+    this.#usage = new OwnerUsage(collections)
+    for (const { key, value } of collections.vms.each()) this.#note(key, value)
+  }
+
+  follow(nudge: () => void): readonly (() => void)[] {
+    this.#nudge = nudge
+    const { vms, nodes, quotas } = this.#controller.collections
+    return [
+      vms.view.subscribe((changes) => {
+        for (const change of changes) {
+          const after = change.type === 'put' ? change.entry.value : undefined
+          this.#note(changeKey(change), after)
+          if (change.previous && isOnNode(change.previous.value) && !(after && isOnNode(after))) this.retryAll()
+        }
+        if (this.#pending.hasDue) nudge()
+      }),
+      nodes.view.subscribe((changes) => {
+        if (this.#pending.isEmpty) return
+        if (changes.some((change) => change.type === 'delete' || mayHaveMore(change.previous, change.entry)))
+          this.retryAll()
+      }),
+      quotas.view.subscribe((changes) => {
+        if (changes.some((change) => mayAdmitMore(change.previous, change.type === 'put' ? change.entry : undefined)))
+          this.retryAll()
+      }),
+      () => clearTimeout(this.#laterTimer),
+    ]
+  }
+
+  /** What did not fit may fit now. */
+  retryAll(): void {
+    this.#pending.retryAll()
+    if (this.#pending.hasDue) this.#nudge()
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    try {
+      if (performance.now() - this.#sweptMs >= sweepMs * 0.9) {
+        this.#sweptMs = performance.now()
+        await this.#placements.exclusively(() => this.#sweep())
+        this.#pending.retryAll()
+      }
+      if (!signal.aborted && this.#pending.hasDue) await this.#placements.exclusively(() => this.#placeDue())
+    } catch (error) {
+      this.#retryLater()
+      throw error
+    }
+  }
+
+  #note(key: string, record: VmRecord | undefined): void {
+    this.#usage.note(key, record)
+    if (record?.observed.power !== 'starting' && record?.observed.power !== 'pending') this.#portTurns.forget(key)
+    if (!this.#pending.note(key, record)) return
+    this.#reasons.forget(key)
+    if (this.#starvation.forget(key)) this.retryAll()
+  }
+
+  #retry({ key }: PendingVm): void {
+    this.#pending.retry(key)
+    this.#nudge()
+  }
+
+  #retryLater(): void {
+    this.#laterTimer ??= setTimeout(() => {
+      this.#laterTimer = undefined
+      this.retryAll()
+    }, reasonsMs).unref()
+  }
+
+  async #placeDue(): Promise<void> {
+    const { collections, clock } = this.#controller
+    const { rooms } = this.#placements
+    const due = this.#pending.takeDue().flatMap((key) => collections.vms.at(key) ?? [])
     const admission = new Admission(collections)
     const warm = new WarmSlots(collections, rooms)
-    const chosen = new Map<NodeRoom, Chosen[]>()
-    const unplaced: { vm: Pending; refusal: Refusal }[] = []
-    /** What did not fit does not fit a second time in one run, whatever ports it wants besides. */
-    const refused = new Map<string, Refusal>()
-    const pending = [...fresh].flatMap((key) => vms.at(key) ?? [])
-    fresh.clear()
-    const toPlace = pending.filter(({ value }) => !value.place).map(knownTurn)
-    const turns = new Turns(starvation, toPlace, { sharesOf, nowMs: clock.now().getTime() })
-    const others = createSlices()
-    for (let turn = turns.next(); turn; turn = turns.next()) {
-      await others()
-      const vm = vms.at(turn.key)
-      if (!vm || vm.value.place) continue
-      const { demand, shape } = turn
-      const overQuota = admission.refusal(vm.value, turn.amounts)
-      if (overQuota !== undefined) {
-        unplaced.push({ vm, refusal: { message: overQuota, reason: 'OverQuota' } })
-        continue
-      }
-      const slot = warm.take(vm.value)
-      const candidates = rooms.in(vm.value.namespace)
-      const known = refused.get(shape)
-      const found = slot ? placedBy(slot) : known === undefined ? rooms.place(demand, turn.namespace) : undefined
-      if (!found?.ok) {
-        const reasons = found?.reasons ?? []
-        const refusal = known ?? {
-          message: summaryOf(reasons, demand, vm.value.namespace),
-          reason: isAboutCores(reasons) ? 'NoFreeCores' : 'NoNodeFits',
-        }
-        // What is about ports says nothing of a VM that wants other ones.
-        if (known === undefined && !isAboutPorts(reasons)) refused.set(shape, refusal)
-        const kept = isAboutPorts(reasons) ? undefined : turns.refused(turn, candidates)
-        if (kept !== undefined) rooms.keepFor(kept, vm.value.name)
-        unplaced.push({ vm, refusal: kept === undefined ? refusal : withKept(refusal, kept) })
-        continue
-      }
-      const { node: room, allocation } = found
-      const beyondQuota = admission.take(vm.value, room, allocation)
-      if (beyondQuota !== undefined) {
-        unplaced.push({ vm, refusal: { message: beyondQuota, reason: 'OverQuota' } })
-        continue
-      }
-      turns.placed(turn, amountsOn(room, allocation), room)
-      if (!slot || slot.needsRoom) room.take(allocation, demand.reservedPorts)
-      const already = chosen.get(room)
-      const one = { vm, allocation, slot }
-      if (already) already.push(one)
-      else chosen.set(room, [one])
-    }
+    const turns = new Turns(this.#starvation, due.filter(({ value }) => !value.place).map(turnOf), {
+      sharesOf: (namespace) => this.#sharesOf(namespace),
+      nowMs: clock.now().getTime(),
+    })
+    const { chosen, refused } = await decide({ vms: collections.vms, rooms, turns, admission, warm })
     const nowMs = performance.now()
-    const taken = pending.filter(({ value }) => value.place)
-    const inTurn = taken.filter(({ key }) => portTurns.take(key, nowMs))
-    if (inTurn.length < taken.length) later()
-    // All of it, whatever fails: what is written after the next run has looked would not be seen by it.
+    const withTakenPorts = due.filter(({ value }) => value.place)
+    const inTurn = withTakenPorts.filter(({ key }) => this.#portTurns.take(key, nowMs))
+    if (inTurn.length < withTakenPorts.length) this.#retryLater()
+    // The next run must see every write of this one, so all of them are awaited even when one fails.
     await allEnded([
-      ...[...chosen].map(([room, list]) => settle(room, list, admission, warm)),
-      ...unplaced.map(({ vm, refusal }) => explain(vm, refusal)),
-      ...inTurn.map(otherPorts),
+      ...[...chosen].map(([room, list]) => this.#writePlacements(room, list, admission, warm)),
+      ...refused.map(async ({ vm, refusal }) => {
+        if (!(await this.#reasons.write(vm, refusal))) this.#retryLater()
+      }),
+      ...inTurn.map(async (vm) => {
+        if ((await newPorts(this.#controller, vm, this.#placements)) === 'moved') this.#retry(vm)
+      }),
     ])
     await warm.count()
   }
 
-  function* nodeRecords(): Iterable<NodeRecord> {
-    for (const { value } of nodes.each()) yield value
+  #sharesOf(namespace: string): Shares {
+    const { collections } = this.#controller
+    return {
+      usage: this.#usage.in(namespace),
+      weights: quotaOf(collections, namespace)?.value.weights ?? {},
+      total: capacityIn(namespace, valuesOf(collections.nodes.each())),
+    }
   }
 
-  const sharesOf = (namespace: string): Shares => ({
-    usage: usage.in(namespace),
-    weights: quotaOf(collections, namespace)?.value.weights ?? {},
-    total: capacityIn(namespace, nodeRecords()),
-  })
-
-  /** All of a node at once. Who was too late, because the node changed meanwhile, is tried again. */
-  async function settle(
+  /** Writes all placements on one node. VMs whose write is refused because the node changed are tried again. */
+  async #writePlacements(
     { entry }: NodeRoom,
-    all: readonly Chosen[],
+    all: readonly ChosenVm[],
     admission: Admission,
     warm: WarmSlots,
   ): Promise<void> {
+    const { collections } = this.#controller
     const refused = await admission.refused(entry.value.namespace)
-    const list = refused ? all.filter(({ vm }) => !refused.has(vm.value.uid)) : all
-    if (list.length < all.length) lookAgain()
-    const taken: string[] = []
+    const admitted = refused ? all.filter(({ vm }) => !refused.has(vm.value.uid)) : all
+    if (admitted.length < all.length) this.retryAll()
+    const takenSlots: string[] = []
     await allEnded(
-      list.map(async (one) => {
+      admitted.map(async (one) => {
         const { vm, slot } = one
-        const placed = await bind(one, entry)
+        const placed = await this.#placements.changeVm(vm, entry, (record) =>
+          record.place || isDeleted(record) ? undefined : this.#placed(record, entry.value, one),
+        )
         failpoint('schedule.placed')
-        if (placed === 'moved') tryAgain(vm)
+        if (placed === 'moved') this.#retry(vm)
         else if (placed?.value.place?.node === entry.value.name) {
-          if (slot) taken.push(slot.uid)
+          if (slot) takenSlots.push(slot.uid)
           warm.placed(placed.value, slot)
         } else if (!placed) await releaseQuota(collections, vm.value.namespace, vm.value.uid)
       }),
     )
-    // After all of them: each was given the record as it was.
-    if (taken.length > 0) await dropSlots(collections, entry.value.name, taken)
+    // Last, because the placements are refused once the node's record has changed.
+    if (takenSlots.length > 0) await dropSlots(collections, entry.value.name, takenSlots)
   }
 
-  async function otherPorts(vm: Pending): Promise<void> {
-    if ((await newPorts(controller, vm, placements)) === 'moved') tryAgain(vm)
-  }
-
-  const tryAgain = ({ key }: Pending): void => {
-    if (waiting.has(key)) fresh.add(key)
-    loop.nudge()
-  }
-
-  /** Undefined: there is no such VM. `moved`: the node is not as it was. */
-  function bind(
-    { vm, allocation, slot }: Chosen,
-    node: Entry<NodeRecord>,
-  ): Promise<Entry<VmRecord> | 'moved' | undefined> {
-    return placements.changeVm(vm, node, (record) =>
-      record.place || isDeleted(record) ? undefined : placedOn(node.value, record, allocation, slot),
-    )
-  }
-
-  function placedOn(
-    { name: node, report }: NodeRecord,
-    record: VmRecord,
-    { ssh, vnc, screenshare, memoryMiB }: Allocation,
-    slot: TakenSlot | undefined,
-  ): VmRecord {
-    const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
+  #placed(record: VmRecord, { name: node, report }: NodeRecord, { allocation, slot }: ChosenVm): VmRecord {
+    const { clock } = this.#controller
+    const { ssh, vnc, screenshare, memoryMiB } = allocation
+    const place = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
     return {
       ...record,
-      place: slot ? { ...spot, slot: slot.uid } : spot,
+      place: slot ? { ...place, slot: slot.uid } : place,
       ...(slot && { warm: slot.pool }),
       ...(record.times && { times: { ...record.times, placedMs: clock.now().getTime() } }),
-      conditions: withScheduled(record, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
+      conditions: withScheduled(record, clock, 'True', { reason: 'Placed', message: `Placed on ${node}` }),
     }
   }
 
-  async function explain({ key, value }: Pending, refusal: Refusal): Promise<void> {
-    const nowMs = performance.now()
-    const current = value.conditions.find(({ type }) => type === 'Scheduled')
-    if (current?.message === refusal.message) return
-    if (nowMs - (explainedMs.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return later()
-    explainedMs.set(key, nowMs)
-    await changeVm(collections, key, value.uid, (record) =>
-      record.place || isDeleted(record)
-        ? undefined
-        : { ...record, conditions: withScheduled(record, 'False', refusal) },
-    )
-  }
-
-  /** Reasons that were too early to report, and ports, are written with the next run. */
-  function later(): void {
-    laterTimer ??= setTimeout(() => {
-      laterTimer = undefined
-      lookAgain()
-    }, reasonsMs).unref()
-  }
-
-  function withScheduled(
-    record: VmRecord,
-    status: 'True' | 'False',
-    why: { readonly reason: string; readonly message: string },
-  ): VmRecord['conditions'] {
-    const condition = { type: 'Scheduled', status, ...why, at: timestamp(clock.now()) } as const
-    return [...record.conditions.filter(({ type }) => type !== 'Scheduled'), condition]
-  }
-
-  /** Finishes what a crash left: VMs to be deleted, or that never ran, on no node, and slots that VMs have taken. */
-  async function sweep(): Promise<void> {
-    const others = createSlices()
-    await quotaSweep.run(collections)
-    rooms.presenceChanged()
+  /** Finishes what a crash left: deleted VMs, VMs that never ran on a removed node, and slots that VMs have taken. */
+  async #sweep(): Promise<void> {
+    const { collections } = this.#controller
+    const { vms, nodes } = collections
+    const yieldToOthers = createSlices()
+    await this.#quotaSweep.run(collections)
+    this.#placements.rooms.presenceChanged()
     for (const { key, value } of vms.each()) {
-      await others()
+      await yieldToOthers()
       if (value.place && nodes.get('', value.place.node)) await dropSlot(collections, value)
       else if (isDeleted(value)) await forgetVm(collections, key, value.uid)
       else if (value.place)
@@ -313,45 +232,18 @@ export function scheduleVms(controller: Controller, placements: Placements): Loo
         )
     }
   }
-
-  return {
-    nudge: lookAgain,
-    stop: async () => {
-      clearTimeout(laterTimer)
-      for (const unsubscribe of unsubscribes) unsubscribe()
-      await loop.stop()
-    },
-  }
 }
 
-/** A node that only got more slots, or changed who has one, has no more capacity than before. */
+function* valuesOf<T>(entries: Iterable<Entry<T>>): Iterable<T> {
+  for (const { value } of entries) yield value
+}
+
+/** Whether a node may have more free capacity. New slots, and slots that VMs have taken, free nothing. */
 function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: Entry<NodeRecord>): boolean {
   if (!before) return true
   const { slots: had = {}, ...old } = before.value
   const { slots: has = {}, ...now } = after
-  // One that a VM has taken is not free; a slot that has come up is there to be taken.
   if (slotsIn(before.value).some(([uid, { slot }]) => slot.leaving && !has[uid])) return true
   if (slotsIn(after).some(([uid, { slot }]) => slot.readyAt !== had[uid]?.slot.readyAt)) return true
   return JSON.stringify(old) !== JSON.stringify(now)
-}
-
-const needsUs = (record: VmRecord): boolean =>
-  !isDeleted(record) && (!record.place || record.conditions.some(({ type }) => type === 'PortsFree'))
-
-const withKept = (refusal: Refusal, node: string): Refusal => ({
-  ...refusal,
-  message: `${refusal.message}. Node ${node} is kept free for it`,
-})
-
-interface ShapedTurn extends Turn {
-  readonly uid: string
-  /** Equal for those that fit on the same nodes. */
-  readonly shape: string
-}
-
-function turnOf({ key, value }: Pending): ShapedTurn {
-  const { uid, namespace, owner, priority = 0, createdAt } = value
-  const demand = demandOf(value)
-  const shape = JSON.stringify([namespace, { ...demand, reservedPorts: [] }])
-  return { key, uid, namespace, owner, priority, createdAt, amounts: leastAmounts(demand), demand, shape }
 }
