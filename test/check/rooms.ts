@@ -203,5 +203,5 @@ export const rooms: Readonly<Record<string, Imports>> = {
   store: { imports: 'platform, store/etcd (open.ts), store/sqlite (open.ts)' },
   'store/etcd': { imports: 'platform, store' },
   'store/records': { imports: 'api, platform, store' },
-  'store/sqlite': { imports: 'platform, store', packages: 'node:sqlite (sqlite-thread.ts, whole.ts)' },
+  'store/sqlite': { imports: 'platform, store', packages: 'node:sqlite (database.ts, sqlite-thread.ts, whole.ts)' },
 }

@@ -15,7 +15,7 @@ import { placedBy, type TakenSlot, type WarmSlots } from './warm-slots.ts'
 export type PendingVm = Entry<VmRecord>
 
 /** Why a VM has no node, for people and in one word for programs. */
-export interface Refusal {
+export interface PlacementRefusal {
   readonly message: string
   readonly reason: 'NoNodeFits' | 'NoFreeCores' | 'OverQuota'
 }
@@ -42,13 +42,13 @@ interface SchedulerRun {
 
 interface Decisions {
   readonly chosen: Map<NodeRoom, ChosenVm[]>
-  readonly refused: { readonly vm: PendingVm; readonly refusal: Refusal }[]
+  readonly refused: { readonly vm: PendingVm; readonly refusal: PlacementRefusal }[]
 }
 
 export async function decide(run: SchedulerRun): Promise<Decisions> {
   const decisions: Decisions = { chosen: new Map(), refused: [] }
   /** A shape that found no room finds none later in the same run. */
-  const shortages = new Map<string, Refusal>()
+  const shortages = new Map<string, PlacementRefusal>()
   const yieldToOthers = createSlices()
   for (let turn = run.turns.next(); turn; turn = run.turns.next()) {
     await yieldToOthers()
@@ -65,8 +65,8 @@ function decideOne(
   turn: VmTurn,
   vm: PendingVm,
   chosen: Decisions['chosen'],
-  shortages: Map<string, Refusal>,
-): Refusal | undefined {
+  shortages: Map<string, PlacementRefusal>,
+): PlacementRefusal | undefined {
   const { rooms, turns, admission, warm } = run
   const overQuota = admission.refusal(vm.value, turn.amounts)
   if (overQuota !== undefined) return { message: overQuota, reason: 'OverQuota' }
@@ -75,7 +75,7 @@ function decideOne(
   if (!slot && shortage) return reserved(run, turn, shortage)
   const found = slot ? placedBy(slot) : rooms.place(turn.demand, turn.namespace)
   if (!found.ok) {
-    const refusal: Refusal = {
+    const refusal: PlacementRefusal = {
       message: summaryOf(found.reasons, turn.demand, turn.namespace),
       reason: isAboutCores(found.reasons) ? 'NoFreeCores' : 'NoNodeFits',
     }
@@ -94,7 +94,7 @@ function decideOne(
 }
 
 /** A VM that has waited too long gets a node that takes no other VM. */
-function reserved({ rooms, turns }: SchedulerRun, turn: VmTurn, refusal: Refusal): Refusal {
+function reserved({ rooms, turns }: SchedulerRun, turn: VmTurn, refusal: PlacementRefusal): PlacementRefusal {
   const node = turns.refused(turn, rooms.in(turn.namespace))
   if (node === undefined) return refusal
   rooms.keepFor(node, turn.name)

@@ -3,7 +3,7 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { changeVm, isDeleted } from '../../store/records/vms.ts'
-import type { PendingVm, Refusal } from './decide.ts'
+import type { PendingVm, PlacementRefusal } from './decide.ts'
 
 export const reasonsMs = 2_000
 
@@ -18,7 +18,7 @@ export class WaitReasons {
   }
 
   /** Returns false if it is too early to write another reason. */
-  async write({ key, value }: PendingVm, refusal: Refusal): Promise<boolean> {
+  async write({ key, value }: PendingVm, refusal: PlacementRefusal): Promise<boolean> {
     if (value.conditions.find(({ type }) => type === 'Scheduled')?.message === refusal.message) return true
     const nowMs = performance.now()
     if (nowMs - (this.#writtenMs.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return false
