@@ -27,7 +27,7 @@ async function deployTimes(server: DevServer): Promise<BenchRow> {
   const times: number[] = []
   const warmUp = sized(10, 1)
   for (let round = 0; round < sized(60, 3); round++) times.push(await msOf(() => deploy(server)))
-  return limited('`POST` to `Running`, simulated, p50', 'ms', median(times.slice(warmUp)), 50)
+  return limited('`POST` to `Running`, simulated, p50', 'ms', median(times.slice(warmUp)), 20)
 }
 
 async function listing(server: DevServer): Promise<BenchRow> {
