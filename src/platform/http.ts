@@ -4,7 +4,7 @@ import dns from 'node:dns'
 import type { IncomingHttpHeaders } from 'node:http'
 import net from 'node:net'
 import type { Readable } from 'node:stream'
-import { Agent, type Dispatcher } from 'undici'
+import { Agent, type buildConnector, type Dispatcher } from 'undici'
 
 export interface HttpBody {
   readonly bytes: number
@@ -41,6 +41,8 @@ interface HttpClientOptions {
   readonly maxSockets: number
   /** PEM, in place of the authorities that Node trusts. */
   readonly ca?: readonly string[] | undefined
+  /** Opens connections in place of the default, which resolves the host and, for https, checks the certificate. */
+  connect?(host: string, port: number): Promise<net.Socket>
   /** In place of the system's resolver, for tests. */
   readonly lookup?: net.LookupFunction | undefined
   /** Throws for a URL that must not be requested. Called for the first one and for each redirect. */
@@ -78,7 +80,7 @@ const keepsMethod = new Set([307, 308])
 const maxConnectMs = 15_000
 
 export function createHttpClient(options: HttpClientOptions): HttpClient {
-  const { idleMs, maxSockets, ca, lookup = dns.lookup, checkUrl, checkAddress } = options
+  const { idleMs, maxSockets, ca, lookup = dns.lookup, connect, checkUrl, checkAddress } = options
   const agent = new Agent({
     allowH2: false,
     connections: maxSockets || null,
@@ -86,11 +88,13 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     keepAliveTimeout: 15_000,
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
-    connect: {
-      timeout: Math.min(maxConnectMs, idleMs),
-      ...(ca && { ca: [...ca] }),
-      lookup: checkAddress ? checkedLookup(lookup, checkAddress) : lookup,
-    },
+    connect: connect
+      ? connectorBy(connect)
+      : {
+          timeout: Math.min(maxConnectMs, idleMs),
+          ...(ca && { ca: [...ca] }),
+          lookup: checkAddress ? checkedLookup(lookup, checkAddress) : lookup,
+        },
   })
 
   async function sendOnce({ method, url, headers, authorization, body, signal }: HttpRequest): Promise<HttpResponse> {
@@ -181,6 +185,14 @@ export function discard({ body, headers }: HttpResponse): void {
   if (Number(headers['content-length'] ?? 0) > maxDiscardedBytes) body.destroy()
   else body.resume()
 }
+
+const connectorBy =
+  (connect: NonNullable<HttpClientOptions['connect']>): buildConnector.connector =>
+  ({ hostname, port }, callback) =>
+    void connect(hostname, Number(port)).then(
+      (socket) => callback(null, socket),
+      (error: Error) => callback(error, null),
+    )
 
 /** Resolves only to addresses that may be connected to. */
 function checkedLookup(

@@ -2,11 +2,18 @@
 // cluster's certificate, with a short-lived token signed by the shared keys.
 import { createHash } from 'node:crypto'
 import http from 'node:http'
-import https from 'node:https'
-import type { Duplex } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
 import tls from 'node:tls'
 import type { BodyOf, Operation, ResponseOf } from '../../api/operation.ts'
 import type { Tokens } from '../../auth/tokens.ts'
+import {
+  createHttpClient,
+  discard,
+  type HttpClient,
+  HttpError,
+  type HttpResponse,
+  readAll,
+} from '../../platform/http.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { dialServer } from '../transfer/upgrades.ts'
@@ -42,27 +49,24 @@ export class ServerRefused extends Error {
 
 const callMs = 5_000
 const connectMs = 3_000
-/** Calls have a time of their own; this only ends what is left of one. */
+/** Calls have their own time limits; these only end what a caller left behind. */
 const callConnectMs = 15_000
+const idleMs = 300_000
 const tokenMs = 60_000
 const largestAnswerBytes = 4 * 2 ** 20
 
 export class ServerCalls {
   readonly #options: ServerCallsOptions
-  readonly #agent: https.Agent
+  readonly #client: HttpClient
   #token: { readonly text: string; readonly untilMs: number } | undefined
 
   constructor(options: ServerCallsOptions) {
     this.#options = options
-    this.#agent = new https.Agent({ keepAlive: true, maxSockets: 32 })
-    this.#agent.createConnection = (target, callback) => {
-      const { host = '', port } = target as { host?: string; port?: number | string }
-      this.#connect(host, Number(port), callConnectMs).then(
-        (socket) => callback?.(null, socket),
-        (error: Error) => callback?.(error, undefined as unknown as Duplex),
-      )
-      return undefined
-    }
+    this.#client = createHttpClient({
+      idleMs,
+      maxSockets: 32,
+      connect: (host, port) => this.#connect(plainHost(host), port || 443, callConnectMs),
+    })
   }
 
   /** Throws ServerUnreachable or ServerRefused. */
@@ -72,45 +76,40 @@ export class ServerCalls {
     body: BodyOf<O>,
     signal = AbortSignal.timeout(callMs),
   ): Promise<ResponseOf<O>> {
-    const response = await this.open(internalUrl, operation.method, operation.path, JSON.stringify(body), signal)
-    const chunks: Buffer[] = []
-    let bytes = 0
     try {
-      for await (const chunk of response) {
-        bytes += (chunk as Buffer).length
-        if (bytes > largestAnswerBytes) throw new ServerRefused(413, internalUrl)
-        chunks.push(chunk as Buffer)
-      }
+      const response = await this.#send(internalUrl, operation, JSON.stringify(body), signal)
+      return JSON.parse((await readAll(response, largestAnswerBytes)).toString()) as ResponseOf<O>
+    } catch (error) {
+      if (error instanceof HttpError) throw new ServerRefused(413, internalUrl)
+      throw error instanceof ServerRefused ? error : unreachable(internalUrl, error as Error)
+    }
+  }
+
+  /** Returns the body of the response as a stream. */
+  async open(internalUrl: string, path: string, signal: AbortSignal): Promise<Readable> {
+    try {
+      return (await this.#send(internalUrl, { method: 'GET', path }, undefined, signal)).body
     } catch (error) {
       throw error instanceof ServerRefused ? error : unreachable(internalUrl, error as Error)
     }
-    return JSON.parse(Buffer.concat(chunks).toString()) as ResponseOf<O>
   }
 
-  /** The answer as a stream. */
-  async open(
+  async #send(
     internalUrl: string,
-    method: string,
-    path: string,
+    { method, path }: Pick<Operation, 'method' | 'path'>,
     body: string | undefined,
     signal: AbortSignal,
-  ): Promise<http.IncomingMessage> {
-    const headers = {
+  ): Promise<HttpResponse> {
+    const response = await this.#client.send({
+      method,
+      url: new URL(internalUrl + path),
       authorization: `Bearer ${await this.#bearer()}`,
-      ...(body !== undefined && {
-        'content-type': 'application/json',
-        'content-length': String(Buffer.byteLength(body)),
-      }),
-    }
-    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-      const request = https.request(internalUrl + path, { method, headers, agent: this.#agent, signal })
-      request.on('response', resolve)
-      request.on('error', (error) => reject(unreachable(internalUrl, error)))
-      request.end(body)
+      ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body }),
+      signal,
     })
-    if (response.statusCode !== undefined && response.statusCode < 300) return response
-    response.resume()
-    throw new ServerRefused(response.statusCode ?? 0, internalUrl)
+    if (response.status < 300) return response
+    discard(response)
+    throw new ServerRefused(response.status, internalUrl)
   }
 
   /** Whether a server answers there, with the key of this cluster. */
@@ -147,7 +146,7 @@ export class ServerCalls {
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#client.close()
   }
 
   async #bearer(): Promise<string> {

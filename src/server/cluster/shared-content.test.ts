@@ -71,8 +71,7 @@ async function among(others: Others, change: Partial<ContentStore> = {}, away: s
       const sizes = await Promise.all(digests.map(async (digest) => ({ digest, bytes: await store.size(digest) })))
       return { found: sizes.filter(({ bytes }) => bytes !== undefined) }
     },
-    open: async (url: string, _method: string, where: string) =>
-      Readable.from(storeAt(url).open(where.split('/').at(-1) ?? '')),
+    open: async (url: string, where: string) => Readable.from(storeAt(url).open(where.split('/').at(-1) ?? '')),
   } as unknown as ServerCalls
   const own = { ...(await newStore()), ...change }
   const shared = shareContent({

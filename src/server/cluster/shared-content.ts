@@ -74,7 +74,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     const { server, bytes } = found
     try {
       const path = getServerBlob.path.replace('{digest}', digest)
-      const body = await calls.open(server.internalUrl, 'GET', path, undefined, AbortSignal.timeout(fetchMs))
+      const body = await calls.open(server.internalUrl, path, AbortSignal.timeout(fetchMs))
       await own.putExpected({ digest, bytes }, body)
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
