@@ -4,8 +4,6 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { type BuildOptions, build, type Plugin, stop, transform } from 'esbuild'
-import { commands } from '../src/cli/commands/index.ts'
-import { programHelp } from '../src/cli/line/help.ts'
 import { swaggerFiles } from '../src/server/http/swagger.ts'
 import { buildClient } from './build-client.ts'
 import { buildConsole, consolePackages } from './build-console.ts'
@@ -105,8 +103,6 @@ export async function buildProgram(): Promise<void> {
   })
   await buildClient(path.join(outdir, 'client'))
   await pages
-  for (const name of ['svc3', 'orka3'])
-    fs.writeFileSync(path.join(outdir, `help-${name}.txt`), programHelp(name, commands))
   // An installed svc3 has no packages: what is served as it is goes with the bundles.
   fs.mkdirSync(path.join(outdir, 'swagger-ui'))
   for (const name of Object.keys(swaggerFiles))

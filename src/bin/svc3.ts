@@ -1,6 +1,6 @@
 // The svc3 program: gives the command line its terminal. Nothing is decided here. No await at the top: its bundle is
 // CommonJS, which Node starts sooner than a module.
-import './first-help.ts'
+import './compile-cache.ts'
 
 import fs from 'node:fs'
 import path from 'node:path'

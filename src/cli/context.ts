@@ -1,11 +1,15 @@
 // What a command's `run` gets: output and prompts in the requested format, and the service.
+
 import { isLoopback } from '../rules/addresses.ts'
 import { asCalled } from './called-as.ts'
 import type { CommandTable, Context } from './command.ts'
 import { chooseNamespace, findConnection, type ServerConnection } from './connect/connection.ts'
+import { renewToken } from './connect/renew.ts'
+import { openClient } from './connect/session.ts'
+import { meetServer } from './connect/trust.ts'
 import type { Host } from './host.ts'
 import type { Parsed } from './line/parse.ts'
-import type { Format, Rendering } from './output/output.ts'
+import { type Format, type Rendering, render } from './output/output.ts'
 
 interface ContextInput {
   readonly host: Host
@@ -59,15 +63,12 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
       const { token, tokenExpiresAt, renewal } = found
       for (const secret of [token, renewal?.refreshToken]) if (secret) secrets.add(secret)
       if (!renewal || Date.parse(tokenExpiresAt ?? '') - host.now().getTime() > renewBeforeMs) return found
-      const { renewToken } = await import('./connect/renew.ts')
       return renewToken(this, found)
     },
     async connect(limits = {}) {
       const connection = await this.connection()
-      const { openClient } = await import('./connect/session.ts')
       nameOverridden(connection)
-      if (connection.apiUrl.startsWith('https:'))
-        await (await import('./connect/trust.ts')).meetServer(host, connection, signal)
+      if (connection.apiUrl.startsWith('https:')) await meetServer(host, connection, signal)
       else warnOfClearText(connection)
       const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
       const flags = ['namespace', 'context'].map((name) => {
@@ -79,7 +80,6 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     },
     async print(items, columns, none) {
       if (format === 'table' && items.length === 0 && host.stdout.isTerminal) return note(none)
-      const { render } = await import('./output/output.ts')
       host.stdout.write(await render(items, columns, rendering()))
     },
     rendering,

@@ -26,7 +26,7 @@ const kinds: Readonly<Record<string, LiveNames>> = {
   pushjobs: 'push-jobs',
 }
 
-export interface ExplainRequest {
+interface ExplainRequest {
   readonly host: Host
   readonly namespace: string | undefined
 }

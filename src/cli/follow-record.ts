@@ -1,6 +1,8 @@
 // Waits for one record, with its progress, until it is done. Ctrl-C and the timeout end the waiting, not the work.
+
 import type { ItemOf } from '../api/operation.ts'
 import type { CallInput, ListOperation } from '../client/client.ts'
+import { followList } from '../client/follow-list.ts'
 import type { Context, Session } from './command.ts'
 import { Interrupted, TimedOut } from './line/usage.ts'
 import { type ProgressStep, startProgress } from './output/progress.ts'
@@ -26,7 +28,6 @@ export async function followRecord<O extends ListOperation>(
   name: string,
   { label, isDone, step, timeout, what, next }: Followed<ItemOf<O>>,
 ): Promise<ItemOf<O> | undefined> {
-  const { followList } = await import('../client/follow-list.ts')
   const signal = AbortSignal.any([context.signal, ...(timeout ? [AbortSignal.timeout(timeout.ms)] : [])])
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } } as unknown as CallInput<O>
   const progress = startProgress(context, label)

@@ -1,8 +1,11 @@
 // The command line from its first word to its exit code: find the command, parse, run, report errors.
 import type { CommandTable } from './command.ts'
+import { createContext } from './context.ts'
+import { explain } from './explain.ts'
+import { reportFailure } from './failure.ts'
 import type { Host } from './host.ts'
 import { asksForHelpEarly, isLeaf, locate } from './line/locate.ts'
-import type { Parsed } from './line/parse.ts'
+import { asksForHelp, type Parsed, parse, usageLine } from './line/parse.ts'
 import { showHelp } from './line/show-help.ts'
 
 export async function main(words: readonly string[], world: Host, commands: CommandTable): Promise<number> {
@@ -21,16 +24,13 @@ export async function main(words: readonly string[], world: Host, commands: Comm
       return 0
     }
     usage = `Run ${name} --help to see how to use it`
-    const [{ command }, { parse, asksForHelp, usageLine: usageOf }] = await Promise.all([
-      found.load(),
-      import('./line/parse.ts'),
-    ])
+    const { command } = await found.load()
     if (asksForHelp(command, rest)) {
       await showHelp(host, commands, located)
       return 0
     }
     options = Object.keys(command.options)
-    usage = `Usage: ${usageOf(name, command.arguments)}`
+    usage = `Usage: ${usageLine(name, command.arguments)}`
     const parsed = parse(command, rest)
     const given = [
       ...Object.entries(command.options).map(([name, { secret }]) => [secret, parsed.options[name]] as const),
@@ -40,14 +40,12 @@ export async function main(words: readonly string[], world: Host, commands: Comm
     host = asAsked(world, parsed)
     namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
-    const { createContext } = await import('./context.ts')
     const context = createContext({ host, parsed, signal, secrets, commands })
     // The parser has made these values from the command's own arguments and options.
     return (await command.run(context, parsed as Parameters<typeof command.run>[1])) ?? 0
   } catch (error) {
-    const { reportFailure } = await import('./failure.ts')
     const interrupted = signal?.aborted === true
-    const explained = interrupted ? error : await (await import('./explain.ts')).explain(error, { host, namespace })
+    const explained = interrupted ? error : await explain(error, { host, namespace })
     return reportFailure(explained, { host, commands, helpLine: usage, options, secrets, interrupted })
   }
 }

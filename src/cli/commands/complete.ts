@@ -1,6 +1,8 @@
 // svc3 __complete: the completions that shells ask for. Fast, and silent on any error.
+
 import { defineCommand, type Names } from '../command.ts'
 import { fieldsOf, readCliConfig } from '../connect/connection.ts'
+import { isLive, liveNames } from '../connect/names.ts'
 import type { Host } from '../host.ts'
 import { type Completion, type Cursor, cursorOf } from '../line/complete.ts'
 
@@ -49,7 +51,6 @@ async function candidatesOf(host: Host, place: Cursor): Promise<readonly Complet
 
 async function namesOf(host: Host, { namespace, context }: Cursor, names: Names): Promise<readonly string[]> {
   if (names === 'contexts') return Object.keys(fieldsOf(readCliConfig(host).config?.contexts) ?? {})
-  const { isLive, liveNames } = await import('../connect/names.ts')
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
   const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }

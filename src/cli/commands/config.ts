@@ -1,7 +1,10 @@
 // svc3 config
+
 import path from 'node:path'
 import { defineCommand, printed } from '../command.ts'
+import { editConfig, editContext } from '../connect/config.ts'
 import { checkUrl, fieldsOf, readCliConfig, stringOf, unknownContext } from '../connect/connection.ts'
+import { checkFingerprint, pin, readAuthorities } from '../connect/trust.ts'
 import { UsageError } from '../line/usage.ts'
 import type { OutputColumn } from '../output/output.ts'
 
@@ -50,13 +53,11 @@ const set = defineCommand({
     // A token goes only where it was meant to go.
     const moved = known !== undefined && new URL(known).origin !== new URL(apiUrl).origin
     const login = moved ? { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined } : {}
-    const { checkFingerprint, pin } = await import('../connect/trust.ts')
     const isForgotten = options.fingerprint === 'none'
     const fingerprint =
       options.fingerprint && !isForgotten ? checkFingerprint(options.fingerprint, '--fingerprint') : undefined
     if (fingerprint && !apiUrl.startsWith('https:'))
       throw new UsageError(`--fingerprint needs https, and the address is ${apiUrl}`)
-    const { editContext } = await import('../connect/config.ts')
     await editContext(host, name, { apiUrl, ...namespace, ...ca, ...login }, { makeCurrent: true })
     if (fingerprint || isForgotten) await pin(host, new URL(apiUrl).origin, fingerprint)
     await done(`Using context ${name} (${apiUrl}).`, { context: name, apiUrl })
@@ -66,7 +67,6 @@ const set = defineCommand({
 
 async function checkedAuthorities(workingDir: string, file: string): Promise<string | undefined> {
   if (file === 'none') return undefined
-  const { readAuthorities } = await import('../connect/trust.ts')
   const absolute = path.resolve(workingDir, file)
   readAuthorities(absolute)
   return absolute
@@ -122,7 +122,6 @@ const useContext = defineCommand({
     const { file, config = {} } = readCliConfig(host)
     const contexts = fieldsOf(config.contexts) ?? {}
     if (!Object.hasOwn(contexts, name)) throw unknownContext(name, Object.keys(contexts), file)
-    const { editConfig } = await import('../connect/config.ts')
     await editConfig(host, (current) => ({ ...current, currentContext: name }))
     for (const variable of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])
       if (host.env[variable]) note(`${variable} is set and overrides the context; unset it`)

@@ -11,6 +11,7 @@ import {
   removeCachedImage,
 } from '../../api/images/image-cache.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
+import { followList } from '../../client/follow-list.ts'
 import {
   type Context,
   defineCommand,
@@ -129,7 +130,6 @@ export async function untilCached(
   { client, namespace, sameTargetFlags }: Session,
   { image, nodes, timeoutMs }: Awaited,
 ): Promise<CachedCopy[]> {
-  const { followList } = await import('../../client/follow-list.ts')
   const next = `To follow it: svc3 imagecache info ${image}${sameTargetFlags}`
   const late = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([context.signal, late])

@@ -12,7 +12,7 @@ import type { LoginOutcome, Problem, Provider, ProviderTokens } from './oidc.ts'
 import { openClient, transportFor } from './session.ts'
 import { meetServer } from './trust.ts'
 
-export interface Issuer {
+interface Issuer {
   readonly issuer: string
   readonly clientId: string
 }

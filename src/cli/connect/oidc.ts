@@ -34,7 +34,7 @@ const wantedScopes = ['openid', 'email', 'groups', 'offline_access']
 const timeoutMs = 10 * 60_000
 const maxAnswerBytes = 1_048_576
 
-export interface BrowserLogin extends Provider {
+interface BrowserLogin extends Provider {
   /** Opens the page for the user. */
   show(url: string): void
 }
@@ -63,7 +63,7 @@ export const loginByBrowser = (login: BrowserLogin): Promise<LoginOutcome<Provid
     })
   })
 
-export interface DeviceLogin extends Provider {
+interface DeviceLogin extends Provider {
   show(prompt: { readonly address: string; readonly completeAddress: string | undefined; readonly code: string }): void
 }
 

@@ -1,11 +1,13 @@
 // Which https servers are trusted: those whose public key is pinned by fingerprint in the config file or, without a
 // pin, those with a certificate of a trusted CA. A pin must match until it is removed or replaced with config set --ca.
+
 import fs from 'node:fs'
 import { isStranger, meetStranger, type Stranger, type TlsPeer, type Trust } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { readLine } from '../confirm.ts'
 import type { Host } from '../host.ts'
 import { Failure, UsageError } from '../line/usage.ts'
+import { editConfig } from './config.ts'
 import { fieldsOf, readCliConfig, type ServerConnection, stringOf } from './connection.ts'
 
 const probeMs = 5_000
@@ -54,7 +56,6 @@ function expectedFingerprint(host: Host, origin: string, ca: string | undefined)
 
 /** Without a fingerprint, the server is as one that was never met. */
 export async function pin(host: Host, origin: string, fingerprint: string | undefined): Promise<void> {
-  const { editConfig } = await import('./config.ts')
   await editConfig(host, (config) => ({ ...config, pins: { ...fieldsOf(config.pins), [origin]: fingerprint } }))
 }
 

@@ -198,7 +198,7 @@ const argumentText = ({ value, required, repeatable, afterDashes }: Argument): s
   const text = `${afterDashes ? '-- ' : ''}${value}${repeatable ? '…' : ''}`
   return required ? text : `[${text}]`
 }
-export const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')
+const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')
 
 /** How a command is called: what follows `--` stands last. */
 export function usageLine(name: string, args: Arguments): string {

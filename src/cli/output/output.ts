@@ -1,6 +1,6 @@
 // Prints answers in four formats. Tables are aligned on a terminal, and tab-separated and exact in a pipe.
 import { longSize } from '../../rules/sizes.ts'
-import type { TableLimits } from './table.ts'
+import { layoutOf, linesOf, type TableLimits, widthsOf, withRoom } from './table.ts'
 
 export const formats = ['table', 'wide', 'json', 'yaml'] as const
 export type Format = (typeof formats)[number]
@@ -64,7 +64,6 @@ export async function render<T>(
     return textsOf(shown)
       .map((row) => `${row.join('\t')}\n`)
       .join('')
-  const { layoutOf, linesOf, widthsOf, withRoom } = await import('./table.ts')
   const isSpare = shown.map(({ terminal }) => terminal === 'room')
   const fitting = withRoom(widthsOf(textsOf(shown)), isSpare, how.columns)
   const drawn = shown.filter((_, index) => fitting[index])
@@ -89,7 +88,6 @@ export async function growingTable<T>(
 ): Promise<(item: T) => string> {
   const { format, isTerminal } = how
   // A line stays as it is written: what it says has to be true later, too.
-  const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
   const style = { color: how.color }
   const shown = shownOf(columns, how).filter(({ terminal }) => terminal !== 'room')
   const headers = shown.map((column) => column.header)

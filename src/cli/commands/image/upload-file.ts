@@ -1,10 +1,12 @@
 // Uploads a file and shows the progress, then that of the service's processing. Interrupted in any way, the same
 // command resumes it.
+
 import path from 'node:path'
 import { ApiError } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } from '../../../api/images/uploads.ts'
 import type { Client } from '../../../client/client.ts'
+import { watch } from '../../../client/watch.ts'
 import { nameOfFile } from '../../../rules/image-names.ts'
 import { backOff, defaultRetry, isTransient, type RetryPolicy, wait } from '../../../rules/retry.ts'
 import { sizeText } from '../../../rules/sizes.ts'
@@ -148,7 +150,6 @@ async function follow(
   meter: TransferMeter,
   signal: AbortSignal,
 ): Promise<void> {
-  const { watch } = await import('../../../client/watch.ts')
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
   for await (const { type, object } of watch(client, kind.list, input as never, { signal })) {
     const { progress } = object as Partial<Image>

@@ -1,4 +1,5 @@
 // svc3 migrate scan
+
 import type { Finding, ScanOptions } from '../../../legacy/scan/finding.ts'
 import { kindOf } from '../../../legacy/scan/kinds.ts'
 import { logFindings } from '../../../legacy/scan/log.ts'
@@ -8,6 +9,7 @@ import { type Context, defineCommand, namespaced } from '../../command.ts'
 import { type OutputColumn, visible } from '../../output/output.ts'
 import { type Advised, advised, replacementText, type Scanned } from './advised.ts'
 import { filesUnder, type ScannedFile } from './files.ts'
+import { sarifOf } from './sarif.ts'
 
 interface Summary extends Advised {
   readonly calls: number
@@ -156,7 +158,7 @@ async function report(
 ): Promise<void> {
   const write = (value: unknown): void => context.host.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
   const summary = summaryOf(findings)
-  if (format === 'sarif') return write((await import('./sarif.ts')).sarifOf(findings, context.host.version))
+  if (format === 'sarif') return write(sarifOf(findings, context.host.version))
   if (format === 'json') return write(isSummary ? summary : findings)
   const none = 'No calls of the 2.4.x API found.'
   if (!isSummary) await context.print(findings, columns, none)

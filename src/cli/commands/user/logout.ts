@@ -3,6 +3,7 @@
 import { type Context, connected, defineCommand } from '../../command.ts'
 import { editContext } from '../../connect/config.ts'
 import { findConnection, type ServerConnection, serverOf } from '../../connect/connection.ts'
+import { providerOf } from '../../connect/login.ts'
 
 const timeoutMs = 3_000
 
@@ -38,10 +39,7 @@ export const command = defineCommand({
 async function revoke(context: Context, connection: ServerConnection): Promise<void> {
   const { renewal } = connection
   if (!renewal) return
-  const [{ revoke: end }, { providerOf }] = await Promise.all([
-    import('../../connect/oidc.ts'),
-    import('../../connect/login.ts'),
-  ])
+  const { revoke: end } = await import('../../connect/oidc.ts')
   const signal = AbortSignal.any([context.signal, AbortSignal.timeout(timeoutMs)])
   const outcome = await end(providerOf({ ...context, signal }, connection, renewal), renewal.refreshToken).catch(
     () => undefined,

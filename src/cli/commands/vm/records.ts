@@ -25,8 +25,10 @@ import { printChosen, showCommand } from '../../record-commands.ts'
 import { columns } from './parts/columns.ts'
 import { whileDeleting } from './parts/follow.ts'
 import { isFullOwner, isOwnedBy, ownerFromOption } from './parts/owner.ts'
+import { printPending } from './parts/pending.ts'
 import { arrivalText, bootText, noteReasons, pendingReason, verdictText } from './parts/reasons.ts'
 import { vmArgument } from './parts/vm-argument.ts'
+import { followVms } from './parts/watch.ts'
 
 const list = defineCommand({
   arguments: { names: { value: 'NAME', description: 'only these VMs', names: 'vms', repeatable: true } },
@@ -64,7 +66,6 @@ const list = defineCommand({
     const query = { ...(fieldSelector && { fieldSelector }), ...(labelSelector && { labelSelector }) }
     const session = await context.connect()
     if (options.pending) {
-      const { printPending } = await import('./parts/pending.ts')
       const isOwn = (vm: { readonly owner: string }): boolean => owner === undefined || isOwnedBy(vm.owner, owner)
       return printPending(context, session, { isEverywhere, names, isMeant: isOwn })
     }
@@ -74,7 +75,6 @@ const list = defineCommand({
       ...(labelSelector ? [` with label ${labelSelector}`] : []),
     ].join('')
     if (options.watch) {
-      const { followVms } = await import('./parts/watch.ts')
       const isWanted = (vm: Vm): boolean => isMeant(vm) && (names.length === 0 || names.includes(vm.name))
       return followVms(context, session, { query, isWanted, none: `No VMs${which} in ${session.namespace}` })
     }

@@ -1,4 +1,5 @@
 // svc3 vm ssh
+
 import childProcess from 'node:child_process'
 import os from 'node:os'
 import { ApiError } from '../../../api/errors.ts'
@@ -8,6 +9,7 @@ import { readPassword } from '../../connect/password.ts'
 import { Failure } from '../../line/usage.ts'
 import { hasBooted, isNodeLost } from './parts/reasons.ts'
 import { vmArgument } from './parts/vm-argument.ts'
+import { offerPassword } from './reach/askpass.ts'
 import { awaitGreeting } from './reach/greeting.ts'
 import { knownHostsFile } from './reach/known-hosts.ts'
 import { dialerFor } from './reach/reach.ts'
@@ -61,7 +63,6 @@ export const command = defineCommand({
       command: args.command,
     })
     if (password === undefined) return runSsh(context, words, {})
-    const { offerPassword } = await import('./reach/askpass.ts')
     await using askpass = await offerPassword(password)
     return await runSsh(context, words, askpass.env)
   },

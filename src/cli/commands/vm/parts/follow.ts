@@ -1,7 +1,9 @@
 // Shows the steps of a VM, from a watch, while a request about it waits for its answer. If the watch fails, the request
 // still goes on.
+
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
+import { watch } from '../../../../client/watch.ts'
 import { wait } from '../../../../rules/retry.ts'
 import type { Context } from '../../../command.ts'
 import { type Board, type ProgressDisplay, type ProgressStep, startProgress } from '../../../output/progress.ts'
@@ -83,7 +85,6 @@ async function follow(
   show: (vm: Vm) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { watch } = await import('../../../../client/watch.ts')
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
   for await (const { type, object } of watch(client, listVms, input, { signal })) {
     if (type === 'BOOKMARK' || type === 'DELETED' || signal.aborted) continue
