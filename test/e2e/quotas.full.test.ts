@@ -64,7 +64,7 @@ class Mortal {
   async dieAndReturn(whileDead?: () => Promise<void>): Promise<void> {
     const { current } = this
     this.current = undefined
-    this.#proxy.aim('nobody')
+    this.#proxy.aim('none')
     await current?.kill('SIGKILL')
     this.#proxy.cut()
     await whileDead?.()

@@ -77,7 +77,7 @@ class Rig implements AsyncDisposable {
   async #serve(name: string, place: { readonly masterKey: string; readonly storeAddress?: string }): Promise<void> {
     const proxy = await startTcpProxy(1, { isPatient: true })
     this.#cleanup.use(proxy)
-    proxy.aim('nobody')
+    proxy.aim('none')
     const server = { proxy, current: undefined as ServerProcess | undefined }
     const start = async (): Promise<ChildProcess> => {
       const started = await startServerProcess({
@@ -92,7 +92,7 @@ class Rig implements AsyncDisposable {
     }
     const died = (): void => {
       server.current = undefined
-      proxy.aim('nobody')
+      proxy.aim('none')
       proxy.cut()
     }
     const kept = await this.#keep(start, died)

@@ -1,5 +1,5 @@
-// The smallest disc and the smallest disk that a PC boots: one writes to the serial console, the other goes down by the
-// power button as well. The disc is El Torito without emulation.
+// The smallest disc and the smallest disk that a PC boots: one writes to the serial console, the other also reacts to the
+// power button. The disc is El Torito without emulation.
 const sectorBytes = 2_048
 const [bootRecord, end, catalog, bootSector, sectors] = [17, 18, 19, 20, 24]
 
@@ -21,7 +21,7 @@ export function bootDisc(text: string): Buffer {
   return disc
 }
 
-/** Boots in no time, says so on the serial console, and from then on is powered off by its power button. */
+/** Boots at once, writes `text` to the serial console, and powers off by its power button. */
 export function powerButtonDisk(text: string): Buffer {
   const disk = Buffer.alloc(2 ** 20)
   const listen = Buffer.from([
@@ -29,7 +29,7 @@ export function powerButtonDisk(text: string): Buffer {
     0xb8, 0x00, 0x01, //       mov ax, 0x100, the power button
     0xef, //                   out dx, ax
     0xfb, //                   sti
-  ]) // biome-ignore format: as it is assembled
+  ]) // biome-ignore format: one instruction a line
   const goDown = Buffer.from([
     0xf4, //             next: hlt, until the clock ticks
     0xba, 0x00, 0x06, //       mov dx, 0x600, the events that were
@@ -40,7 +40,7 @@ export function powerButtonDisk(text: string): Buffer {
     0xb8, 0x00, 0x20, //       mov ax, 0x2000, to sleep as deep as can be
     0xef, //                   out dx, ax
     0xeb, 0xed, //             jmp next
-  ]) // biome-ignore format: as it is assembled
+  ]) // biome-ignore format: one instruction a line
   bootCode(text, listen, goDown).copy(disk)
   disk.writeUInt16LE(0xaa55, 510)
   return disk
@@ -49,9 +49,9 @@ export function powerButtonDisk(text: string): Buffer {
 const halt = Buffer.from([
   0xf4, //             done: hlt
   0xeb, 0xfd, //             jmp done
-]) // biome-ignore format: as it is assembled
+]) // biome-ignore format: one instruction a line
 
-/** 16 bit, wherever it is loaded: `first`, then the text to the serial console, then `last`, which does not end. */
+/** 16-bit code, wherever it is loaded: `first`, then the text to the serial console, then `last`, which must not return. */
 function bootCode(text: string, first: Buffer = Buffer.alloc(0), last: Buffer = halt): Buffer {
   const program = Buffer.from([
     0xe8, 0x00, 0x00, //       call next
@@ -70,6 +70,6 @@ function bootCode(text: string, first: Buffer = Buffer.alloc(0), last: Buffer = 
     0x58, //                   pop ax
     0xee, //                   out dx, al
     0xeb, 0xea, //             jmp loop
-  ]) // biome-ignore format: as it is assembled
+  ]) // biome-ignore format: one instruction a line
   return Buffer.concat([first, program, last, Buffer.from(`${text}\r\n\0`, 'latin1')])
 }

@@ -1,12 +1,12 @@
-// A file out of a guest's disk without a guest: from the root file system of a small image, as the next boot would find it.
+// Reads a file from the disk of a small guest that does not run, as its next boot would find it.
 import fs from 'node:fs/promises'
 import { exec } from '../../../src/platform/exec.ts'
 
 const sectorBytes = 512
 
 /**
- * `node` is the disk, as QEMU's tools take it, `image` the raw one with the same partitions. The journal is played back, as a
- * boot would do first. Throws where there is no such file.
+ * `node` is the disk as QEMU's tools take it, `image` the raw one with the same partitions. The journal is replayed first,
+ * as at boot. Throws if the file does not exist.
  */
 export async function fileOnDisk(node: unknown, image: string, file: string): Promise<string> {
   const { stdout } = await exec('sfdisk', ['--json', image], { timeoutMs: 10_000 })

@@ -1,6 +1,6 @@
-// Things that UEFI boots, made of the small guest's own boot partition: a disk that tells the kernel another word, and a
-// disc whose boot loader greets and waits, because it finds nothing to boot. They stand in for an operator's OpenCore and for an installer's ISO.
-// And a disk for arm64 with nothing but a program that writes to the serial console: up long before Linux would be.
+// Disks and discs for UEFI. From the small guest's boot partition: a disk with another kernel parameter, in place of an
+// operator's OpenCore, and a disc whose boot loader greets and waits, in place of an installer's ISO. For arm64: a disk
+// with a program that only writes to the serial console and boots long before Linux.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -8,7 +8,7 @@ import path from 'node:path'
 import { writeFat } from '../../../packages/tiny-guests/fat.ts'
 import { Tree } from '../../../packages/tiny-guests/tree.ts'
 
-/** The type of an EFI system partition, as a GPT has it. */
+/** The GPT type of an EFI system partition. */
 const efiSystem = Buffer.from('28732ac11ff8d211ba4b00a0c93ec93b', 'hex')
 const sector = 512
 export const discSector = 2_048
@@ -25,7 +25,7 @@ export async function efiPartition(disk: string): Promise<Buffer> {
   return partition
 }
 
-/** What the kernel is told has `word` in the place of one of the same length: who booted is seen in the guest. */
+/** Replaces a kernel parameter of the same length, so that the guest shows which disk booted it. */
 export const bootDiskWord = 'byopencore'
 export async function bootDisk(disk: string): Promise<Buffer> {
   const partition = await efiPartition(disk)
@@ -49,7 +49,7 @@ export function discOf(partition: Buffer): Buffer {
   at(bootRecord).write('\x00CD001\x01EL TORITO SPECIFICATION', 'latin1')
   at(bootRecord).writeUInt32LE(catalog, 0x47)
   at(end).write('\xffCD001\x01', 'latin1')
-  // The validation entry, for EFI, adds up to zero in words; the default entry is bootable, and as long as the disc.
+  // The validation entry, for EFI, sums to zero; the default entry is bootable and as long as the disc.
   at(catalog).writeUInt16LE(0xef01, 0)
   at(catalog).writeUInt16LE(0x20000 - 0xef01 - 0xaa55, 28)
   at(catalog).writeUInt16LE(0xaa55, 30)
@@ -76,7 +76,7 @@ export async function fatDisk(tree: Tree, label: string): Promise<Buffer> {
   return fs.readFile(file)
 }
 
-/** Machine words of arm64, in a file as UEFI loads it (PE32+): headers, and one section at `programAt`. */
+/** arm64 instructions in a PE32+ file, as UEFI loads it: headers, and one section at `programAt`. */
 function efiProgram(text: string): Buffer {
   const program = Buffer.alloc(2 * programAt)
   program.write('MZ', 'latin1')
@@ -109,7 +109,7 @@ function efiProgram(text: string): Buffer {
     0x17fffffd, //       b loop
     0xd503207f, // done: wfi
     0x17ffffff, //       b done
-  ] // biome-ignore format: as it is assembled
+  ] // biome-ignore format: one instruction a line
   for (const [index, word] of words.entries()) program.writeUInt32LE(word, programAt + index * 4)
   program.write(`${text}\r\n`, programAt + words.length * 4, 'latin1')
   return program

@@ -12,10 +12,10 @@ import { isAllTested } from '../tools/all-tested.ts'
 
 export type Architecture = 'amd64' | 'arm64'
 
-/** Of arm64 the README's tour and vms.test.ts go from deploy to save, commit, push and pull; all of it is in test/long. */
+/** For arm64, the README's tour and vms.test.ts cover deploy, save, commit, push and pull; test/long covers everything. */
 export const testedArchitectures: readonly Architecture[] = isAllTested ? ['amd64', 'arm64'] : ['amd64']
 
-/** By the user, so that nobody else's files are trusted; and by what makes the images, so that they are of today. */
+/** Per user, so that files of other users are not trusted, and per digest of the builder's sources. */
 export const tinyCache = path.join(
   process.env.SVC3_TINY_CACHE ?? path.join(os.tmpdir(), `svc3-tiny-${process.getuid?.() ?? 'user'}`),
   recipeHash(),
@@ -29,7 +29,7 @@ function recipeHash(): string {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Puts ready images where a node looks for them. */
+/** Copies built images to a node's folder. */
 export async function seedGuests(imageFolder: string, names: readonly GuestName[]): Promise<void> {
   await fs.mkdir(imageFolder, { recursive: true })
   const seed = async (name: GuestName): Promise<void> => {
@@ -46,7 +46,7 @@ export const seedTiny = (imageFolder: string, architectures: readonly Architectu
   )
 
 export interface Guest extends Disposable {
-  /** What a command printed, trimmed; throws when it fails. */
+  /** The trimmed output; throws if the command fails. */
   run(command: string, timeoutMs?: number): Promise<string>
 }
 
@@ -55,7 +55,7 @@ export interface SshPlace {
   readonly ssh: number
 }
 
-/** Waits until the guest takes the login. */
+/** Waits until the guest accepts SSH. */
 export async function openGuest(
   { ip, ssh }: SshPlace,
   login: { user?: string; password?: string } = {},
@@ -64,15 +64,15 @@ export async function openGuest(
   const { user = 'admin', password = user } = login
   const untilMs = performance.now() + timeoutMs
   let readyTimeout = 15_000
-  // A connection that comes before the guest listens is heard of by it only seconds later, or never: so, short ones first.
-  // On a host with too much to do a guest that is up takes seconds to greet.
+  // A guest that is not listening yet notices an early connection only seconds later or never, so the first attempts are
+  // short. On a busy host a guest takes seconds to greet.
   let greetingMs = 600
   for (;;) {
     const tryMs = performance.now()
     try {
       if ((await greeting(ip, ssh, greetingMs)) === undefined) throw new Error('it does not greet')
       const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout })
-      // Dropbear confuses channels when the command of one ends while another has none yet: one after the other.
+      // One at a time: dropbear confuses channels if one command ends before another has begun.
       let before: Promise<unknown> = Promise.resolve()
       return {
         run(command, timeoutMs = 120_000) {
@@ -84,7 +84,7 @@ export async function openGuest(
       }
     } catch (error) {
       if (performance.now() > untilMs) throw new Error(`no SSH at ${ip}:${ssh}`, { cause: error })
-      // A guest that is slow needs more time for the next.
+      // A slow guest gets more time for the next attempt.
       if (performance.now() - tryMs >= greetingMs) greetingMs = Math.min(greetingMs * 1.15, 20_000)
       if (performance.now() - tryMs >= readyTimeout) readyTimeout = 30_000
       await new Promise((resolve) => setTimeout(resolve, 200))
@@ -105,7 +105,7 @@ function connect(options: Parameters<Client['connect']>[0]): Promise<Client> {
 async function run(client: Client, command: string, timeoutMs: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const timer = setTimeout(() => reject(new Error(`"${command}" took longer than ${timeoutMs} ms`)), timeoutMs)
-  // No word comes of a command in a guest that is gone.
+  // A command in a stopped guest gives no answer.
   const closed = (): void => reject(new Error(`the connection was closed during "${command}"`))
   client.once('close', closed)
   try {
@@ -130,10 +130,7 @@ async function run(client: Client, command: string, timeoutMs: number): Promise<
   }
 }
 
-/**
- * The first bytes that a server at a port says; undefined when nobody listens. Who expects silence says how long to listen:
- * a word that is expected takes as long as it takes.
- */
+/** The first bytes that a server sends; undefined if none listens. `timeoutMs` is for callers that expect silence. */
 export function greeting(ip: string, port: number, timeoutMs = 60_000): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = net.connect(port, ip)

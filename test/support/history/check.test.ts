@@ -1,4 +1,4 @@
-// The checker of histories finds what is planted, each by the rule that is there for it, and nothing in what was right.
+// The checker of histories finds planted violations, each by its rule, and accepts correct histories.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -196,7 +196,7 @@ describe('linearize', () => {
   const step: Step<number, Small> = (state, { act, value }) =>
     act === 'write' ? value : state === value ? state : illegal
 
-  /** Every order, by the definition. */
+  /** All orders, by definition. */
   const isPossible = (left: readonly Small[], state: number): boolean => {
     const done = left.filter(({ endMs }) => endMs !== undefined)
     if (done.length === 0) return true

@@ -1,5 +1,4 @@
-// The checker of histories: `node test/support/history/check.ts FILE` judges one that was kept. Each rule is a function from
-// the history to what breaks it.
+// Checks a history: `node test/support/history/check.ts FILE`. Each rule is a function from the history to its violations.
 import { compareRevs } from '../../../src/store/store.ts'
 import {
   type HistoryRecord,
@@ -18,7 +17,7 @@ import { Timelines } from './timeline.ts'
 interface Violation {
   readonly rule: string
   readonly text: string
-  /** What shows it. */
+  /** The evidence. */
   readonly records: readonly unknown[]
 }
 
@@ -59,7 +58,9 @@ export function checkHistory(records: readonly HistoryRecord[]): Violation[] {
 // ---- linearizability, key by key
 
 type State = string | null
-/** By act and outcome, what happens to the value. `expected` is the value of the version that an update was to replace. */
+/**
+ * The effect of each act and outcome on the value. `expected` is the value of the version that an update was to replace.
+ */
 type Steps = Readonly<Record<string, (state: State, operation: Judgeable) => State | typeof illegal>>
 interface Judgeable extends Operation {
   readonly expectedValue?: State
@@ -89,7 +90,7 @@ const step: Step<State, Judgeable> = (state, operation) => {
   return found(state, operation)
 }
 
-/** A list is a read of every key that it was asked for. */
+/** A list is a read of each of its keys. */
 const readsOf = (list: Listing): Operation[] =>
   list.keys.map((key) => {
     const value = valueOfKey(key, list.items[recordOf(key)]?.value)
@@ -103,10 +104,10 @@ function linearizable({ operations, lists, timelines }: Judged): Found[] {
     const { outcome, act, key, isLinearizable, isLenient } = operation
     if (outcome === 'never') return []
     if (!isLinearizable && (act === 'read' || !['ok', 'unknown'].includes(outcome))) return []
-    // Of a part, an update by version is a write like others; whether it was the right version is a rule of its own.
+    // In a part, an update by version is a write like others; another rule checks whether the version was right.
     const isUpdateOfPart = partOf(key) !== undefined && act === 'update'
     if (isUpdateOfPart && outcome === 'conflict') return []
-    // Where only the session is promised something, it may have been an older record, that was gone already.
+    // Where only the session is promised something, a deletion may have found an older record that no longer existed.
     const isOpen = outcome === 'unknown' || (!isLinearizable && isLenient && outcome === 'ok')
     const named: Operation = isUpdateOfPart ? { ...operation, act: 'put' } : operation
     return [isOpen ? open(named) : named]
@@ -139,10 +140,10 @@ const isRecord = ({ key }: Operation): boolean => partOf(key) === undefined
 const isWrite = ({ act }: Operation): boolean => ['create', 'put', 'update'].includes(act)
 
 function carriedOutOnce({ operations, timelines }: Judged): Found[] {
-  // Of records with parts, a value may come again.
+  // Records with parts may have the same value again.
   const withParts = new Set(operations.filter((each) => !isRecord(each)).map(({ key }) => recordOf(key)))
   const whole = timelines.keys.filter((key) => !withParts.has(key))
-  // Whoever repeats a request after others changed what it did may do it twice: docs/reference/api.md says when.
+  // A retry after others changed the result may be carried out twice: docs/reference/api.md says when.
   const repeated = new Set(operations.filter(({ isRepeated }) => isRepeated).map(({ value }) => value))
   return whole.flatMap((key) =>
     [...Map.groupBy(timelines.of(key), ({ value }) => value)]
@@ -193,7 +194,7 @@ function listsAreOfOneMoment({ lists, timelines }: Judged): Found[] {
 type Change = Exclude<WatchEvent, { type: 'BOOKMARK' }>
 const isChange = (event: WatchEvent): event is Change => event.type !== 'BOOKMARK'
 
-/** What was there at first comes in no order, until the first bookmark; so does what changed meanwhile. */
+/** Initial items, and what changes during them, come in any order until the first bookmark. */
 function presentOf(streams: readonly Stream[]): {
   readonly present: ReadonlyMap<string, Change>
   readonly rest: WatchEvent[]
@@ -222,7 +223,7 @@ function watchesInOrder({ chains }: Judged): Found[] {
       last = event.version
       if (!isChange(event)) continue
       const had = state.get(event.key)
-      // Where it began in the middle, the first event of a key can be any.
+      // If the watch began in the middle, the first event of a key can be any.
       const isKnown = isFromPresent || state.has(event.key)
       const isRight = event.type === 'ADDED' ? had === undefined : had !== undefined
       const isSame = event.type !== 'DELETED' || had === event.value

@@ -1,5 +1,5 @@
-// Clients of a service that work at the same time on the same few records, through whichever server, and write down what
-// they were told. What each does follows from its seed and from the answers.
+// Clients that work concurrently on the same few records, through any server, and record the answers. What each does
+// follows from its seed and the answers.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { revisionHeader } from '../../../src/api/revision.ts'
@@ -18,7 +18,7 @@ interface ClientsOptions {
   readonly places: readonly Place[]
   readonly token: () => string
   readonly random: Random
-  /** Whether servers share the store: then a read has only what its caller knows of, and what came before that. */
+  /** Whether servers share the store. If so, a read is only as recent as what its caller knows. */
   readonly isShared: boolean
   readonly record: (record: HistoryRecord) => void
 }
@@ -28,7 +28,7 @@ interface Session {
   readonly random: Random
   readonly revision: Revision
   readonly isLinearizable: boolean
-  /** The latest version of each record that it was told. */
+  /** The latest known version of each record. */
   readonly versions: Map<string, string>
 }
 
@@ -40,7 +40,7 @@ interface Answer {
   readonly rev: string
 }
 
-/** A key that all clients work on, until it has a long history, or one that leaves too much open to be judged quickly. */
+/** A key that all clients work on, until its history is long or leaves too much open to be checked quickly. */
 interface Slot {
   readonly collection: string
   key: string
@@ -61,7 +61,7 @@ export class HistoryClients {
   readonly #stopping = new AbortController()
   readonly #watchesEnd = new AbortController()
   readonly #reached = new Map<string, string>()
-  /** What anybody was told, all of the group send. */
+  /** All of the group send the highest revision that any of them saw. */
   readonly #group = createRevision()
   #names = 0
   #values = 0
@@ -84,7 +84,7 @@ export class HistoryClients {
       [1, 2].map((n) => this.#watch(this.#session(`w${n}-${collection}`), collection)),
     )
     this.#watching = Promise.all(watches)
-    // Whoever waits for the end is told.
+    // A failure stops the clients; callers that wait for the end receive it.
     for (const each of [this.#working, this.#watching]) each.catch(() => this.#stopping.abort())
   }
 
@@ -99,7 +99,7 @@ export class HistoryClients {
     return gapMs
   }
 
-  /** With every server well: the last of everything is read everywhere, and every watch gets there. */
+  /** With all servers healthy: the final state is read everywhere, and every watch reaches it. */
   async finish(): Promise<void> {
     this.#stopping.abort()
     await this.#working
@@ -151,10 +151,10 @@ export class HistoryClients {
       if (++slot.operations > maxOperations || slot.unknown > maxUnknown) {
         const old = { ...slot }
         this.#renew(slot)
-        // Nothing piles up.
+        // Keeps the number of records small.
         await this.#write(session, old, 'delete')
       } else if (act === 'list' || act === 'read') await this.#read(session, slot, act)
-      // Whoever changes by version has to know one.
+      // An update by version needs a known version.
       else if (act === 'update' && !session.versions.has(recordOf(key))) await this.#list(session, collection, [key])
       else await this.#write(session, slot, act)
       await sleep(random.integer(0, 60))
@@ -183,7 +183,7 @@ export class HistoryClients {
     this.#options.record({ ...told.ended(), type: 'operation', act: 'read', key, outcome: 'ok', ...saw })
   }
 
-  /** Whether there was an answer. */
+  /** Returns whether there was an answer. */
   async #list(
     session: Session,
     name: string,
@@ -229,7 +229,7 @@ export class HistoryClients {
       const judged = answer ? outcomeOf(answer) : 'unknown'
       const isLast = judged !== 'unknown' && judged !== 'never'
       const isOver = isLast || !isKeyed || tries === maxTries
-      // An earlier try may have been carried out, and changed by others since: what this one did is not known either.
+      // An earlier try may have been carried out and changed by others since, so the outcome of this one is unknown.
       const outcome = isPerhapsDone ? 'unknown' : judged
       isPerhapsDone ||= judged === 'unknown'
       const hasShown = answer && judged === 'ok' && (act !== 'delete' || part !== undefined)
@@ -280,7 +280,7 @@ export class HistoryClients {
     return { authorization: `Bearer ${this.#options.token()}`, ...(latest && { [revisionHeader]: latest }) }
   }
 
-  /** Undefined when there was no answer. */
+  /** Undefined without an answer. */
   async #ask(
     session: Session,
     { url }: Place,
@@ -295,7 +295,7 @@ export class HistoryClients {
         signal: AbortSignal.timeout(answerMs),
       })
       const text = await response.text()
-      // The group hears of everything, and so is promised the latest; others hear of their own.
+      // The group sees every revision and is promised the latest; others see only their own.
       for (const each of [session.revision, this.#group]) each.saw(response.headers.get(revisionHeader) ?? undefined)
       const parsed = JSON.parse(text) as { reason?: string }
       const rev = response.headers.get('resource-version') ?? ''
@@ -316,14 +316,14 @@ export class HistoryClients {
     while (!ended.aborted) {
       if (from === undefined) {
         chains += 1
-        // Some begin with what is there, some after a list.
+        // Some begin with the present items, some after a list.
         if (random.chance(0.5)) from = await this.#revOf(session, collection)
       }
       const place = this.#place(session)
       const { events, isExpired }: Streamed = await this.#stream(session, collection, place, from)
       const chain = `${session.name}/${chains}`
       const isBookmarked = events.some(({ type }) => type === 'BOOKMARK')
-      // Without a bookmark, what was there did not all come: it begins anew.
+      // Without a bookmark the initial items are incomplete, so it begins again.
       if (from !== undefined || isBookmarked) {
         const stream = { type: 'stream', chain, session: session.name, server: place.name, collection } as const
         this.#options.record({ ...stream, ...(from !== undefined && { from }), events })

@@ -1,5 +1,5 @@
-// The service that a history is made of: one server on SQLite, or three on three members of etcd, every way between any two
-// of them through a proxy, every clock to be set, every process to be killed and paused.
+// The service under test: one server on SQLite, or three on three etcd members, with a proxy on every connection, a
+// settable clock everywhere, and processes that can be killed and paused.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -26,7 +26,7 @@ export class HistoryServer {
   readonly members: readonly TcpProxy[]
   readonly #folder: string
   readonly #masterKey: string
-  /** How long each start took. */
+  /** The duration of each start. */
   readonly startsMs: number[] = []
   #process: ServerProcess | undefined
   #kill: (() => Promise<void>) | undefined
@@ -146,12 +146,12 @@ export class HistoryCluster implements AsyncDisposable {
     }
   }
 
-  /** The token of the server that started last; every server accepts it, for an hour. */
+  /** The token of the server that started last; every server accepts it for an hour. */
   get token(): string {
     return this.servers[0]?.process.token ?? ''
   }
 
-  /** Every server says so. */
+  /** Every server reports ready. */
   async ready(): Promise<void> {
     for (const { url, name } of this.servers)
       await eventually(async () => {

@@ -1,4 +1,4 @@
-// The collections whose history is made, as the API has them: how each act is asked for, and what an answer shows.
+// The collections of a history and their API: how each act is requested, and what a response shows.
 import type { Operation, Shown } from './history.ts'
 
 export interface Request {
@@ -20,9 +20,9 @@ interface Target {
 interface Collection {
   readonly where: string
   readonly acts: Acts
-  /** Chosen as often as they stand here. */
+  /** Chosen as often as they appear here. */
   readonly mix: readonly (Operation['act'] | 'list')[]
-  /** What is written is a part of a record that is there all the time. */
+  /** Writes change a part of a record that always exists. */
   readonly hasParts: boolean
   readonly isDeletedLeniently: boolean
   newName(n: number): string
@@ -31,7 +31,7 @@ interface Collection {
   selector?(name: string): string
 }
 
-/** Of an answer, as much as is looked at. */
+/** The checked part of a response. */
 export interface Item {
   readonly server?: string
   readonly username?: string

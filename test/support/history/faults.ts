@@ -1,11 +1,11 @@
-// What is done to a service while its history is made: a table of faults, and a plan of them that follows from a seed alone.
+// What is done to a service during a history: a table of faults, and a plan of them determined by a seed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { slowDisk } from '../processes/slow-disk.ts'
 import { eventually } from '../tools/eventually.ts'
 import type { HistoryCluster, HistoryServer, StoreKind } from './cluster.ts'
 import type { Random } from './random.ts'
 
-/** Drawn for every fault, whether it uses them or not, so that a plan does not depend on what is in the table. */
+/** Drawn for every fault, used or not, so that a plan does not depend on the table. */
 interface Draw {
   readonly server: number
   readonly member: number
@@ -18,7 +18,7 @@ type Heal = () => Promise<void>
 
 interface Fault {
   readonly on: readonly StoreKind[]
-  /** Two of different kinds can be there at once. They end in this order. */
+  /** Faults of different kinds can overlap. They end in this order. */
   readonly hits: 'ways' | 'clocks' | 'members' | 'servers'
   readonly isAlone?: boolean
   begin(cluster: HistoryCluster, draw: Draw): Promise<Heal>
@@ -27,7 +27,7 @@ interface Fault {
 const both: readonly StoreKind[] = ['sqlite', 'etcd']
 const etcdOnly: readonly StoreKind[] = ['etcd']
 const order = ['ways', 'clocks', 'members', 'servers'] as const
-/** Tokens are taken with clocks that are a minute off. */
+/** Tokens are accepted with clocks that are a minute off. */
 const maxShiftMs = 50_000
 const slowestDiskMs = 400
 const slowestWayMs = 300
@@ -247,7 +247,7 @@ export function nextStep(random: Random, kind: StoreKind): FaultStep {
   const areTwo = random.chance(0.4) && !isAlone
   return {
     faults: areTwo ? [first, second] : [first],
-    // Shorter and longer than leases, requests and elections last.
+    // Shorter and longer than leases, requests and elections.
     holdMs: random.integer(200, random.pick([1_000, 3_000, 8_000])),
     restMs: random.integer(200, 2_500),
   }
@@ -256,7 +256,7 @@ export function nextStep(random: Random, kind: StoreKind): FaultStep {
 export const textOfStep = ({ faults: planned, holdMs }: FaultStep): string =>
   `${planned.map(({ name, server, member }) => `${name} (server ${server + 1}, member ${member})`).join(' and ')}, ${holdMs} ms`
 
-/** All is well again when this resolves. */
+/** The service is healthy again when this resolves. */
 export async function runStep(cluster: HistoryCluster, { faults: planned, holdMs, restMs }: FaultStep): Promise<void> {
   const heals: { readonly place: number; readonly heal: Heal }[] = []
   try {

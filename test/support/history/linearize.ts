@@ -1,21 +1,21 @@
-// Whether what several clients were told about one thing can be put in an order that the thing itself could have gone
-// through, each request between its start and its end: the algorithm of Wing and Gong with Lowe's memory of configurations
-// that led nowhere. One thing at a time (P-compositionality) keeps it quick.
+// Whether the observations of one object can be ordered consistently, each operation between its start and its end: the
+// algorithm of Wing and Gong with Lowe's cache of configurations that led nowhere. Checking one object at a time
+// (P-compositionality) keeps it fast.
 
 export interface Timed {
   readonly startMs: number
-  /** Without it, it may take effect at any later time, or never. */
+  /** If absent, the operation may take effect at any later time, or never. */
   readonly endMs?: number
 }
 
-/** The state after the step, or `illegal` when nobody could have been told this in that state. */
+/** The state after the step, or `illegal` if the observation is impossible in that state. */
 export type Step<S, O> = (state: S, operation: O) => S | typeof illegal
 export const illegal: unique symbol = Symbol('illegal')
 
 interface Entry<O> {
   readonly index: number
   readonly operation: O
-  /** Of a call: its return. */
+  /** For a call: its return. */
   readonly match: Entry<O> | undefined
   previous: Entry<O> | undefined
   next: Entry<O> | undefined
@@ -23,7 +23,7 @@ interface Entry<O> {
 
 type Verdict<O> =
   | { readonly isLinearizable: true }
-  /** As far as one can get, and what cannot have been told after that. */
+  /** The longest possible order, and an operation that cannot follow it. */
   | { readonly isLinearizable: false; readonly order: readonly O[]; readonly stuck: O }
 
 export function linearize<S, O extends Timed>(operations: readonly O[], first: S, step: Step<S, O>): Verdict<O> {
@@ -49,7 +49,7 @@ export function linearize<S, O extends Timed>(operations: readonly O[], first: S
       } else entry = entry.next
       continue
     }
-    // Somebody had this answer before anything else can have happened.
+    // An operation that returned before any other could take effect.
     if (!best || stack.length > best.order.length)
       best = { order: stack.map((each) => each.entry.operation), stuck: entry.operation }
     const back = stack.pop()
@@ -63,7 +63,7 @@ export function linearize<S, O extends Timed>(operations: readonly O[], first: S
   return { isLinearizable: true }
 }
 
-/** Calls and returns in the order of time; at the same time, calls first: such operations may be in either order. */
+/** Calls and returns in the order of time. At the same time, calls come first: such operations may be in either order. */
 function linked<O extends Timed>(operations: readonly O[]): { next: Entry<O> | undefined } {
   const entries = operations.flatMap((operation, index) => {
     const back: Entry<O> = { index, operation, match: undefined, previous: undefined, next: undefined }

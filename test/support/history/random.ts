@@ -1,13 +1,12 @@
-// Choices that come again with the same seed.
+// Random choices that are reproducible by their seed.
 
 export interface Random {
-  /** At least 0, less than 1. */
   next(): number
   /** Both included. */
   integer(from: number, to: number): number
   pick<T>(choices: readonly T[]): T
   chance(probability: number): boolean
-  /** Another sequence, which follows from this seed and that name alone. */
+  /** An independent sequence, determined by this seed and the name. */
   named(name: string): Random
 }
 

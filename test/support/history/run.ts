@@ -1,5 +1,5 @@
-// Makes a history: clients at work on a service while faults come and go, as a seed says; then the checker judges it. What
-// breaks a promise is told with its seed and the file that the history was written to.
+// Makes a history: clients work on a service while faults happen, all determined by a seed; then the checker judges it. A
+// violation is reported with the seed and the file of the history.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import os from 'node:os'
@@ -26,12 +26,12 @@ interface Recording {
   readonly note: (text: string) => void
 }
 
-/** The same faults and requests again: SVC3_HISTORY_SEED, as a run printed it. */
+/** SVC3_HISTORY_SEED repeats the faults and requests of a run. */
 const seedOf = (kind: StoreKind): string => process.env.SVC3_HISTORY_SEED ?? `${kind}-${randomBytes(4).toString('hex')}`
-/** How long, where the environment says so. */
+/** SVC3_HISTORY_SECONDS replaces the duration. */
 export const historySeconds = (usual: number): number => Number(process.env.SVC3_HISTORY_SECONDS ?? usual)
 
-/** Faults at random for so long. */
+/** Random faults for the given time. */
 export const makeHistory = (kind: StoreKind, seconds: number, tell: (text: string) => void): Promise<Made> =>
   judgeHistory(kind, tell, async ({ cluster, clients, random, note }) => {
     const plan = random.named('faults')
@@ -46,17 +46,17 @@ export const makeHistory = (kind: StoreKind, seconds: number, tell: (text: strin
     return faults
   })
 
-/** `meanwhile` does what it likes to the service while clients work, and leaves it well. Returns how many faults that were. */
+/** `disturb` may do anything to the service while clients work, and leaves it healthy. Returns the number of faults. */
 export async function judgeHistory(
   kind: StoreKind,
   tell: (text: string) => void,
-  meanwhile: (recording: Recording) => Promise<number>,
+  disturb: (recording: Recording) => Promise<number>,
 ): Promise<Made> {
   const seed = seedOf(kind)
   tell(`SVC3_HISTORY_SEED=${seed}, on ${kind}`)
   const records: HistoryRecord[] = []
   try {
-    const faults = await record(kind, seed, records, meanwhile)
+    const faults = await record(kind, seed, records, disturb)
     const violations = checkHistory(records)
     assert.ok(violations.length === 0, violations.map(toldOf).join('\n').slice(0, 20_000))
     const operations = records.filter((each) => each.type === 'operation')
@@ -74,7 +74,7 @@ async function record(
   kind: StoreKind,
   seed: string,
   records: HistoryRecord[],
-  meanwhile: (recording: Recording) => Promise<number>,
+  disturb: (recording: Recording) => Promise<number>,
 ): Promise<number> {
   await using cluster = await HistoryCluster.start(kind)
   await prepare(cluster)
@@ -88,13 +88,13 @@ async function record(
   })
   clients.start()
   const note = (text: string): void => void records.push({ type: 'note', atMs: performance.now(), text })
-  const faults = await meanwhile({ cluster, clients, random, note })
+  const faults = await disturb({ cluster, clients, random, note })
   await cluster.ready()
   await clients.finish()
   return faults
 }
 
-/** What the records of a history refer to. */
+/** Records that those of a history refer to. */
 async function prepare({ servers }: HistoryCluster): Promise<void> {
   const server = servers[0]?.process ?? assert.fail('no server')
   const made = await server.call('POST', '/namespaces/svc-default/images', { name: historyImage, size: '1G' })

@@ -1,19 +1,19 @@
-// The versions of every record of a history, in their order, put together from everything that anybody was told: answers,
-// lists and watches. A version means the same to all.
+// The versions of every record of a history in order, from all answers, lists and watches. A version means the same
+// everywhere.
 import { compareRevs, type Rev } from '../../../src/store/store.ts'
 import { collectionOf, type HistoryRecord, partOf, recordOf, type WatchEvent } from './history.ts'
 
 interface Version {
   readonly rev: Rev
   readonly key: string
-  /** Without it, this is the record's deletion. */
+  /** Absent for a deletion. */
   readonly value: string | undefined
 }
 
 export class Timelines {
   readonly #byKey = new Map<string, Version[]>()
   readonly #byCollection = new Map<string, Version[]>()
-  /** Versions that mean one thing here and another there. */
+  /** Versions with two different meanings. */
   readonly contradictions: (readonly [Version, Version])[] = []
 
   constructor(records: readonly HistoryRecord[]) {
@@ -35,7 +35,7 @@ export class Timelines {
     return [...this.#byKey.keys()]
   }
 
-  /** Of one record, the oldest first. */
+  /** The versions of a record, oldest first. */
   of(key: string): readonly Version[] {
     return this.#byKey.get(key) ?? []
   }
@@ -44,7 +44,7 @@ export class Timelines {
     return this.#byCollection.get(name) ?? []
   }
 
-  /** What the record was at that revision. */
+  /** The record at that revision. */
   at(key: string, rev: Rev): Version | undefined {
     return this.of(key).findLast((version) => compareRevs(version.rev, rev) <= 0)
   }

@@ -1,4 +1,4 @@
-// A process that takes an agent's folder when it is told to, says whether it got it, and lets go when it is told to.
+// A process that takes an agent's folder on command, reports the result, and releases the folder on command.
 import { holdFolder } from '../../../src/agent/host/hold-folder.ts'
 
 let release: (() => Promise<void>) | undefined

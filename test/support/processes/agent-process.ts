@@ -1,5 +1,5 @@
-// An agent as a process of its own, with the simulated driver, for tests that kill it:
-// node agent-process.ts URL[,…] TOKEN FOLDER [CAPACITY], which is JSON
+// An agent process with the simulated driver, for tests that kill it: node agent-process.ts URL[,…] TOKEN FOLDER [CAPACITY
+// as JSON]
 import path from 'node:path'
 import { startAgent } from '../../../src/agent/agent.ts'
 import { SimulatedDriver } from '../../../src/drivers/simulated.ts'

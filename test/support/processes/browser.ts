@@ -1,10 +1,10 @@
-// A browser as the server sees it: keeps cookies, says where its requests come from, follows nothing by itself.
+// A browser as the server sees it: it keeps cookies, sends its origin, and follows no redirects.
 import type { Answer, TestService } from '../rigs/service.ts'
 
 interface BrowserOptions {
   readonly body?: unknown
   readonly headers?: Record<string, string>
-  /** By another page than the console's: as a browser would tell. */
+  /** Another origin than the console's. */
   readonly from?: string
 }
 
@@ -33,7 +33,7 @@ export function openBrowser(service: TestService, origin = ownOrigin): Browser {
         ...(isUnsafe && isOwn && { 'x-svc3-console': '1' }),
         ...headers,
       }
-      // An empty one is left out: not every browser sends all of them.
+      // Empty headers are omitted, because not every browser sends all of them.
       const sent = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== ''))
       const answer = await service.call(method, url, { token: null, body, headers: sent })
       for (const line of [answer.headers['set-cookie'] ?? []].flat()) {

@@ -1,5 +1,5 @@
-// An agent as a process of its own, with real disks, for tests that kill it:
-// node capture-process.ts URL TOKEN FOLDER DISK BYTES [ARCHITECTURE [LOG]]
+// An agent process with real disks, for tests that kill it: node capture-process.ts URL TOKEN FOLDER DISK BYTES
+// [ARCHITECTURE [LOG]]
 import fs from 'node:fs'
 import path from 'node:path'
 import { startAgent } from '../../../src/agent/agent.ts'

@@ -13,7 +13,7 @@ export interface DevServer extends AsyncDisposable {
   readonly apiUrl: string
   readonly token: string
   readonly pid: number
-  /** What it has printed so far, both streams. */
+  /** The output of both streams so far. */
   readonly output: () => string
   call(
     method: string,
@@ -21,12 +21,11 @@ export interface DevServer extends AsyncDisposable {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<{ status: number; body: { [key: string]: unknown } }>
-  /** Resolves when the process has ended, however. */
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   kill(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
-/** It ended before it was ready. */
+/** The process ended before it was ready. */
 export class EndedEarly extends Error {
   readonly signal: NodeJS.Signals | null
   constructor({ code, signal }: { code: number | null; signal: NodeJS.Signals | null }, output: string) {
@@ -39,7 +38,7 @@ const ifThere = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== 'ENOENT') throw error
 }
 
-/** Names of all files of a folder, those in its folders included. Of a service that runs, some go meanwhile. */
+/** The names of all files below a folder. A running service may delete some during the call. */
 export async function filesIn(folder: string, below = ''): Promise<string[]> {
   const entries = (await fs.readdir(path.join(folder, below), { withFileTypes: true }).catch(ifThere)) ?? []
   const names = entries.map(async (entry) => {
@@ -49,7 +48,7 @@ export async function filesIn(folder: string, below = ''): Promise<string[]> {
   return (await Promise.all(names)).flat()
 }
 
-/** Names of those that hold this text. */
+/** The names of files that contain this text. */
 export async function filesWith(folder: string, text: string): Promise<string[]> {
   const found: string[] = []
   for (const name of await filesIn(folder))
@@ -57,7 +56,7 @@ export async function filesWith(folder: string, text: string): Promise<string[]>
   return found
 }
 
-/** VMs of services that keep their data in there end with this process at the latest. */
+/** VMs of services with data in this folder end with this process at the latest. */
 export async function makeFolder(): Promise<string> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-e2e-'))
   endGuestsOf(folder)
@@ -90,7 +89,7 @@ export async function startDev(
     let isReady = false
     const read = (chunk: Buffer): void => {
       chunks.push(chunk)
-      // A server under load prints megabytes: who read all of them again for each chunk would slow it down.
+      // A server under load prints megabytes; searching all of it for each chunk would slow it down.
       if (isReady) return
       const [, url] = /^svc3 ready at (\S+)$/m.exec(output()) ?? []
       if (!url) return
@@ -139,7 +138,7 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs the program as a person does, with what they type on standard input. */
+/** Runs the program with the given standard input. */
 export function svc3(
   args: readonly string[],
   options: { env?: Record<string, string>; input?: string; cwd?: string; timeoutMs?: number } = {},
@@ -148,7 +147,7 @@ export function svc3(
     const child = execFile(
       program,
       args,
-      // A command that waits for somebody ends with the test that forgot it.
+      // A waiting command ends with its test.
       {
         cwd: options.cwd ?? root,
         env: { ...process.env, ...options.env },

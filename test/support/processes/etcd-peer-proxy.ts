@@ -1,13 +1,13 @@
-// Before the port where a member of etcd hears the others: a proxy that knows who speaks, because every request of theirs
-// says so, and can refuse one of them. So any pair of members can be cut apart, one way or both.
+// A proxy in front of the peer port of an etcd member. It reads from each request which member sends it, and can refuse
+// that member, so that any pair can be separated, in one or both directions.
 import { once } from 'node:events'
 import net from 'node:net'
 
 interface PeerProxy extends AsyncDisposable {
   readonly port: number
-  /** By the id of a member, in hexadecimal. */
+  /** By the hexadecimal id of a member. */
   refuse(member: string): void
-  /** Everybody again. */
+  /** Accepts all members again. */
   accept(): void
 }
 
@@ -27,7 +27,7 @@ export async function startPeerProxy(target: number): Promise<PeerProxy> {
       const text = head.toString('latin1')
       if (!text.includes(headEnd) && head.length < maxHeadBytes) return
       client.off('data', begin).pause()
-      // A connection is one member's for as long as it lasts.
+      // A connection belongs to one member for its whole life.
       const from = /^x-server-from: ([0-9a-f]+)/im.exec(text)?.[1] ?? ''
       sockets.set(client, from)
       if (refused.has(from)) return void client.destroy()

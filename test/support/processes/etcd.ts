@@ -1,5 +1,5 @@
-// Real etcd for tests: members on loopback ports, in a folder of their own, ended by pid. They can be killed,
-// paused, cut off from each other, replaced, and started again on their data.
+// Real etcd for tests: members on loopback ports, in a temporary folder, ended by pid. They can be killed, paused,
+// separated, replaced, and started again on their data.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -15,13 +15,13 @@ import { pauseProcess } from './pause-process.ts'
 export interface EtcdMember {
   readonly url: string
   readonly pid: number
-  /** Kill -9, and wait until it is gone. */
+  /** Kill -9, and wait for the end. */
   kill(): Promise<void>
-  /** SIGTERM, and wait. */
+  /** SIGTERM, and wait for the end. */
   stop(): Promise<void>
   pause(): void
   resume(): void
-  /** Again, on the same data and ports. */
+  /** On the same data and ports. */
   start(): Promise<void>
 }
 
@@ -29,42 +29,39 @@ interface Start {
   readonly url: string
   readonly folder: string
   readonly args: readonly string[]
-  /** The addresses of all members. */
   readonly cluster: string
 }
 
 export interface EtcdCluster extends AsyncDisposable {
   readonly members: readonly EtcdMember[]
   readonly urls: readonly string[]
-  /** With TLS, where that was asked for. */
+  /** With TLS, if requested. */
   readonly tlsUrls: readonly string[]
-  /** Asks etcd's own HTTP gateway, as an operator's tool would. */
+  /** A request to etcd's HTTP gateway, as an operator's tool would make. */
   post(path: string, body: object, member?: number): Promise<Record<string, unknown>>
-  /** The member that leads. */
   leader(): Promise<EtcdMember>
-  /** From now on nothing that one member sends reaches the other. Where it was started to be cut. */
+  /** From now on messages from one member do not reach the other. Requires `isCuttable`. */
   cut(from: number, to: number): Promise<void>
   mend(): void
-  /** Takes a member out of the cluster, for good, and puts one without data in its place. */
+  /** Removes a member for good and adds one without data in its place. */
   replace(n: number): Promise<void>
   end(): Promise<void>
 }
 
 export interface EtcdClusterOptions {
   readonly size?: number
-  /** Members speak with each other through proxies. */
+  /** Members reach each other through proxies. */
   readonly isCuttable?: boolean
-  /** On the disk, as in production: for who measures. */
+  /** On disk, as in production, for measurements. */
   readonly isDurable?: boolean
-  /** More arguments for every member. */
   readonly args?: readonly string[]
-  /** Files; every member listens by TLS as well then, and asks for a certificate of that authority. */
+  /** Files. Every member also listens with TLS and requires a certificate of that authority. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string }
 }
 
-/** Quick elections where one member is all, so that it is there at once; etcd's own times where there are several. */
+/** Fast elections for a single member; etcd's defaults for several. */
 const quick = ['--heartbeat-interval=10', '--election-timeout=100']
-/** In memory where there is such a place: what is tested is our side. */
+/** In memory if possible, because svc3 is tested, not etcd. */
 const place = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir()
 
 export async function startEtcd({
@@ -126,7 +123,6 @@ export async function startEtcd({
     })
     return found as EtcdMember
   }
-  /** By whichever member answers. */
   const ask: EtcdCluster['post'] = (where, body) =>
     Promise.any(
       members.map(async (_, n) => {
@@ -150,7 +146,7 @@ export async function startEtcd({
   const replace: EtcdCluster['replace'] = async (n) => {
     const ID = await eventually(() => idOf(n), 30_000)
     await members[n]?.kill()
-    // Each until it is seen: an answer may be lost though it was carried out, and a second one is refused then.
+    // Repeated until the result is visible: a lost answer may have been carried out, and a repetition is then refused.
     const isListed = async (of: (member: Awaited<ReturnType<typeof listed>>[number]) => boolean): Promise<boolean> =>
       (await listed()).some(of)
     const isThere = () => isListed((member) => member.ID === ID)
@@ -175,7 +171,7 @@ export async function startEtcd({
 }
 
 interface ReplaceableMember extends EtcdMember {
-  /** Without data, in a cluster that knows of it. */
+  /** Without data, in a cluster that knows it. */
   startAnew(): Promise<void>
 }
 
@@ -192,7 +188,7 @@ function member({ url, folder, args, cluster }: Start): ReplaceableMember {
   }
   let state = 'new'
   const start = async (): Promise<void> => {
-    // Debian's etcd is not supported on every architecture by its authors; the tests run on all of ours.
+    // Debian's etcd refuses unsupported architectures; the tests run on all.
     const env = { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch }
     const place = [`--data-dir=${folder}`, `--initial-cluster=${cluster}`, `--initial-cluster-state=${state}`]
     const started = spawn('etcd', [...args, ...place], { stdio: ['ignore', 'ignore', 'pipe'], env })

@@ -1,5 +1,5 @@
-// Hosts of their own on one network: network namespaces on a bridge where root may make them, otherwise addresses of
-// loopback. One can be behind a router that translates addresses, as hosts at somebody's home are.
+// Hosts on one network: network namespaces on a bridge if root may create them, otherwise loopback addresses. A host can
+// be behind a NAT router, as at home.
 import assert from 'node:assert/strict'
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -11,19 +11,18 @@ import { eventually } from '../tools/eventually.ts'
 export interface TestHost {
   readonly name: string
   readonly address: string
-  /** Whether it has a network of its own, loopback too. */
+  /** Whether it has a separate network, loopback included. */
   readonly isApart: boolean
-  /** A process on this host. */
   spawn(command: string, args: readonly string[], options?: SpawnOptions): ChildProcess
 }
 
 interface TestNetwork extends AsyncDisposable {
-  /** Whether hosts are really apart. */
+  /** Whether hosts are really separate. */
   readonly isReal: boolean
-  /** Where hosts reach this process. */
+  /** The address of this process for hosts. */
   readonly address: string
   host(name: string): Promise<TestHost>
-  /** Reaches the network by a router, and cannot be reached from there. Only where `isReal`. */
+  /** Reaches the network through a router, and cannot be reached from there. Requires `isReal`. */
   hostBehindNat(name: string): Promise<TestHost>
 }
 
@@ -61,7 +60,7 @@ export async function openNetwork(): Promise<TestNetwork> {
   }
   const within = async (namespace: number, ...words: string[]): Promise<void> =>
     void (await exec('nsenter', [`--net=/proc/${namespace}/ns/net`, ...words]))
-  /** On the bridge, as `eth0`. */
+  /** Adds an interface `eth0` on the bridge. */
   const plug = async (namespace: number): Promise<string> => {
     const number = ++count
     const [near, address] = [`s3-${mark}-${number}`, `${net}.${number}`]
@@ -99,7 +98,7 @@ export async function openNetwork(): Promise<TestNetwork> {
       await within(inside, 'ip', 'link', 'set', 'eth0', 'up')
       await within(inside, 'ip', 'route', 'add', 'default', 'via', '192.168.77.1')
       await inRouter('sysctl', '-q', '-w', 'net.ipv4.ip_forward=1')
-      // Out with the router's address; in only what belongs to a connection that was opened from inside.
+      // Outgoing with the router's address; incoming only for connections opened from inside.
       await inRouter('iptables', '-t', 'nat', '-A', 'POSTROUTING', '-o', 'eth0', '-j', 'MASQUERADE')
       await inRouter('iptables', '-P', 'FORWARD', 'DROP')
       await inRouter('iptables', '-A', 'FORWARD', '-i', 'lan', '-j', 'ACCEPT')

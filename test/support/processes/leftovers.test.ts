@@ -1,4 +1,4 @@
-// A file of tests that ends, whichever way, leaves none of its services and guests running.
+// A test file leaves none of its services and guests running, however it ends.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,7 +7,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { eventually } from '../tools/eventually.ts'
 
-/** A stand-in of a guest has the name of QEMU, its folder, and a session of its own, as one has that a service started. */
+/** A stand-in for a guest has QEMU's name, its folder, and a separate session, as if a service had started it. */
 const script = `
 import { spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
@@ -50,7 +50,7 @@ describe('leftovers of tests', () => {
     })
 })
 
-/** One that nobody waits for any more has ended. */
+/** A zombie has ended. */
 async function stateOf(pid: number): Promise<'lives' | 'ended'> {
   const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   return stat === '' || / [ZX] /.test(stat.slice(stat.lastIndexOf(')'))) ? 'ended' : 'lives'

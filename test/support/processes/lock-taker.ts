@@ -1,11 +1,11 @@
-// A process that takes a lock again and again and counts how often somebody else was inside at the same time.
+// A process that takes a lock repeatedly and counts how often another one held it at the same time.
 import fs from 'node:fs'
 import { LockedError, withLockFile } from '../../../src/platform/lock-file.ts'
 
 const [lock = '', inside = '', rounds = '0'] = process.argv.slice(2)
 let entries = 0
 let overlaps = 0
-// Tired only after it was in at least once, however slow the machine is.
+// It stops after it held the lock at least once, however slow the machine is.
 const end = performance.now() + 8_000
 while (entries < Number(rounds) && (entries === 0 || performance.now() < end)) {
   try {

@@ -1,5 +1,5 @@
-// Three members of etcd and three servers on hosts of their own, as docs/operate/several-servers.md sets them up: certificates, flags and
-// environment are read from that page, with other addresses in them.
+// Three etcd members and three servers on separate hosts, set up by the steps of docs/operate/several-servers.md with
+// other addresses.
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,10 +13,9 @@ import { endService } from './leftovers.ts'
 
 export interface Service {
   readonly host: TestHost
-  /** Everything it printed. */
   output(): string
   start(): Promise<void>
-  /** As a supervisor stops it: the exit code. */
+  /** Stops it as a supervisor does; returns the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
@@ -25,14 +24,14 @@ interface OperatedCluster {
   readonly servers: readonly Service[]
   readonly storeAddress: string
   readonly masterKey: string
-  /** Of HAProxy. */
+  /** For HAProxy. */
   readonly balancerConfig: string
 }
 
 const names = ['a', 'b', 'c'] as const
 const written = (n: number): string => `10.0.0.${11 + n}`
 
-/** The blocks of code of a step. */
+/** The code blocks of a step. */
 export function blocksBelow(page: string, heading: string): string[] {
   const [, step = ''] = page.split(`\n## ${heading}\n`)
   const blocks = [...(step.split('\n## ')[0]?.matchAll(/```\w*\n([\s\S]*?)```/g) ?? [])].map(([, block = '']) => block)
@@ -46,7 +45,7 @@ const field = (unit: string, name: string): string => {
   return match[1]
 }
 
-/** Nothing is started yet. `publicUrl` is the load balancer's. */
+/** Starts nothing. `publicUrl` is the load balancer's. */
 export async function setUpCluster(
   folder: string,
   hosts: readonly TestHost[],
@@ -55,7 +54,7 @@ export async function setUpCluster(
   const page = await fs.readFile(path.join(root, 'docs/operate/several-servers.md'), 'utf8')
   const etc = path.join(folder, 'etc')
   await fs.mkdir(etc)
-  /** With the addresses of these hosts, and below our own folder. */
+  /** With the addresses of these hosts, below a temporary folder. */
   const moved = (text: string): string =>
     hosts
       .reduce((all, { address }, n) => all.replaceAll(written(n), address), text)
@@ -68,7 +67,7 @@ export async function setUpCluster(
 
   const etcdUnit = blockBelow(page, '2. Three members of etcd')
   const serverUnit = blockBelow(page, '4. Three servers')
-  /** What is written for host a, for host n. */
+  /** Rewrites the example for host a to host n. */
   const forHost = (words: string, n: number): string[] =>
     words.split(/\s+/).map((word) =>
       word.startsWith('--initial-cluster=')
@@ -91,7 +90,7 @@ export async function setUpCluster(
     const [command = '', ...args] = words.map((word) =>
       word.replace('/var/lib/etcd', path.join(folder, host.name, 'etcd')),
     )
-    // Loopback is one for all hosts where they are not really apart.
+    // Hosts that are not really separate share a loopback.
     const own = args.map((word) => (host.isApart ? word : word.replace(',https://127.0.0.1:2379', '')))
     return service(host, command, [...own, '--log-level=error'], {}, async () => assert.ok(await isHealthy(host)))
   })
@@ -115,7 +114,7 @@ export async function setUpCluster(
   }
 }
 
-/** A program under our eyes in place of systemd's. */
+/** A program run directly in place of systemd. */
 export function service(
   host: TestHost,
   command: string,
@@ -145,7 +144,7 @@ export function service(
         isOver = true
         throw new Error(`${command} on ${host.name} ended with ${code}: ${output}`)
       })
-      // Later it may end as it likes.
+      // From here on it may end.
       ended.catch(() => undefined)
       await Promise.race([eventually(() => (isOver ? undefined : isUp(one)), 120_000), ended])
     },

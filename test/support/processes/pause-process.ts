@@ -1,5 +1,5 @@
-// Stops a process where it is, and returns when it stands still: SIGSTOP is taken by one thread, and on a machine with much to
-// do the others go on for as long as that one waits for a processor.
+// Pauses a process and returns when all of it stands still: SIGSTOP is handled by one thread, and on a busy machine the
+// others keep running until that one is scheduled.
 import fs from 'node:fs'
 
 const timeoutMs = 10_000
@@ -17,7 +17,7 @@ function threadStates(pid: number): string[] {
   const folder = `/proc/${pid}/task`
   return fs.readdirSync(folder).map((thread) => {
     const stat = fs.readFileSync(`${folder}/${thread}/stat`, 'utf8')
-    // After the name of the thread, which may hold anything.
+    // After the thread's name, which may contain anything.
     return stat.charAt(stat.lastIndexOf(')') + 2)
   })
 }

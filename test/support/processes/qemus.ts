@@ -1,4 +1,4 @@
-// The processes of QEMU that work in a folder, as the system shows them.
+// QEMU processes that work in a folder, from /proc.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import path from 'node:path'
 
@@ -17,7 +17,7 @@ export function qemusIn(folder: string): number[] {
     })
 }
 
-/** Whether this very process has: what is in the file may be of another one before it. */
+/** Whether this process has written to the file: its content may be that of an earlier one. */
 export function hasWritten(pid: number, name: string): boolean {
   const isIt = (fd: string): boolean => path.basename(readlinkSync(`/proc/${pid}/fd/${fd}`)) === name
   const fd = readdirSync(`/proc/${pid}/fd`).find(isIt)

@@ -1,5 +1,5 @@
-// Debian's docker-registry as a process of a test: own folder, own port, with a password or TLS where wanted; can be
-// killed and started again on what it has.
+// Debian's docker-registry as a process, with a password or TLS if requested. It can be killed and started again on its
+// data.
 import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -8,7 +8,7 @@ import type { TestPair } from '../tools/certificates.ts'
 import { freePort } from '../tools/free-port.ts'
 import { endService } from './leftovers.ts'
 
-/** The line of htpasswd for this user and password, with bcrypt at its least cost: it is paid for every request. */
+/** With bcrypt at its lowest cost, because every request pays for it. */
 export const registryUser = { username: 'ci', password: 'canary-Pa55:w/rd%' } as const
 const htpasswd = 'ci:$2b$05$abcdefghijklmnopqrstuuSiQCkMxHXyKFPAqaBhQ0SRTMw9JhM0S\n'
 
@@ -18,7 +18,7 @@ export interface RegistryProcess {
   readonly host: string
   readonly folder: string
   readonly pid: number
-  /** As by kill -9. */
+  /** By kill -9. */
   kill(): Promise<void>
   /** On the same port. */
   start(): Promise<void>
@@ -28,9 +28,9 @@ interface RegistryWanted {
   readonly folder: string
   readonly hasPassword?: boolean
   readonly tls?: TestPair
-  /** One of its own, where it is to be found at the same port again. */
+  /** An address that only this registry uses, so that it is found at the same port again. */
   readonly address?: string
-  /** Whether manifests may be deleted; they may. */
+  /** Whether manifests may be deleted. Default: true. */
   readonly mayDelete?: boolean
 }
 
@@ -84,7 +84,7 @@ function listening(child: ChildProcess): Promise<void> {
   child.once('error', reject)
   child.once('exit', (code) => reject(new Error(`docker-registry ended with ${code}`)))
   if (!child.stderr) throw new Error('docker-registry has no output')
-  // Read to its end: a pipe that nobody reads stops the registry.
+  // Read to the end, because an unread pipe would block the registry.
   createInterface({ input: child.stderr }).on('line', (line) => {
     if (/listening on [^"]*:\d+/.test(line)) resolve()
   })

@@ -1,5 +1,5 @@
-// A server as a process of its own, for tests that kill it: node server-process.ts JSON, with what `ServerProcessOptions`
-// says. Once it listens it prints one line of JSON.
+// A server process for tests that kill it: node server-process.ts JSON, with `ServerProcessOptions`. It prints a line of
+// JSON when it listens.
 import { createInterface } from 'node:readline'
 import { startControlPlane } from '../../../src/control-plane/control-plane.ts'
 
@@ -15,13 +15,13 @@ const plane = await startControlPlane({
   internalUrl,
   kubernetes,
 })
-// Some runs take longer than a token of a user lives.
+// Some runs take longer than a user's token lives.
 const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true }, 86_400)
 const { token: joinToken } = await plane.nodeKeys.issueJoinToken('svc-default', 3_600)
 const { localUrl: apiUrl, kubernetesUrl } = plane
 process.stdout.write(`${JSON.stringify({ apiUrl, kubernetesUrl, token, joinToken })}\n`)
 process.once('SIGTERM', () => void plane.stop().then(() => process.exit(0)))
-// Whoever started this is gone when its end of the pipe is. With --expose-gc a line collects, and what is left then is printed.
+// When its starter dies, the pipe ends. With --expose-gc, each line collects garbage and prints what is left.
 createInterface(process.stdin)
   .on('line', () => {
     globalThis.gc?.()

@@ -1,5 +1,4 @@
-// Several servers on one etcd, each a process of its own that can be killed and paused, and agents that pretend, in this
-// process.
+// Several servers on one etcd, each a process that can be killed and paused, with pretended agents in this process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -21,7 +20,7 @@ interface Answer {
 
 export interface ServerProcess {
   readonly apiUrl: string
-  /** Of the port for clients of Kubernetes, if it was asked for. */
+  /** The port of the Kubernetes API, if requested. */
   readonly kubernetesUrl?: string
   readonly token: string
   readonly joinToken: string
@@ -32,19 +31,19 @@ export interface ServerProcess {
 
 interface ServersOptions {
   readonly members?: number
-  /** On the disk, as in production: for who measures. */
+  /** On disk, as in production, for measurements. */
   readonly isDurable?: boolean
   readonly logLevel?: string
-  /** With the port for clients of Kubernetes. */
+  /** With the port of the Kubernetes API. */
   readonly isKubernetes?: boolean
 }
 
-/** Of this machine alone, and of nobody else on it: tests listen on ports of VMs. */
+/** An address that no other process uses, because tests listen on ports of VMs. */
 const ownAddress = (): string => `127.${[...randomBytes(3)].map((byte) => 1 + (byte % 250)).join('.')}`
 
 const program = path.join(import.meta.dirname, 'server-process.ts')
 
-/** Where it listens: a free port of the loopback where left out. */
+/** Default: a free port of the loopback. */
 interface ServerPlace {
   readonly host?: string
   readonly port?: number
@@ -52,23 +51,23 @@ interface ServerPlace {
 
 interface ServerProcessOptions extends ServerPlace {
   readonly dataFolder: string
-  /** Without it, SQLite in the data folder. */
+  /** Default: SQLite in the data folder. */
   readonly storeAddress?: string
   readonly masterKey: string
-  /** Where the other servers reach it, when that is not where it listens. */
+  /** Where other servers reach it, if different from where it listens. */
   readonly internalUrl?: string
   /** For Node, before the program. */
   readonly nodeArgs?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly logLevel?: string | undefined
   readonly isKubernetes?: boolean | undefined
-  /** It may well fail to start, and is started again. */
+  /** It may fail to start and is started again. */
   readonly isQuiet?: boolean
-  /** It runs, and may not be ready for a while: how to end it. */
+  /** Called when it runs, even if it is not ready, with a function that ends it. */
   readonly started?: (kill: () => Promise<void>) => void
 }
 
-/** Again on the same data folder: the same server. */
+/** Started again on the same data folder, it is the same server. */
 export async function startServerProcess(options: ServerProcessOptions): Promise<ServerProcess> {
   const {
     dataFolder,
@@ -144,7 +143,7 @@ export class ServersRig implements AsyncDisposable {
     return new ServersRig(await makeFolder(), await startEtcd({ size, isDurable }), options)
   }
 
-  /** Again under the same name: the same data folder. `nodeArgs` are for Node, before the program. */
+  /** The same name means the same data folder. `nodeArgs` are for Node. */
   async server(name: string, nodeArgs: readonly string[] = [], place: ServerPlace = {}): Promise<ServerProcess> {
     const { storeAddress, masterKey } = this
     return startServerProcess({
@@ -159,7 +158,7 @@ export class ServersRig implements AsyncDisposable {
     })
   }
 
-  /** A node whose addresses are tried in this order. It has room for one VM of two cores. */
+  /** A node that tries these addresses in order. It has room for one VM of two cores. */
   async agent(apiUrls: readonly string[], joinToken: string, options: Partial<AgentOptions> = {}): Promise<Agent> {
     const name = options.name ?? `node-${++this.#nodes}`
     const agent = await startAgent({

@@ -1,4 +1,4 @@
-// Several servers of this process on one etcd, and requests to any of them.
+// Several servers in this process on one etcd, and requests to any of them.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import { parseKeyring } from '../../../src/auth/keyring.ts'
@@ -20,7 +20,7 @@ export interface SharedServers extends AsyncDisposable {
   readonly etcd: EtcdCluster
   readonly storeAddress: string
   readonly masterKey: string
-  /** A folder that goes with the rest. */
+  /** A folder that is removed with the rest. */
   folder(): Promise<string>
   start(options?: Partial<ControlPlaneOptions>): Promise<ControlPlane>
 }
@@ -32,7 +32,7 @@ interface Asked {
 }
 
 interface SharedOptions extends EtcdClusterOptions {
-  /** What the servers say. Silent unless a test wants its log to tell why. */
+  /** Servers are silent unless a test wants their log. */
   readonly logLevel?: 'warn'
 }
 
@@ -65,7 +65,7 @@ export async function startShared({ logLevel, ...options }: SharedOptions = {}):
   }
 }
 
-/** A token of an administrator, signed as the servers do it. */
+/** An administrator's token, signed as the servers do it. */
 export async function tokenFor({
   storeAddress,
   masterKey,

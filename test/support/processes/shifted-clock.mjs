@@ -1,5 +1,5 @@
-// Loaded before a program: its clock is off by as many milliseconds as the file CLOCK_SHIFT_FILE says, whenever it changes.
-// A file beside it says which shift is in force.
+// Loaded before a program: shifts its clock by the milliseconds in the file CLOCK_SHIFT_FILE, whenever it changes. A file
+// beside it has the shift in force.
 import fs from 'node:fs'
 
 const RealDate = globalThis.Date

@@ -1,10 +1,9 @@
-// A process whose disk is slow: strace makes each of its fsyncs wait. Needs nothing of the system but the right to trace a
-// process of one's own.
+// Makes every fsync of a process wait, by strace. It needs only the right to trace a process of the same user.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
 interface SlowDisk {
-  /** As quick as before. */
+  /** Ends the delay. */
   end(): Promise<void>
 }
 

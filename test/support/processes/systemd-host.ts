@@ -1,5 +1,5 @@
-// A host with a real systemd as its first process: namespaces of its own over a copy of this machine's files that is gone
-// afterwards. Nothing of what happens inside reaches this machine but its network, which is the same. Root only.
+// A host with a real systemd as its first process, in namespaces over a temporary copy of this machine's files. Nothing
+// inside affects this machine, except that the network is shared. Root only.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { findByArgument } from '../../../src/platform/processes.ts'
 import { eventually } from '../tools/eventually.ts'
 import type { TestHost } from './hosts.ts'
 
-/** What is masked is of no use to a service, and some of it would clean up folders. */
+/** Masked: useless for a service, and some units would clean up folders. */
 const masked = [
   ...['systemd-tmpfiles-setup.service', 'systemd-tmpfiles-clean.timer', 'systemd-tmpfiles-setup-dev.service'],
   ...['systemd-udevd.service', 'systemd-udev-trigger.service', 'systemd-networkd.service', 'systemd-resolved.service'],
@@ -20,7 +20,7 @@ const masked = [
   ...['sys-kernel-debug.mount', 'sys-kernel-tracing.mount', 'proc-sys-fs-binfmt_misc.automount'],
 ]
 
-/** $1: a folder, $2: an id, $3: what comes then. A control group of its own first, which is the root of them inside. */
+/** $1: a folder, $2: an id, $3: the next step. First creates a control group that is the root inside. */
 const enclose = `set -e
 mount --make-rprivate /
 mount -t cgroup2 cgroup2 "$1"
@@ -31,7 +31,7 @@ exec unshare --pid --fork --mount --uts --ipc --cgroup --kill-child sh -c "$3" s
 const forget = `mount --make-rprivate /
 mount -t cgroup2 cgroup2 "$1" && find "$1/svc3-$2" -depth -type d -exec rmdir {} +`
 
-/** $1 and $2 as above. The first failure ends it before systemd begins. */
+/** $1 and $2 as above. The first failure ends it before systemd starts. */
 const boot = `set -e
 mount --make-rprivate /
 mount -t tmpfs tmpfs "$1"
@@ -65,14 +65,14 @@ const environment = [
 ]
 
 export interface SystemdHost extends AsyncDisposable {
-  /** Runs a shell script inside, as root; what it printed. */
+  /** Runs a shell script inside as root and returns its output. */
   run(script: string, input?: string | Uint8Array): Promise<string>
 }
 
 /** With the network of that host, or this machine's. */
 export async function startSystemd(on: Pick<TestHost, 'spawn'> = { spawn }): Promise<SystemdHost> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-systemd-'))
-  // By it the first process inside is found from outside.
+  // Identifies the first process inside from outside.
   const id = crypto.randomUUID().replaceAll('-', '')
   const words = ['--mount', 'sh', '-c', enclose, 'svc3-enclose', folder, id, boot]
   const outer: ChildProcess = on.spawn('unshare', words, { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -101,7 +101,7 @@ export async function startSystemd(on: Pick<TestHost, 'spawn'> = { spawn }): Pro
   const host: SystemdHost = {
     run,
     [Symbol.asyncDispose]: async () => {
-      // The end of its first process is the end of all of them.
+      // The end of its first process ends all of them.
       outer.kill('SIGKILL')
       if (outer.exitCode === null && outer.signalCode === null) await once(outer, 'exit')
       await eventually(() =>

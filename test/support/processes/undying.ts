@@ -1,4 +1,4 @@
-// A process that comes again whenever it dies, for tests that kill it again and again.
+// Restarts a process whenever it dies, for tests that kill it repeatedly.
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'

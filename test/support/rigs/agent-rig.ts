@@ -1,4 +1,4 @@
-// An agent with a stand-in for the server and a scripted driver, in a folder of its own.
+// An agent with a stand-in for the server and a scripted driver, in a temporary folder.
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -23,7 +23,7 @@ export class AgentRig implements AsyncDisposable {
     return new AgentRig(await AgentServer.start(), await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-agent-')))
   }
 
-  /** With an agent that the server has said hello to. */
+  /** Returns when the agent has received the server's HELLO. */
   static async start(options: Partial<AgentOptions> = {}): Promise<AgentRig> {
     const rig = await AgentRig.make()
     const agent = await rig.launch(options)
@@ -50,7 +50,7 @@ export class AgentRig implements AsyncDisposable {
     return agent
   }
 
-  /** The agents end in good order; their VMs go on. */
+  /** Ends the agents in order; their VMs keep running. */
   async stop(): Promise<void> {
     const agents = [...this.#agents]
     this.#agents.clear()

@@ -34,7 +34,7 @@ interface Captured {
 export class AgentServer implements AsyncDisposable {
   readonly joinToken = 'join-token-canary'
   readonly desired = new Map<string, DesiredVm>()
-  /** The newest report of each VM, and all of them in order. */
+  /** The newest report of each VM, and all reports in order. */
   readonly vms = new Map<string, VmReport>()
   readonly history: VmReport[] = []
   readonly nodes: NodeReport[] = []
@@ -42,22 +42,21 @@ export class AgentServer implements AsyncDisposable {
   readonly requests: string[] = []
   /** Answered as unknown. */
   readonly unknown = new Set<string>()
-  /** It sends no heartbeats: three of them pass before it is taken for silent. */
+  /** It sends no heartbeats: three would have to be missed before it counts as silent. */
   heartbeatSeconds = 60
-  /** Where it says that servers are. */
+  /** The addresses of servers that it tells agents. */
   servers: readonly string[] | undefined
-  /** Its data, and how far they are: every change is a revision. */
+  /** The id of its data, and the revision, which every change increments. */
   store = { uid: 'store', revision: 1 }
-  /** Takes what is called up a kept connection, and sends no answer. */
+  /** Accepts calls on a kept connection without answering. */
   isMute = false
-  /** Refuses reports while it is set. */
   refuseReports = false
   tokensIssued = 0
-  /** With each connection: what the agent has seen, it says. */
+  /** The revision that the agent reports with each connection. */
   readonly revisions: number[] = []
-  /** That VMs were reported so, and not up a connection. */
+  /** The number of reports that came by HTTP instead of the connection. */
   reportsByHttp = 0
-  /** Content that it has, and what came of captures. */
+  /** Content that it has, and the results of captures. */
   readonly blobs = new Map<string, Buffer>()
   readonly captured: Captured[] = []
   readonly progress: { id: string; percent: number; bytes: number; phase?: string }[] = []
@@ -86,7 +85,7 @@ export class AgentServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** Tells the agent what is desired; the generation grows by itself. */
+  /** Sends a desired state to the agent; the generation increases by itself. */
   want(vm: Partial<DesiredVm> & { readonly uid: string }): DesiredVm {
     const before = this.desired.get(vm.uid)
     const { growth: _, ...kept } = before ?? desiredVm(vm.uid)
@@ -103,7 +102,7 @@ export class AgentServer implements AsyncDisposable {
     for (const stream of this.#streams) stream.send(`${JSON.stringify(message)}\n`)
   }
 
-  /** The first report of a VM, from now on or the last one, that is as asked. */
+  /** Resolves with the last or next report of a VM that matches. */
   until(uid: string, isRight: (report: VmReport) => boolean): Promise<VmReport> {
     const last = this.vms.get(uid)
     return last && isRight(last) ? Promise.resolve(last) : this.next(uid, isRight)
@@ -114,7 +113,7 @@ export class AgentServer implements AsyncDisposable {
     return this.#when('report', (report: VmReport) => report.uid === uid && isRight(report), last)
   }
 
-  /** Fulfilled, whatever came of it. */
+  /** Resolves with the report that completes this generation, successful or not. */
   fulfilled({ uid, generation }: DesiredVm): Promise<VmReport> {
     return this.until(uid, (report) => report.generation >= generation && report.operation === undefined)
   }
@@ -132,7 +131,7 @@ export class AgentServer implements AsyncDisposable {
     )
   }
 
-  /** Somebody wants to reach something on the node. */
+  /** A client wants to reach something on the node. */
   dial(uid: string, to: DialTo, more: { follow?: boolean; tail?: number } = {}): Promise<Duplex> {
     const tunnel = randomBytes(8).toString('hex')
     const { promise, resolve } = Promise.withResolvers<Duplex>()
@@ -141,12 +140,12 @@ export class AgentServer implements AsyncDisposable {
     return promise
   }
 
-  /** Takes a copy of the data, as a backup does. */
+  /** Copies the data, as a backup does. */
   backUp(): Backup {
     return { desired: new Map(this.desired), store: { ...this.store } }
   }
 
-  /** Goes on with these data, or with none; an agent that is there has to connect again. */
+  /** Replaces the data; a connected agent has to connect again. */
   async restore({ desired, store }: Backup = nothing, isConnected = true): Promise<void> {
     this.desired.clear()
     for (const [uid, vm] of desired) this.desired.set(uid, vm)
@@ -154,7 +153,7 @@ export class AgentServer implements AsyncDisposable {
     if (isConnected) await this.reconnect()
   }
 
-  /** Until the agent has opened a new stream. */
+  /** Resolves when the agent has opened a new stream. */
   async reconnect(): Promise<unknown> {
     const stream = this.stream()
     this.dropStreams()
@@ -174,7 +173,7 @@ export class AgentServer implements AsyncDisposable {
     for (const stream of this.#streams) stream.terminate()
   }
 
-  /** Cuts everybody off, and whoever comes. Its port stays its own, so that nobody else has it when it comes back. */
+  /** Disconnects all clients and accepts none. The port stays reserved. */
   goAway(): void {
     this.#isAway = true
     for (const socket of this.#sockets) socket.destroy()
@@ -185,7 +184,7 @@ export class AgentServer implements AsyncDisposable {
   }
 
   async #listen(): Promise<void> {
-    // Whoever is killed in the middle of a request hears no answer.
+    // A killed client receives no answer.
     const server = createServer(
       (request, response) => void this.#serve(request, response).catch(() => response.destroy()),
     )
@@ -252,7 +251,7 @@ export class AgentServer implements AsyncDisposable {
       const body = chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString('utf8'))
       if (route === 'POST /join') return answer(201, this.#join(body))
       if (route === 'POST /token') return answer(201, this.#issue(body))
-      // As of a server that is older than the agent.
+      // As a server that is older than the agent.
       if (route === 'POST /key') throw new ApiError('NotFound', `${route} is not here`)
       if (!this.#nodeOf(request)) throw new ApiError('Unauthorized', 'this token is not good')
       if (route.startsWith('GET /blobs/')) return this.#give(route, response)
@@ -320,7 +319,7 @@ export class AgentServer implements AsyncDisposable {
     return isProgress ? {} : { missing: [] }
   }
 
-  /** What came of a capture. */
+  /** The result of a capture. */
   async outcome(id: string): Promise<Captured> {
     const isRight = (each: Captured): boolean => each.id === id
     return this.captured.find(isRight) ?? this.#when('captured', isRight, () => `nothing came of ${id}`)

@@ -1,6 +1,5 @@
-// A service with nodes of Apple silicon, on the stand-in for tart (test/support/stand-ins/tart), a registry with an image of a
-// Mac in it, and a namespace of its own for a host that is elsewhere. The guest boots by its NVRAM alone, so that an image that
-// lost it on the way would not come up.
+// A service with Apple silicon nodes on the stand-in for tart, a registry with a Mac's image, and a namespace for a host
+// that is elsewhere. The guest boots by its NVRAM only, so an image that lost its NVRAM would not boot.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -33,16 +32,16 @@ interface ShownVm {
 
 export interface AppleFleet extends AsyncDisposable {
   readonly dev: DevServer
-  /** What is called so in the registry; `mac:v1` is there. */
+  /** The reference of an image in the registry; `mac:v1` exists. */
   image(name: string): string
   svc3(words: readonly string[], input?: string): Promise<Ran>
-  /** What it printed; throws when it fails. */
+  /** Returns the output; throws if the command fails. */
   ok(...words: string[]): Promise<string>
   vm(name: string, namespace?: string): Promise<ShownVm>
   into(name: string, namespace?: string): Promise<Guest>
-  /** A host with tart; `host` names another agent that is there already, where it is one more on the same. */
+  /** Starts a host with tart, or a second agent on the host of `host`. */
   startAgent(name: string, namespace: string, host?: string): Promise<void>
-  /** As by kill -9. */
+  /** By kill -9. */
   killAgent(name: string): Promise<void>
 }
 

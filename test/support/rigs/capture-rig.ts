@@ -1,5 +1,5 @@
-// A VM with a real disk on a node, a stand-in for the server, and a model of what must be on the disk: what was captured is
-// put together from what the server got, and compared byte for byte.
+// A VM with a real disk on a node, a stand-in for the server, and a model of the disk's content. Captures are restored
+// from what the server received and compared byte for byte.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -23,7 +23,7 @@ export class CaptureRig implements AsyncDisposable {
   readonly server: AgentServer
   readonly folder: string
   readonly base: string
-  /** What is on the disk of each VM. */
+  /** The expected content of each disk. */
   readonly disks = new Map<string, Buffer>()
   #agent: Agent | undefined
   #captures = 0
@@ -66,7 +66,7 @@ export class CaptureRig implements AsyncDisposable {
     this.#agent = undefined
   }
 
-  /** An agent as a process, to be killed. */
+  /** An agent process that can be killed. */
   spawn(environment: Record<string, string> = {}): ChildProcess {
     return spawn(
       process.execPath,
@@ -90,7 +90,7 @@ export class CaptureRig implements AsyncDisposable {
     this.disks.set(uid, Buffer.from(this.disks.get(from.like ?? '') ?? Buffer.alloc(0)))
   }
 
-  /** Some writes of a guest, anywhere: data, zeros, single sectors. Returns how much of the disk they touch, in whole blocks. */
+  /** Random writes of a guest: data, zeros, single sectors. Returns how much of the disk they touch, in whole blocks. */
   async write(uid: string, random: () => number = Math.random): Promise<number> {
     const disk = this.disks.get(uid)
     assert.ok(disk)
@@ -118,7 +118,7 @@ export class CaptureRig implements AsyncDisposable {
     return { id, desired: this.server.want({ uid, captures }) }
   }
 
-  /** What came of it is this disk, and the memory that went with it. Returns the digest. */
+  /** Checks that the capture has this disk and the memory saved with it. Returns the digest. */
   async check(id: string, disk: Buffer): Promise<string> {
     const { content, problem } = await this.server.outcome(id)
     assert.ok(content !== undefined, problem)
@@ -134,7 +134,7 @@ export class CaptureRig implements AsyncDisposable {
     return content
   }
 
-  /** Nothing of captures is left beside the VM. */
+  /** Files of captures left beside the VM. */
   async left(): Promise<string[]> {
     const names = async (folder: string): Promise<string[]> => fs.readdir(folder).catch(() => [])
     const states = await names(path.join(this.folder, 'captures'))

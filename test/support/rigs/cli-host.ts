@@ -1,4 +1,4 @@
-// A host for tests: what was written is text, what is typed is given, nothing of this machine's environment counts.
+// A host for tests of the command line: output is text, input is given, and this machine's environment is ignored.
 
 import type { CommandEntry, CommandTable, Context } from '../../../src/cli/command.ts'
 import { commands } from '../../../src/cli/commands/index.ts'
@@ -14,16 +14,16 @@ export interface FakeHostOptions {
   readonly typedAs?: string
   readonly checkout?: string
   readonly workingDir?: string
-  /** What comes in; a terminal gives it as typed. */
+  /** Standard input, as typed on a terminal. */
   readonly input?: string | Uint8Array
   readonly terminal?: { readonly stdin?: boolean; readonly stdout?: boolean }
   readonly interruption?: AbortSignal
-  /** Told what has been written so far, each time something is. */
+  /** Called with all output so far, after each write. */
   readonly onWrite?: (written: { readonly stdout: string; readonly stderr: string }) => void
   readonly now?: Date
   /** The width of the terminal. */
   readonly columns?: number
-  /** Commands that change this machine or serve are parsed, and not run. */
+  /** Commands that change this machine or serve are parsed but not run. */
   readonly inert?: true
 }
 
@@ -58,7 +58,7 @@ const inertTable = (table: CommandTable): CommandTable =>
 const { dev, server, agent } = commands
 const inert = { ...commands, ...inertTable({ ...(dev && server && agent && { dev, server, agent }) }) }
 
-/** What a command is given, of those that are not to run here: services and nodes. */
+/** The parsed input of a command that is not run. */
 export async function given(
   words: readonly string[],
   options: FakeHostOptions = {},

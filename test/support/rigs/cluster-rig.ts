@@ -1,5 +1,5 @@
-// A server and a node as processes of their own, each to be killed, with VMs whose disks are real, and a model of what must
-// be on them. The server is reached through a proxy: wherever the next one listens, its address is the same.
+// A server and a node as killable processes, with VMs on real disks and a model of their content. The server is reached
+// through a proxy, so that its address stays the same.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -18,20 +18,20 @@ import { age, type Restored, restoredFrom, strays } from './content-folder.ts'
 const namespace = '/api/v1/namespaces/svc-default'
 const program = path.resolve(import.meta.dirname, '../processes/capture-process.ts')
 const block = 65_536
-/** Whatever machine this is on: nothing here is waited for longer than it takes. */
+/** Longer than anything here takes on a slow machine. */
 const timeoutMs = 150_000
 
 export class ClusterRig implements AsyncDisposable {
   readonly root: string
   readonly data: string
   readonly architecture: 'amd64' | 'arm64'
-  /** What is on the disk of each VM, and of each image that was uploaded. */
+  /** The expected content of each disk, and of each uploaded image. */
   readonly disks = new Map<string, Buffer>()
   #proxy: TcpProxy | undefined
   #server: DevServer | undefined
   #agent: ChildProcess | undefined
   #joinToken = ''
-  /** Where the agent writes its log, for tests that want to know. */
+  /** Where the agent writes its log, if set. */
   agentLog: string | undefined
   #hasDied = false
   readonly #uids = new Map<string, string>()
@@ -63,7 +63,7 @@ export class ClusterRig implements AsyncDisposable {
     return path.join(this.data, 'content')
   }
 
-  /** The server, to die at a point where one is named; it may come to that before it is ready. */
+  /** Starts the server, which dies at the fail point if given, perhaps before it is ready. */
   async start(point?: string): Promise<void> {
     const env = point === undefined ? {} : { SVC3_TEST: '1', SVC3_FAILPOINT: point }
     const args = ['--driver', 'simulated', '--nodes', 'amd64=0,arm64=0']
@@ -78,8 +78,8 @@ export class ClusterRig implements AsyncDisposable {
     const port = Number(new URL(this.#server.apiUrl).port)
     this.#proxy ??= await startTcpProxy(port, { isPatient: true })
     this.#proxy.aim(port)
-    // Whoever comes now waits for the next one, and does not meet who gets that port.
-    void this.#server.ended.then(() => this.#proxy?.aim('nobody'))
+    // Connections wait for the next server instead of reaching another program on that port.
+    void this.#server.ended.then(() => this.#proxy?.aim('none'))
   }
 
   async restart(point?: string): Promise<void> {
@@ -87,13 +87,13 @@ export class ClusterRig implements AsyncDisposable {
     await this.start(point)
   }
 
-  /** The server has died at the point that it was started with, and is started again, to die at the next one. */
+  /** Waits until the server has died at its fail point, then starts it again. */
   async died(next?: string): Promise<void> {
     if (!this.#hasDied) assert.deepEqual(await this.server.ended, { code: null, signal: 'SIGKILL' })
     await this.start(next)
   }
 
-  /** The node, to die at a point where one is named. */
+  /** Starts the node, which dies at the fail point if given. */
   async startAgent(point?: string): Promise<ChildProcess> {
     this.#joinToken ||= String((await this.call('POST', '/jointokens', {})).token)
     const words = [program, this.apiUrl, this.#joinToken, path.join(this.root, 'node'), '', '0', this.architecture]
@@ -123,7 +123,7 @@ export class ClusterRig implements AsyncDisposable {
     await ended
   }
 
-  /** What succeeds; `url` is in the namespace. */
+  /** Fails unless the response is successful. `url` is inside the namespace. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   async call(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<any> {
     const answer = await this.server.call(method, namespace + url, body, headers)
@@ -131,7 +131,7 @@ export class ClusterRig implements AsyncDisposable {
     return answer.body
   }
 
-  /** Undefined: there is no answer, as of a server that dies meanwhile. */
+  /** Undefined without a response, as from a server that dies. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   async ask(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<any> {
     if (this.#hasDied) return undefined
@@ -175,17 +175,17 @@ export class ClusterRig implements AsyncDisposable {
     return this.call('GET', `/images/${name}`)
   }
 
-  /** Known without asking a server, which may be about to die. */
+  /** Computed without a server, which may be about to die. */
   vmFolder(name: string): string {
     return path.join(this.root, 'node', 'vms', this.#uids.get(name) ?? assert.fail())
   }
 
-  /** The disk that the node starts VMs of this image from. */
+  /** The content of the disk from which the node starts VMs of this image. */
   imageOnNode(digest: string): Promise<Buffer> {
     return fs.readFile(path.join(this.root, 'node', 'images', digest.replace(':', '-'), 'disk.raw'))
   }
 
-  /** Some writes of a guest, anywhere: data, zeros, single sectors. Returns what is on the disk now. */
+  /** Random writes of a guest: data, zeros, single sectors. Returns the content of the disk. */
   async write(name: string, random: () => number = Math.random): Promise<Buffer> {
     const disk = this.disks.get(name) ?? assert.fail()
     const writes = Array.from({ length: 1 + Math.floor(random() * 4) }, (): GuestWrite => {
@@ -209,7 +209,7 @@ export class ClusterRig implements AsyncDisposable {
     }, timeoutMs)
   }
 
-  /** Nothing is on its way from this VM any more, and it runs. */
+  /** The VM runs, and nothing of it is being transferred. */
   async isAtRest(name: string): Promise<void> {
     await eventually(async () => {
       const { powerState, operation } = await this.vm(name)
@@ -218,7 +218,7 @@ export class ClusterRig implements AsyncDisposable {
     }, timeoutMs)
   }
 
-  /** What captures have on the node besides the VM. */
+  /** Files of captures left on the node. */
   async leftOnNode(): Promise<string[]> {
     const names = async (folder: string): Promise<string[]> =>
       fs.readdir(path.join(this.root, 'node', folder), { recursive: true }).catch(() => [])
@@ -231,15 +231,15 @@ export class ClusterRig implements AsyncDisposable {
     return restoredFrom(this.content, digest ?? '')
   }
 
-  /** A collection leaves what these images need, all of it, and nothing else. Starts the server anew. */
+  /** A collection leaves all content of these images and nothing else. Restarts the server. */
   async hasOnly(digests: readonly (string | undefined)[]): Promise<void> {
     await age(this.content)
-    // It looks when it starts.
+    // The server collects at its start.
     await this.restart()
     await this.comesToHave(digests)
   }
 
-  /** A collection that is under way leaves this. */
+  /** A running collection leaves this. */
   async comesToHave(digests: readonly (string | undefined)[]): Promise<void> {
     const images = digests.filter((digest) => digest !== undefined)
     await eventually(async () => {
@@ -247,7 +247,7 @@ export class ClusterRig implements AsyncDisposable {
     }, timeoutMs)
     for (const folder of ['uploads', 'partial']) {
       const files = await fs.readdir(path.join(this.data, folder))
-      // Notes of uploads are for those who did not hear of their end.
+      // Notes of uploads stay for clients that did not receive the result.
       const left = files.filter((name) => !name.endsWith('.json'))
       assert.deepEqual(left, [], folder)
     }

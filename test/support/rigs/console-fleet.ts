@@ -1,4 +1,4 @@
-// The console of a fleet that stands only in records, opened by an administrator: nothing runs, every page and every watch is real.
+// The console of a fleet that exists only in records, opened by an administrator. Pages and watches are real.
 import path from 'node:path'
 import type { Browser } from 'playwright-core'
 import { root } from '../processes/dev-server.ts'

@@ -1,5 +1,4 @@
-// The console as a person uses it: a real Chromium on a real server. Logging in, looking for faults of accessibility,
-// pictures for the README.
+// The console in a real Chromium on a real server: login, accessibility checks, pictures for the README.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -8,24 +7,24 @@ import { type DevServer, root } from '../processes/dev-server.ts'
 import { eventually } from '../tools/eventually.ts'
 import { complaintsOf } from './login.ts'
 
-/** Machines in CI are slow: nothing here is about being fast. */
+/** For slow machines; speed is not tested here. */
 const timeoutMs = 60_000
 
 export interface Opened extends AsyncDisposable {
   readonly context: BrowserContext
   readonly page: Page
-  /** What pages wrote to the browser's own console: faults, and breaches of the policy. */
+  /** Messages in the browser's console: errors and violations of the policy. */
   readonly complaints: readonly string[]
 }
 
-/** Sessions of tokens that were typed in once: whoever comes later has the cookie already. */
+/** Sessions by token: later windows reuse the cookie. */
 const sessions = new WeakMap<Browser, Map<string, Awaited<ReturnType<BrowserContext['storageState']>>>>()
 
-/** Chromium says it to its console as well, but not on every page that it has left. */
+/** Chromium does not report violations on every page that it left. */
 const tellViolations = `addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile))`
 
-/** A browser of its own, logged in with a token: by the form, or with the cookie of whoever did that before. */
+/** A separate browser context, logged in by the form or with an earlier cookie. */
 export async function openConsole(
   browser: Browser,
   server: Pick<DevServer, 'apiUrl'>,
@@ -65,13 +64,13 @@ export const go = async (page: Page, server: Pick<DevServer, 'apiUrl'>, place: s
   await page.getByRole('heading', { level: 1 }).waitFor()
 }
 
-/** To another page without loading everything again, as a link does. */
+/** Navigates as a link does, without loading everything again. */
 export const follow = async (page: Page, server: Pick<DevServer, 'apiUrl'>, place: string): Promise<void> => {
   const url = `${server.apiUrl}/console${place}`
   await page.evaluate(`history.pushState(null, '', ${JSON.stringify(url)})`)
 }
 
-/** Waits for something of the page, and looks in every frame: a locator waits longer and longer between two looks. */
+/** Evaluates the expression in every frame: a locator polls at growing intervals. */
 export async function whenTrue(page: Page, expression: string, withinMs = timeoutMs): Promise<void> {
   const isTrue = await page.evaluate(`new Promise((done) => {
     const endMs = performance.now() + ${withinMs}
@@ -81,7 +80,7 @@ export async function whenTrue(page: Page, expression: string, withinMs = timeou
   assert.ok(isTrue, `${page.url()}: ${expression}`)
 }
 
-/** The keyboard is there: what is pressed next is meant for it. */
+/** Resolves when the element has the keyboard focus. */
 export const focused = (locator: Locator): Promise<void> =>
   eventually(async () => {
     const isThere = await locator.evaluate((element) =>
@@ -97,10 +96,10 @@ interface Violation {
   readonly nodes: readonly { readonly target: readonly unknown[]; readonly failureSummary?: string }[]
 }
 
-/** Those that another theme may break. */
+/** The rules that another theme may break. */
 export const rulesOfColor: readonly string[] = ['color-contrast', 'link-in-text-block']
 
-/** Fails with what axe finds: WCAG 2.1 AA and its best practices, or some of its rules; on the page, or in some part of it. */
+/** Fails with axe's findings: WCAG 2.1 AA and best practices, or some rules, on the page or a part of it. */
 export async function assertAccessible(
   page: Page,
   where: string,
@@ -122,7 +121,7 @@ export async function assertFits(page: Page, where: string): Promise<void> {
   assert.ok(Number(beyond) <= 0, `${where} is ${beyond} px wider than the window`)
 }
 
-/** No name is cut off: of the page, in the navigation, or of a row. */
+/** No name is truncated: of the page, in the navigation, or of a row. */
 export async function assertWhole(page: Page, where: string): Promise<void> {
   const cut = await page.evaluate(`[...document.querySelectorAll('h1, .nav a, td:has(a.strong)')]
     .filter((element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== 'visible')
@@ -130,28 +129,28 @@ export async function assertWhole(page: Page, where: string): Promise<void> {
   assert.deepEqual(cut, [], where)
 }
 
-/** One of the actions of the page or of a row, as soon as it may be taken. */
+/** Chooses an action of the page or a row once it is enabled. */
 export async function choose(page: Page, menu: string, action: string): Promise<void> {
   await page.getByRole('button', { name: menu, exact: true }).click()
   await page.getByRole('menuitem', { name: action, exact: true, disabled: false }).click()
 }
 
-/** Why an action of a menu may not be taken: beside it, and tied to it for screen readers. */
+/** The reason why an action is disabled, beside it and linked to it for screen readers. */
 export const reasonOf = async (item: Locator): Promise<string> =>
   item
     .page()
     .locator(`[id="${await item.getAttribute('aria-describedby')}"]`)
     .innerText()
 
-/** One of the choices of a field. */
+/** Chooses an option of a field. */
 export async function pick(within: Page | Locator, field: string, choice: string): Promise<void> {
   await within.getByLabel(field, { exact: true }).click()
   await within.getByRole('option', { name: choice, exact: true }).click()
 }
 
-/** What a file of that size has in it: the same here and in the page, so that nothing has to be sent there. */
+/** The content of a file of that size, computed here and in the page, so that nothing has to be sent. */
 export const patternOf = (size: number): Buffer => Buffer.from(Uint8Array.from({ length: size }, byteAt))
-/** With the sign of a disc where a disc has it. */
+/** With the signature of a disc at its place. */
 const byteAt = (_: unknown, index: number): number =>
   index > 0x8000 && index < 0x8006
     ? 'CD001'.charCodeAt(index - 0x8001)

@@ -1,5 +1,5 @@
-// A folder of content as a stranger sees it: by its files alone, beside whoever works in it. What is on the disk of an
-// image there, and what is there that no image names.
+// A content folder read by its files alone, while a service may be using it: the disk of an image, and files that no image
+// needs.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -27,7 +27,7 @@ export interface Restored {
   readonly memory: Buffer | undefined
 }
 
-/** Put together from what is in the folder, every byte of it checked. */
+/** Restored from the folder, with every byte checked. */
 export async function restoredFrom(folder: string, digest: string): Promise<Restored> {
   const source = contentIn(folder)
   const manifest = await readManifest(source, digest)
@@ -50,14 +50,14 @@ async function filesOf(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name))
 }
 
-/** As if all of it had come an hour ago: the collector takes what nothing names. */
+/** Makes all content an hour old, so that the collector takes unreferenced files. */
 export async function age(folder: string): Promise<void> {
   const then = new Date(Date.now() - 3_600_000)
-  // A collector may be at work, and take what it lists.
+  // A concurrent collector may take files of this list.
   for (const file of await filesOf(blobs(folder))) await fs.utimes(file, then, then).catch(ifAbsent(undefined))
 }
 
-/** Files of the folder that none of these images needs, and what they need and is not there. */
+/** Files that none of these images needs, and missing ones that they need. */
 export async function strays(folder: string, images: readonly string[]): Promise<{ left: string[]; lost: string[] }> {
   const wanted = await referencedBy(images, contentIn(folder))
   const place = (digest: string): string => {

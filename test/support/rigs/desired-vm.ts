@@ -1,4 +1,4 @@
-// A desired state as tests begin with it.
+// A desired state for tests to start from.
 
 import type { DesiredVm } from '../../../src/api/nodes/agent.ts'
 import { machineDefaults } from '../../../src/api/vms/vm-shape.ts'

@@ -1,5 +1,5 @@
-// Captures whose node, or whose server, has no room left, in a mount namespace of its own: node full-disk-captures.ts.
-// Ends well or throws.
+// Captures on a node or server with a full disk, in a separate mount namespace: node full-disk-captures.ts. Throws on
+// failure.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -57,7 +57,7 @@ const mount = (folder: string, ...options: string[]): void =>
     })
   const kept = randomBytes(8 * mebi)
   assert.equal((await send(kept)).status, 201)
-  // Not what the length told before it was sent, but what happened on the way.
+  // The failure happens during the transfer, not because of the announced length.
   const filler = path.join(folder, 'filler')
   await fs.writeFile(filler, Buffer.alloc(3 * mebi, 1))
   const { statfs } = fs

@@ -1,5 +1,4 @@
-// The port for clients of Kubernetes, on a whole service in this process: requests handed in, or over a real connection
-// for watches.
+// The Kubernetes port of a service in this process: injected requests, or a real connection for watches.
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -9,7 +8,7 @@ import type { Answer, CallOptions, TestService } from './service.ts'
 export interface KubernetesRig extends AsyncDisposable {
   readonly app: FastifyInstance
   call(method: string, url: string, options?: CallOptions): Promise<Answer>
-  /** Events as they come, over TLS. */
+  /** Events over TLS. */
   watch(url: string, options?: { token?: string; accept?: string }): Promise<Watching>
 }
 
@@ -17,7 +16,7 @@ interface Watching {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: tests look into events of every kind
   readonly events: any[]
-  /** Resolves when so many have come, or the watch has ended. */
+  /** Resolves after `count` events, or when the watch has ended. */
   until(count: number): Promise<void>
   readonly ended: Promise<void>
   close(): void

@@ -1,5 +1,5 @@
-// A cluster for images that arrive while VMs run on them: a server, agents as processes of their own, an image with random
-// bytes in its guest, and a slow network between them.
+// A cluster for images that arrive while VMs run on them: a server, agent processes, an image with random bytes, and a
+// slow network.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -16,15 +16,15 @@ export const namespace = '/api/v1/namespaces/svc-default'
 export const vms = `${namespace}/vms`
 export const mib = 2 ** 20
 const files = '/data0 /data1 /data2 /data3'
-/** Reads all of it, not from the guest's own memory. */
+/** Reads all of it, bypassing the guest's page cache. */
 export const readAll = `echo 3 >/proc/sys/vm/drop_caches; sha256sum ${files}`
 
 interface AgentOptions {
-  /** The first time only. */
+  /** Only the first time. */
   readonly apiUrl?: string
   readonly words?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** What starts it. */
+  /** A command that starts the agent. */
   readonly before?: readonly string[]
 }
 
@@ -36,13 +36,13 @@ interface Deployed {
 
 export class LazyRig implements AsyncDisposable {
   server!: DevServer
-  /** Between agents that were told so and the server. */
+  /** Between the server and agents that use it. */
   link!: SlowLink
-  /** Of the files in the guest, as `readAll` says them. */
+  /** The checksums that `readAll` prints. */
   sums = ''
-  /** How long a guest boots on this machine, as busy as it is, with all of its image there. */
+  /** The boot time of a guest on this machine with a complete image. */
   bootMs = 0
-  /** What agents have logged. */
+  /** The agents' log. */
   log = ''
   readonly folder: string
   readonly #architecture: Architecture
@@ -134,7 +134,7 @@ export class LazyRig implements AsyncDisposable {
     await ended
   }
 
-  /** It died by itself. */
+  /** The agent died by itself. */
   async died(agent: string): Promise<void> {
     await eventually(() => assert.equal(this.#agents.get(agent)?.signalCode, 'SIGKILL'), 60_000)
   }
@@ -149,7 +149,7 @@ export class LazyRig implements AsyncDisposable {
     return (await this.call('GET', `${vms}/${name}`)) as never
   }
 
-  /** The condition that says how much of its image is there. */
+  /** The condition that reports how much of its image has arrived. */
   async imageReady(name: string): Promise<Vm['conditions'][number] | undefined> {
     return (await this.show(name)).conditions.find(({ type }) => type === 'ImageReady')
   }
@@ -173,7 +173,7 @@ export class LazyRig implements AsyncDisposable {
     }, 240_000)
   }
 
-  /** Deletes all VMs, and the copies of images that the node has. */
+  /** Deletes all VMs and the node's copies of images. */
   async empty(node: string, options: AgentOptions = {}): Promise<void> {
     for (const name of this.#deployed) await this.delete(name)
     await this.kill(node)

@@ -1,4 +1,4 @@
-// Logging in as a person does: the real command line as a process, a real Chromium in front of the provider's pages.
+// Logging in with the real command line as a process, and Chromium on the provider's pages.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,7 +7,7 @@ import path from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { program, root, svc3 } from '../processes/dev-server.ts'
 
-/** Whatever machine this is on: the test's own time limit ends what never comes. */
+/** The test's own time limit ends a wait that never completes. */
 const timeoutMs = 150_000
 
 export async function launchBrowser(): Promise<Browser> {
@@ -35,7 +35,7 @@ interface LoginProcess {
   interrupt(): void
 }
 
-/** `svc3 login …`, up to the point where it waits for the person. */
+/** Runs `svc3 login …` up to the point where it waits for the user. */
 export async function startLogin(args: readonly string[], env: Record<string, string>): Promise<LoginProcess> {
   const child = spawn(program, ['login', '--force', ...args], {
     cwd: root,
@@ -64,14 +64,14 @@ export async function startLogin(args: readonly string[], env: Record<string, st
   }
 }
 
-/** The form of the built-in provider. */
+/** Fills in the form of the built-in provider. */
 export async function fillLogin(page: Page, email: string, password: string): Promise<void> {
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Log in' }).click()
 }
 
-/** What a page says against its own policy, or otherwise to the console. */
+/** Policy violations and other messages in the browser's console. */
 export function complaintsOf(page: Page): string[] {
   const complaints: string[] = []
   page.on('console', (message) => {
@@ -82,11 +82,11 @@ export function complaintsOf(page: Page): string[] {
 }
 
 const folder = process.env.SVC3_SCREENSHOTS
-/** Somebody wants to look at the pages. */
+/** Pictures were requested. */
 export const isPictured = folder !== undefined
 
 export async function screenshot(page: Page, name: string): Promise<void> {
-  // Hiding the caret would be an inline style, which the console's policy refuses.
+  // Hiding the caret would need an inline style, which the console's policy refuses.
   if (folder) await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true, caret: 'initial' })
 }
 

@@ -1,5 +1,5 @@
-// A fleet as records in the store of a test service: a thousand nodes and ten thousand VMs cost a second. Nothing runs; every
-// page and every watch is real.
+// A fleet as records in a test service's store: a thousand nodes and ten thousand VMs take a second. Pages and watches are
+// real.
 import { nodeRecord, placedVm } from '../../../bench/records.ts'
 import type { VmRecord } from '../../../src/store/records/fleet-records.ts'
 import type { TestService } from './service.ts'
@@ -7,7 +7,7 @@ import type { TestService } from './service.ts'
 interface ManyRecords {
   readonly nodes: number
   readonly vmsOfEach: number
-  /** What is different about some of them. */
+  /** Changes some of the records. */
   readonly change?: (vm: VmRecord, index: number) => VmRecord
 }
 

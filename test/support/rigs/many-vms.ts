@@ -1,4 +1,4 @@
-// Ten thousand VMs in a page: its one WebSocket is answered by the test, everything else by the real server.
+// Ten thousand VMs in a page: the test answers its WebSocket, the real server everything else.
 import type { Page, WebSocketRoute } from 'playwright-core'
 import { operations } from '../../../src/api/index.ts'
 
@@ -14,7 +14,7 @@ export const manyVm = (index: number, change: object = {}) => ({
 })
 
 interface ManyVms {
-  /** Sends changes of VMs, as one message. */
+  /** Sends changes of VMs in one message. */
   change(vms: readonly object[]): void
 }
 

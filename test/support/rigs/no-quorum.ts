@@ -1,4 +1,4 @@
-// Two of three members of etcd are killed under three servers with writers: what every server has to do then, the same each time.
+// Kills two of three etcd members under three servers with writers, and checks that every server does what is promised.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ControlPlane } from '../../../src/control-plane/control-plane.ts'
@@ -7,18 +7,18 @@ import { eventually } from '../tools/eventually.ts'
 
 const accounts = '/namespaces/svc-default/serviceaccounts'
 const timeoutMs = 60_000
-/** Longer than a server takes that is cut off, to notice and to ask the others. */
+/** Longer than an isolated server takes to notice and to ask the others. */
 const watchedMs = 9_000
 const everyMs = 300
-/** What was read last was so old at most when the members were killed. */
+/** The greatest possible age of the last read when the members were killed. */
 const agesBeforeS = 10
-/** It gives up after 3 s; the rest is the machine's. */
+/** The server gives up after 3 s; the rest is for slow machines. */
 const refusedMs = 10_000
 
-/** `round` chooses which member survives. Servers and members are new: nothing of an earlier round helps. */
+/** `round` chooses the surviving member. Servers and members are new in each round. */
 export async function loseQuorum(round: number): Promise<void> {
   await using shared = await startShared({ size: 3, logLevel: 'warn' })
-  // As a supervisor does it: on a machine this busy etcd may not answer in time for a start.
+  // Retried as by a supervisor: on a busy machine etcd may not answer in time.
   const planes = await Promise.all([0, 1, 2].map(() => eventually(() => shared.start(), timeoutMs)))
   const [first] = planes as [ControlPlane]
   const token = await adminToken(first)
@@ -48,7 +48,7 @@ export async function loseQuorum(round: number): Promise<void> {
   await Promise.all(killed.map((member) => member.kill()))
   const killedMs = performance.now()
 
-  /** Once with what this server said last, as clients do that want to go on from there. */
+  /** Once with the last known revision of this server, as clients send it. */
   const seen = new Map<ControlPlane, string>()
   const read = async (plane: ControlPlane): Promise<void> => {
     const known = seen.get(plane)
@@ -70,7 +70,7 @@ export async function loseQuorum(round: number): Promise<void> {
   }
   assert.equal(new Set(seen.values()).size, 1, `all know the same: ${[...seen.values()].join()}`)
   for (const plane of planes) {
-    // Whoever has seen more elsewhere is not shown less.
+    // A client that has seen more elsewhere is not shown less.
     const further = { 'svc3-revision': String(Number(seen.get(plane)) + 1_000) }
     const askedMs = performance.now()
     const refused = await ask(plane, 'GET', accounts, { token, headers: further })

@@ -109,7 +109,7 @@ const entryOf = ({ mediaType, digest, bytes }: RawManifest, reference: string | 
   ...(reference !== undefined && { annotations: { [refName]: reference } }),
 })
 
-/** Fails before it is in its place when it is not what it was said to be. */
+/** Fails before the file is in place if it has another digest or size. */
 async function* checked({ digest, size }: Descriptor, pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const hasher = createHash('sha256')
   let bytes = 0

@@ -1,4 +1,4 @@
-// A service that has one of everything that the console shows, on simulated hosts, and every page of it.
+// A service with one of everything that the console shows, on simulated hosts, and a list of all pages.
 import assert from 'node:assert/strict'
 import { type DevServer, makeFolder, startDev } from '../processes/dev-server.ts'
 
@@ -9,7 +9,7 @@ export const options = {
   args: ['--driver', 'simulated', '--simulate', 'boot=20ms,stop=20ms', '--nodes', 'arm64=2,amd64=2'],
 }
 
-/** Whoever starts it also ends it, and removes its data. */
+/** The caller ends it and removes its data. */
 export async function startWithEverything(): Promise<{ readonly data: string; readonly server: DevServer }> {
   const data = await makeFolder()
   const server = await startDev(data, options)
@@ -42,7 +42,7 @@ export async function startWithEverything(): Promise<{ readonly data: string; re
   return { data, server }
 }
 
-/** Where each is, and its heading. */
+/** The path and heading of each page. */
 export const pages = [
   ['/', 'Overview'],
   ['/vms', 'VMs'],

@@ -1,4 +1,4 @@
-// A whole service with pools in this process: server, controllers, and agents with simulated guests.
+// A service with pools in this process: server, controllers, and agents with simulated guests.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -34,7 +34,7 @@ export class PoolRig implements AsyncDisposable {
   static async start(nodes: readonly { readonly cpu: number; readonly knobs?: SimulatedKnobs }[]): Promise<PoolRig> {
     const service = await startService({ logLevel: 'error' })
     const rig = new PoolRig(service, await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-pools-')))
-    // Agents sign by their own clock.
+    // Agents sign with the real clock.
     service.clock.nowMs = Date.now()
     rig.#token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
     await service.listen()
@@ -102,13 +102,13 @@ export class PoolRig implements AsyncDisposable {
     return this.nodes.flatMap(({ slots = {} }) => Object.entries(slots))
   }
 
-  /** Slots that VMs have taken, by the uids of these VMs. */
+  /** Slots taken by VMs, by the VMs' uids. */
   get taken(): ReadonlyMap<string, string> {
     const { vms } = this.service.services.collections
     return new Map(vms.list().flatMap(({ value: { uid, place } }) => (place?.slot ? [[uid, place.slot]] : [])))
   }
 
-  /** The VMs that nodes have on their disks. */
+  /** The VMs on the nodes' disks. */
   vmsOnDisk(): readonly string[] {
     return this.nodes.flatMap(({ name }) => simulatedVms(path.join(this.folder, name)))
   }

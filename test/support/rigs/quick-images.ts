@@ -1,4 +1,4 @@
-// Images of guests that are up at once, for tests that look at the service and not inside of a guest.
+// Images of guests that boot at once, for tests of the service.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -7,13 +7,12 @@ import { speakingDisk } from '../guests/efi-disks.ts'
 import type { Architecture } from '../guests/guest.ts'
 import { svc3 } from '../processes/dev-server.ts'
 
-/** What their guests say on the serial console; one for Intel hears its power button from then on. */
+/** Printed on the serial console. The amd64 guest then reacts to its power button. */
 export const quickWord = 'booted at once'
 
 const disks = { amd64: powerButtonDisk, arm64: speakingDisk } satisfies Record<Architecture, unknown>
 export const quickImage = (architecture: Architecture): string => `quick-${architecture}`
 
-/** Into a service that runs on this folder. */
 export async function uploadQuick(data: string, architecture: Architecture): Promise<void> {
   const file = path.join(data, 'quick.raw')
   await fs.writeFile(file, await disks[architecture](quickWord))

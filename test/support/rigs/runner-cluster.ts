@@ -1,5 +1,5 @@
-// Runner pools on three servers that share an etcd, each a process that is killed and comes again, with simulated guests and a
-// stand-in of GitHub in this process, which outlive them.
+// Runner pools on three servers with one etcd, each a process that is killed and restarted, with simulated guests and a
+// stand-in for GitHub in this process, which outlive them.
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -93,7 +93,7 @@ export class RunnerCluster implements AsyncDisposable {
 
   async #serve(name: string, place: { readonly storeAddress: string; readonly masterKey: string }): Promise<void> {
     const proxy = this.#cleanup.use(await startTcpProxy(1, { isPatient: true }))
-    proxy.aim('nobody')
+    proxy.aim('none')
     const dataFolder = path.join(this.#folder, name)
     const env = { SVC3_TEST: '1', SVC3_FAILPOINT: `@${this.#fatal}` }
     const start = async (): Promise<ChildProcess> => {
@@ -103,9 +103,9 @@ export class RunnerCluster implements AsyncDisposable {
     }
     const died = (): void => {
       server.current = undefined
-      // One death at a point is enough.
+      // One death at a fail point is enough.
       void this.dieAt(undefined)
-      proxy.aim('nobody')
+      proxy.aim('none')
       proxy.cut()
     }
     const server: Server = { proxy, process: new Undying(start, died), current: undefined }
@@ -139,7 +139,7 @@ export class RunnerCluster implements AsyncDisposable {
     return path.join(this.#folder, 'fatal')
   }
 
-  /** The server that comes to this point dies there. */
+  /** The server that reaches this fail point dies there. */
   async dieAt(point: string | undefined): Promise<void> {
     if (point === undefined) await fs.rm(this.#fatal, { force: true })
     else await fs.writeFile(this.#fatal, point)
@@ -149,7 +149,7 @@ export class RunnerCluster implements AsyncDisposable {
     return this.#servers.reduce((sum, { process }) => sum + process.deaths, 0)
   }
 
-  /** Whoever leads, while it runs. */
+  /** The leader, while it runs. */
   async leader(): Promise<ServerProcess | undefined> {
     const record = (await this.#store.get('/leadership/controllers'))?.value as { holder?: string } | undefined
     return this.#servers
@@ -157,7 +157,7 @@ export class RunnerCluster implements AsyncDisposable {
       .find(({ apiUrl }) => record?.holder?.startsWith(`${new URL(apiUrl).host}/`))
   }
 
-  /** Kills each leader once it has heard of jobs for so long. */
+  /** Kills each leader after it has received jobs for `everyMs`. */
   async killLeaders(everyMs: number, signal: AbortSignal): Promise<number> {
     let kills = 0
     while (!signal.aborted) {
@@ -167,7 +167,7 @@ export class RunnerCluster implements AsyncDisposable {
         if (signal.aborted) return kills
         await leader.kill()
         kills += 1
-        // Until its session has lapsed, somebody seems to hear.
+        // Until its session lapses, a client seems to be connected.
         await eventually(() => assert.ok(!this.github.isHeard), 30_000)
       }
       await sleep(100)
@@ -175,7 +175,7 @@ export class RunnerCluster implements AsyncDisposable {
     return kills
   }
 
-  /** Repeated until it is answered, by whichever server is there. */
+  /** Retried until any server answers. */
   async call(method: string, where: string, body?: object) {
     for (;;) {
       const [server] = this.#servers.flatMap(({ current }) => current ?? []).toSorted(() => Math.random() - 0.5)
@@ -192,7 +192,7 @@ export class RunnerCluster implements AsyncDisposable {
     return answer.body
   }
 
-  /** All that may be left of jobs: at GitHub, in records, and on nodes. */
+  /** What may be left of jobs: at GitHub, in records, and on nodes. */
   async leftovers(): Promise<string[]> {
     const listed = ((await this.ok('GET', '/nodes')).items ?? []) as {
       readonly name: string
@@ -209,8 +209,8 @@ export class RunnerCluster implements AsyncDisposable {
   }
 
   /**
-   * Until all jobs are over. Says how long a job waited at most while somebody led and fewer runners were connected than there
-   * is room for: of the jobs that wait, the oldest ones count, as many as there is room.
+   * Waits until all jobs have ended. Returns the longest time that a job waited while a server led and fewer runners were
+   * connected than there is room for; only as many of the oldest jobs count as there is room.
    */
   async watchJobs(signal: AbortSignal): Promise<number> {
     const { jobs, runners } = this.github

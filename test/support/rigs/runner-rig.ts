@@ -1,4 +1,5 @@
-// A whole service with runner pools in this process: server, controllers, agents with simulated guests, and a stand-in of GitHub.
+// A service with runner pools in this process: server, controllers, agents with simulated guests, and a stand-in for
+// GitHub.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -42,7 +43,7 @@ export class RunnerRig implements AsyncDisposable {
     const service = await startService({ logLevel: 'warn' })
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-runners-'))
     const rig = new RunnerRig(service, await GitHubStandIn.start({ pollMs: 300, lapseMs: 700, ...github }), folder)
-    // Agents sign by their own clock.
+    // Agents sign with the real clock.
     service.clock.nowMs = Date.now()
     Object.assign(service.clock, { now: () => new Date(Date.now() + rig.aheadMs) })
     rig.#token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
@@ -61,13 +62,13 @@ export class RunnerRig implements AsyncDisposable {
     return rig
   }
 
-  /** Why nobody can log in to guests. */
+  /** If set, logging in to guests fails with it. */
   sshProblem: string | undefined
 
-  /** The clock of the service is so much ahead. */
+  /** How far the service's clock is ahead. */
   aheadMs = 0
 
-  /** A leader begins. */
+  /** Starts a leader. */
   drive(): void {
     const { services } = this.service
     const world = runnerWorld(services, retry)
@@ -80,7 +81,7 @@ export class RunnerRig implements AsyncDisposable {
     })
   }
 
-  /** A leader goes, in good order. */
+  /** Stops the leader in order. */
   async rest(): Promise<void> {
     await this.#driving?.stop()
   }
@@ -135,7 +136,7 @@ export class RunnerRig implements AsyncDisposable {
     return this.service.services.collections.vms.list().map(({ value }) => value)
   }
 
-  /** All jobs are over, and nothing of them is left. */
+  /** All jobs have ended, and nothing is left of them. */
   async quiet(timeoutMs = 40_000): Promise<void> {
     await eventually(() => {
       assert.deepEqual(

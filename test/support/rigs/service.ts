@@ -1,5 +1,4 @@
-// A whole API in this process for tests: real routes, tokens, sealing and a store of the test's choice, with a clock
-// that the test turns.
+// The whole API in this process for tests: real routes, tokens, sealing, any store, and a clock that the test sets.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -27,18 +26,17 @@ import type { Store } from '../../../src/store/store.ts'
 
 export interface TestService extends AsyncDisposable {
   readonly app: FastifyInstance
-  /** What the server is made of. */
   readonly services: Server
-  /** Where the API answers; tests may say that it is elsewhere. */
+  /** The address of the API; tests may change it. */
   apiUrl: string
   readonly clock: { nowMs: number; now(): Date }
   readonly logLines: string[]
   readonly adminToken: string
   readonly devToken: string
   tokenFor(principal: Principal): Promise<string>
-  /** Listens on loopback, for what needs a real connection. */
+  /** Listens on loopback, for tests that need a real connection. */
   listen(): Promise<string>
-  /** A request with a JSON body and the administrator's token, or another one (null: none). */
+  /** A request with a JSON body and the administrator's token, another one, or none (null). */
   call(method: string, url: string, options?: CallOptions): Promise<Answer>
   stop(): void
 }
@@ -66,7 +64,7 @@ export async function startService(
     localIssuer?: LocalIssuer
     identity?: LoginIdentity
     consoleFolder?: string
-    /** What it is to find content in, over what is in its folder. */
+    /** Wraps the content store of its folder. */
     content?: (own: ContentStore) => ContentStore
   } = {},
 ): Promise<TestService> {
@@ -149,7 +147,7 @@ export async function startService(
   }
 }
 
-/** Knows the one ID token of the API's own example; real providers are in the tests of logging in. */
+/** Knows the ID token in the API's example; real providers are in the tests of logging in. */
 const exampleIdentity: LoginIdentity = {
   issuer: 'https://id.example.com',
   clientId: 'svc3-cli',
@@ -175,9 +173,9 @@ async function inject(app: FastifyInstance, options: InjectOptions): Promise<Ans
 
 export const credentialsPath = '/api/v1/namespaces/svc-default/secrets/registrycredentials'
 
-/** Method and path → the statuses that the API document names. */
+/** Method and path → the statuses in the API document. */
 const documented = Object.entries(openApiDocument('').paths as Record<string, Record<string, { responses: object }>>)
-  // Literal parts before parameters, as the router has it.
+  // Literal parts before parameters, as in the router.
   .toSorted(([a], [b]) => a.split('{').length - b.split('{').length)
   .flatMap(([path, methods]) => {
     const form = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
@@ -189,7 +187,7 @@ const documented = Object.entries(openApiDocument('').paths as Record<string, Re
     }))
   })
 
-/** Whatever a test calls, its answer is one that the API document names. */
+/** Every response has a status that the API document names. */
 function checkDocumented(method: string, url: string, status: number): void {
   const path = url.split('?', 1)[0] ?? ''
   const operation = documented.find((each) => each.method === method.toLowerCase() && each.form.test(path))

@@ -1,4 +1,4 @@
-// A small image for tests of copies: a disk with some random and some repeating data, packed into a store.
+// A small image for tests of copies: random and repeating data, packed into a store.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -17,7 +17,7 @@ export interface SmallImage {
   readonly digest: string
 }
 
-/** About as many mebibytes of it are random, in a disk of twice as many: so it has a chunk for each 16. */
+/** About `mebibytes` are random, on a disk of twice the size: one chunk per 16. */
 export async function makeSmallImage(folder: string, mebibytes = 8): Promise<SmallImage> {
   await fs.mkdir(folder, { recursive: true })
   const disk = Buffer.alloc(2 * mebibytes * mebi)

@@ -19,9 +19,9 @@ export interface FakeService extends AsyncDisposable {
   /** The passwords as they arrived, by server. */
   readonly passwords: Map<string, string>
   readonly requests: Seen[]
-  /** Other answers, by path. */
+  /** Other responses, by path. */
   readonly pages: Map<string, unknown>
-  /** Answers every request in place of the service while it is set. */
+  /** Answers every request if set. */
   override: ((request: Seen, response: ServerResponse) => void) | undefined
 }
 

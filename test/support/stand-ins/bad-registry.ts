@@ -1,4 +1,4 @@
-// A registry in the memory of a test. Left alone it is a good one; a test bends single answers to make it a bad one.
+// A registry in memory. It behaves well unless a test changes single responses.
 import { hash } from 'node:crypto'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,7 +8,7 @@ interface Seen {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: http.IncomingHttpHeaders
-  /** Read so far, of the request. */
+  /** The part of the request body read so far. */
   body: Buffer
 }
 
@@ -19,22 +19,22 @@ export interface BadRegistry {
   /** By tag and by digest. */
   readonly manifests: Map<string, { readonly type: string; readonly bytes: Buffer }>
   readonly seen: Seen[]
-  /** Answers in place of the registry when it returns true. Called before the body is read. */
+  /** Returns true if it answered in place of the registry. Called before the body is read. */
   bend: (seen: Seen, response: http.ServerResponse, request: http.IncomingMessage) => boolean | Promise<boolean>
-  /** Tokens that are good now. Undefined: everybody may come in. */
+  /** Valid tokens. Undefined: none is needed. */
   tokens: Set<string> | undefined
-  /** Of each token that was asked for: its `Authorization`. */
+  /** The requests for tokens, with their `Authorization`. */
   readonly tokenRequests: Seen[]
   issue: () => string
   tokenSeconds: number
-  /** Requests without a good token. */
+  /** The number of requests without a valid token. */
   refused: number
   close(): Promise<void>
 }
 
 interface Upload {
   bytes: Buffer
-  /** Where it goes on: another place after every piece. */
+  /** The upload's location changes after every piece. */
   turn: number
 }
 
@@ -166,7 +166,7 @@ export function reply(
   return true
 }
 
-/** Sends so much of a body and breaks the connection. */
+/** Sends part of a body and breaks the connection. */
 export function truncate(response: http.ServerResponse, body: Buffer, bytes: number): true {
   response.writeHead(200, { 'content-length': body.length })
   response.write(body.subarray(0, bytes), () => response.socket?.destroy())

@@ -1,4 +1,5 @@
-// VMs and nodes for tests of the command line: answers of the stand-in service by route, and a watch that tests write to.
+// VMs and nodes for tests of the command line: responses of the stand-in service by route, and a watch that tests write
+// to.
 import type { ServerResponse } from 'node:http'
 import { ApiError } from '../../../src/api/errors.ts'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
@@ -33,7 +34,7 @@ export const vmOf = (fields: Partial<Vm> & { readonly name: string }): Vm => ({
   ...fields,
 })
 
-/** No node has been found for it. */
+/** No node was found for it. */
 export function pendingVm(name: string, message: string): Vm {
   const { node: _, ip: __, ssh: ___, vnc: ____, screenshare: _____, diskGb: ______, ...rest } = vmOf({ name })
   const condition = {
@@ -78,10 +79,10 @@ export interface Asked {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** Returns the answer, or writes it itself and returns nothing. A thrown ApiError is the refusal. */
+/** Returns the response, or writes it and returns nothing. A thrown ApiError is a refusal. */
 export type Answer = (asked: Asked, response: ServerResponse) => unknown
 
-/** Routes such as `POST vms/demo/exec`, in any namespace; `WATCH vms` is a watch. The rest is not found. */
+/** Routes such as `POST vms/demo/exec`, in any namespace; `WATCH vms` is a watch. Others are not found. */
 export function serve(service: FakeService, routes: Readonly<Record<string, Answer>>): void {
   service.override = async (seen, response) => {
     const url = new URL(seen.path, service.apiUrl)
@@ -102,7 +103,7 @@ export function serve(service: FakeService, routes: Readonly<Record<string, Answ
 
 export const change = (type: string, object: unknown): string => `${JSON.stringify({ type, object })}\n`
 
-/** An answer of a watch: these changes, and then nothing more. */
+/** A watch with these changes and no others. */
 export const changes =
   (...lines: readonly string[]): Answer =>
   (_, response) => {

@@ -1,5 +1,5 @@
-// An organisation's own identity provider, as svc3 meets one: a real oidc-provider on loopback with its plain pages.
-// Whoever logs in as NAME is NAME@corp.example; `groupsOf` says in which groups.
+// An organisation's identity provider: a real oidc-provider on loopback with plain pages. The user NAME is
+// NAME@corp.example; `groupsOf` has the groups.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -10,7 +10,7 @@ export interface ForeignProvider extends AsyncDisposable {
   readonly issuer: string
   readonly clientId: string
   readonly groupsOf: Map<string, string[]>
-  /** Takes it off the network, as an outage does; `start` brings it back with all it knew. */
+  /** Takes it off the network, as in an outage; `start` brings it back with its state. */
   stop(): Promise<void>
   start(): Promise<void>
 }
@@ -40,7 +40,7 @@ export async function startForeignProvider(): Promise<ForeignProvider> {
   }
 }
 
-/** At a port that the system gives to nobody by itself, so that it is free when the provider comes back. */
+/** On a port outside of the system's automatic range, so that it is free when the provider returns. */
 async function listenBelow(server: Server): Promise<number> {
   for (;;) {
     const port = randomInt(30_001, 32_000)
@@ -78,7 +78,7 @@ function makeProvider(issuer: string, clientId: string, groupsOf: Map<string, st
   })
 }
 
-/** It prints advice for production on the console. */
+/** oidc-provider prints advice for production. */
 function quietly<T>(work: () => T): T {
   const { warn, info } = console
   try {
@@ -97,7 +97,7 @@ export async function passForeignPages(page: Page, name: string): Promise<void> 
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
-/** The same without a browser: from the address that it is sent to, to the one that it is sent back to. */
+/** The same without a browser: from the address of the request to the address of the redirect. */
 export async function passForeignForms(start: string, name: string): Promise<URL> {
   const cookies = new Map<string, string>()
   let url = new URL(start)

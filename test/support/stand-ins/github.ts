@@ -33,35 +33,35 @@ import type { AddressInfo } from 'node:net'
 import { type CryptoKey, jwtVerify, type KeyObject } from 'jose'
 
 interface Options {
-  /** How long a poll waits for news. */
+  /** How long a poll waits for messages. */
   readonly pollMs?: number
-  /** A session whose holder is silent ends after this. */
+  /** A silent session ends after this time. */
   readonly lapseMs?: number
-  /** Of the admin token. */
+  /** The life of the admin token. */
   readonly tokenSeconds?: number
-  /** Jobs are offered first, as GitHub Enterprise Server does. */
+  /** Offers jobs first, as GitHub Enterprise Server does. */
   readonly isOffering?: boolean
-  /** The App's public key; without it every JWT is good. */
+  /** The App's public key; if absent, every JWT is accepted. */
   readonly appKey?: CryptoKey | KeyObject
-  /** A job that no runner took in this time goes back and comes again under another id. */
+  /** A job that no runner took in this time returns under another id. */
   readonly requeueMs?: number
   readonly groups?: Readonly<Record<string, number>>
 }
 
-/** What goes wrong: a status, an answer without a body, an answer that is lost after the work was done. */
+/** A fault: a status, a response without a body, or one that is lost after the work was done. */
 interface Fault {
-  /** `POST /path`. */
+  /** For example `POST /path`. */
   readonly match: RegExp
   readonly as: number | 'empty' | 'lost'
   times: number
-  /** Only the body of the refusal. */
+  /** Sent with the refusal. */
   readonly body?: unknown
 }
 
 interface StandInJob {
   id: string
   readonly name: string
-  /** The name of the scale set that it is for; undefined: whichever comes. */
+  /** The name of its scale set; undefined for any. */
   readonly set: string | undefined
   state: 'queued' | 'offered' | 'assigned' | 'running' | 'completed'
   readonly requestId: number
@@ -69,11 +69,11 @@ interface StandInJob {
   readonly queuedMs: number
   assignedMs: number
   startedMs: number
-  /** Of the scale set that has it. */
+  /** The id of the scale set that has it. */
   held?: number
   runner?: string
   result?: string
-  /** Every runner that ever ran it: one, or something is wrong. */
+  /** All runners that ran it; more than one is an error. */
   readonly ranOn: string[]
 }
 
@@ -95,7 +95,7 @@ interface ScaleSet {
   RunnerSetting: unknown
 }
 
-/** What one scale set is told, and by whom it is heard. */
+/** The messages of one scale set, and its client. */
 interface Queue {
   session: Session | undefined
   news: object[]
@@ -131,17 +131,17 @@ export class GitHubStandIn implements AsyncDisposable {
   /** What a client must never do. */
   readonly violations: string[] = []
   readonly requests: string[] = []
-  /** As announced, by the name of the scale set. */
+  /** Announced capacities, by the name of the scale set. */
   readonly capacities: { readonly set: string; readonly capacity: number }[] = []
-  /** News that is not told (a type, and how often). */
+  /** Messages that are not sent (a type, and how often). */
   readonly untold: { type: string; times: number }[] = []
-  /** News that is told later than it happens. */
+  /** Messages that are sent late. */
   readonly late: { type: string; times: number; ms: number }[] = []
   /** Runner groups besides the default one. */
   readonly groups: Map<string, number>
   readonly names = new Set<string>()
   badCredentials = false
-  /** It answers nobody. */
+  /** No request is answered. */
   isAway = false
   maxOnline = 0
   url = ''
@@ -164,12 +164,12 @@ export class GitHubStandIn implements AsyncDisposable {
     return standIn
   }
 
-  /** Sessions end without a word, as after a restart of GitHub's. */
+  /** Sessions end without an error, as after a restart of GitHub. */
   endSessions(): void {
     for (const queue of this.#queues.values()) queue.session = undefined
   }
 
-  /** Another program opens a session, and keeps it until the function that it returns is called. */
+  /** Another client opens a session and keeps it until the returned function is called. */
   occupy(): () => void {
     const timer = setInterval(() => {
       for (const queue of this.#queues.values()) if (queue.session === foreign) foreign.polledMs = Date.now()
@@ -188,13 +188,13 @@ export class GitHubStandIn implements AsyncDisposable {
     }
   }
 
-  /** Somebody else makes a scale set. */
+  /** Another client creates a scale set. */
   addSet(name: string, labels: readonly string[]): number {
     const set = { name, runnerGroupId: 1, labels: labels.map((label) => ({ type: 'System', name: label })) }
     return (this.#createSet({ ...set, RunnerSetting: {} }) as ScaleSet).id
   }
 
-  /** Whether somebody hears of jobs right now. */
+  /** Whether a client is polling for jobs right now. */
   get isHeard(): boolean {
     return [...this.#queues.values()].some(({ session }) => session && !this.#isLapsed(session))
   }
@@ -221,7 +221,7 @@ export class GitHubStandIn implements AsyncDisposable {
     return job
   }
 
-  /** A guest starts its runner: waits for a job, which runs until `end`. Undefined: it was removed. */
+  /** A guest starts its runner: waits for a job, which runs until `end`. Undefined: the runner was removed. */
   async connect(jit: string): Promise<{ readonly job: StandInJob; end(result?: string): void } | undefined> {
     const { runnerId } = JSON.parse(Buffer.from(jit, 'base64').toString()) as { runnerId: number }
     const runner = this.runners.get(runnerId)
@@ -239,7 +239,7 @@ export class GitHubStandIn implements AsyncDisposable {
     return job && { job, end: (result = 'succeeded') => this.#complete(runner, job, result) }
   }
 
-  /** Tells that a job is over while its runner is still at it. */
+  /** Reports a job as completed while its runner is still working. */
   tellCompleted(job: StandInJob, result = 'succeeded'): void {
     this.#tell('JobCompleted', job, { result, runnerId: 0, runnerName: job.runner ?? '' })
   }
@@ -258,7 +258,7 @@ export class GitHubStandIn implements AsyncDisposable {
     runner.wake?.()
   }
 
-  /** Jobs to the sets that are heard, as far as capacity was announced; then to runners that are online. */
+  /** Assigns jobs to polled sets up to the announced capacity, then to online runners. */
   #assign(): void {
     for (const [id, { session, capacity }] of this.#queues) {
       const set = this.sets.get(id)
@@ -372,7 +372,7 @@ export class GitHubStandIn implements AsyncDisposable {
         'x-github-request-id': 'STAND:IN',
         ...(status === 429 && { 'retry-after': '0' }),
       })
-      // As GitHub does, some answers begin with a byte order mark.
+      // Some responses of GitHub begin with a byte order mark.
       response.end(body === undefined ? '' : `\ufeff${JSON.stringify(body)}`)
     }
     if (fault && typeof fault.as === 'number')
@@ -558,7 +558,7 @@ export class GitHubStandIn implements AsyncDisposable {
     return [200, { messageId: id, messageType: 'RunnerScaleSetJobMessages', body, statistics: this.#statistics(set) }]
   }
 
-  /** Until there is news, or the poll is over. */
+  /** Resolves when there are messages, or when the poll ends. */
   async #moment({ waiting }: Queue): Promise<void> {
     let wake = (): void => undefined
     const woken = new Promise<void>((resolve) => {
@@ -586,7 +586,7 @@ export class GitHubStandIn implements AsyncDisposable {
 
 const listed = (value: readonly unknown[]): object => ({ count: value.length, value })
 
-/** The client reads `exp` and nothing else. */
+/** The client reads only `exp`. */
 function unsignedJwt(seconds: number): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   return `${part({ alg: 'none' })}.${part({ exp: Math.floor(Date.now() / 1_000) + seconds })}.`

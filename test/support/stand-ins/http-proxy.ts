@@ -1,16 +1,19 @@
-// An HTTP proxy in front of a server, as people have them: it passes requests on, and with WebSockets does what it is told to.
+// An HTTP proxy in front of a server. It forwards requests, and treats WebSockets as told.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** pass: on to the server. strip: on to it without its Upgrade, as nginx does by itself. cut: hang up. Else: refused with that status. */
+/**
+ * pass: forward. strip: forward without Upgrade, as nginx does by default. cut: hang up. A number: refuse with that
+ * status.
+ */
 type Manner = 'pass' | 'strip' | 'cut' | number
 
 interface HttpProxy extends AsyncDisposable {
   readonly url: string
   manner: Manner
-  /** When each WebSocket was asked for. */
+  /** When each WebSocket was requested. */
   readonly askedMs: readonly number[]
 }
 
@@ -50,7 +53,7 @@ export async function startHttpProxy(target: string, first: Manner): Promise<Htt
   return proxy
 }
 
-/** What is for the next hop alone stays here. */
+/** Hop-by-hop headers are removed. */
 function forward(target: string, request: http.IncomingMessage, response: http.ServerResponse): void {
   const { connection: _, upgrade: __, ...headers } = request.headers
   const asked = http.request(target + request.url, { method: request.method, headers, agent: false }, (answer) => {

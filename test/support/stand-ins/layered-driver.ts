@@ -1,5 +1,5 @@
-// A driver whose disks are real and whose guests are not: overlays by qemu-img, written to by qemu-io on a test's word,
-// frozen like those of a real VM. All of it is in files, so it outlives an agent that is killed.
+// A driver with real disks and no guests: overlays by qemu-img, written by qemu-io on a test's command, captured like
+// those of a real VM. Its state is in files, so it outlives a killed agent.
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -42,13 +42,13 @@ async function addLayer(folder: string, backing: string, format: 'raw' | 'qcow2'
   return id
 }
 
-/** What a guest does: writes these bytes, zeros a range, or gives it back. */
+/** A guest's write: data, zeros for a range, or a discard. */
 export interface GuestWrite {
   readonly offset: number
   readonly bytes: Buffer | { readonly zeros: number }
 }
 
-/** The file that the guest writes to, which stands on all others. */
+/** The active layer, on top of all others. */
 export const topLayer = async (folder: string): Promise<string> =>
   layerFile(folder, (await required(folder)).layers.at(-1) ?? '')
 
@@ -68,7 +68,7 @@ export async function writeAsGuest(folder: string, writes: readonly GuestWrite[]
 
 export function layeredDriver(): Driver {
   const busy = new Map<string, Promise<unknown>>()
-  /** One at a time per VM: what one has read, no other writes meanwhile. */
+  /** One at a time per VM, so that no other work writes in between. */
   const alone = <T>(folder: string, work: () => Promise<T>): Promise<T> => {
     const result = (busy.get(folder) ?? Promise.resolve()).then(work)
     busy.set(
@@ -160,7 +160,7 @@ export function layeredDriver(): Driver {
   }
 }
 
-/** A raw disk that is there already, in a file. */
+/** An existing raw disk. */
 export const diskRecipe = (file: string, bytes: number): Recipe => ({
   async find() {
     if (!existsSync(file)) return undefined

@@ -1,5 +1,5 @@
-// A TCP load balancer, as plain as they come: asks every server whether it is ready, gives new connections to those that
-// are, in turn, and tries nothing twice.
+// A simple TCP load balancer: polls every server's readiness, gives new connections to ready ones in turn, and retries
+// nothing.
 import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
@@ -10,10 +10,10 @@ type Place = number | string
 
 export interface LoadBalancer extends AsyncDisposable {
   readonly url: string
-  /** From when it is ready. */
+  /** Used once it is ready. */
   add(place: Place): void
   remove(place: Place): void
-  /** Connections of clients to that server now. */
+  /** The number of client connections to that server now. */
   connectionsOf(place: Place): number
   isUsed(place: Place): boolean
 }
@@ -73,7 +73,7 @@ const urlOf = (place: Place): URL => new URL(typeof place === 'string' ? place :
 function probe(target: Target): Promise<void> {
   const { get } = target.url.protocol === 'https:' ? https : http
   return new Promise((resolve) => {
-    // Whether it is ready is no secret, and what it says is not believed in anything else.
+    // Only readiness is read, so the certificate need not be verified.
     const request = get(new URL('/readyz', target.url), { agent: false, rejectUnauthorized: false }, (response) => {
       response.resume()
       target.isReady = response.statusCode === 200

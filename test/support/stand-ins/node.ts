@@ -1,5 +1,5 @@
-// A node without a hypervisor, in this process: it joins with a real key, and does what it is told by saying that it is
-// done, or whatever else a test lets it say. The real agent is in src/agent; this is for tests of the server's side.
+// A node without a hypervisor in this process, for tests of the server: it joins with a real key and reports every desired
+// state as fulfilled, or as a test says. The real agent is in src/agent.
 import { generateKeyPairSync, sign } from 'node:crypto'
 import type { AgentMessage, DesiredVm, VmReport } from '../../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
@@ -14,18 +14,18 @@ export interface NodeOptions {
   readonly name?: string
   readonly namespace?: string
   readonly report?: Partial<NodeReport>
-  /** What it says when it is told something; undefined for nothing at all. */
+  /** The reaction to a desired state; undefined for none. */
   readonly react?: (vm: DesiredVm) => Partial<VmReport> | undefined
 }
 
 export interface NodeStandIn {
   readonly name: string
   readonly token: string
-  /** Everything it was told, in order. */
+  /** Everything it received, in order. */
   readonly told: AgentMessage[]
   say(vm: Pick<DesiredVm, 'uid' | 'name' | 'namespace'>, report: Partial<VmReport>): Promise<unknown>
   report(change?: Partial<NodeReport>): Promise<void>
-  /** The stream ends, as if the host were gone. */
+  /** Ends the stream, as if the host had died. */
   disconnect(): void
   connect(): void
 }
@@ -45,7 +45,7 @@ const nodeReport: NodeReport = {
   busyPorts: [],
 }
 
-/** Done as wanted. */
+/** Reports what is desired. */
 const obey = (vm: DesiredVm): Partial<VmReport> => ({
   generation: vm.generation,
   power: vm.power === 'deleted' ? 'removed' : vm.power,
@@ -104,7 +104,7 @@ export async function startNode(service: TestService, options: NodeOptions = {})
   return { name, token, told, say, report, connect, disconnect: () => stream?.end() }
 }
 
-/** The scheduler of a test service; the real one is started by src/control-plane/control-plane.ts. */
+/** The scheduler of a test service; src/control-plane/control-plane.ts starts the real one. */
 export function startScheduler(service: TestService): AsyncDisposable {
   const { services } = service
   const placements = new Placements(services, services.fleet)

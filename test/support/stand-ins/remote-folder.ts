@@ -1,4 +1,4 @@
-// A folder of a web server for tests of remotes: an index, files, ranges, and every way to be difficult.
+// A folder of a web server for tests of remotes: an index, files, ranges, and misbehaviour.
 import { createHash } from 'node:crypto'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import https from 'node:https'
@@ -8,18 +8,18 @@ interface Served {
   readonly kind?: 'image' | 'iso'
   readonly type?: 'arm64' | 'amd64'
   readonly bytes: Buffer
-  /** Over what the index would say. */
+  /** Replaces the item's entry in the index. */
   readonly index?: object
 }
 
 export interface RemoteFolder extends AsyncDisposable {
   readonly url: string
   readonly items: Map<string, Served>
-  /** In place of the index that the items make. */
+  /** Replaces the index. */
   index: string | undefined
-  /** Asked before a file is sent; true: the answer was given. */
+  /** Called before a file is sent; true if it answered. */
   trick: (request: IncomingMessage, response: ServerResponse, bytes: Buffer) => boolean
-  /** Ranges of files that were asked for, in order; '' for a whole. */
+  /** Requested ranges of files in order; '' for whole files. */
   readonly ranges: string[]
 }
 

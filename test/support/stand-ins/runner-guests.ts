@@ -1,14 +1,14 @@
-// Guests of the simulated driver that start a runner as a real one would: it reads its configuration from the first-boot script,
-// connects to the stand-in of GitHub, works for a while, and powers its VM off.
+// Guests of the simulated driver that start a runner like real ones: they read its configuration from the first-boot
+// script, connect to the stand-in for GitHub, work for a while, and power off.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handle, Started, VmSpec } from '../../../src/drivers/driver.ts'
 import { SimulatedDriver, type SimulatedKnobs } from '../../../src/drivers/simulated.ts'
 import type { GitHubStandIn } from './github.ts'
 
 export interface GuestBehaviour {
-  /** How long a job takes. */
+  /** The duration of a job. */
   jobMs: number
-  /** So many of the next guests start no runner, or power off without one. */
+  /** The number of next guests that start no runner, or power off without one. */
   mute: number
   broken: number
 }
@@ -16,7 +16,7 @@ export interface GuestBehaviour {
 export class RunnerGuests extends SimulatedDriver {
   readonly #github: GitHubStandIn
   readonly #behaviour: GuestBehaviour
-  /** By the name of the VM: no name comes twice, and a warm VM has the uid of its slot. */
+  /** By name of the VM: names are unique, and a warm VM has the uid of its slot. */
   readonly #handles = new Map<string, Handle>()
 
   constructor(github: GitHubStandIn, behaviour: GuestBehaviour, knobs: SimulatedKnobs = {}) {
@@ -32,7 +32,7 @@ export class RunnerGuests extends SimulatedDriver {
 
   override async start(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
     const started = await super.start(handle, vm, signal)
-    // A first boot, whoever asks again.
+    // A first boot, even if it is started again.
     if (!this.#handles.has(vm.name)) {
       this.#handles.set(vm.name, handle)
       void this.#run(handle, Buffer.from(vm.userdata ?? '', 'base64').toString())

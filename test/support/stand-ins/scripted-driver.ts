@@ -1,18 +1,18 @@
-// A driver for tests of the agent: does at once what it is told, unless a test says that a call fails, waits, or that a
-// guest does something by itself. Its VMs live in a world that outlives the driver, as processes outlive the agent.
+// A driver for tests of the agent. Calls succeed at once unless a test makes one fail or wait, or lets a guest change by
+// itself. Its VMs outlive the driver, as processes outlive the agent.
 import type { Driver, Handle, Observed, VmSpec } from '../../../src/drivers/driver.ts'
 
 interface ScriptedVm {
   observed: Observed
   diskBytes: number
-  /** Grows with every new disk. */
+  /** Increases with every new disk. */
   disk: number
   spec: VmSpec
 }
 
 export class World {
   readonly vms = new Map<string, ScriptedVm>()
-  /** All calls, as `start uid`. */
+  /** All calls, such as `start uid`. */
   readonly calls: string[] = []
   /** Never two of them on one disk. */
   starts = 0
@@ -27,7 +27,7 @@ export class World {
     })
   }
 
-  /** Calls of this name wait until released or aborted. Resolves `reached` when one waits. */
+  /** Calls of this name wait until released or aborted. `reached` resolves when one waits. */
   block(call: string): { readonly reached: Promise<void>; release(): void } {
     const reached = Promise.withResolvers<void>()
     const released = Promise.withResolvers<void>()
@@ -45,12 +45,12 @@ export class World {
     }
   }
 
-  /** Later calls of this name do not wait; those that wait go on waiting. */
+  /** Later calls of this name do not wait; waiting ones keep waiting. */
   unblock(call: string): void {
     this.#plans.delete(call)
   }
 
-  /** The guest, or the host, does something. */
+  /** The guest or the host changes the VM. */
   becomes(uid: string, observed: Observed): void {
     const vm = this.vms.get(uid)
     if (!vm) throw new Error(`there is no VM ${uid}`)
@@ -74,7 +74,7 @@ export class World {
   }
 }
 
-/** One that is called other than `simulated` needs images. */
+/** Drivers with another name than `simulated` need images. */
 export function scriptedDriver(world: World, name = 'simulated'): Driver {
   const get = ({ uid }: Handle): ScriptedVm => {
     const vm = world.vms.get(uid)

@@ -1,18 +1,18 @@
-// A network of a certain rate between this host and itself: a TCP proxy on loopback that passes on so many bytes a second of
-// all answers together, and counts them. Where a test says so, it changes bytes on the way.
+// A slow network: a TCP proxy on loopback that limits and counts the bytes of all responses together, and can corrupt
+// them.
 import { once } from 'node:events'
 import net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
 export interface SlowLink extends AsyncDisposable {
   readonly port: number
-  /** Bytes of answers so far. */
+  /** Bytes of responses so far. */
   readonly bytes: number
-  /** From now on; Infinity for no limit. */
+  /** Infinity for no limit. */
   bytesPerSecond: number
-  /** Connections with a part of an answer that is held back in this moment. */
+  /** Connections whose response is being delayed now. */
   readonly held: number
-  /** Bodies of answers arrive with other bytes. */
+  /** Response bodies arrive with other bytes. */
   isCorrupting: boolean
 }
 
@@ -22,7 +22,7 @@ export async function startSlowLink(target: { host: string; port: number }, rate
   const sockets = new Set<net.Socket>()
   let bytes = 0
   let held = 0
-  /** When what was let through would have arrived. */
+  /** When the forwarded bytes would have arrived. */
   let dueMs = 0
   const link = {
     bytesPerSecond: rate,
@@ -52,7 +52,7 @@ export async function startSlowLink(target: { host: string; port: number }, rate
         if (earlyMs > 2) await setTimeout(earlyMs)
         held -= 1
         bytes += piece.length
-        // Heads of answers are at the beginning of shorter ones, or say so.
+        // Response heads are in shorter pieces, or recognisable.
         if (link.isCorrupting && piece.length === pieceBytes && !piece.toString('latin1', 0, 5).startsWith('HTTP'))
           piece[pieceBytes / 2] = (piece[pieceBytes / 2] ?? 0) ^ 1
         yield piece
@@ -67,7 +67,7 @@ export async function startSlowLink(target: { host: string; port: number }, rate
     }
     client.on('close', () => upstream.destroy())
     client.pipe(upstream)
-    // Whoever answers and closes is done before the answer has arrived: the other side is closed when it has.
+    // A server that closes is done before its response has arrived, so the client is disconnected later.
     const pass = async (): Promise<void> => {
       for await (const piece of slowed(upstream)) if (!client.write(piece)) await once(client, 'drain')
       client.end()

@@ -1,4 +1,4 @@
-// Writes images in tart's format, to its description: for tests that read them.
+// Writes images in tart's documented format, for tests that read them.
 import { createHash } from 'node:crypto'
 import type { Descriptor } from '../../../src/oci/artifact/oci-manifest.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../../../src/oci/artifact/oci-manifest.ts'
@@ -12,7 +12,7 @@ const u32 = (value: number): Buffer => {
 
 const newTable = (): Int32Array => new Int32Array(65_536).fill(-1)
 
-/** A plain greedy LZ4 block of `raw` from `start` to `end`, with matches that may lie before `start`. */
+/** A simple greedy LZ4 block of `raw` from `start` to `end`, with matches that may begin before `start`. */
 function lz4Block(raw: Buffer, start: number, end: number, table = newTable()): Buffer {
   const out: Buffer[] = []
   let anchor = start
@@ -29,7 +29,7 @@ function lz4Block(raw: Buffer, start: number, end: number, table = newTable()): 
     if (distance > 0)
       out.push(Buffer.from([distance & 255, distance >> 8, ...(length - 4 >= 15 ? lengths(length - 19) : [])]))
   }
-  // The last five bytes are literals, as the format wants it.
+  // The format requires literals for the last five bytes.
   for (let at = start; at < end - 12; ) {
     const key = raw.readUInt32LE(at)
     const slot = Math.imul(key, 0x9e3779b1) >>> 16
@@ -49,7 +49,7 @@ function lz4Block(raw: Buffer, start: number, end: number, table = newTable()): 
   return Buffer.concat(out)
 }
 
-/** Apple's framing. Blocks that do not shrink are kept as they are. */
+/** Apple's framing. Blocks that do not shrink are stored. */
 export function appleLz4(raw: Buffer, blockBytes = 65_536): Buffer {
   const out: Buffer[] = []
   const table = newTable()
@@ -68,11 +68,11 @@ interface TartFixture {
   readonly disk: Buffer
   readonly layerBytes: number
   readonly config?: unknown
-  /** Changes what is said of the layers, and what they are. */
+  /** Changes the descriptors or the bytes of layers. */
   readonly bend?: (layer: { blob: Descriptor; bytes: Buffer }, index: number) => { blob: Descriptor; bytes: Buffer }
 }
 
-/** Puts one into a target; returns the digest of its OCI manifest. */
+/** Puts an image into a target and returns the digest of its OCI manifest. */
 export async function putTart(target: Destination, tag: string, fixture: TartFixture): Promise<string> {
   const { disk, layerBytes, bend = (layer) => layer } = fixture
   const parts: { blob: Descriptor; bytes: Buffer }[] = []

@@ -1,37 +1,37 @@
-// A TCP proxy on loopback that can lose what goes one way or the other, and cut: networks as they are.
+// A TCP proxy on loopback that can lose one direction, delay, and cut connections.
 import { once } from 'node:events'
 import net from 'node:net'
 
-/** `requests` or `answers` are lost without a word; `closed` refuses new connections. */
+/** `requests` or `answers` are lost without an error; `closed` refuses new connections. */
 type Loss = 'nothing' | 'requests' | 'answers'
 
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number
   lose(what: Loss): void
-  /** Everything arrives so much later, in order. */
+  /** Delays everything, in order. */
   delay(milliseconds: number): void
-  /** How many connections are open. */
+  /** The number of open connections. */
   readonly count: number
   /**
-   * New connections lead to this port, and so do those that wait because nobody listened at the one before. To `nobody`:
-   * they wait until it is aimed anew; the port of a server that is gone may be another program's by now.
+   * Sends new connections to this port, also those waiting for a server. `none`: they wait for the next target, because
+   * a dead server's port may belong to another program.
    */
-  aim(target: number | 'nobody'): void
+  aim(target: number | 'none'): void
   /** Ends every connection; new ones are accepted. */
   cut(): void
-  /** Ends every connection, and accepts none until opened again. */
+  /** Ends every connection and refuses new ones until `open`. */
   close(): void
   open(): void
-  /** Resolves when so many bytes more have been lost. */
+  /** Resolves when this number of further bytes was lost. */
   lost(bytes: number): Promise<void>
 }
 
-/** `isPatient`: a connection that finds nobody at the target waits until it is aimed anew; otherwise it is closed. */
+/** With `isPatient`, a connection without a server waits for the next target; otherwise it is closed. */
 export async function startTcpProxy(first: number, { isPatient = false } = {}): Promise<TcpProxy> {
   const sockets = new Set<net.Socket>()
   const clients = new Set<net.Socket>()
   const waiting = new Set<net.Socket>()
-  let target: number | 'nobody' = first
+  let target: number | 'none' = first
   let loss: Loss = 'nothing'
   let isOpen = true
   let delayMs = 0
@@ -40,7 +40,7 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
   const join = (client: net.Socket, upstream: net.Socket): void => {
     const pipe = (from: net.Socket, to: net.Socket, kind: Loss): void => {
       sockets.add(from)
-      // What comes after something late is late as well.
+      // Data after delayed data is delayed as well.
       const late: { readonly chunk: Buffer; readonly dueMs: number }[] = []
       const deliver = (): void => {
         for (; late[0] && late[0].dueMs <= performance.now(); late.shift()) if (!to.destroyed) to.write(late[0].chunk)
@@ -67,7 +67,7 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
   }
   const connect = (client: net.Socket): void => {
     if (client.destroyed) return
-    if (target === 'nobody') return void waiting.add(client)
+    if (target === 'none') return void waiting.add(client)
     const aimedAt = target
     let isJoined = false
     const upstream = net.connect(aimedAt, '127.0.0.1', () => {
@@ -78,7 +78,7 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
     upstream.on('error', () => {
       if (isJoined) return
       if (!isPatient || !isOpen) client.destroy()
-      // It may have been aimed anew while this was on its way to nobody: then no other word would come.
+      // The target may have changed while this attempt failed.
       else if (target !== aimedAt) connect(client)
       else waiting.add(client)
     })
@@ -96,7 +96,7 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const cut = (): void => {
-    // Also one that is between the two: accepted, and not connected yet.
+    // Includes accepted connections that are not forwarded yet.
     for (const socket of [...sockets, ...clients]) socket.destroy()
   }
   return {

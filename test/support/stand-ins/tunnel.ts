@@ -11,11 +11,11 @@ export interface TunnelService extends AsyncDisposable {
   readonly apiUrl: string
   readonly token: string
   vm: Vm
-  /** Ports that were asked for, in order. */
+  /** Requested ports, in order. */
   readonly asked: string[]
   /** Plays the guest; a thrown ApiError refuses the connection. */
   guest: (connection: WebSocket, port: string, count: number) => void
-  /** A refusal in place of a connection. */
+  /** Refuses a connection. */
   refuse: ((count: number) => ApiError | undefined) | undefined
 }
 

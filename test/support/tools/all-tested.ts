@@ -1,2 +1,2 @@
-// Whether a test does all that it can, as the longer suites ask it to, or the part that `npm test` has time for.
+// Whether tests run completely, as in the longer suites, or only the part for `npm test`.
 export const isAllTested = Boolean(process.env.SVC3_TEST_ALL)

@@ -1,4 +1,4 @@
-// Certificates for tests: self-signed, of an authority, or wrong in a chosen way; and the form that uploads them.
+// Certificates for tests: self-signed, of an authority, or with a chosen flaw; and the form that uploads them.
 import { createHash, X509Certificate } from 'node:crypto'
 import { type GenerateResult, generate } from 'selfsigned'
 
@@ -18,17 +18,17 @@ interface Wanted {
   readonly keyType?: 'rsa' | 'ec'
   readonly passphrase?: string
   readonly algorithm?: 'sha1' | 'sha256'
-  /** The extended key usage; none, where it is not said. */
+  /** The extended key usage; absent for none. */
   readonly use?: 'serverAuth' | 'clientAuth'
-  /** With no subject alternative name that is a host. */
+  /** Without a host in its subject alternative names. */
   readonly isNameless?: boolean
-  /** In place of a new key. */
+  /** Instead of a new key. */
   readonly keyPair?: { readonly privateKey: string; readonly publicKey: string }
 }
 
 const dayMs = 86_400_000
 
-/** Good for `name`, localhost and 127.0.0.1; valid for a year around the time of the tests' clock and of this machine. */
+/** For `name`, localhost and 127.0.0.1; valid for a year around both the tests' clock and this machine's. */
 export async function makePair(wanted: Wanted = {}): Promise<TestPair> {
   const { name = 'localhost', issuer, isAuthority = false, keyType = 'ec', passphrase } = wanted
   const made: GenerateResult = await generate([{ name: 'commonName', value: name }], {
@@ -56,7 +56,7 @@ const hosts = ({ name = 'localhost', address }: Wanted): { type: 2 | 7; value?: 
   ...(address === undefined ? [] : [{ type: 7 as const, ip: address }]),
 ]
 
-/** SHA-256 of the public key of a certificate, as `openssl` would tell it. */
+/** SHA-256 of a certificate's public key, as openssl prints it. */
 export const keyFingerprintOf = (cert: string): string => {
   const key = new X509Certificate(cert).publicKey.export({ type: 'spki', format: 'der' })
   return (createHash('sha256').update(key).digest('hex').toUpperCase().match(/../g) ?? []).join(':')
@@ -69,7 +69,7 @@ interface Form {
   readonly headers: { readonly 'content-type': string }
 }
 
-/** Parts as files, as curl -F name=@file sends them; those that are undefined are left out. */
+/** Parts as files, as curl -F name=@file sends them. Undefined ones are omitted. */
 export const fileForm = (parts: Readonly<Record<string, string | undefined>>): Promise<Form> =>
   encode(parts, (text) => new File([text], 'x.pem'))
 

@@ -1,9 +1,9 @@
-// The smallest thing that is a disc: random bytes with the sign of ISO 9660 among them.
+// Minimal disc content: random bytes with the signature of ISO 9660.
 import { randomBytes } from 'node:crypto'
 
 const signAt = 0x8001
 
-/** So many bytes, 32,774 at least. */
+/** At least 32,774 bytes. */
 export function randomDisc(bytes: number): Buffer<ArrayBuffer> {
   const disc = randomBytes(bytes)
   disc.write('CD001', signAt)

@@ -1,4 +1,4 @@
-// For what happens without an event that a test could wait for: looks again until it holds, or fails as it failed last.
+// Retries an assertion until it holds, for states without an event to await. Fails with the last error.
 
 export async function eventually<T>(check: () => T | Promise<T>, withinMs = 120_000): Promise<T> {
   const endMs = performance.now() + withinMs

@@ -1,12 +1,12 @@
-// An example of a help text as a shell would run it: the words after the program's name, and the file it reads.
+// Parses an example of a help text like a shell: the words after the program's name, and the input file.
 
 interface ExampleWords {
   readonly words: string[]
-  /** Standard input comes from this file. */
+  /** The file for standard input. */
   readonly input: string | undefined
 }
 
-/** Undefined when the line does not call svc3. */
+/** Undefined if the line does not call svc3. */
 export function exampleWords(line: string): ExampleWords | undefined {
   const match = /(?:^|\| |\$\()svc3 ((?:"[^"]*"|[^<|>)"])*)(?:< (\S+))?/.exec(line)
   if (!match) return undefined

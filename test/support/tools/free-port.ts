@@ -1,16 +1,16 @@
-// Ports for what has to be told its port before it listens, or listens on the same one again later. Test files run beside
-// each other, each as a process: a port that was given to one is not given to another while that process lives.
+// Ports for programs that need their port in advance or listen on it again. Test files run concurrently as processes: a
+// port of one is not given to another while that process lives.
 import fs from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 
-/** Below the range that the system hands out by itself, so that no client's own port is in the way. */
+/** Below the system's automatic range. */
 const [first, count] = [12_000, 18_000]
-/** By name in the README and in tests. */
+/** Used by the README and tests. */
 const named = new Set([15_000, 18_099])
 const claims = path.join(os.tmpdir(), `svc3-test-ports-${process.getuid?.() ?? 0}`)
-/** Not where others begin to look. */
+/** Spread, so that processes start at different ports. */
 let next = process.pid * 251
 
 export async function freePort(): Promise<number> {
@@ -22,7 +22,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** By a link that names this process: made at once or not at all. One of a process that is no more is taken over. */
+/** Claims a port by a link that names this process; creating it is atomic. The claim of a dead process is taken over. */
 function claim(port: number): boolean {
   const place = path.join(claims, `${port}`)
   try {
@@ -39,7 +39,7 @@ function isAlive(place: string): boolean {
   try {
     return fs.existsSync(`/proc/${fs.readlinkSync(place)}`)
   } catch {
-    return true // Somebody else is just taking it over.
+    return true // Another process is taking it over.
   }
 }
 

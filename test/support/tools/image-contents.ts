@@ -1,4 +1,4 @@
-// The digests of what an image keeps: what it is now, and the earlier versions that can be restored.
+// The digests of an image's current content and of its restorable versions.
 import type { Image } from '../../../src/api/images/images.ts'
 
 export const contentsOf = ({ checksum, versions = [] }: Pick<Image, 'checksum' | 'versions'>): string[] => {

@@ -1,5 +1,5 @@
-// How old the kubectl of this machine is. Debian 12 has one of 2020, which has neither `explain` by OpenAPI v3 nor half of what
-// people type today: its tests are skipped there, with the reason, and a skipped test is a failure in CI.
+// Whether this machine's kubectl is too old. Debian 12 has one of 2020, without `explain` by OpenAPI v3 and other current
+// commands; those tests are skipped there, and a skipped test is a failure in CI.
 import { execFileSync } from 'node:child_process'
 
 const needed = 27

@@ -1,4 +1,4 @@
-// An access log as a gateway of 2.4.x and 3.0 writes it: so many bytes, and how often each legacy call is in it.
+// An access log of 2.4.x and 3.0, with the number of each legacy call in it.
 
 interface LegacyLog {
   readonly block: Buffer

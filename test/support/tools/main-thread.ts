@@ -1,5 +1,4 @@
-// What a page costs: processor time of its main thread for each frame, from Chromium's own trace. Not time on the clock, so that a busy
-// machine changes little.
+// The CPU time of a page's main thread per frame, from Chromium's trace. CPU time varies little on a busy machine.
 import assert from 'node:assert/strict'
 import type { Browser, Page } from 'playwright-core'
 
@@ -7,7 +6,7 @@ interface TraceEvent {
   readonly name: string
   readonly pid: number
   readonly tid: number
-  /** When it began and how long it took, in microseconds; `tdur` of its thread alone. */
+  /** Start and duration in microseconds; `tdur` is the time of its thread. */
   readonly ts: number
   readonly dur?: number
   readonly tdur?: number
@@ -15,7 +14,7 @@ interface TraceEvent {
 
 const mark = 'svc3-frame'
 
-/** Every frame is one call of `work`, as many as are asked for. */
+/** Calls `work` once per frame. */
 const framesOf = (count: number, work: string): string => `new Promise((resolve) => {
   let left = ${count}
   const next = () => {
@@ -35,9 +34,9 @@ export interface FrameCosts {
 
 interface Frames {
   readonly count: number
-  /** Script that is run in the page in each frame. */
+  /** Runs in the page in each frame. */
   readonly work?: string
-  /** What the test does meanwhile. */
+  /** Runs in the test at the same time. */
   readonly meanwhile?: () => Promise<void>
 }
 
@@ -54,12 +53,12 @@ export async function frameCosts(
   const marks = traceEvents.filter(({ name }) => name === mark).sort((a, b) => a.ts - b.ts)
   const [first] = marks
   assert.ok(first && marks.length === count + 1, `${marks.length} of ${count} frames are in the trace`)
-  // Those that were not over when the trace ended tell no time.
+  // Unfinished tasks have no duration.
   const isTask = ({ name, pid, tid, tdur }: TraceEvent): boolean =>
     name === 'ThreadControllerImpl::RunTask' && pid === first.pid && tid === first.tid && tdur !== undefined
   const costs = marks.slice(1).map(() => 0)
   for (const { ts, dur = 0, tdur = 0 } of traceEvents.filter(isTask)) {
-    // A task belongs to the frame whose mark it made, or which went before it.
+    // A task belongs to the frame whose mark it made or follows.
     const frame = marks.findLastIndex((each) => each.ts <= ts + dur)
     if (costs[frame] !== undefined) costs[frame] += tdur / 1_000
   }

@@ -1,6 +1,6 @@
-// What a client of NBD says, in bytes: enough to read from a disk that is served.
+// The bytes of an NBD client: enough to read from a served disk.
 
-/** Says what every client says first; reads of the disk come after it. */
+/** The handshake of every client; reads follow it. */
 export function nbdOpening(): Buffer {
   const go = Buffer.alloc(24)
   go.writeBigUInt64BE(0x49484156454f5054n, 0)

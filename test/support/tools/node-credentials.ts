@@ -1,4 +1,4 @@
-// An authority for nodes without a cluster around it, and nodes with its certificates, good or wrong in a chosen way.
+// A node authority without a cluster, and nodes with its certificates, valid or with a chosen flaw.
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { SubjectAlternativeNameExtension, X509Certificate, X509CertificateGenerator } from '@peculiar/x509'
 import type { NodeCredentials } from '../../../src/agent/link/peer-tls.ts'
@@ -27,7 +27,7 @@ export async function startAuthority() {
   }
 }
 
-/** What a node makes of its own key and certificate that wants to be another one, too. */
+/** What a node could forge with its own key and certificate to pose as another one. */
 export async function forge(by: NodeCredentials, uid: string): Promise<NodeCredentials> {
   const [key, signingAlgorithm] = [createPrivateKey(by.key), { name: 'Ed25519' }]
   const forged = await X509CertificateGenerator.create({

@@ -1,9 +1,9 @@
-// Little patience, as of a command line with the service, is more patience than a busy machine may need in tests: timers of
-// exactly this length do not run out while a test wants them not to.
+// Mocks timers of one length, such as the command line's time limits, so that they do not expire while a test on a busy
+// machine does not want them to.
 import { mock } from 'node:test'
 
 export interface Patience {
-  /** Timers of that length run out when they should. */
+  /** Timers of that length expire normally again. */
   end(): void
 }
 
@@ -12,7 +12,7 @@ export function withoutLimit(limitMs: number): Patience {
   const stretched = (milliseconds: number): number => (milliseconds === limitMs ? 170_000 : milliseconds)
   const timer = (work: () => void, milliseconds = 0, ...rest: unknown[]) => {
     const made = later(work, stretched(milliseconds), ...(rest as []))
-    // One that was meant to be short does not keep a process.
+    // A short timer must not keep a process alive.
     return milliseconds === limitMs ? made.unref() : made
   }
   const mocks = [

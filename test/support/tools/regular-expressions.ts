@@ -1,4 +1,4 @@
-// The regular expressions of the product, by its syntax tree: literals, and which files make others by `new RegExp`.
+// The regular expressions of the product, from its syntax tree: literals, and files that use `new RegExp`.
 import fs from 'node:fs'
 import path from 'node:path'
 import { parseAst } from 'vite'

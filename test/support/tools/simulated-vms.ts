@@ -1,4 +1,4 @@
-// Which simulated VMs a node has on its disk, by uid.
+// The uids of simulated VMs on a node's disk.
 import path from 'node:path'
 import { KeyedLog } from '../../../src/platform/keyed-log.ts'
 

@@ -1,5 +1,5 @@
-// Writers under load, everything that they were told, and a checker: what was acknowledged is in the store's history
-// once, what was refused is not, what is unknown at most once, and a watch saw all of it in order.
+// Writers under load and a checker: acknowledged writes are in the history once, refused ones never, unknown ones at most
+// once, and a watch saw all of it in order.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -19,20 +19,20 @@ type Outcome = { readonly rev: Rev } | { readonly fault: StoreFault }
 interface Attempt {
   readonly kind: 'put' | 'delete'
   readonly key: string
-  /** Of a put: no two are the same. Of a deletion: the revision that it was to delete. */
+  /** For a put, unique. For a deletion, the revision to delete. */
   readonly id: string
   readonly outcome: Outcome
 }
 
 interface Load {
-  /** Of the latest write that was acknowledged. */
+  /** Of the latest acknowledged write. */
   readonly lastAckMs: () => number
-  /** Acknowledged so far. */
+  /** The number of acknowledged writes. */
   readonly acknowledged: () => number
   readonly faults: () => Readonly<Partial<Record<StoreFault, number>>>
   /** The longest time without an acknowledged write since the last call. */
   takeLongestGapMs(): number
-  /** Ends the writers, and checks everything; `fresh` is the same data by a connection of its own. */
+  /** Ends the writers and checks everything; `fresh` is another connection to the same data. */
   finish(fresh: Store): Promise<void>
 }
 
@@ -96,7 +96,7 @@ export async function startLoad(store: Store, prefix: string, writers = 6): Prom
           }
         }
       } catch (error) {
-        // Only what may pass: a watch that was compacted, or broken otherwise, fails the test.
+        // Only this error may pass: a watch that was compacted or broken otherwise fails the test.
         if (!(error instanceof StoreError && error.fault === 'Unavailable')) throw error
         await sleep(20)
       }
@@ -159,7 +159,7 @@ function check(
     const name = label(kind, key, id)
     if ('rev' in outcome) assert.equal(found.get(name), outcome.rev, `${name} was acknowledged`)
     else if (outcome.fault !== 'Unknown')
-      // A deletion that was refused may have been somebody else's as well: here nobody else deletes.
+      // A refused deletion could only be another writer's, and there is none.
       assert.equal(found.get(name), undefined, `${name} was refused (${outcome.fault}) and carried out`)
   }
   const state = new Map<string, Entry>()

@@ -1,4 +1,4 @@
-// Ways for a process to die: now, at a fail point, or at one of its next system calls that change something.
+// Ways to kill a process: now, at a fail point, or at one of its next modifying system calls.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -12,7 +12,7 @@ const changing = 'openat,write,pwrite64,rename,unlink,rmdir,mkdir,fsync,fdatasyn
 const timeoutMs = 1_500
 const maxCalls = 60
 
-/** All that are in the source. */
+/** All fail points in the source. */
 const named = fs
   .globSync('src/**/*.ts', { cwd: root })
   .filter((file) => !file.includes('.test.'))
@@ -24,7 +24,7 @@ export interface Mortal {
   readonly process: ChildProcess
   /** The file that names the fail point at which it dies. */
   readonly fatal: string
-  /** The fail points that it can come to. */
+  /** The fail points that it can reach. */
   readonly points: RegExp
 }
 
@@ -41,7 +41,7 @@ const ways: readonly Way[] = [
   async ({ process: child }, random) => {
     const when = random.integer(1, maxCalls)
     const inject = `inject=${changing}:signal=SIGKILL:when=${when}`
-    // Each of its threads, and not by -f: that would follow what it starts, and kill a qemu-img instead.
+    // Each thread separately: -f would follow children and kill a qemu-img instead.
     const threads = fs.readdirSync(`/proc/${child.pid}/task`).flatMap((thread) => ['-p', thread])
     const words = ['-qq', '-o', '/dev/null', '-e', `trace=${changing}`, '-e', inject, ...threads]
     const tracer = spawn('strace', words, { stdio: 'ignore' })
@@ -52,7 +52,7 @@ const ways: readonly Way[] = [
   },
 ]
 
-/** It is dead when this resolves, one way or the other. Says how. */
+/** Resolves when it is dead. Returns how. */
 export async function killSomehow(mortal: Mortal, random: Random): Promise<string> {
   const { process: child, fatal } = mortal
   const how = await random.pick(ways)(mortal, random)

@@ -1,4 +1,4 @@
-// The model against a server and an agent whose guests are simulated and whose disks are real, on one architecture.
+// The model against a server and an agent with simulated guests and real disks, on one architecture.
 import { randomBytes } from 'node:crypto'
 import { layeredWorld } from './layered-world.ts'
 import type { ActName } from './model.ts'

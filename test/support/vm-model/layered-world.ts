@@ -1,4 +1,4 @@
-// A server and an agent, processes both, with disks that are real and guests that are not; and a registry to push to.
+// A server process and an agent process with real disks and simulated guests, and a registry to push to.
 import path from 'node:path'
 import { startRegistry } from '../processes/registry.ts'
 import { ClusterRig } from '../rigs/cluster-rig.ts'
@@ -15,7 +15,7 @@ export async function layeredWorld(architecture: 'amd64' | 'arm64'): Promise<Wor
   const fatal = (name: string): string => path.join(rig.root, `${name}.failpoint`)
   await rig.server.kill('SIGTERM')
   await rig.start(`@${fatal('server')}`)
-  /** What servers printed that are gone. */
+  /** The output of former servers. */
   let printed = ''
   let agent = await rig.startAgent(`@${fatal('agent')}`)
   const isApple = architecture === 'arm64'

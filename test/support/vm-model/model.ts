@@ -1,5 +1,5 @@
-// What may be true of a VM and of the images that are made of it: a pure function from a state and an act to the next state.
-// Disks are bytes, and zeros behind them up to their size.
+// The expected state of a VM and its images: a pure function from a state and an act to the next state. Disks are bytes,
+// followed by zeros up to their size.
 
 export type Power = 'running' | 'stopped' | 'suspended' | 'failed'
 
@@ -13,7 +13,7 @@ interface VmState {
   readonly disk: Disk
 }
 
-/** One VM at a time, the image that it is deployed from and commits to, and images that were saved of it. */
+/** A VM, the image that it is deployed from and commits to, and images saved of it. */
 export interface State {
   readonly image: Disk
   readonly vm: VmState | undefined
@@ -23,7 +23,7 @@ export interface State {
 export interface Write {
   readonly offset: number
   readonly length: number
-  /** All of it. */
+  /** Fills all of it. */
   readonly byte: number
 }
 
@@ -31,14 +31,14 @@ export type Act =
   | { readonly name: 'deploy' | 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'commit' | 'delete' }
   | { readonly name: 'resize'; readonly sizeGb: number }
   | { readonly name: 'save' | 'push' | 'delete image'; readonly image: string }
-  /** What the guest does to its disk. */
+  /** The guest writes to its disk. */
   | { readonly name: 'write'; readonly writes: readonly Write[] }
-  /** What becomes of it when its process is killed. */
+  /** The VM's process is killed. */
   | { readonly name: 'crash' }
 
 export type ActName = Act['name']
 
-/** Which acts a VM in which state takes; every other is refused, and changes nothing. */
+/** The acts that a VM accepts in each state; others are refused and change nothing. */
 const taken: Readonly<Record<ActName, readonly (Power | 'absent')[]>> = {
   deploy: ['absent'],
   start: ['stopped', 'failed'],
@@ -67,7 +67,7 @@ const powers: Readonly<Partial<Record<ActName, Power>>> = {
   crash: 'failed',
 }
 
-/** Of an act that is taken. */
+/** For an accepted act. */
 export function after(state: State, act: Act): State {
   const { vm, image, saved } = state
   if (act.name === 'deploy') return { ...state, vm: { power: 'running', disk: image } }
@@ -78,7 +78,7 @@ export function after(state: State, act: Act): State {
     case 'delete':
       return { ...state, vm: undefined }
     case 'revert':
-      // A disk that has grown stays as large.
+      // A grown disk keeps its size.
       return { ...state, vm: running(vm, { ...image, sizeGb: Math.max(image.sizeGb, vm.disk.sizeGb) }) }
     case 'resize':
       return { ...state, vm: running(vm, { ...vm.disk, sizeGb: act.sizeGb }) }

@@ -1,5 +1,5 @@
-// The service with a node in one process, and real VMs by QEMU whose guests are up at once and write nothing: their disks are
-// written to while they are stopped.
+// The service with a node in one process, and real QEMU VMs whose guests boot at once and write nothing; their disks are
+// written while they are stopped.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -11,7 +11,7 @@ import { eventually } from '../tools/eventually.ts'
 import { notesIn, type World } from './world.ts'
 
 const timeoutMs = 120_000
-/** A guest that went on from memory says nothing, and hears its power button all the same. */
+/** A guest that resumed prints nothing, but reacts to its power button. */
 const bootMs = 8_000
 
 export async function qemuWorld(): Promise<World> {
@@ -21,7 +21,7 @@ export async function qemuWorld(): Promise<World> {
   await fs.writeFile(path.join(data, 'config.json'), JSON.stringify({ logLevel: 'debug' }))
   const start = (): Promise<DevServer> =>
     startDev(data, { args: ['--nodes', 'amd64=1'], env: { SVC3_TEST: '1', SVC3_FAILPOINT: `@${fatal}` } })
-  /** What services printed that are gone. */
+  /** The output of former services. */
   let printed = ''
   let dev = await start()
   const node = path.join(data, 'nodes', 'dev-amd64-1')
@@ -61,7 +61,7 @@ export async function qemuWorld(): Promise<World> {
     hasOnly: async (digests) => {
       await age(content)
       await dev.kill('SIGTERM')
-      // It looks when it starts.
+      // The service collects at its start.
       dev = await start()
       await eventually(async () => assert.deepEqual(await strays(content, digests), { left: [], lost: [] }), timeoutMs)
     },

@@ -1,5 +1,5 @@
-// Random acts on VMs while whoever carries them out is killed again and again; after every so many of them all that can be
-// seen is compared with the model: states, sizes, disks and images byte by byte, and nothing is left that nobody needs.
+// Random acts on VMs while processes are killed; after some acts everything observable is compared with the model: states,
+// sizes, disks and images byte by byte, and no leftovers.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -17,19 +17,19 @@ import { type Answer, assertImage, assertSame, type World, writeTo } from './wor
 
 export interface ModelRun {
   readonly world: World
-  /** Names the seed, which makes the same acts and kills again. */
+  /** Reports the seed, which repeats acts and kills. */
   readonly tell: (text: string) => void
   readonly steps: number
-  /** No step begins later than this; without it, however long they take. */
+  /** No step begins after this time. */
   readonly withinMs?: number
-  /** VMs that are worked on at the same time. */
+  /** The number of VMs used at the same time. */
   readonly slots: number
   readonly disk: Buffer
-  /** Chosen as often as they stand here. */
+  /** Chosen as often as they appear here. */
   readonly mix: readonly ActName[]
-  /** In between, so many steps pass before all of it is looked at. */
+  /** The number of steps between comparisons. */
   readonly between: number
-  /** So many steps, about, between two kills. */
+  /** The approximate number of steps between kills. */
   readonly killEvery: number
   readonly memory?: number
 }
@@ -48,9 +48,9 @@ const maxSizeGb = 4
 const maxSaved = 3
 const pushPlace = 'team/vm'
 const whole = { depth: 10, breakLength: 120 }
-/** Whoever is slow, or being killed, is asked again. */
+/** Other responses are retried: the server is slow or being killed. */
 const isAnswer = (status: number): boolean => status < 500 && status !== 429
-/** Of a VM whose node has not been heard of for too long. */
+/** For a VM whose node has been silent for too long. */
 const late = / is unknown; /
 
 /** One VM, under one name, and the image that belongs to it. */
@@ -61,7 +61,7 @@ interface Slot {
   state: State
   uid: string | undefined
   saves: number
-  /** The newest that was pushed. */
+  /** The latest push. */
   pushed: { readonly reference: string; readonly disk: Disk; readonly job: string } | undefined
 }
 
@@ -82,13 +82,13 @@ export async function runModel(run: ModelRun): Promise<Done> {
   }
 }
 
-/** All that is known of what was found: as the API tells it, and as those behind it do. */
+/** Everything known about a failure, from the API and from behind it. */
 async function evidenceOf(world: World): Promise<string> {
   const lists = ['/vms', '/images', '/nodes', '/pushjobs', '/events'].map(async (where) => {
     const answer = await world.call('GET', inDefault + where)
     return `${where}: ${JSON.stringify(answer?.body)}`
   })
-  // Who is dead here was not killed by the model.
+  // A process that died here was not killed by the model.
   const mortals = Object.entries(world.mortals).map(([name, mortal]) => {
     const { pid, exitCode, signalCode } = mortal().process
     return `${name}: process ${pid}, ${signalCode ?? exitCode ?? 'alive'}`
@@ -102,7 +102,7 @@ class Runner {
   readonly #random: Random
   readonly #log: string[]
   readonly #slots: Slot[] = []
-  /** Images that are there from the start. */
+  /** Images that exist from the start. */
   readonly #builtIn: string[] = []
   readonly #count = { steps: 0, refused: 0, kills: 0, checks: 0 }
   #endMs = Infinity
@@ -166,8 +166,8 @@ class Runner {
   }
 
   /**
-   * Until there is an answer. With one key, however often; but a refusal is an answer, which that key gets from then on.
-   * It is a difference at once, unless the node was late: then nothing was changed, and what comes next is another request.
+   * Retries with one key until there is an answer. A refusal is an answer and stays the answer to that key; it is a
+   * difference, unless the node was late: then nothing was changed, and the next request is a new one.
    */
   async #ask(
     method: string,
@@ -210,7 +210,7 @@ class Runner {
     for (;;) {
       const name = random.pick(this.#run.mix)
       const { vm, saved } = state
-      // Most can be done; some are to be refused.
+      // Most acts are possible; some are to be refused.
       if (!isTaken(state, name) && !random.chance(0.15)) continue
       if (name === 'resize') {
         if (vm && vm.disk.sizeGb >= maxSizeGb) continue
@@ -234,7 +234,7 @@ class Runner {
     const length = state.vm?.disk.bytes.length ?? 0
     return Array.from({ length: random.integer(1, 3) }, () => {
       const sector = random.chance(0.4) ? 512 : block
-      // Behind what boots.
+      // After the boot code.
       const offset = random.integer(block / sector, Math.floor(length / sector) - 1) * sector
       const most = Math.min(sector * random.integer(1, 4), length - offset)
       return { offset, length: most, byte: random.chance(0.3) ? 0 : random.integer(1, 255) }
@@ -258,7 +258,7 @@ class Runner {
   async #request(slot: Slot, act: Act, isRight?: (status: number) => boolean): Promise<void> {
     const { name, image } = slot
     const vm = `/vms/${name}`
-    // An image that is being replaced is not deployed from: which one it would be is anybody's guess.
+    // An image that is being replaced is not deployed from, because its content would be undefined.
     if (['deploy', 'revert', 'commit'].includes(act.name)) await this.#isReady(image)
     if (slot.state.vm?.power === 'running' && ['stop', 'resize'].includes(act.name))
       await this.#world.isUp?.(slot.uid ?? '')
@@ -303,7 +303,7 @@ class Runner {
     }
   }
 
-  /** What the VM was at this moment is in the capture: it may be written to again. */
+  /** The capture has the state of this moment; the VM may be written to again. */
   #isFrozen({ name, state }: Slot): Promise<void> {
     if (!state.vm) return Promise.resolve()
     return eventually(async () => {
@@ -326,7 +326,7 @@ class Runner {
     await writeTo(await this.#world.disk(slot.uid ?? ''), writes)
   }
 
-  /** It stays down until somebody starts it, also when the service was killed before it had written down that it was up. */
+  /** It stays down until it is started, even if the service was killed before it recorded the start. */
   async #crash({ name, uid = '' }: Slot): Promise<void> {
     const processOf = this.#world.processOf ?? assert.fail('VMs have no process here')
     const pid = processOf(uid) ?? assert.fail(`${name} has no process`)
@@ -343,7 +343,7 @@ class Runner {
     const random = this.#random.named(`kills ${this.#count.checks}`)
     const names = Object.keys(this.#world.mortals)
     while (!signal.aborted) {
-      // So many acts come to their end first: who is killed faster than they start does nothing.
+      // After some completed acts: processes that are killed faster than they start do nothing.
       const from = this.#count.steps + random.integer(0, 2 * this.#run.killEvery)
       while (this.#count.steps < from && !signal.aborted) await sleep(20)
       await sleep(random.integer(0, 300), undefined, { signal }).catch(() => undefined)
@@ -386,7 +386,7 @@ class Runner {
     slot.pushed = undefined
   }
 
-  /** It got there, and a VM from there has this disk. */
+  /** The push succeeded, and a VM from it has this disk. */
   async #checkPushed({ reference, disk, job }: NonNullable<Slot['pushed']>): Promise<void> {
     await eventually(async () => {
       const { body } = await this.#ask('GET', '/pushjobs')
@@ -398,7 +398,7 @@ class Runner {
     await this.#ask('DELETE', '/vms/pulled', undefined, (status) => status === 200 || status === 404)
   }
 
-  /** What is there is in the model, and nothing else. */
+  /** The lists have everything in the model, and nothing else. */
   async #checkLists(): Promise<void> {
     const names = async (where: string): Promise<string[]> =>
       ((await this.#ask('GET', where)).body.items as { name: string }[]).map(({ name }) => name).toSorted()
@@ -419,10 +419,10 @@ class Runner {
     if (this.#world.processes) assert.equal(this.#world.processes().length, alive.length, 'processes of VMs')
   }
 
-  /** Processes that work in the folder of this test, and are nobody's. */
+  /** Processes in this test's folder that nothing else explains. */
   #strays(): string[] {
     const known = new Set(Object.values(this.#world.mortals).map((mortal) => mortal().process.pid))
-    // With whoever waits for each of them.
+    // With their ancestors.
     for (let pid of this.#world.processes?.() ?? []) for (; pid > 1; pid = parentOf(pid)) known.add(pid)
     return readdirSync('/proc')
       .filter((pid) => /^\d+$/.test(pid) && !known.has(Number(pid)) && Number(pid) !== process.pid)
@@ -436,7 +436,7 @@ class Runner {
       .filter((line) => line.includes(this.#world.root) && !line.startsWith('docker-registry'))
   }
 
-  /** Without any VM and saved image, nothing of them is left. */
+  /** After deleting all VMs and saved images, nothing is left. */
   async #end(): Promise<void> {
     for (const slot of this.#slots) {
       if (slot.state.vm) await this.#perform(slot, { name: 'delete' })

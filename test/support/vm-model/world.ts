@@ -1,4 +1,4 @@
-// The service that a model of VMs is held against: what it is asked, how its disks are looked at, who of it may die.
+// The service that a model is compared with: its API, its disks, and the processes that may be killed.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -20,40 +20,40 @@ export interface Answer {
 
 export interface World extends AsyncDisposable {
   readonly architecture: 'amd64' | 'arm64'
-  /** A folder for the test itself. */
+  /** A folder for the test. */
   readonly root: string
-  /** Where the content of images is. */
+  /** The folder with the content of images. */
   readonly content: string
-  /** The folder with one folder for each VM, by its uid. */
+  /** The folder with a folder for each VM, by uid. */
   readonly vms: string
   /** Where VMs may be pushed to. */
   readonly registry?: string
-  /** Undefined when there was no answer. */
+  /** Undefined without a response. */
   call(method: string, where: string, body?: object, headers?: Record<string, string>): Promise<Answer | undefined>
-  /** Who may be killed. Whoever is killed is started again by `revive`. */
+  /** Processes that may be killed; `revive` starts them again. */
   readonly mortals: Readonly<Record<string, () => Mortal>>
   revive(name: string): Promise<void>
-  /** The disk of a VM, as qemu-img is told of it. */
+  /** The disk of a VM, as qemu-img takes it. */
   disk(uid: string): Promise<string>
-  /** In which state of a VM its disk can be written to. */
+  /** The state of a VM in which its disk can be written. */
   readonly writable: Power
-  /** Before anybody is killed. */
+  /** Before any kill. */
   upload(image: string, disk: Buffer): Promise<void>
-  /** It hears its power button, where it has one. */
+  /** The guest reacts to its power button, if it has one. */
   isUp?(uid: string): Promise<void>
-  /** The process of a VM, where it has one. */
+  /** The process of a VM, if it has one. */
   processOf?(uid: string): number | undefined
-  /** The processes of VMs, by their pids; nothing where VMs have none. */
+  /** The pids of VMs' processes; absent if VMs have none. */
   processes?(): readonly number[]
-  /** What there is that no VM, image or capture needs. */
+  /** What no VM, image or capture needs. */
   leftovers(): Promise<readonly string[]>
-  /** What those who may be killed have logged, the latest last, and what they have written down. */
+  /** The logs of killable processes, latest last, and their files. */
   evidence(): Promise<string>
-  /** The store has what these images need, and nothing else. */
+  /** The store has the content of these images, and nothing else. */
   hasOnly(digests: readonly string[]): Promise<void>
 }
 
-/** Bytes, and zeros behind them. */
+/** Bytes, followed by zeros. */
 export async function assertSame(root: string, disk: Disk, found: string, what: string): Promise<void> {
   const expected = path.join(root, `expected-${process.hrtime.bigint()}`)
   await fs.writeFile(expected, disk.bytes)
@@ -66,7 +66,7 @@ export async function assertSame(root: string, disk: Disk, found: string, what: 
   }
 }
 
-/** Where it is a file, it is raw. */
+/** A file is raw. */
 const formatOf = (found: string): string[] => (found.startsWith('json:') ? [] : ['-F', 'raw'])
 
 export async function writeTo(disk: string, writes: readonly Write[]): Promise<void> {
@@ -74,7 +74,7 @@ export async function writeTo(disk: string, writes: readonly Write[]): Promise<v
   await execute('qemu-io', [...commands, disk])
 }
 
-/** The image of that digest in the store has this disk, every byte of it checked. */
+/** The image with that digest has this disk, with every byte checked. */
 export async function assertImage(world: World, digest: string, disk: Disk, what: string): Promise<void> {
   const source = contentIn(world.content)
   const file = path.join(world.root, `restored-${process.hrtime.bigint()}`)
@@ -86,13 +86,13 @@ export async function assertImage(world: World, digest: string, disk: Disk, what
   }
 }
 
-/** The end of a file of a log; empty where there is none. */
+/** The end of a log file; empty if there is none. */
 export async function endOf(file: string, bytes = 400_000): Promise<string> {
   const text = await fs.readFile(file, 'utf8').catch(() => '')
   return text.slice(-bytes)
 }
 
-/** The notes of an agent about its VMs and captures. */
+/** The agent's records about its VMs and captures. */
 export async function notesIn(node: string): Promise<string> {
   const names = await fs.readdir(node, { recursive: true }).catch(() => [])
   const notes = names.filter((name) => /^(vms\/[^/]+|captures)\/[^/]+\.json$/.test(name)).toSorted()

@@ -1,5 +1,5 @@
-// What tart keeps of a VM, for its stand-in: a folder below $TART_HOME with config.json, disk.img and nvram.bin; and what the
-// stand-in adds: which process runs it, and an NVRAM that says what boots.
+// tart's files of a VM, for the stand-in: a folder below $TART_HOME with config.json, disk.img and nvram.bin; in addition,
+// which process runs it, and an NVRAM that names what boots.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -45,13 +45,13 @@ export function writeConfig(name: string, config: VmConfig): void {
   fs.writeFileSync(path.join(vmFolder(name), 'config.json'), `${JSON.stringify(config, undefined, 2)}\n`)
 }
 
-/** An address of its own for each VM, on which its ports can be reached from this machine. */
+/** A separate loopback address for each VM, on which its ports are reachable. */
 export function addressOf(mac: string): string {
   const [a = 0, b = 0, c = 0] = createHash('sha256').update(mac).digest()
   return `127.${64 + (a % 64)}.${b}.${1 + (c % 254)}`
 }
 
-/** tart locks config.json; Node cannot, so the stand-in writes down who runs it. */
+/** tart locks config.json; Node cannot, so the stand-in records the process. */
 const lockOf = (name: string): string => path.join(vmFolder(name), 'stand-in.pid')
 
 export function stateOf(name: string): { readonly state: 'running' | 'suspended' | 'stopped'; readonly pid: number } {
@@ -84,13 +84,13 @@ export interface BootBundle {
 
 const magic = 'tart-stand-in boots\n'
 
-/** For the stand-in, a kernel is what a Mac's firmware is to macOS: without its NVRAM a VM does not boot. */
+/** A kernel replaces a Mac's firmware here: without its NVRAM a VM does not boot. */
 export function bundleNvram({ kernel, initrd = Buffer.alloc(0), commandLine }: BootBundle): Buffer {
   const head = JSON.stringify({ kernelBytes: kernel.length, initrdBytes: initrd.length, commandLine })
   return Buffer.concat([Buffer.from(`${magic}${head}\n`), kernel, initrd])
 }
 
-/** Undefined: it is not one of these, and the disk boots by UEFI. */
+/** Undefined for a disk that boots by UEFI. */
 export function readNvram(name: string): BootBundle | undefined {
   const bytes = fs.readFileSync(path.join(vmFolder(name), 'nvram.bin'))
   if (!bytes.subarray(0, magic.length).equals(Buffer.from(magic))) return undefined

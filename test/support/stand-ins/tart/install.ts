@@ -1,4 +1,4 @@
-// Puts the stand-in where a driver finds it as `tart`, and makes what its VMs need beside a disk.
+// Installs the stand-in as `tart`, and creates what its VMs need besides a disk.
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -7,10 +7,10 @@ import { gzip } from 'node:zlib'
 import type { MachineFiles } from '../../../../src/drivers/driver.ts'
 import { type BootBundle, bundleNvram } from './folder.ts'
 
-/** It is started a hundred times by a suite: compiled once, that costs a third. It stays, as its processes write to it late. */
+/** A suite starts it a hundred times; compiling once saves two thirds. Kept, because its processes write to it late. */
 const compiled = path.join(os.tmpdir(), `svc3-stand-in-${process.getuid?.() ?? 'user'}`)
 
-/** Returns the path of the program, in a folder of its own that can stand in PATH. */
+/** Returns the path of the program, in a folder for PATH. */
 export async function installStandIn(folder: string): Promise<string> {
   const program = path.join(folder, 'tart')
   const inside = (name: string) => path.join(import.meta.dirname, name)
@@ -26,7 +26,7 @@ export async function installStandIn(folder: string): Promise<string> {
   return program
 }
 
-/** As an image of tart has it: macOS to tart, whatever it is. */
+/** As in an image of tart, which takes any guest for macOS. */
 const machineConfig = (system: 'darwin' | 'linux' = 'darwin'): string =>
   JSON.stringify({
     version: 1,

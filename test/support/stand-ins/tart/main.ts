@@ -1,6 +1,6 @@
-// A STAND-IN for tart, for tests on machines that are no Macs: tart's command line and folder layout, as far as our driver
-// uses them, on top of qemu-system-aarch64. It is not tart, and proves nothing about Apple's framework: docs/reference/drivers.md.
-// Linux only. Its guests are reached on an address of their own in 127.0.0.0/8, where they have ports 22, 5900 and 8080.
+// A STAND-IN for tart, for tests on machines other than Macs: tart's command line and folder layout, as far as the driver
+// uses them, on top of qemu-system-aarch64. It proves nothing about Apple's framework: docs/reference/drivers.md. Linux
+// only. Each guest has an address in 127.0.0.0/8, with ports 22, 5900 and 8080.
 import fs from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
@@ -26,7 +26,7 @@ type Command = (name: string, options: Options, rest: readonly string[]) => Prom
 const commands: Readonly<Record<string, Command>> = {
   run: (name, options) => runVm(name, options),
 
-  /** As tart: SIGINT ends the machine at once; there is nothing to ask a guest by. */
+  /** As in tart, SIGINT ends the machine at once: there is no way to ask a guest. */
   async stop(name, { timeout = '30' }) {
     const { state, pid } = stateOf(name)
     if (state === 'suspended') return fs.rmSync(path.join(vmFolder(name), 'state.vzvmsave'))
@@ -80,7 +80,7 @@ const commands: Readonly<Record<string, Command>> = {
     process.stdout.write(`${addressOf(readConfig(name).macAddress)}\n`)
   },
 
-  /** Linux only, as it needs no installer: an empty disk, and an NVRAM that says nothing. */
+  /** Linux only, which needs no installer: an empty disk and an empty NVRAM. */
   create(name, { linux, 'disk-size': gigabytes = '50' }) {
     if (!linux) throw new StandInError('the stand-in has no macOS to install')
     fs.mkdirSync(vmFolder(name), { recursive: true })
@@ -95,7 +95,7 @@ const commands: Readonly<Record<string, Command>> = {
 
   delete: (name) => fs.rmSync(vmFolder(name), { recursive: true }),
 
-  /** The guest's agent knows how to flush; what shuts a Mac down from inside presses the button of what is none. */
+  /** The guest agent can flush; the command that shuts a Mac down from inside presses the power button here. */
   async exec(name, _, rest) {
     const { state, pid } = stateOf(name)
     if (state !== 'running') throw new StandInError(`VM "${name}" is not running`, 2)
@@ -106,7 +106,7 @@ const commands: Readonly<Record<string, Command>> = {
   },
 }
 
-/** Freeze and thaw in one message: nothing stays frozen, whoever dies. */
+/** Freeze and thaw in one message, so that no crash leaves the guest frozen. */
 function flush(): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const socket = net.connect('agent.sock')
@@ -132,7 +132,7 @@ function atLeast(what: string, asked: unknown, now: number, least: number, { os 
   return wanted
 }
 
-/** tart itself crashes. */
+/** The real tart crashes. */
 function requireMac({ os }: VmConfig): true {
   if (os === 'linux') throw new StandInError('Could not cast value of type Linux to Darwin', 133)
   return true
@@ -163,7 +163,7 @@ try {
   else {
     const run = commands[command]
     if (!run) throw new StandInError(`the stand-in for tart does not know "${command}"`, 64)
-    // What follows the name is the guest's.
+    // What follows the name belongs to the guest.
     const args = command === 'exec' ? words.toSpliced(1, 0, '--') : words
     const { values, positionals } = parseArgs({ args, options: known, allowPositionals: true })
     const [name = '', ...rest] = positionals

@@ -1,5 +1,5 @@
-// `tart run` of the stand-in: QEMU as a child that dies with it, signals as tart takes them (SIGINT ends it, SIGUSR1 suspends
-// it, SIGUSR2 is the power button, SIGHUP of its own what a guest is told from inside), and the screen's address as tart prints it.
+// `tart run` of the stand-in: QEMU as a child that dies with it, tart's signals (SIGINT ends, SIGUSR1 suspends, SIGUSR2 is
+// the power button; SIGHUP stands for a shutdown from inside the guest), and the screen's address as tart prints it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -21,7 +21,7 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
   if (options.suspendable && !isMac) throw new StandInError('You can only suspend macOS VMs', 64)
   let isTold = false
   const opened = Promise.withResolvers<Qmp>()
-  // Before anybody can see that it runs: Node would take the first SIGUSR1 for a debugger's.
+  // Before it can be seen running: Node would take the first SIGUSR1 for a debugger's.
   for (const [signal, work] of Object.entries({
     SIGINT: async (qmp: Qmp) => {
       isTold = true
@@ -32,7 +32,7 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
       isTold = true
       await qmp.execute('quit')
     },
-    // macOS asks who sits there.
+    // macOS asks its user.
     SIGUSR2: async (qmp: Qmp) => {
       if (!isMac) await qmp.execute('system_powerdown')
     },
@@ -45,7 +45,7 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
   process.chdir(folder)
   if (!isResumed) noteAgent(false)
   const words = qemuWords(name, config, { disk: options.disk, isResumed, hasScreen })
-  // Nobody but us would end it.
+  // Otherwise it would outlive this process.
   const qemu = spawn('setpriv', ['--pdeathsig', 'KILL', 'qemu-system-aarch64', ...words], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
@@ -71,7 +71,7 @@ async function begin(qmp: Qmp, { isResumed, hasScreen }: { isResumed: boolean; h
   }
   await qmp.execute('cont')
   if (!hasScreen) return
-  // The protocol knows the first eight letters of it only, as everywhere.
+  // VNC uses only the first eight characters.
   await qmp.execute('set_password', { protocol: 'vnc', password: password.slice(0, 8) })
   const { service } = (await qmp.execute('query-vnc')) as { service: string }
   process.stdout.write(`VNC server is running at vnc://:${password}@127.0.0.1:${service}\n`)
@@ -126,7 +126,7 @@ function qemuWords(name: string, config: VmConfig, { disk, isResumed, hasScreen 
   ]
 }
 
-/** Ports below 1024 are root's, unless the machine says otherwise; without them a guest runs all the same. */
+/** Ports below 1024 usually need root; a guest runs without them. */
 function openablePorts(): readonly number[] {
   const first = Number(fs.readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8'))
   return process.getuid?.() === 0 ? guestPorts : guestPorts.filter((port) => port >= first)
@@ -157,13 +157,13 @@ interface Said {
   readonly data?: { readonly open?: boolean }
 }
 
-/** Whether the guest has a guest agent: it is asked for nothing otherwise. */
+/** Records whether the guest has a guest agent. */
 function noteAgent(isThere: boolean): void {
   if (isThere) fs.writeFileSync(agentFile, '')
   else fs.rmSync(agentFile, { force: true })
 }
 
-/** One command at a time is answered in order; events are passed over. */
+/** Commands are answered in order; events are skipped. */
 function openQmp({ stdin, stdout }: ChildProcess): Qmp {
   if (!stdin || !stdout) throw new Error('QEMU has no standard input or output')
   const waiting: { resolve(value: unknown): void; reject(error: Error): void }[] = []
