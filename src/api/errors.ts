@@ -1,5 +1,6 @@
 // Every refusal that crosses the wire: a Kubernetes `Status` object, and the one error class that becomes it.
 import * as t from 'typebox'
+import { nounOfWire } from './nouns.ts'
 
 /** Reason → HTTP code. The reason is what programs read, the message and the hint are what people read. */
 export const codes = {
@@ -131,42 +132,14 @@ export function success(message: string, options: { kind: string; name: string }
   }
 }
 
-/** Kind → its name in sentences, and the command that lists it. */
-const kinds: Readonly<Record<string, readonly [name: string, list?: string]>> = {
-  blobs: ['Content'],
-  'cached-images': ['Cached image', 'imagecache list'],
-  captures: ['Capture'],
-  files: ['File'],
-  images: ['Image', 'image list'],
-  isos: ['ISO', 'iso list'],
-  namespaces: ['Namespace', 'namespace list'],
-  nodes: ['Node', 'node list'],
-  pushjobs: ['Push job', 'vm get-push-status'],
-  registrycredentials: ['Registry credential', 'regcred list'],
-  'remote-images': ['Remote image', 'remote-image list'],
-  'remote-isos': ['Remote ISO', 'remote-iso list'],
-  rolebindings: ['Role binding'],
-  serviceaccounts: ['Service account', 'serviceaccount list'],
-  tags: ['Tag'],
-  tunnels: ['Tunnel'],
-  uploads: ['Upload'],
-  vmconfigs: ['VM configuration', 'vm-config list'],
-  pools: ['Pool', 'pool list'],
-  runnerpools: ['Runner pool', 'runner-pool list'],
-  vms: ['VM', 'vm list'],
-}
-
 /** A name as people type it; several with commas between. In quotes: what no name can be. */
 const typed = (name: string): string => {
   const short = name.slice(0, 200)
   return /^[\p{L}\p{N}@._:/+-]+(, [\p{L}\p{N}@._:/+-]+)*$/u.test(short) ? short : JSON.stringify(short)
 }
 
-/** Of a kind as somebody sent it. */
-const known = (kind: string) => (Object.hasOwn(kinds, kind) ? kinds[kind] : undefined)
-
 /** `VM demo`, `Image tools`: how a message names a record. */
-export const recordName = (kind: string, name: string): string => `${known(kind)?.[0] ?? kind} ${typed(name)}`
+export const recordName = (kind: string, name: string): string => `${nounOfWire(kind)?.word ?? kind} ${typed(name)}`
 
 interface Where {
   /** Where the record was looked for; none for what the whole cluster shares. */
@@ -178,10 +151,10 @@ interface Where {
 const inside = (namespace: string | undefined): string => (namespace ? ` in ${namespace}` : '')
 
 function listHint(kind: string, namespace: string | undefined): string | undefined {
-  const [name = '', list] = known(kind) ?? []
+  const { word = '', command } = nounOfWire(kind) ?? {}
   const option = namespace ? ` -n ${namespace}` : ''
-  const plural = `${/^[A-Z]{2}/.test(name) ? name : name.toLowerCase()}s`
-  return list && `Run svc3 ${list}${option} to see all ${plural}`
+  const plural = `${/^[A-Z]{2}/.test(word) ? word : word.toLowerCase()}s`
+  return command && `Run svc3 ${command}${option} to see all ${plural}`
 }
 
 export function notFound(kind: string, name: string, { namespace, hint }: Where = {}): ApiError {

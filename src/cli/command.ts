@@ -1,4 +1,5 @@
 // What a command is: data for parser, help and reference, and a function that does the work; and the table of commands.
+import type { ListedNoun } from '../api/nouns.ts'
 import type { Client } from '../client/client.ts'
 import type { ServerConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
@@ -6,18 +7,8 @@ import { type Format, formats, type OutputColumn, type Rendering } from './outpu
 
 /** What completion offers for a value: names that the service or the configuration knows, or what is on the disk. */
 export type Names =
-  | 'vms'
-  | 'vm-configs'
-  | 'pools'
-  | 'runner-pools'
-  | 'images'
-  | 'isos'
-  | 'nodes'
+  | ListedNoun
   | 'tags'
-  | 'namespaces'
-  | 'service-accounts'
-  | 'registry-credentials'
-  | 'push-jobs'
   | 'contexts'
   | 'commands'
   | 'files'

@@ -1,30 +1,16 @@
 // Adds a hint to a refusal: the name that was probably meant, or that client and server versions do not match. Has a
 // short timeout, after which the refusal is shown without a hint.
 import { ApiError } from '../api/errors.ts'
+import { allNouns, isListed } from '../api/nouns.ts'
 import { getClusterInfo } from '../api/service/service.ts'
 import { versionAdvice } from '../rules/versions.ts'
 import { findConnection } from './connect/connection.ts'
-import { type LiveNames, liveNames } from './connect/names.ts'
+import { liveNames } from './connect/names.ts'
 import { openClient } from './connect/session.ts'
 import type { Host } from './host.ts'
 import { nearestName } from './line/suggest.ts'
 
 export const namesTimeoutMs = 700
-
-/** What the service calls kinds → what can be asked for. */
-const kinds: Readonly<Record<string, LiveNames>> = {
-  vms: 'vms',
-  vmconfigs: 'vm-configs',
-  pools: 'pools',
-  runnerpools: 'runner-pools',
-  images: 'images',
-  isos: 'isos',
-  nodes: 'nodes',
-  namespaces: 'namespaces',
-  serviceaccounts: 'service-accounts',
-  registrycredentials: 'registry-credentials',
-  pushjobs: 'push-jobs',
-}
 
 interface ExplainRequest {
   readonly host: Host
@@ -57,8 +43,8 @@ async function meant(
   name: string | undefined,
   { host, namespace }: ExplainRequest,
 ): Promise<More | undefined> {
-  const known = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
-  if (known === undefined || name === undefined) return undefined
+  const known = allNouns.find(([, { wire }]) => wire === kind)?.[0]
+  if (known === undefined || !isListed(known) || name === undefined) return undefined
   const names = await liveNames(host, { kind: known, namespace, timeoutMs: namesTimeoutMs }).catch(() => [])
   const near = nearestName(name, names)
   return near === undefined ? undefined : (hint) => `Did you mean ${near}?${hint ? ` ${hint}` : ''}`

@@ -1,4 +1,5 @@
 // svc3 events
+import { allNouns } from '../../api/nouns.ts'
 import { type Event, listEvents } from '../../api/service/events.ts'
 import { followList } from '../../client/follow-list.ts'
 import { parseDuration } from '../../rules/durations.ts'
@@ -80,27 +81,10 @@ export const command = defineCommand({
   },
 })
 
-/** What people call things on this command line → what the API calls them. */
-const kinds: Readonly<Record<string, string>> = {
-  registrycredential: 'registry-credentials',
-  regcred: 'registry-credentials',
-  namespace: 'namespaces',
-  ns: 'namespaces',
-  serviceaccount: 'service-accounts',
-  sa: 'service-accounts',
-  rolebinding: 'role-bindings',
-  rb: 'role-bindings',
-  certificate: 'certificates',
-  vm: 'vms',
-  'vm-config': 'vm-configs',
-  vmc: 'vm-configs',
-  pool: 'pools',
-  'runner-pool': 'runner-pools',
-  node: 'nodes',
-  image: 'images',
-  iso: 'isos',
-  pushjob: 'push-jobs',
-}
+/** Names on the command line → kinds of events. */
+const kinds: Readonly<Record<string, string>> = Object.fromEntries(
+  allNouns.flatMap(([noun, { typed = [] }]) => typed.map((word) => [word, noun])),
+)
 
 function kindOf(word: string): string {
   const kind = knownKind(word)

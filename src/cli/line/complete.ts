@@ -1,6 +1,7 @@
 // Completes a partial line: the words that may come next, or the kind of names to ask the service for. Uses the table
 // of commands and the data of the parser; makes no requests.
 
+import { allNouns, isListed } from '../../api/nouns.ts'
 import {
   type Arguments,
   type CommandTable,
@@ -32,37 +33,23 @@ export interface Cursor {
   readonly context: string | undefined
 }
 
-/** What a value's name in help says of the names that fit. */
+const listed = allNouns.flatMap(([noun, { typed }]) =>
+  isListed(noun) && typed ? [{ noun, word: typed[0] as string }] : [],
+)
+
+/** Word in KIND/NAME → the names that fit. */
+const byKind: Readonly<Record<string, Names>> = Object.fromEntries(listed.map(({ noun, word }) => [word, noun]))
+
+/** Name of a value in help → the names that fit. */
 const byValue: Readonly<Record<string, Names>> = {
-  VM: 'vms',
-  IMAGE: 'images',
+  ...Object.fromEntries(listed.map(({ noun, word }) => [word.toUpperCase(), noun])),
   CONFIG: 'vm-configs',
-  POOL: 'pools',
-  'RUNNER-POOL': 'runner-pools',
-  ISO: 'isos',
-  NODE: 'nodes',
   TAG: 'tags',
   JOB: 'push-jobs',
-  NAMESPACE: 'namespaces',
   SERVER: 'registry-credentials',
   CONTEXT: 'contexts',
   FILE: 'files',
   DIR: 'folders',
-}
-
-/** The same for KIND in KIND/NAME. */
-const byKind: Readonly<Record<string, Names>> = {
-  vm: 'vms',
-  'vm-config': 'vm-configs',
-  pool: 'pools',
-  'runner-pool': 'runner-pools',
-  image: 'images',
-  iso: 'isos',
-  node: 'nodes',
-  namespace: 'namespaces',
-  serviceaccount: 'service-accounts',
-  registrycredential: 'registry-credentials',
-  pushjob: 'push-jobs',
 }
 
 /** Of a line that names no command yet. */

@@ -1,6 +1,7 @@
 // Audit log: every change becomes an event with caller, operation, time, request and outcome. The event is written
 // before the answer is sent, so that the caller finds it; a controller limits the size of the log.
 // controllers/record-events.ts records what happens without a caller.
+import { isKept, type KeptNoun, nouns } from '../../api/nouns.ts'
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { defaultNamespace, realNamespace } from '../../rules/names.ts'
@@ -26,19 +27,13 @@ interface AuditServices {
   readonly settings: Pick<Settings, 'compat'>
 }
 
-const kindsWithUid = {
-  vms: 'vms',
-  nodes: 'nodes',
-  pools: 'pools',
-  'runner-pools': 'runnerPools',
-  'service-accounts': 'serviceAccounts',
-} as const satisfies Readonly<Record<string, keyof Collections>>
-type InvolvedCollections = Pick<Collections, (typeof kindsWithUid)[keyof typeof kindsWithUid]>
+type InvolvedCollections = Pick<Collections, (typeof nouns)[KeptNoun]['records']>
 
 function uidOf(collections: InvolvedCollections, kind: string, namespace: string, name: string): string | undefined {
-  if (!Object.hasOwn(kindsWithUid, kind) || name === '') return undefined
-  const collection = collections[kindsWithUid[kind as keyof typeof kindsWithUid]]
-  return collection.get(kind === 'nodes' ? '' : namespace, name)?.value.uid
+  if (!isKept(kind) || name === '') return undefined
+  const { records, scope } = nouns[kind]
+  const record: unknown = collections[records].get(scope === 'cluster' ? '' : namespace, name)?.value
+  return (record as { readonly uid?: string } | undefined)?.uid
 }
 
 /** Called before the operation, which may delete the record. */

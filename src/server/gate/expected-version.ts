@@ -1,6 +1,7 @@
 // Optimistic concurrency: a change with `resourceVersion` in its body is made only while the record named by the path
 // still has that version. Applies to every operation with that field and one of the path parameters below.
 import { ApiError, recordName } from '../../api/errors.ts'
+import { nouns } from '../../api/nouns.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { Roles } from '../../auth/roles.ts'
@@ -9,7 +10,13 @@ import { expecting } from '../../store/expectation.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
-import { type KindWithMetadata, mayChangeMetadata, metadataCollection, metadataPlaces } from './record-metadata.ts'
+import {
+  type KindWithMetadata,
+  mayChangeMetadata,
+  metadataCollection,
+  metadataRules,
+  scopeOf,
+} from './record-metadata.ts'
 
 type Params = Readonly<Record<string, string>>
 export interface VersionServices {
@@ -21,18 +28,16 @@ type Find = (services: VersionServices, params: Params, principal: Principal) =>
 
 /** Last path parameter → the kind of its records (empty if another parameter names it), and how to find one. */
 const records: Readonly<Record<string, readonly [string, Find]>> = {
-  vm: ['vms', ({ collections }, { namespace = '', vm = '' }) => collections.vms.get(namespace, vm)],
-  vmconfig: [
-    'vmconfigs',
-    ({ collections }, { namespace = '', vmconfig = '' }) => collections.vmConfigs.get(namespace, vmconfig),
-  ],
-  pool: ['pools', ({ collections }, { namespace = '', pool = '' }) => collections.pools.get(namespace, pool)],
-  runnerpool: [
-    'runnerpools',
-    ({ collections }, { namespace = '', runnerpool = '' }) => collections.runnerPools.get(namespace, runnerpool),
-  ],
-  image: ['images', ({ collections }, { image = '' }) => collections.images.get('', image)],
-  iso: ['isos', ({ collections }, { iso = '' }) => collections.isos.get('', iso)],
+  ...Object.fromEntries(
+    Object.values(nouns)
+      .filter((noun) => 'records' in noun)
+      .map(({ wire, records: name, scope }): [string, [string, Find]] => {
+        const param = wire.replace(/s$/, '')
+        const find: Find = ({ collections }, { namespace = '', [param]: record = '' }) =>
+          collections[name].get(scope === 'cluster' ? '' : namespace, record)
+        return [param, [wire, find]]
+      }),
+  ),
   name: [
     'nodes',
     ({ collections }, { namespace, name = '' }) => {
@@ -48,12 +53,15 @@ const records: Readonly<Record<string, readonly [string, Find]>> = {
   record: [
     '',
     ({ collections, roles, settings }, { namespace = '', kind = '', record = '' }, principal) => {
-      if (!Object.hasOwn(metadataPlaces, kind)) return undefined
+      if (!Object.hasOwn(metadataRules, kind)) return undefined
       // The handler refuses the request, whether or not the record exists.
       if (!mayChangeMetadata(kind as KindWithMetadata, roles, principal, namespace)) return undefined
-      const { scope, isAliased } = metadataPlaces[kind as KindWithMetadata]
+      const { isAliased } = metadataRules[kind as KindWithMetadata]
       const name = isAliased ? realNamespace(record, settings.compat.namespaceAliases) : record
-      return metadataCollection(collections, kind as KindWithMetadata).get(scope ? namespace : '', name)
+      return metadataCollection(collections, kind as KindWithMetadata).get(
+        scopeOf(kind as KindWithMetadata, namespace),
+        name,
+      )
     },
   ],
 }

@@ -1,5 +1,6 @@
 // Labels, annotations, finalizers and owner references of a record, with limits that keep the record small.
 import { type Cause, invalidField } from '../../api/errors.ts'
+import { nounOfWire } from '../../api/nouns.ts'
 import type { kindsWithMetadata } from '../../api/service/metadata.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { Roles } from '../../auth/roles.ts'
@@ -15,40 +16,36 @@ export interface RecordWithMetadata {
   readonly labels?: RecordMeta['labels']
 }
 
-interface Place {
-  readonly collection: (collections: Collections) => unknown
-  /** Undefined for kinds of the whole cluster. */
-  readonly scope?: 'namespace'
+interface MetadataRule {
   /** Only administrators may change the metadata. */
   readonly isForAdmins?: true
   /** Names are namespaces, which have two spellings. */
   readonly isAliased?: true
 }
 
-export const metadataPlaces: Readonly<Record<KindWithMetadata, Place>> = {
-  vms: { collection: ({ vms }) => vms, scope: 'namespace' },
-  vmconfigs: { collection: ({ vmConfigs }) => vmConfigs, scope: 'namespace' },
-  images: { collection: ({ images }) => images },
-  isos: { collection: ({ isos }) => isos },
-  nodes: { collection: ({ nodes }) => nodes, isForAdmins: true },
-  pushjobs: { collection: ({ pushJobs }) => pushJobs, scope: 'namespace' },
-  namespaces: { collection: ({ namespaces }) => namespaces, isForAdmins: true, isAliased: true },
-  serviceaccounts: { collection: ({ serviceAccounts }) => serviceAccounts, scope: 'namespace', isForAdmins: true },
-  rolebindings: {
-    collection: ({ roleBindings }) => roleBindings,
-    scope: 'namespace',
-    isForAdmins: true,
-    isAliased: true,
-  },
+export const metadataRules: Readonly<Record<KindWithMetadata, MetadataRule>> = {
+  vms: {},
+  vmconfigs: {},
+  images: {},
+  isos: {},
+  nodes: { isForAdmins: true },
+  pushjobs: {},
+  namespaces: { isForAdmins: true, isAliased: true },
+  serviceaccounts: { isForAdmins: true },
+  rolebindings: { isForAdmins: true, isAliased: true },
 }
 
-/** The records of all these kinds have these fields. */
+/** Where the collection of a kind keeps records of a namespace: those of the cluster have no scope. */
+export const scopeOf = (kind: KindWithMetadata, namespace: string): string =>
+  nounOfWire(kind)?.scope === 'namespace' ? namespace : ''
+
+/** The records of a kind, by the fields that all kinds with metadata share. */
 export const metadataCollection = (collections: Collections, kind: KindWithMetadata): Collection<RecordWithMetadata> =>
-  metadataPlaces[kind].collection(collections) as Collection<RecordWithMetadata>
+  collections[nounOfWire(kind)?.records as keyof Collections] as unknown as Collection<RecordWithMetadata>
 
 /** Assumes that the caller may call operations in the namespace. */
 export const mayChangeMetadata = (kind: KindWithMetadata, roles: Roles, principal: Principal, namespace: string) =>
-  !metadataPlaces[kind].isForAdmins || roles.roleOf(principal, namespace) === 'admin'
+  !metadataRules[kind].isForAdmins || roles.roleOf(principal, namespace) === 'admin'
 
 type Texts = Readonly<Record<string, string>>
 

@@ -1,5 +1,6 @@
 // What belongs to a namespace, and the end of one: everything in it goes first, and a crash on the way is no harm.
 import { isDeepStrictEqual } from 'node:util'
+import { nouns } from '../../api/nouns.ts'
 import type { Collection } from '../collection.ts'
 import { compareRevs, type Entry, ignoreLost, isFault, type Rev } from '../store.ts'
 import type { Collections, NamespaceRecord } from './collections.ts'
@@ -9,7 +10,7 @@ import { withoutNamesOf } from './image-versions.ts'
 /** As in rules/names.ts, which the store may not import. */
 const defaultNamespace = 'svc-default'
 
-/** Kinds that keep a namespace from being deleted: how they are called, and which there are. */
+/** Records that keep a namespace from being deleted. */
 const blocking: Readonly<Record<string, (collections: Collections, namespace: string) => readonly string[]>> = {
   'runner pool': ({ runnerPools }, namespace) => runnerPools.list(namespace).map(({ value }) => value.name),
   vm: ({ vms }, namespace) => vms.list(namespace).map(({ value }) => value.name),
@@ -17,19 +18,14 @@ const blocking: Readonly<Record<string, (collections: Collections, namespace: st
     nodes.list().flatMap(({ value }) => (value.namespace === namespace ? [value.name] : [])),
 }
 
-/** Kinds that go with their namespace. */
-const inside = (collections: Collections): readonly Collection<unknown>[] => [
-  collections.registryCredentials as Collection<unknown>,
-  collections.serviceAccounts as Collection<unknown>,
-  collections.roleBindings as Collection<unknown>,
-  collections.vmConfigs as Collection<unknown>,
-  collections.pools as Collection<unknown>,
-  collections.runnerPools as Collection<unknown>,
-  collections.runners as Collection<unknown>,
-  collections.runnerJobs as Collection<unknown>,
-  collections.pushJobs as Collection<unknown>,
-  collections.quotas as Collection<unknown>,
-]
+/** Records that are deleted with their namespace. */
+const inside = (collections: Collections): readonly Collection<unknown>[] => {
+  const kept = Object.values(nouns).flatMap((noun) =>
+    'records' in noun && noun.scope === 'namespace' && noun.records !== 'vms' ? [collections[noun.records]] : [],
+  )
+  const { runners, runnerJobs, quotas } = collections
+  return [...kept, runners, runnerJobs, quotas] as readonly unknown[] as readonly Collection<unknown>[]
+}
 
 /** What keeps it from being deleted, by name. */
 const blockersOf = (collections: Collections, namespace: string): string[] =>

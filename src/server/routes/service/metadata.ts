@@ -10,10 +10,11 @@ import {
   type KindWithMetadata,
   mayChangeMetadata,
   metadataCollection,
-  metadataPlaces,
   metadataProblems,
+  metadataRules,
   ownLabelProblems,
   type RecordWithMetadata,
+  scopeOf,
 } from '../../gate/record-metadata.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
@@ -34,9 +35,9 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
 
   return {
     async setMetadata({ params: { namespace, kind, record: asked }, body, principal }) {
-      if (!Object.hasOwn(metadataPlaces, kind)) throw notFound(kind, asked, { namespace })
+      if (!Object.hasOwn(metadataRules, kind)) throw notFound(kind, asked, { namespace })
       const known = kind as KindWithMetadata
-      const { scope, isAliased } = metadataPlaces[known]
+      const { isAliased } = metadataRules[known]
       const name = isAliased ? realNamespace(asked, settings.compat.namespaceAliases) : asked
       if (!mayChangeMetadata(known, roles, principal, namespace)) throw forAdmins(known, name)
       if (body.labels === undefined && body.annotations === undefined)
@@ -48,7 +49,7 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
       const causes = metadataProblems({ labels: body.labels ?? {}, annotations: body.annotations ?? {} })
       if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
       const collection = metadataCollection(collections, known)
-      const changed = await collection.change(collection.key(scope ? namespace : '', name), (record) => {
+      const changed = await collection.change(collection.key(scopeOf(known, namespace), name), (record) => {
         const isHere = record && (belongs[known]?.(record, name, namespace) ?? true)
         if (!isHere) throw notFound(kind, name, { namespace })
         const annotations = body.annotations ?? record.meta?.annotations ?? {}
