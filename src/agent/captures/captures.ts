@@ -324,7 +324,7 @@ export function createCaptures(options: CapturesOptions): Captures {
           const made = (await capturing.list(handle)).find((each) => each.id === id)
           if (!made && (await driver.inspect(handle)).state !== 'running')
             throw new Error('the VM was no longer running; start it and save it again')
-          const quiet = (): Promise<void> => images.arrivals.quiet(handle.uid, signal)
+          const quiet = (): Promise<void> => images.arrivals.idle(handle.uid, signal)
           const capture = made ?? (await capturing.capture(handle, await spec(), { id, withMemory, quiet }, signal))
           state = { ...known, phase: 'frozen', capture }
         } catch (error) {

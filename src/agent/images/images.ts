@@ -58,7 +58,7 @@ export interface Images {
   arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
   /** Serves again what a VM was reading when the agent ended. */
   resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void>
-  readonly arrivals: Pick<Arrivals, 'of' | 'quiet' | 'leave' | 'list' | 'stop'>
+  readonly arrivals: Pick<Arrivals, 'of' | 'idle' | 'leave' | 'list' | 'stop'>
   /** The file, fetched when it is not there yet. */
   ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
   /** Names of the images that are here. */
@@ -357,7 +357,7 @@ export function pretendImages(): Images {
     resume: async () => undefined,
     arrivals: {
       of: () => undefined,
-      quiet: async () => undefined,
+      idle: async () => undefined,
       leave: async () => undefined,
       list: () => [],
       stop: async () => undefined,
