@@ -4,17 +4,56 @@ import path from 'node:path'
 import { longestBootOrder } from '../../api/nodes/agent.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import { type NbdServer, serveDisk } from '../../images/nbd/server.ts'
+import type { Log } from '../../platform/log.ts'
 import type { Progress } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { makeTemporary } from '../../platform/temporary-folder.ts'
 import { backOff, orAborted, type RetryPolicy, wait } from '../../rules/retry.ts'
-import type { ArrivalState, ArrivalsOptions, ArrivalUser } from './arrivals.ts'
-import { ArrivingDisk, openCopy } from './arriving-disk.ts'
+import { ArrivingDisk, openCopy, type ReadFigures } from './arriving-disk.ts'
 import type { OpenedDisk } from './content.ts'
 import type { ImageProvider } from './single-flight.ts'
 
-interface ArrivalOptions extends Pick<ArrivalsOptions, 'folder' | 'fetch' | 'bootOrder' | 'figures' | 'log'> {
+/** A VM that reads from an arriving image. */
+export interface ArrivalUser {
+  /** The uid of the VM's folder. */
+  readonly uid: string
+  /** Called when progress, or what delays it, has changed. */
+  changed(): void
+  /** Moves the VM to the complete copy; resolves when it reads from there. */
+  arrived(image: BaseImage): Promise<void>
+}
+
+export interface ArrivalState {
+  readonly bytes: number
+  readonly of: number
+  readonly bytesPerSecond: number
+  /** Why there is no progress. */
+  readonly waiting?: string
+}
+
+/** Positions of the chunks that boots of an image read first. `read`: those of one more boot, to be recorded. */
+export type BootOrder = (
+  content: string,
+  read: readonly number[] | undefined,
+  signal: AbortSignal,
+) => Promise<readonly number[]>
+
+interface FetchOptions {
+  readonly signal: AbortSignal
+  waits(reason: string): void
+  opened(disk: OpenedDisk): Promise<void>
+  readonly memoryFirst: boolean
+}
+
+export interface ArrivalOptions {
+  /** The image folder. */
+  readonly folder: string
   readonly socket: string
+  /** Resolves when the copy is complete. */
+  fetch(provider: ImageProvider, options: FetchOptions): Promise<BaseImage>
+  readonly bootOrder?: BootOrder | undefined
+  readonly figures: ReadFigures
+  readonly log: Log
   readonly retry: RetryPolicy
   /** Fetch the memory before the disk, for a VM that resumes from it. */
   readonly memoryFirst: boolean

@@ -11,30 +11,9 @@
 import { createHash } from 'node:crypto'
 import path from 'node:path'
 import type { BaseImage } from '../../drivers/driver.ts'
-import type { Log } from '../../platform/log.ts'
 import { orAborted, type RetryPolicy } from '../../rules/retry.ts'
-import { Arrival } from './arrival.ts'
-import type { ReadFigures } from './arriving-disk.ts'
-import type { OpenedDisk } from './content.ts'
+import { Arrival, type ArrivalOptions, type ArrivalState, type ArrivalUser } from './arrival.ts'
 import type { ImageProvider } from './single-flight.ts'
-
-/** A VM that reads from an arriving image. */
-export interface ArrivalUser {
-  /** The uid of the VM's folder. */
-  readonly uid: string
-  /** Called when progress, or what delays it, has changed. */
-  changed(): void
-  /** Moves the VM to the complete copy; resolves when it reads from there. */
-  arrived(image: BaseImage): Promise<void>
-}
-
-export interface ArrivalState {
-  readonly bytes: number
-  readonly of: number
-  readonly bytesPerSecond: number
-  /** Why there is no progress. */
-  readonly waiting?: string
-}
 
 export interface Arrivals {
   /** Resolves when a VM can start: with the disk on a socket, or with the complete copy. */
@@ -56,32 +35,11 @@ export interface BeginOptions {
   readonly isCold?: boolean
 }
 
-export interface ArrivalsOptions {
-  /** The image folder. */
-  readonly folder: string
+interface ArrivalsOptions extends Omit<ArrivalOptions, 'socket' | 'retry' | 'memoryFirst'> {
   /** Short, and used by this agent only. */
   readonly socketFolder: string
-  /** Resolves when the copy is complete. */
-  fetch(provider: ImageProvider, options: FetchOptions): Promise<BaseImage>
-  readonly bootOrder?: BootOrder | undefined
-  readonly figures: ReadFigures
-  readonly log: Log
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
-}
-
-/** Positions of the chunks that boots of an image read first. `read`: those of one more boot, to be recorded. */
-export type BootOrder = (
-  content: string,
-  read: readonly number[] | undefined,
-  signal: AbortSignal,
-) => Promise<readonly number[]>
-
-interface FetchOptions {
-  readonly signal: AbortSignal
-  waits(reason: string): void
-  opened(disk: OpenedDisk): Promise<void>
-  readonly memoryFirst: boolean
 }
 
 const defaultRetry: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }

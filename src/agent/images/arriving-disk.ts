@@ -6,7 +6,7 @@ import type { DiskFill } from '../../images/pack/disk-fill.ts'
 import { orAborted } from '../../rules/retry.ts'
 
 /** Where reads are answered from at the moment: a fill in progress, or the complete copy. */
-export interface DiskContent extends Pick<DiskFill, 'has' | 'ready'> {
+interface DiskContent extends Pick<DiskFill, 'has' | 'ready'> {
   readonly file: fs.FileHandle
 }
 

@@ -11,14 +11,8 @@ import type { Log } from '../../platform/log.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
-import {
-  type Arrivals,
-  type ArrivalUser,
-  type BeginOptions,
-  type BootOrder,
-  createArrivals,
-  socketFolderOf,
-} from './arrivals.ts'
+import type { ArrivalUser, BootOrder } from './arrival.ts'
+import { type Arrivals, type BeginOptions, createArrivals, socketFolderOf } from './arrivals.ts'
 import { type Coming, createComing } from './coming.ts'
 import { contentNames, findContent } from './content.ts'
 import { fetchedContent, type NodeContent, type OpenBlob, type SourceOptions } from './content-source.ts'

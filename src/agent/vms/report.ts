@@ -1,7 +1,7 @@
 // The report about a VM: put together from what is there, what is on record, and what is under way.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
-import type { ArrivalState } from '../images/arrivals.ts'
+import type { ArrivalState } from '../images/arrival.ts'
 import type { StoredDesired, VmHandleRecord } from '../state/handles.ts'
 import { endedWithHost } from './messages.ts'
 

@@ -62,16 +62,16 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
   /** A slot that a VM takes over; one that goes already is none. */
   const taken = (slot: string | undefined): VmWorker | undefined => {
     const worker = slot === undefined ? undefined : workers.get(slot)
-    if (!worker || worker.isLeaving) return undefined
+    if (!worker || worker.isDiscarded) return undefined
     workers.delete(worker.uid)
     return worker
   }
 
   const passOver = (uid: string, worker: VmWorker, claim: Claim): void => {
-    if (worker.isLeaving) return
+    if (worker.isDiscarded) return
     const { name = uid, namespace } = worker.desired ?? {}
     const about = { name, namespace, folder: worker.handle.folder }
-    const reason = whyKept(worker.standing, claim)
+    const reason = whyKept(worker.ownership, claim)
     if (reason === undefined || mustRemove) {
       log.warn('removing a VM that the server does not list', { ...about, reason: reason && '--remove-unknown' })
       worker.discard()
@@ -88,7 +88,7 @@ export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }:
         const worker = new VmWorker(full, uid, record)
         workers.set(worker.uid, worker)
         if (typeof record === 'object' && record.origin) lastSeen.remember(record.origin)
-        worker.wake()
+        worker.adopt()
       }
       return found.length
     },

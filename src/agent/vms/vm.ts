@@ -1,11 +1,9 @@
-// One VM: inspects it, plans, does one thing at a time. The newest generation wins; a deletion interrupts.
-
+// The worker of one VM: inspects it, plans, and does one thing at a time until the VM is as desired.
 import type { DesiredVm, VmReport } from '../../api/nodes/agent.ts'
 import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
-import type { ArrivalUser } from '../images/arrivals.ts'
+import type { ArrivalUser } from '../images/arrival.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
 import { desiredDeletion, type HandleLookup, isDeployed, type StoredDesired } from '../state/handles.ts'
@@ -21,58 +19,63 @@ import {
 import { planFor, type Rest, type Work } from './plan.ts'
 import { RecordKeeper, type ReportTexts } from './record-keeper.ts'
 import { reportOf } from './report.ts'
+import { WakeLoop } from './wake-loop.ts'
 import { carryOut, isPortTaken, removeAll, type Tools, type WorkOutcome } from './work.ts'
 
 export interface VmContext {
-  /** Its name. */
+  /** The node's name. */
   readonly node: string
   readonly tools: Tools
   readonly reports: Reports
   readonly log: Log
-  /** So long may a step take to end when the agent stops. */
+  /** How long a step may take to end when the agent stops. */
   readonly stopTimeoutMs: number
-  /** The node's report is out of date. */
+  /** Asks for a new report of the node. */
   nodeChanged(): void
-  /** Nothing of the VM is left. */
+  /** Called when nothing of the VM is left. */
   ended(uid: string): void
 }
 
-const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
+/**
+ * half-made: the folder has no record, so its VM never ran; it is emptied before it is used. discarded: the server does not
+ * know the VM, which is being removed without a report.
+ */
+type Life = 'half-made' | 'active' | 'discarded' | 'ended'
+
+/** Work in progress on the VM. */
+interface Task {
+  readonly abort: AbortController
+  readonly done: Promise<void>
+}
 
 export class VmWorker {
   readonly handle: Handle
   readonly #context: VmContext
   readonly #found: HandleLookup['record'] | 'new'
-  readonly #stopping = new AbortController()
-  #current = new AbortController()
-  /** Only between two tries. */
-  #pausing: AbortController | undefined
   readonly #keeper: RecordKeeper
+  readonly #boot: BootWatch | undefined
+  readonly #loop = new WakeLoop({
+    turn: () => this.#turn(),
+    failed: (error, attempt) => this.#turnFailed(error, attempt),
+    rested: () => this.#followBoot(),
+  })
+  #life: Life
   #desired: DesiredVm | undefined
-  /** The desired state comes from other data than those before: generations begin anew with it. */
-  #isAnew = false
+  /** The server's data is not the data that earlier generations came from, so generations start over. */
+  #isReset = false
   #credentials: DesiredVm['growth']
   #observed: Observed = { state: 'absent' }
-  /** Not tried again before there is a newer generation. */
+  /** This generation failed and is not retried. `ports`: because these were taken. */
   #held: { readonly generation: number; readonly ports?: readonly number[] } | undefined
-  /** A folder without a record: its VM never ran, and nobody knows what is in there. */
-  #isHalfMade: boolean
-  #isDiscarded = false
   #isUnclaimable = false
-  #isDirty = false
-  #isEnded = false
-  #failures = 0
-  #active: Promise<void> | undefined
-  #performing: Promise<unknown> | undefined
-  #isArrivalResumed = false
+  #task: Task | undefined
   #unfollow: (() => void) | undefined
-  #boot: BootWatch | undefined
 
-  /** `found`: what the folder held when the agent started; `new` where there was none. */
+  /** `found` is what the folder held when the agent started; `new` if there was no folder. */
   constructor(context: VmContext, uid: string, found: HandleLookup['record'] | 'new') {
     this.#context = context
     this.#found = found
-    this.#isHalfMade = found === undefined
+    this.#life = found === undefined ? 'half-made' : 'active'
     this.handle = context.tools.handles.handleFor(uid)
     this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
     const { greets, driver } = context.tools
@@ -83,92 +86,98 @@ export class VmWorker {
       )
   }
 
+  /** Continues what an earlier agent began. */
+  adopt(): void {
+    this.#serveArrival()
+    this.wake()
+  }
+
   get desired(): StoredDesired | undefined {
     return this.#desired ?? this.#keeper.record?.desired
   }
 
-  /** The VM's, which is not the folder's where it took over a slot. */
+  /** The VM's uid. The folder has another one if the VM took over a slot. */
   get uid(): string {
     return this.desired?.uid ?? this.handle.uid
   }
 
-  get standing(): Unlisted {
-    return { origin: this.#isHalfMade ? 'half-made' : this.#keeper.origin, isKept: this.#keeper.isKept }
+  get ownership(): Unlisted {
+    return { origin: this.#life === 'half-made' ? 'half-made' : this.#keeper.origin, isKept: this.#keeper.isKept }
   }
 
-  /** Nothing is reported of it: the server does not know it. */
+  /** The server does not know the VM, so nothing is reported about it. */
   get isSilent(): boolean {
-    return this.#keeper.isKept || this.#isDiscarded
+    return this.#keeper.isKept || this.isDiscarded
   }
 
-  get isLeaving(): boolean {
-    return this.#isDiscarded
+  get isDiscarded(): boolean {
+    return this.#life === 'discarded'
   }
 
-  /** This generation is older than what is known here: the data of the server have gone back. */
+  /** Whether this node has seen a newer generation, which means that the server's data was set back. */
   isAheadOf(desired: DesiredVm, store: string): boolean {
     const { origin, record } = this.#keeper
-    if (this.#isDiscarded || origin === undefined || origin.store !== store) return false
+    if (this.isDiscarded || origin === undefined || origin.store !== store) return false
     return (record?.fulfilled ?? 0) > desired.generation || isBehind(desired, this.desired)
   }
 
   setDesired(desired: DesiredVm, claim: Claim): void {
-    if (this.#isDiscarded) return
+    if (this.isDiscarded) return
     const { origin } = this.#keeper
-    const isAnew = claim.isAnew || (origin !== undefined && origin.store !== claim.store)
+    const isReset = claim.isAnew || (origin !== undefined && origin.store !== claim.store)
     const isHandedOver = this.uid !== desired.uid && this.desired !== undefined
     if (isHandedOver) this.#handOver(desired)
-    else if (!isAnew && this.#desired && desired.generation < this.#desired.generation) return
-    if (isAnew) {
-      this.#isAnew = true
-      // What was reported of it counted other generations.
+    else if (!isReset && this.#desired && desired.generation < this.#desired.generation) return
+    if (isReset) {
+      this.#isReset = true
+      // Earlier reports counted other generations.
       this.#context.reports.forget(desired.uid)
     }
-    // They are sent once, and a newer generation may come before they were used.
+    // The server sends credentials once, and a newer generation may come before they are used.
     this.#credentials = desired.growth ?? this.#credentials
     this.#desired = desired
     this.#keeper.setDesired(desired, claim)
-    if (!isAnew) this.#keeper.confirm(desired)
+    if (!isReset) this.#keeper.confirm(desired)
     const captures = desired.captures?.map(({ id }) => id) ?? []
     this.#context.tools.captures.setDesired(this.handle, captures)
-    // What is being frozen is still desired.
+    // A VM stays until its captures are frozen.
     if (desired.power === 'deleted' && captures.length === 0) this.#interrupt()
     this.wake()
   }
 
-  /** It takes over a slot, and has not yet. What has run is never taken for a slot that could be discarded. */
+  /** The VM takes over a slot and has not yet. A VM that has run is never mistaken for a slot that may be discarded. */
   get #isUnclaimed(): boolean {
     const desired = this.#desired
     return desired?.slot !== undefined && !this.#keeper.record?.isClaimed && (desired.fulfilled ?? 0) === 0
   }
 
-  /** What there is of this VM. A slot is not the VM before it is claimed: its guest waits elsewhere, as somebody else. */
-  get #shown(): Observed {
+  /** The state to report: before a slot is claimed, the VM does not exist. */
+  get #reported(): Observed {
     return this.#isUnclaimed ? { state: 'absent' } : this.#observed
   }
 
-  /** It waited in a pool until now: generations begin anew, and nothing is reported of the slot any more. */
+  /** A slot becomes a VM: generations start over, and nothing more is reported about the slot. */
   #handOver(desired: DesiredVm): void {
     this.#context.reports.forget(this.uid)
     this.#held = undefined
     this.#keeper.handOver(desired)
   }
 
-  /** The server does not know it: it goes, without a report. */
+  /** Removes the VM without a report, because the server does not know it. */
   discard(): void {
-    this.#isDiscarded = true
+    if (this.#life !== 'ended') this.#life = 'discarded'
     this.#desired = desiredDeletion(this.handle.uid, this.desired)
     this.#context.tools.captures.setDesired(this.handle, [])
     this.#interrupt()
     this.wake()
   }
 
-  /** Only what is under way: to abort makes an error with its stack, and most VMs are idle when they are deleted. */
+  /** Aborts only running work. Aborting allocates an error with a stack, and most deleted VMs are idle. */
   #interrupt(): void {
-    if (this.#performing) this.#current.abort()
+    this.#task?.abort.abort()
   }
 
-  /** The server does not list it, and that means nothing: it runs on, untouched, for good. */
+  /** Leaves the VM as it is until a server lists it again: that this one does not is no proof that it was deleted. */
   keep(): void {
     this.#context.reports.forget(this.uid)
     this.#desired = undefined
@@ -177,51 +186,32 @@ export class VmWorker {
     this.wake()
   }
 
-  /** Something may have changed: look. */
   wake(): void {
-    this.#isDirty = true
-    this.#pausing?.abort()
-    if (!this.#isEnded && !this.#stopping.signal.aborted) this.#active ??= this.#run()
+    if (this.#life !== 'ended') this.#loop.wake()
   }
 
-  /** Lets a step come to its end, for a while. The VM goes on. */
+  /** Gives the current step some time to end. The VM itself keeps running. */
   async stop(): Promise<void> {
     this.#unfollow?.()
     this.#boot?.follow(undefined)
-    const timer = setTimeout(() => this.#current.abort(), this.#context.stopTimeoutMs)
-    this.#stopping.abort()
-    await this.#active
+    const timer = setTimeout(() => this.#interrupt(), this.#context.stopTimeoutMs)
+    await this.#loop.stop()
     clearTimeout(timer)
-    if (this.#isEnded) return
+    if (this.#life === 'ended') return
     const failed = (error: unknown): void =>
       this.#context.log.error('failed to write the record of a VM', { name: this.desired?.name }, error)
     await this.#keeper.write().catch(failed)
   }
 
-  async #run(): Promise<void> {
-    while (this.#isDirty && !this.#isEnded && !this.#stopping.signal.aborted) {
-      this.#isDirty = false
-      try {
-        await this.#turn()
-        await this.#catchUp()
-        this.#failures = 0
-      } catch (error) {
-        await this.#stumble(error)
-      }
-    }
-    this.#active = undefined
-    if (!this.#stopping.signal.aborted) this.#followBoot()
-  }
-
   #followBoot(): void {
     const desired = this.#desired
-    const isUp = this.#observed.state === 'running' && !this.#isEnded && desired !== undefined
-    const isAsked = this.#context.tools.greets !== undefined || desired?.isSlot === true
-    const maxMs = desired?.isSlot ? slotAskedMs : undefined
-    this.#boot?.follow(isUp && isAsked ? { ip: desired.ip, port: desired.ssh } : undefined, maxMs)
+    const isUp = this.#observed.state === 'running' && this.#life !== 'ended' && desired !== undefined
+    const isWatched = this.#context.tools.greets !== undefined || desired?.isSlot === true
+    const maxMs = desired?.isSlot ? slotPollMs : undefined
+    this.#boot?.follow(isUp && isWatched ? { ip: desired.ip, port: desired.ssh } : undefined, maxMs)
   }
 
-  /** Its guest has come up; of a slot, it can be claimed. */
+  /** Whether the guest has booted and, for a slot, can be claimed. */
   async #isUp(place: SshPlace, signal: AbortSignal): Promise<boolean> {
     const { greets, driver } = this.#context.tools
     if (greets && !(await greets(place, signal))) return false
@@ -230,34 +220,31 @@ export class VmWorker {
     return driver.warm.prepare(this.handle, desired, signal).catch(() => false)
   }
 
-  /** Not a step of some work, but the look at it or the record of it failed. */
-  async #stumble(error: unknown): Promise<void> {
-    this.#failures++
-    const { log } = this.#context
-    log.error('failed to process a VM; trying again', { name: this.desired?.name, attempt: this.#failures }, error)
-    if (this.#failures === 1) this.#sendReport({ problem: reasonOf(error) })
-    this.#pausing = new AbortController()
-    const signal = AbortSignal.any([this.#stopping.signal, this.#pausing.signal])
-    await wait(backOff(Math.min(this.#failures, 10), again, Math.random), signal).catch(() => undefined)
-    this.#pausing = undefined
-    this.#isDirty = true
+  #turnFailed(error: unknown, attempt: number): void {
+    this.#context.log.error('failed to process a VM; trying again', { name: this.desired?.name, attempt }, error)
+    if (attempt === 1) this.#sendReport({ problem: reasonOf(error) })
   }
 
   async #turn(): Promise<void> {
+    if (this.#life === 'ended') return
+    await this.#reconcile()
+    await this.#writeRecord()
+  }
+
+  async #reconcile(): Promise<void> {
     const desired = this.#desired
-    this.#resumeArrival()
-    if (this.#isHalfMade) {
-      // Before the first desired state nothing is destroyed.
+    if (this.#life === 'half-made') {
+      // Nothing is destroyed before the server has been heard.
       if (!desired) return
       if (desired.power !== 'deleted') await removeAll(this.#context.tools, this.handle)
-      this.#isHalfMade = false
+      if (this.#life === 'half-made') this.#life = 'active'
     }
-    if (desired && this.#isAnew) {
-      this.#isAnew = false
+    if (desired && this.#isReset) {
+      this.#isReset = false
       this.#held = undefined
       this.#keeper.rebase(desired)
     }
-    this.#observed = await this.#look()
+    this.#observed = await this.#inspect()
     if (!desired) return this.#sendReport()
     if (this.#held?.generation === desired.generation && desired.power !== 'deleted') return this.#sendReport()
     this.#held = undefined
@@ -278,65 +265,63 @@ export class VmWorker {
       isUnclaimable: this.#isUnclaimable,
       hasCredentials: this.#credentials !== undefined,
     })
-    if (!('kind' in plan)) return this.#rest(desired, plan)
-    // With what comes of it: who waits for a deletion is to find the VM ended.
-    this.#performing = this.#perform(desired, plan).finally(() => {
-      this.#performing = undefined
+    if (!('kind' in plan)) return this.#settleWithoutWork(desired, plan)
+    const abort = new AbortController()
+    const done = this.#perform(desired, plan, abort.signal).finally(() => {
+      this.#task = undefined
     })
-    await this.#performing
+    this.#task = { abort, done }
+    await done
   }
 
-  /** The image may come before the VM has been started on what there was of it. */
   get #arrival(): ArrivalUser {
     const { driver } = this.#context.tools
     return {
       uid: this.handle.uid,
       changed: () => {
-        if (this.desired && !this.isSilent && !this.#performing)
+        if (this.desired && !this.isSilent && !this.#task)
           this.#context.reports.sendProgress(this.uid, () => this.#report({}))
       },
       arrived: async (image) => {
-        while (this.#performing) await this.#performing.catch(() => undefined)
-        if (!this.#isEnded) await driver.arriving?.arrived(this.handle, image)
-        // Its record went with it.
-        if (this.#isEnded) return
+        // The image may be complete before the VM has started on the incomplete one.
+        while (this.#task) await this.#task.done.catch(() => undefined)
+        if (this.#life !== 'ended') await driver.arriving?.arrived(this.handle, image)
+        if (this.#life === 'ended') return
         await this.#keeper.arrived()
         this.wake()
       },
     }
   }
 
-  /** What it was reading when the agent ended is served again before anything else: its guest waits. */
-  #resumeArrival(): void {
+  /** The guest of a VM that was reading an arriving image is blocked until the image is served again. */
+  #serveArrival(): void {
     const { record } = this.#keeper
-    if (!record?.isArriving || record.base === undefined || this.#isArrivalResumed) return
-    this.#isArrivalResumed = true
+    if (!record?.isArriving || record.base === undefined) return
     const { images } = this.#context.tools
     const { name, reference } = record.desired.image
     const image = reference === undefined ? { name, content: record.base } : record.desired.image
-    images.resume(image, this.#arrival, this.#stopping.signal).catch((error: unknown) => {
-      if (!this.#stopping.signal.aborted)
+    images.resume(image, this.#arrival, this.#loop.signal).catch((error: unknown) => {
+      if (!this.#loop.signal.aborted)
         this.#context.log.error('cannot serve the image that a VM runs on', { name: record.desired.name }, error)
     })
   }
 
-  /** What could not be written before, or what nobody waits for. After the work: a full disk does not keep a VM from stopping. */
-  async #catchUp(): Promise<void> {
-    if (this.#isEnded || !this.#keeper.isUnwritten) return
+  /** Written after the work, so that a full disk does not keep a VM from stopping. */
+  async #writeRecord(): Promise<void> {
+    if (this.#life === 'ended' || !this.#keeper.isUnwritten) return
     await this.#keeper.write()
     this.#sendReport()
   }
 
-  async #look(): Promise<Observed> {
+  async #inspect(): Promise<Observed> {
     const { driver } = this.#context.tools
     if (this.#found === 'new' && !this.#keeper.record) return { state: 'absent' }
     this.#unfollow ??= driver.follow(this.handle, () => this.wake())
     return driver.inspect(this.handle)
   }
 
-  async #perform(desired: DesiredVm, work: Work): Promise<void> {
+  async #perform(desired: DesiredVm, work: Work, signal: AbortSignal): Promise<void> {
     const before = this.#observed
-    this.#current = new AbortController()
     this.#keeper.begin(desired)
     const isStart = work.steps.includes('start')
     if (isStart) this.#boot?.follow(undefined)
@@ -347,9 +332,9 @@ export class VmWorker {
       desired,
       credentials,
       arrival: this.#arrival,
-      signal: this.#current.signal,
+      signal,
       isOutdated: () =>
-        this.#stopping.signal.aborted || this.#isAnew || (this.#desired?.generation ?? 0) > desired.generation,
+        this.#loop.signal.aborted || this.#isReset || (this.#desired?.generation ?? 0) > desired.generation,
       keep: (change) => this.#keeper.change(desired, change),
       progress: (phase, percent) => {
         const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
@@ -362,17 +347,17 @@ export class VmWorker {
         this.#observed = { state }
       },
     })
-    if (this.#stopping.signal.aborted && outcome.as !== 'done') return
-    // What came of it says nothing about the desired state that counts now.
-    if (this.#isAnew || this.#desired?.uid !== desired.uid) return this.wake()
-    // Used once; but a newer generation may have brought others meanwhile.
+    if (this.#loop.signal.aborted && outcome.as !== 'done') return
+    // The outcome is about a desired state that no longer counts.
+    if (this.#isReset || this.#desired?.uid !== desired.uid) return this.wake()
+    // Credentials are used once. A newer generation may have brought others.
     const isUsed = outcome.as !== 'outdated' && this.#credentials === credentials
-    if (isUsed && !this.#current.signal.aborted) this.#credentials = undefined
+    if (isUsed && !signal.aborted) this.#credentials = undefined
+    if (outcome.as === 'outdated' || (outcome.as === 'failed' && signal.aborted)) return this.wake()
     await (work.kind === 'delete' ? this.#removed(outcome) : this.#finish(desired, work, outcome, before))
   }
 
-  async #finish(desired: DesiredVm, work: Work, outcome: WorkOutcome, before: Observed): Promise<void> {
-    if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
+  async #finish(desired: DesiredVm, work: Work, outcome: Ended, before: Observed): Promise<void> {
     if (work.kind === 'claim' && outcome.as === 'failed') {
       const { name, namespace } = desired
       const problem = reasonOf(outcome.error)
@@ -380,7 +365,7 @@ export class VmWorker {
       this.#isUnclaimable = true
       return this.wake()
     }
-    // What is desired comes next: it is not up, or not to stay up.
+    // A further turn brings the VM to the desired power state.
     const isPrepared = work.kind === 'claim' && (work.steps[0] === 'discard' || desired.power !== 'running')
     if (outcome.as === 'done' && isPrepared) return this.wake()
     if (outcome.as === 'done' && work.kind === 'capture') return this.#captured(desired, outcome.warning)
@@ -388,11 +373,11 @@ export class VmWorker {
       const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
       const isRestart = before.state === 'gone' && work.kind === 'start'
       const warning = isCut ? manualGrowth(interrupted) : outcome.warning
-      // What ended before anybody listened is seen by a look.
-      this.#observed = this.#unfollow ? { state: results[desired.power] } : await this.#look()
+      // Without a listener, the VM may have ended unnoticed.
+      this.#observed = this.#unfollow ? { state: results[desired.power] } : await this.#inspect()
       return this.#settle(desired, { warning: isRestart ? restartedWarning : warning }, work.kind === 'revert')
     }
-    this.#observed = await this.#look()
+    this.#observed = await this.#inspect()
     if (isPortTaken(outcome.error)) {
       this.#held = { generation: desired.generation, ports: (outcome.error as PortTaken).ports }
       this.#context.nodeChanged()
@@ -406,28 +391,26 @@ export class VmWorker {
     await this.#settle(desired, { problem })
   }
 
-  /** The image reports whatever came of it. Before its end, the VM waits until that is there. */
+  /** Success and failure of the capture are reported with the image. A VM to be deleted waits until the image is packed. */
   async #captured(desired: DesiredVm, warning = this.#keeper.record?.warning): Promise<void> {
-    this.#observed = await this.#look()
+    this.#observed = await this.#inspect()
     if (desired.power === 'deleted') return this.wake()
     await this.#settle(desired, { warning })
   }
 
-  async #removed(outcome: WorkOutcome): Promise<void> {
+  async #removed(outcome: Ended): Promise<void> {
     if (outcome.as === 'failed') {
-      if (this.#current.signal.aborted) return this.wake()
       const architecture = this.desired?.architecture ?? 'amd64'
       throw new Error(failureMessage('delete', { node: this.#context.node, architecture }, outcome.error, []))
     }
-    if (outcome.as === 'outdated') return this.wake()
     this.#unfollow?.()
-    this.#isEnded = true
-    if (this.#isDiscarded) this.#context.reports.forget(this.uid)
+    if (this.isDiscarded) this.#context.reports.forget(this.uid)
     else this.#sendReport({ power: 'removed', generation: this.#desired?.generation ?? 0 })
+    this.#life = 'ended'
     this.#context.ended(this.uid)
   }
 
-  async #rest(desired: DesiredVm, { as }: Rest): Promise<void> {
+  async #settleWithoutWork(desired: DesiredVm, { as }: Rest): Promise<void> {
     const problem = { done: undefined, lost: lostProblem(this.#context.node), 'not-running': notRunningProblem }[as]
     const isFulfilled = (this.#keeper.record?.fulfilled ?? 0) >= desired.generation
     if (isFulfilled && (as !== 'lost' || this.#keeper.record?.problem === problem)) return this.#sendReport()
@@ -439,15 +422,16 @@ export class VmWorker {
   }
 
   /**
-   * The generation is done with, well or not. Usually it is reported first: who waits for the VM need not wait for the
-   * disk, and cut off in between, there is nothing to do. But what failed would be tried again, which nobody asked for.
+   * Records that the generation was carried out or failed for good. Success is reported before it is written, to save the
+   * client the wait for the disk: an agent killed in between finds nothing to do. A failure is written first, because it
+   * would be retried otherwise.
    */
   async #settle(desired: DesiredVm, texts: ReportTexts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
     this.#keeper.settle(desired, texts, mustWriteFirst)
-    const isTold = this.#keeper.tellable === undefined
-    if (isTold) this.#sendReport()
+    const canReport = this.#keeper.tellable === undefined
+    if (canReport) this.#sendReport()
     await this.#keeper.write()
-    if (!isTold) this.#sendReport()
+    if (!canReport) this.#sendReport()
   }
 
   #report(extra: Partial<VmReport>): VmReport {
@@ -456,7 +440,7 @@ export class VmWorker {
     const known = {
       desired,
       record,
-      observed: this.#shown,
+      observed: this.#reported,
       portsTaken: this.#held?.ports,
       arrival: this.#context.tools.images.arrivals.of(this.handle.uid)?.state,
       booted: this.#isUnclaimed ? undefined : this.#boot?.booted,
@@ -469,8 +453,10 @@ export class VmWorker {
   }
 }
 
-/** A slot whose guest has come up is of use at once. */
-const slotAskedMs = 500
+type Ended = Exclude<WorkOutcome, { as: 'outdated' }>
 
-/** What a VM is when the work that was asked for has been done. */
+/** A slot is polled often, because it can be claimed as soon as its guest is up. */
+const slotPollMs = 500
+
+/** The state of a VM whose work is done, by its desired state. */
 const results = { running: 'running', stopped: 'stopped', suspended: 'suspended', deleted: 'absent' } as const

@@ -1,0 +1,60 @@
+// A loop that works when it is woken. Wake-ups that come during a turn lead to one more turn.
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+
+interface WakeLoopOptions {
+  turn(): Promise<void>
+  /** A turn threw; it is repeated after a delay that the next wake-up cuts short. */
+  failed(error: unknown, attempt: number): void
+  /** No wake-up is left. */
+  rested(): void
+}
+
+const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
+
+export class WakeLoop {
+  readonly #options: WakeLoopOptions
+  readonly #stopping = new AbortController()
+  #isDue = false
+  #failures = 0
+  #running: Promise<void> | undefined
+  #pause = new AbortController()
+
+  constructor(options: WakeLoopOptions) {
+    this.#options = options
+  }
+
+  /** Aborts when the loop is stopped. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  wake(): void {
+    this.#isDue = true
+    this.#pause.abort()
+    if (!this.signal.aborted) this.#running ??= this.#run()
+  }
+
+  /** Begins no further turn. The promise resolves when the last one has ended. */
+  stop(): Promise<void> {
+    this.#stopping.abort()
+    return this.#running ?? Promise.resolve()
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isDue && !this.signal.aborted) {
+      this.#isDue = false
+      try {
+        await this.#options.turn()
+        this.#failures = 0
+      } catch (error) {
+        this.#options.failed(error, ++this.#failures)
+        this.#pause = new AbortController()
+        const signal = AbortSignal.any([this.signal, this.#pause.signal])
+        await wait(backOff(Math.min(this.#failures, 10), retry, Math.random), signal).catch(() => undefined)
+        this.#isDue = true
+      }
+    }
+    this.#running = undefined
+    if (!this.signal.aborted) this.#options.rested()
+  }
+}
