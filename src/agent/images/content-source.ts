@@ -19,7 +19,7 @@ import type { Coming } from './coming.ts'
 export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /** Content of somebody nearer than the server, checked; undefined where the server has to be asked. */
-export type NearContent = (digest: string, signal: AbortSignal, into?: Buffer) => Promise<Buffer | undefined>
+export type NearContent = (digest: string, signal: AbortSignal) => Promise<Buffer | undefined>
 
 export interface SourceOptions {
   readonly store: ContentStore
@@ -63,19 +63,19 @@ export function fetchedContent(options: SourceOptions): ContentSource {
   const lasting = options.syncing && { syncing: options.syncing }
 
   /** A chunk fits into memory, and the largest manifest does. */
-  const fetchOnce = async (digest: string, maxBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
+  const fetchOnce = async (digest: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> => {
     const checked = async (whole: Buffer): Promise<Buffer> => {
       if (!isPassedOn) await store.putExpected({ digest, bytes: whole.length }, whole, { signal, digest, ...lasting })
       return whole
     }
-    const nearer = await options.near?.(digest, signal, into)
+    const nearer = await options.near?.(digest, signal)
     if (nearer && nearer.length > maxBytes) throw tooLong(digest, maxBytes)
     const fetched = (from: 'peer' | 'registry', content: Buffer): Promise<Buffer> => {
       options.fetched?.(from, content.length)
       return checked(content)
     }
     if (nearer) return fetched('peer', nearer)
-    if (options.read) return fetched('registry', await options.read(digest, maxBytes, signal, into))
+    if (options.read) return fetched('registry', await options.read(digest, maxBytes, signal))
     const silence = new AbortController()
     const heard = new Silence(`the server sent nothing for ${silenceMs / 1_000} s`)
     const timer = setTimeout(() => silence.abort(heard), silenceMs)
@@ -98,11 +98,11 @@ export function fetchedContent(options: SourceOptions): ContentSource {
     return content
   }
 
-  const fetch = async (digest: string, maxBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
+  const fetch = async (digest: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> => {
     let refusals = 0
     for (let attempt = 1; ; attempt++) {
       try {
-        return await fetchOnce(digest, maxBytes, signal, into)
+        return await fetchOnce(digest, maxBytes, signal)
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ApiError && error.code === 404)
@@ -124,10 +124,10 @@ export function fetchedContent(options: SourceOptions): ContentSource {
   }
 
   return {
-    async read(digest, maxBytes, signal = never, into = undefined) {
-      const kept = await store.read(digest, maxBytes, signal, into).catch(ifUnusable)
+    async read(digest, maxBytes, signal = never) {
+      const kept = await store.read(digest, maxBytes, signal).catch(ifUnusable)
       if (kept) return kept
-      const fetching = fetch(digest, maxBytes, signal, into)
+      const fetching = fetch(digest, maxBytes, signal)
       options.coming?.add(digest, fetching)
       return fetching
     },

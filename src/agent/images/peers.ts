@@ -95,9 +95,9 @@ export function createPeers(options: PeersOptions): PeerContent {
         }
       }
 
-      const checked = async (peer: Reachable, digest: string, during: AbortSignal, into: Buffer | undefined) => {
+      const checked = async (peer: Reachable, digest: string, during: AbortSignal) => {
         const times = isPart(peer) ? partPatience : 1
-        const limits = { silenceMs: times * silenceMs, chunkMs: times * chunkMs, into }
+        const limits = { silenceMs: times * silenceMs, chunkMs: times * chunkMs }
         const bytes = await read(peer, credentials(), digest, limits, during)
         if ((await digestOfBuffer(bytes)) === digest) return bytes
         throw new Error('it sent other content')
@@ -109,11 +109,11 @@ export function createPeers(options: PeersOptions): PeerContent {
         if (!(error instanceof Missing)) avoided.set(address, nowMs() + (isPart(peer) ? partAvoidedMs : avoidedMs))
       }
 
-      const fromWhole: NearContent = async (digest, during, into) => {
+      const fromWhole: NearContent = async (digest, during) => {
         if (nowMs() - askedMs > ticketMs) await renewTickets()
         const peer = [...peers.values()][Math.floor(Math.random() * peers.size)]
         try {
-          return peer && (await checked(peer, digest, during, into))
+          return peer && (await checked(peer, digest, during))
         } catch (error) {
           during.throwIfAborted()
           if (peer && !(error instanceof Missing && ++peer.misses < maxMisses)) leave(peer, error)
@@ -122,7 +122,7 @@ export function createPeers(options: PeersOptions): PeerContent {
       }
 
       /** From one that fetched the same before us. It may have to wait for it in turn, but never for us. */
-      const fromPart: NearContent = async (digest, during, into) => {
+      const fromPart: NearContent = async (digest, during) => {
         const without: string[] = []
         while (without.length < maxTries) {
           const within = AbortSignal.any([during, AbortSignal.timeout(partPatience * silenceMs)])
@@ -136,7 +136,7 @@ export function createPeers(options: PeersOptions): PeerContent {
           const untilMs = nowMs() + comingMs
           for (;;)
             try {
-              return await checked(peer, digest, during, into)
+              return await checked(peer, digest, during)
             } catch (error) {
               during.throwIfAborted()
               if (error instanceof NotYet && nowMs() < untilMs) continue
@@ -147,8 +147,7 @@ export function createPeers(options: PeersOptions): PeerContent {
         return undefined
       }
 
-      return async (digest, during, into) =>
-        peers.size > 0 ? fromWhole(digest, during, into) : fromPart(digest, during, into)
+      return async (digest, during) => (peers.size > 0 ? fromWhole(digest, during) : fromPart(digest, during))
     },
   }
 }
@@ -178,15 +177,13 @@ const problemOf = (error: unknown): string =>
 interface ReadOptions {
   readonly silenceMs: number
   readonly chunkMs: number
-  /** Where it goes, if it is as long as this. */
-  readonly into: Buffer | undefined
 }
 
 async function read(
   peer: Reachable,
   credentials: NodeCredentials | undefined,
   digest: string,
-  { silenceMs, chunkMs, into }: ReadOptions,
+  { silenceMs, chunkMs }: ReadOptions,
   signal: AbortSignal,
 ): Promise<Buffer> {
   const late = new AbortController()
@@ -212,19 +209,15 @@ async function read(
     request.on('response', (response) => {
       const pieces: Buffer[] = []
       let bytes = 0
-      const target = Number(response.headers['content-length']) === into?.length ? into : undefined
       response.on('data', (piece: Buffer) => {
-        // The memory may be another's already.
-        if (stop.aborted) return
         silence.refresh()
-        if (target) piece.copy(target, bytes)
-        else pieces.push(piece)
+        pieces.push(piece)
         bytes += piece.length
         if (bytes > maxBytes) request.destroy(new Error('it sent more than a chunk can be'))
       })
       response.on('error', reject)
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(target ?? Buffer.concat(pieces, bytes))
+        if (response.statusCode === 200) resolve(Buffer.concat(pieces, bytes))
         else if (response.statusCode === 202) reject(new NotYet('it is fetching the content itself'))
         else reject(response.statusCode === 404 ? new Missing('it no longer has the content') : new Error('it refuses'))
       })

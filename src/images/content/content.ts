@@ -27,11 +27,8 @@ interface Waiting {
 
 /** What restoring and reading need: a store, or anything else that has content by digest. */
 export interface ContentSource {
-  /**
-   * The whole content, checked. Refused when there is more of it than `maxBytes`. It may be put `into` a buffer of that
-   * length, to be returned, where somebody has one to spare.
-   */
-  read(digest: string, maxBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer>
+  /** Returns the whole content, checked. Throws when it has more than `maxBytes`. */
+  read(digest: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer>
 }
 
 export interface PutOptions extends Waiting {

@@ -74,14 +74,14 @@ export async function openContentFolder(folder: string): Promise<ContentFolder> 
     }
   }
 
-  async function read(digest: string, maxBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer> {
+  async function read(digest: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer> {
     signal?.throwIfAborted()
     const file = await find(digest, (name) => fs.open(name, 'r'))
     if (file === undefined) throw new NoContentError(digest)
     try {
       const { size } = await file.stat()
       if (size > maxBytes) throw new WrongContentError(digest, `has ${size} bytes, more than the ${maxBytes} declared`)
-      const content = into && into.length >= size ? into.subarray(0, size) : Buffer.allocUnsafe(size)
+      const content = Buffer.allocUnsafe(size)
       const { bytesRead } = await file.read(content, 0, size, 0)
       const isRight = bytesRead === size && (await digestOfBuffer(content)) === digest
       if (!isRight) throw new WrongContentError(digest, 'does not match its digest')

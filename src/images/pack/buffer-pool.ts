@@ -1,36 +1,30 @@
-// Buffers of the length of a chunk, in memory that threads share, used again and again: each that is freed makes Node scan
-// its whole heap. One pool for each purpose serves everything in the process, so that many at once take no more memory
-// than one; who wants a buffer waits until one is free. Idle ones are freed after a while.
+// Reused buffers of the length of a chunk, in memory that threads share. A pool serves all packing in this process, which bounds
+// its memory. Idle buffers are freed after a while.
 import { chunkBytes } from '../format/format.ts'
 
 interface BufferPool {
-  /** `isUrgent`: one more than that is made where none is free. */
-  take(isUrgent?: boolean): Promise<Buffer>
+  /** Waits until a buffer is free. */
+  take(): Promise<Buffer>
   give(buffer: Buffer): void
 }
 
 const idleMs = 5_000
 
-/** At most so many, allocated when they are needed first. */
-export function createBufferPool(most: number): BufferPool {
+export function createBufferPool(maxBuffers: number): BufferPool {
   const idle: Buffer[] = []
-  const extra = new Set<Buffer>()
   const waiting: ((buffer: Buffer) => void)[] = []
   let allocated = 0
   let freeing: NodeJS.Timeout | undefined
   return {
-    async take(isUrgent = false) {
+    async take() {
       clearTimeout(freeing)
-      const known = idle.pop()
-      if (known) return known
-      if (allocated === most && !isUrgent) return await new Promise((resolve) => waiting.push(resolve))
-      const made = Buffer.from(new SharedArrayBuffer(chunkBytes))
-      if (allocated === most) extra.add(made)
-      else allocated += 1
-      return made
+      const buffer = idle.pop()
+      if (buffer) return buffer
+      if (allocated === maxBuffers) return await new Promise((resolve) => waiting.push(resolve))
+      allocated += 1
+      return Buffer.from(new SharedArrayBuffer(chunkBytes))
     },
     give(buffer) {
-      if (extra.delete(buffer)) return
       const next = waiting.shift()
       if (next) return next(buffer)
       idle.push(buffer)

@@ -67,8 +67,7 @@ export async function packLayer(
     const raw = place.buffer.subarray(0, used)
     const target = await packedBuffers.take()
     try {
-      const job = { kind: 'pack', source: raw, target } as const
-      const packed = await packInThread(job).finally(() => rawBuffers.give(place.buffer))
+      const packed = await packInThread({ source: raw, target }).finally(() => rawBuffers.give(place.buffer))
       const { digest, storedBytes, compression, rawDigest } = packed
       await store.put(target.subarray(0, storedBytes), { signal, digest, syncing })
       const known = { digest, storedBytes, rawBytes: used, compression, extents }

@@ -93,7 +93,7 @@ describe('a disk that is read while it is filled', () => {
     const fetched: string[] = []
     const opened = Promise.withResolvers<DiskFill>()
     const source = {
-      async read(digest: string, ...rest: [number, AbortSignal?, Buffer?]) {
+      async read(digest: string, ...rest: [number, AbortSignal?]) {
         fetched.push(digest)
         return store.read(digest, ...rest)
       },

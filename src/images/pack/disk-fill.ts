@@ -9,13 +9,8 @@ import type { ContentSource } from '../content/content.ts'
 import { writeSparse } from '../content/sparse-write.ts'
 import { firstBeyond, type Segment } from '../format/extents.ts'
 import type { Chunk } from '../format/format.ts'
-import { createBufferPool } from './buffer-pool.ts'
 import { FetchOrder } from './fetch-order.ts'
 import { unpackChunk } from './unpack.ts'
-
-/** A chunk as it is stored takes one of each; shared by all that is restored at once. */
-const storedBuffers = createBufferPool(Math.max(4, defaultParallel))
-const rawBuffers = createBufferPool(Math.max(4, defaultParallel))
 
 /** Nobody fetches unasked before a reader had the time to ask, or so soon after it did: a boot asks again and again. */
 const firstTimeoutMs = 2_000
@@ -227,25 +222,12 @@ export class DiskFill {
     }
   }
 
-  /** A reader does not wait for what is fetched for others, nor they for a source that does not answer. */
-  async #memoryFor(chunk: Chunk): Promise<{ readonly stored: Buffer; readonly raw: Buffer } | undefined> {
-    if (this.#troubles > 0) return undefined
-    const isUrgent = this.#readers.has(chunk)
-    return { stored: await storedBuffers.take(isUrgent), raw: await rawBuffers.take(isUrgent) }
-  }
-
   async #fetch(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
-    const memory = await this.#memoryFor(chunk)
-    try {
-      const raw = await unpackChunk(source, chunk, signal, memory)
-      // The last block of a disk that ends inside it.
-      for (const { at, length, offset } of this.#parts.get(chunk) ?? [])
-        await writeSparse(this.#file, raw.subarray(at, at + Math.min(length, this.#endBytes - offset)), offset)
-    } finally {
-      if (memory) storedBuffers.give(memory.stored)
-      if (memory) rawBuffers.give(memory.raw)
-    }
+    const raw = await unpackChunk(source, chunk, signal)
+    // A disk may end inside its last block.
+    for (const { at, length, offset } of this.#parts.get(chunk) ?? [])
+      await writeSparse(this.#file, raw.subarray(at, at + Math.min(length, this.#endBytes - offset)), offset)
     this.#written.add(chunk)
     const wait = this.#readers.get(chunk)
     if (!wait) return

@@ -1,27 +1,16 @@
-// Threads that pack and unpack chunks, as many as there are cores, shared by everything in this process that does so. They
-// are started when there is work, and end when there has been none for a while.
+// Threads that pack chunks, as many as there are cores, shared by everything in this process. They start when there is work
+// and end when they were idle for a while.
 import { Worker } from 'node:worker_threads'
 import { defaultParallel } from '../../platform/parallel.ts'
 import { findThread } from '../../platform/threads.ts'
 import type { Compression } from '../format/format.ts'
 
-/** All of them are in memory that threads share. */
+/** Both buffers are in memory that threads share. */
 export interface PackJob {
-  readonly kind: 'pack'
   readonly source: Uint8Array
   /** At least as long as the source. */
   readonly target: Uint8Array
 }
-
-export interface UnpackJob {
-  readonly kind: 'unpack'
-  /** zstd */
-  readonly source: Uint8Array
-  /** As long as it expands to, as somebody says. */
-  readonly target: Uint8Array
-}
-
-export type ThreadJob = PackJob | UnpackJob
 
 export interface PackResult {
   readonly storedBytes: number
@@ -30,12 +19,9 @@ export interface PackResult {
   readonly compression: Compression
 }
 
-/** How long it is; or why it is not what was said. */
-export type UnpackResult = { readonly rawBytes: number } | { readonly problem: 'longer' | 'bad' }
-
 interface Waiting {
-  readonly job: ThreadJob
-  resolve(result: PackResult | UnpackResult): void
+  readonly job: PackJob
+  resolve(result: PackResult): void
   reject(error: unknown): void
 }
 
@@ -45,11 +31,8 @@ const threads = new Map<Worker, Waiting | undefined>()
 const queue: Waiting[] = []
 let ending: NodeJS.Timeout | undefined
 
-export const packInThread = (job: PackJob): Promise<PackResult> => inThread(job) as Promise<PackResult>
-export const unpackInThread = (job: UnpackJob): Promise<UnpackResult> => inThread(job) as Promise<UnpackResult>
-
-function inThread(job: ThreadJob): Promise<PackResult | UnpackResult> {
-  const { promise, resolve, reject } = Promise.withResolvers<PackResult | UnpackResult>()
+export function packInThread(job: PackJob): Promise<PackResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<PackResult>()
   queue.push({ job, resolve, reject })
   clearTimeout(ending)
   try {
@@ -67,7 +50,7 @@ function next(): void {
     if (!thread) return
     const work = queue.shift() as Waiting
     threads.set(thread, work)
-    // Work under way holds the process, an idle thread does not.
+    // A thread keeps the process alive only while it works.
     thread.ref()
     thread.postMessage(work.job)
   }
@@ -83,7 +66,7 @@ function start(): Worker {
     thread.unref()
     if (work) how(work)
   }
-  thread.on('message', (result: PackResult | UnpackResult) => {
+  thread.on('message', (result: PackResult) => {
     settle((work) => work.resolve(result))
     next()
   })

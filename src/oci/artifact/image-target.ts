@@ -118,11 +118,11 @@ export async function openResolvedImage(
     image,
     storedBytes: sizeOf(chunks),
     content: {
-      async read(digest, maxBytes, waiting, into) {
+      async read(digest, maxBytes, waiting) {
         if (digest === layer.digest) return bytes
         const blob = blobs.get(digest)
         if (!blob || blob.size > maxBytes) throw bad(`it has no content ${digest} of at most ${maxBytes} bytes`)
-        return await source.read(blob, waiting, into)
+        return await source.read(blob, waiting)
       },
     },
     async *open(digest, waiting) {

@@ -16,8 +16,8 @@ export interface ArtifactSource {
   resolve(reference: string, signal?: AbortSignal): Promise<RawManifest>
   /** The bytes from `offset` on. MUST end in an error when they are not as many, or (see there) not the right ones. */
   open(blob: Descriptor, options?: OpenOptions): AsyncIterable<Buffer>
-  /** All of it, checked. For blobs that fit into memory: into some of that length, where somebody has it to spare. */
-  read(blob: Descriptor, signal?: AbortSignal, into?: Buffer): Promise<Buffer>
+  /** Returns the whole blob, checked, for blobs that fit into memory. */
+  read(blob: Descriptor, signal?: AbortSignal): Promise<Buffer>
 }
 
 /** Content that can be read again from any place, for uploads that were cut off. */

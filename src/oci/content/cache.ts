@@ -80,8 +80,8 @@ export async function openContentCache({ folder, maxBytes, failed }: CacheOption
   return {
     folder,
     size: (digest) => store.size(digest),
-    async read(digest, maxBytes, signal, into) {
-      const content = await store.read(digest, maxBytes, signal, into)
+    async read(digest, maxBytes, signal) {
+      const content = await store.read(digest, maxBytes, signal)
       await store.touch(digest)
       return content
     },

@@ -138,16 +138,16 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
     return { mediaType, digest, size }
   }
 
-  async function read(digest: string, maxBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer> {
+  async function read(digest: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer> {
     try {
-      return await cache.read(digest, maxBytes, signal, into)
+      return await cache.read(digest, maxBytes, signal)
     } catch (error) {
       if (!isNotCached(error)) throw error
     }
     signal?.throwIfAborted()
     try {
       await bring(digest, maxBytes)
-      return await cache.read(digest, maxBytes, signal, into)
+      return await cache.read(digest, maxBytes, signal)
     } catch (error) {
       if (!(error instanceof DiskFullError || error instanceof NoContentError)) throw error
     }

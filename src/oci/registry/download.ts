@@ -42,8 +42,8 @@ export async function* streamBlob(
 }
 
 /** All of it, checked. */
-export async function readBlob(blob: Descriptor, options: DownloadOptions, into?: Buffer): Promise<Buffer> {
-  const content = into?.length === blob.size ? into : Buffer.allocUnsafeSlow(blob.size)
+export async function readBlob(blob: Descriptor, options: DownloadOptions): Promise<Buffer> {
+  const content = Buffer.allocUnsafe(blob.size)
   let at = 0
   for await (const piece of fetchFrom(0, blob, options)) at += piece.copy(content, at)
   if ((await digestOfBuffer(content)) !== blob.digest) throw wrong(blob, options, 'does not match its digest')

@@ -118,7 +118,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
       }),
     tags: (signal) => listTags({ exchange, repository, signal }),
     open: (blob, opening = {}) => streamBlob(blob, opening, { exchange, repository, signal: opening.signal }),
-    read: (blob, signal, into) => readBlob(blob, { exchange, repository, signal }, into),
+    read: (blob, signal) => readBlob(blob, { exchange, repository, signal }),
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
     has: (blob, signal) => patiently(signal, () => hasNow(blob, signal)),
     async size(digest, signal) {
