@@ -70,7 +70,7 @@ export function App() {
         ))}
         <Route>
           <Page title="Page not found">
-            <Empty title="Page not found" text="Check the address. What it pointed to may have been deleted.">
+            <Empty title="Page not found" text="Check the address. The object may have been deleted.">
               <Link href="/">Go to the overview</Link>
             </Empty>
           </Page>

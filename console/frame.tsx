@@ -63,7 +63,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
 const Lost = ({ since }: { readonly since: string }) => (
   <div className="banner">
     <Icon name="offline" />
-    <span role="status">{`Connection lost at ${clock.format(new Date(since))}. This page shows what was known then, and reconnects automatically.`}</span>
+    <span role="status">{`Connection lost at ${clock.format(new Date(since))}. This page shows the last known state and reconnects automatically.`}</span>
     <span aria-hidden="true">
       <Time at={since} />
     </span>

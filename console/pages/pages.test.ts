@@ -572,13 +572,13 @@ describe('pages of images', () => {
     const reasons = (change: Partial<Image>) =>
       [ada, root].map((person) => reasonAgainstDeletingAnImage({ ...hidden, ...change }, person))
     assert.deepEqual(reasons({}), [
-      'Made in another namespace: only its owner, people of that namespace and administrators delete it',
+      'Created in another namespace: only its owner, users of that namespace and administrators can delete it',
       undefined,
     ])
     assert.deepEqual(reasons({ owner: 'ada' }), [undefined, undefined])
     assert.deepEqual(reasons({ owner: 'bo', sourceNamespace: 'svc-a' }), [undefined, undefined])
     assert.deepEqual(reasons({ owner: 'ada', protected: true }), [
-      'Protected: only administrators delete it',
+      'Protected: only administrators can delete it',
       undefined,
     ])
   })

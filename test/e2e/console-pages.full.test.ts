@@ -252,7 +252,7 @@ describe('the console', () => {
     assert.ok(!(await theirs.page.locator('main').innerText()).includes('svc-default/'))
     await theirs.page.getByRole('button', { name: 'Actions', exact: true }).click()
     const deletion = theirs.page.getByRole('menuitem', { name: /^Delete/ })
-    assert.match(await reasonOf(deletion), /Protected: only administrators delete it/)
+    assert.match(await reasonOf(deletion), /Protected: only administrators can delete it/)
     assert.equal(await theirs.page.getByRole('menuitem', { name: /rotect/ }).count(), 0)
     await screenshot(theirs.page, 'console-images-stranger-light')
   })

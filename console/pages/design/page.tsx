@@ -45,10 +45,7 @@ export function Design() {
   const colours = names.filter((name) => CSS.supports('color', tokenValue(name)))
   return (
     <Page title="Design">
-      <p className="muted">
-        Every token and part of the console, in the theme that is chosen. Shown only where the server runs on this
-        computer.
-      </p>
+      <p className="muted">All design tokens and components in the current theme. Only available on a local server.</p>
       <Card title="Colors">
         <ul className="swatches">
           {colours.map((name) => (

@@ -54,13 +54,13 @@ export const imageActions = {
   protect: {
     label: 'Protect',
     title: (name) => `Protect image ${name}`,
-    text: 'Only administrators can then delete it or commit to it. Everybody can deploy and copy it.',
+    text: 'Only administrators can then delete or commit to it. All users can still deploy and copy it.',
     done: (name) => `Image ${name} protected`,
   },
   unprotect: {
     label: 'Remove protection',
     title: (name) => `Remove the protection of image ${name}`,
-    text: 'Users with a VM of it can then commit to it, and its owner can delete it.',
+    text: 'Users with a VM deployed from it can then commit to it, and its owner can delete it.',
     done: (name) => `Protection of image ${name} removed`,
   },
   generate: {

@@ -3,8 +3,8 @@ import type { Image } from '../../../src/api/images/images.ts'
 import { reasonAgainstDeletingImage } from '../../../src/rules/ownership.ts'
 
 const notDeletable = {
-  protected: 'Protected: only administrators delete it',
-  foreign: 'Made in another namespace: only its owner, people of that namespace and administrators delete it',
+  protected: 'Protected: only administrators can delete it',
+  foreign: 'Created in another namespace: only its owner, users of that namespace and administrators can delete it',
 }
 
 export const usersOf = ({ usedBy, usedElsewhere = 0 }: Image): number => usedBy.length + usedElsewhere

@@ -25,7 +25,7 @@ const poolActions = {
   pause: {
     label: 'Pause',
     title: (name) => `Pause pool ${name}`,
-    text: 'No warm VMs are started. Those that are there are still handed out.',
+    text: 'Starts no new warm VMs. Existing ones are still used.',
     done: (name) => `Pool ${name} paused`,
   },
   resume: {
@@ -37,19 +37,19 @@ const poolActions = {
   rotate: {
     label: 'Rotate',
     title: (name) => `Rotate pool ${name}`,
-    text: 'Replaces all warm VMs, a quarter of the pool at a time. Those that are not replaced yet are still handed out.',
+    text: 'Replaces all warm VMs, a quarter of the pool at a time. Existing ones are used until they are replaced.',
     done: (name) => `Rotating pool ${name}`,
   },
   drain: {
     label: 'Drain',
     title: (name) => `Drain pool ${name}`,
-    text: 'Pauses the pool and removes its warm VMs. VMs that came from it are kept.',
+    text: 'Pauses the pool and removes its warm VMs. VMs deployed from it are kept.',
     done: (name) => `Draining pool ${name}`,
   },
   delete: {
     label: 'Delete',
     title: (name) => `Delete pool ${name}?`,
-    text: 'Its warm VMs are removed. VMs that came from it are kept.',
+    text: 'Its warm VMs are removed. VMs deployed from it are kept.',
     done: (name) => `Pool ${name} deleted`,
   },
 } as const satisfies Record<string, ActionWords>
@@ -129,7 +129,7 @@ function faultOf(form: PoolForm): string | undefined {
   const line = badLine(form)
   return line === undefined
     ? undefined
-    : `"${line}" is not an entry: write minute, hour, day, month, weekday, time zone=number`
+    : `Invalid entry "${line}". Write minute, hour, day, month, weekday, time zone=number`
 }
 
 interface FieldProps {
@@ -156,7 +156,7 @@ function Settings({ namespace, field }: FieldProps & { readonly namespace: strin
       <SelectField label="Warm VMs" {...field('state')} labels={warmStates} />
       <TextField
         label="Readiness command"
-        hint="Passes in the guest when a warm VM is ready (default: SSH answers)"
+        hint="Succeeds in the guest once a warm VM is ready (default: SSH responds)"
         {...field('readyCommand')}
       />
     </>

@@ -34,9 +34,9 @@ export function PoolList() {
   return (
     <TablePage
       title="Pools"
-      text="A pool keeps VMs of a configuration booted. A deployment that asks for exactly that takes one at once."
+      text="A pool keeps VMs of a configuration booted. A matching deployment gets one immediately."
       emptyTitle="No pools yet"
-      emptyText="A pool keeps VMs booted, so that a deployment takes one at once. Create one here or from a terminal:"
+      emptyText="A pool keeps VMs booted so that deployments start immediately. Create one here or from a terminal:"
       operation={listPools}
       input={{ params }}
       create={poolCreation(main)}

@@ -2,7 +2,7 @@
 import type { Pool } from '../../../src/api/vms/pools.ts'
 import { parseScheduleLine, scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
 
-export const warmStates = { running: 'Running', memory: 'As memory on disk' }
+export const warmStates = { running: 'Running', memory: 'Suspended to disk' }
 
 export function stateOf({ paused, ready, starting, minIdleNow }: Pool) {
   if (paused) return { tone: 'idle', word: 'Paused' } as const

@@ -24,7 +24,7 @@ const limitLabels = {
 const setWords: ActionWords = {
   label: 'Set quota',
   title: (namespace) => `Set quota of ${namespace}`,
-  text: 'A limit below what is in use is refused. Leave a field empty for no limit.',
+  text: 'A limit below the current usage is refused. Leave a field empty for no limit.',
   done: (namespace) => `Quota of ${namespace} set`,
 }
 
@@ -54,7 +54,7 @@ export function QuotaPage() {
         </>
       }
     >
-      <p className="muted">{`What the VMs of ${main} may have together. A VM over the quota waits; running VMs are never stopped.`}</p>
+      <p className="muted">{`Limits for all VMs in ${main} together. A VM over the quota waits; running VMs are never stopped.`}</p>
       {quota === undefined && <ErrorNote error={error} />}
       {quota ? <QuotaView quota={quota} /> : error === undefined && <Loading />}
       <Card title="Events">
@@ -67,7 +67,7 @@ export function QuotaPage() {
 const quotaItems = (quota: Quota, { person }: Acting): readonly MenuItem[] => [
   {
     label: setWords.label,
-    reason: person?.admin ? undefined : 'Only administrators set quotas',
+    reason: person?.admin ? undefined : 'Only administrators can set quotas',
     dialog: (onClose) => <SetQuota quota={quota} onClose={onClose} />,
   },
 ]

@@ -14,25 +14,25 @@ const runnerPoolActions = {
   pause: {
     label: 'Pause',
     title: (name) => `Pause runner pool ${name}`,
-    text: 'Jobs wait at GitHub. Those that run end undisturbed, and idle runners stay.',
+    text: 'New jobs wait at GitHub. Running jobs finish, and idle runners are kept.',
     done: (name) => `Runner pool ${name} paused`,
   },
   resume: {
     label: 'Resume',
     title: (name) => `Resume runner pool ${name}`,
-    text: 'Takes jobs again.',
+    text: 'Accepts jobs again.',
     done: (name) => `Runner pool ${name} resumed`,
   },
   drain: {
     label: 'Drain',
     title: (name) => `Drain runner pool ${name}`,
-    text: 'Pauses the runner pool and removes its idle runners. Jobs that run end undisturbed.',
+    text: 'Pauses the runner pool and removes its idle runners. Running jobs finish.',
     done: (name) => `Draining runner pool ${name}`,
   },
   delete: {
     label: 'Delete',
     title: (name) => `Delete runner pool ${name}?`,
-    text: 'Jobs that run end first. Then its scale set at GitHub and the runner pool are deleted.',
+    text: 'Waits for running jobs, then deletes the scale set at GitHub and the runner pool.',
     done: (name) => `Deleting runner pool ${name}`,
   },
 } as const satisfies Record<string, ActionWords>
@@ -40,7 +40,7 @@ const runnerPoolActions = {
 export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acting): readonly MenuItem[] {
   const { name, namespace, paused, deleting } = pool
   const input = { params: { namespace, runnerpool: name } }
-  const notYours = person?.admin ? undefined : 'Only administrators change runner pools'
+  const notYours = person?.admin ? undefined : 'Only administrators can change runner pools'
   const common = { name, input, reason: notYours ?? (deleting ? 'The runner pool is being deleted' : undefined) }
   return [
     ...pausing({ ...common, words: runnerPoolActions, operation: updateRunnerPool, paused, noun: 'runner pool' }),

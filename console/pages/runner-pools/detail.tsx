@@ -30,7 +30,7 @@ const endReasons = {
   StartFailed: 'Failed: not started by SSH',
   RunnerGone: 'Failed: removed at GitHub',
   RegistrationFailed: 'Failed: not registered',
-  RegistrationLost: 'Server stopped while it was set up',
+  RegistrationLost: 'Server stopped during setup',
 }
 
 export const RunnerPoolDetail = ({ namespace, name }: Named) => (
@@ -135,9 +135,9 @@ function QueueTime({ pool: { queueSeconds, waiting, oldestWaitingSeconds } }: { 
     <Facts
       facts={{
         Waiting: waiting,
-        'Longest wait now': waiting === 0 ? undefined : took(oldestWaitingSeconds),
-        'Half of the jobs within': queueSeconds && took(queueSeconds.p50),
-        '95 % of the jobs within': queueSeconds && took(queueSeconds.p95),
+        'Longest current wait': waiting === 0 ? undefined : took(oldestWaitingSeconds),
+        Median: queueSeconds && took(queueSeconds.p50),
+        '95th percentile': queueSeconds && took(queueSeconds.p95),
       }}
     />
   )

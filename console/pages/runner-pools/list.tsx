@@ -38,9 +38,9 @@ export function RunnerPoolList() {
   return (
     <TablePage
       title="Runner pools"
-      text="A runner pool runs the jobs of GitHub Actions, each in a fresh VM, which is deleted after it."
+      text="A runner pool runs GitHub Actions jobs, each in a new VM that is deleted afterwards."
       emptyTitle="No runner pools yet"
-      emptyText="A runner pool runs the jobs of GitHub Actions, each in a fresh VM. Administrators create one from a terminal, which keeps its key out of the browser:"
+      emptyText="A runner pool runs GitHub Actions jobs in new VMs. Administrators create one from a terminal, so that its key does not pass through the browser:"
       operation={listRunnerPools}
       input={{ params }}
       example={commandLine(createRunnerPool, { params, body })}

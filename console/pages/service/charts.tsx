@@ -17,7 +17,9 @@ export function ChartsPage() {
   return (
     <Page title="Charts" actions={<TeachPage operation={getCharts} input={input} />}>
       <RangePicker ranges={allRanges} minutes={minutes} onPick={pick} />
-      <p className="muted">The whole cluster. Up to a day has one value per minute, a week one per 15 minutes.</p>
+      <p className="muted">
+        Metrics of the whole cluster: one value per minute for up to a day, one per 15 minutes for a week.
+      </p>
       <ErrorNote error={error} />
       {isPending ? <Loading /> : data && <AllSeries answer={data} />}
     </Page>

@@ -144,7 +144,7 @@ const pushItems = (job: PushJob): readonly MenuItem[] => [
   },
   {
     label: `Copy digest`,
-    reason: job.digest === undefined ? 'It has a digest when it is pushed' : undefined,
+    reason: job.digest === undefined ? 'Available after the push' : undefined,
     onChoose: () => void copyText(job.digest ?? '').then(() => say('Copied')),
   },
 ]

@@ -51,7 +51,7 @@ export function Thumbnail({ namespace, name }: Named) {
     void show().catch(() => !leaving.signal.aborted && setSilent(true))
     return () => leaving.abort()
   }, [namespace, name, attempt, isVisible])
-  if (isSilent) return <p className="muted">The screen does not answer</p>
+  if (isSilent) return <p className="muted">The screen is not responding</p>
   return (
     <Link href={`${vmPath({ namespace, name })}/screen`} className="thumbnail" aria-label="Open the screen">
       <div ref={place} inert />

@@ -17,7 +17,7 @@ const waitingSteps = {
   placed: 'Waiting for a node',
   claimed: 'Waiting for a warm VM',
   started: 'Starting',
-  booted: 'Booting: no SSH answer yet',
+  booted: 'Booting: SSH not responding yet',
 }
 
 export function Timeline({ vm }: { readonly vm: Vm }) {

@@ -72,7 +72,7 @@ function Resizer({ edge: { title, leftPx, px }, isStop, onPx, ...handlers }: Res
       tabIndex={isStop ? 0 : -1}
       aria-orientation="vertical"
       aria-label={`Width of ${title}`}
-      aria-description="Left and right change it, Delete resets it, up and down lead to other columns"
+      aria-description="Left and right resize the column, Delete resets it, up and down move to other columns"
       aria-valuenow={Math.round(px)}
       style={{ left: leftPx + px }}
       {...handlers}
