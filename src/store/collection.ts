@@ -1,5 +1,5 @@
-// One kind of record: typed reads from memory, typed writes to the store. A writer sees its own writes, because every
-// write waits until the view has applied it; and one that lost sees what won, so that a retry helps.
+// One kind of record: typed reads from memory, typed writes to the store. Every write waits until the view has applied
+// it, so a writer sees its own writes, and a writer that lost a race sees what won before it retries.
 import { expected } from './expectation.ts'
 import { assertReal } from './rehearsal.ts'
 import {
@@ -15,7 +15,7 @@ import {
 } from './store.ts'
 import type { View } from './view.ts'
 
-/** What somebody else wrote comes within milliseconds; whoever lost is not held up for longer than this. */
+/** Changes of other servers usually arrive within milliseconds. A writer that lost a race waits no longer than this. */
 const lostMs = 1_000
 const isLost = (error: unknown): boolean =>
   isFault(error, 'AlreadyExists') || isFault(error, 'Conflict') || isFault(error, 'NotFound')
@@ -23,13 +23,11 @@ const isLost = (error: unknown): boolean =>
 type Current<T> = [value: T | undefined, entry: Entry<T> | undefined]
 type Next<T> = (...current: Current<T>) => T | null | undefined | Promise<T | null | undefined>
 
-/** What is written in place of a record, seen what was there: such as a count of its changes. */
+/** Adjusts a value before it replaces another one, for example to count its changes. */
 type Revised<T> = (before: T, after: T) => T
 
-/** Most names are what they are. */
 const encoded = (name: string): string => (/^[\w.-]*$/.test(name) ? name : encodeURIComponent(name))
 
-/** What the records of one kind need of a store. */
 export type KindStore = Pick<Store, 'list' | 'watch' | 'create' | 'update' | 'delete'>
 
 export class Collection<T> {
@@ -45,12 +43,14 @@ export class Collection<T> {
     this.#revised = revised
   }
 
-  /** `/prefix/scope/name`, or `/prefix/name` in the whole cluster (scope ''). A name cannot break out of its place. */
+  /**
+   * Returns `/prefix/scope/name`, or `/prefix/name` for records of the whole cluster (scope ''). Encoding keeps a name
+   * from leaving its scope.
+   */
   key(scope: string, name: string): string {
     return scope === '' ? this.prefix + encoded(name) : `${this.prefix}${encoded(scope)}/${encoded(name)}`
   }
 
-  /** What `key` was given. */
   scopeOf(key: string): string {
     return decodeURIComponent(key.slice(this.prefix.length, Math.max(this.prefix.length, key.lastIndexOf('/'))))
   }
@@ -63,22 +63,20 @@ export class Collection<T> {
     return this.view.get(key)
   }
 
-  /** All of a scope, or all there are. */
   list(scope = ''): readonly Entry<T>[] {
     return this.view.range(encodeURIComponent(scope))
   }
 
-  /** All there are, in no order: for who looks at each of very many, and makes way for others in between (createSlices). */
+  /** All entries in no order. For long scans that yield to other work in between (createSlices). */
   each(): Iterable<Entry<T>> {
     return this.view.values()
   }
 
-  /** The changes of a scope, or all, after a revision. */
   watch(scope: string, after: Rev, signal: AbortSignal): ReturnType<Store['watch']> {
     return this.#store.watch(scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`, after, signal)
   }
 
-  /** `preconditions`: only while each of those other records is as it was read (PreconditionFailed). */
+  /** Throws PreconditionFailed unless each of `preconditions` is still as it was read. */
   create(scope: string, name: string, value: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     return this.#create(this.key(scope, name), value, preconditions)
   }
@@ -96,7 +94,6 @@ export class Collection<T> {
     }
   }
 
-  /** `preconditions`: as create. */
   async update(entry: Entry<T>, asked: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value: added, made } = expected(entry.key, entry.rev, asked)
     const value = this.#revised(entry.value, added)
@@ -125,10 +122,10 @@ export class Collection<T> {
   }
 
   /**
-   * Read, apply, compare-and-set; reloaded and retried when somebody else wrote first. `next` gets what is there (nothing:
-   * undefined) and returns what shall be there. Null deletes it; undefined, or the very value, leaves it as it is. It may
-   * be called several times; what it throws ends the change. Returns what is there in the end. `preconditions`: as create; not for
-   * a deletion.
+   * Reads, applies `next` and writes by compare-and-set, again if another writer was first. `next` gets the current
+   * value, or undefined if there is none, and returns the new one. Null deletes the record; undefined, or the same
+   * object, leaves it as it is. `next` may be called several times, and what it throws ends the change. Returns the
+   * final entry. `preconditions` do not apply to deletions.
    */
   change(key: string, next: (...current: Current<T>) => T, preconditions?: readonly Precondition[]): Promise<Entry<T>>
   change(key: string, next: Next<T>, preconditions?: readonly Precondition[]): Promise<Entry<T> | undefined>
@@ -148,14 +145,14 @@ export class Collection<T> {
     }
   }
 
-  /** Somebody else was quicker, perhaps on another server: until that is seen here, a retry would be in vain. */
+  /** Another writer was first, perhaps on another server. A retry can only succeed once its change is seen here. */
   async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
-    // What it was given may be of another kind, and is seen there: `moved`.
+    // A precondition may belong to another collection; see `moved`.
     if (isLost(error) && !(error instanceof PreconditionFailed)) await this.#seen(isSeen)
     throw error
   }
 
-  /** Until what changed this record is seen here, for a moment at most: for whoever lost against it. */
+  /** Waits briefly until the change of a record that failed a precondition is seen here. */
   moved(entry: Precondition): Promise<void> {
     return this.#seen(() => this.at(entry.key)?.rev !== entry.rev)
   }

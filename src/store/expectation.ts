@@ -1,15 +1,14 @@
-// Compare-and-set as a caller asks for it: whatever is done within, the first change of that record is made only while it
-// is at that revision, and with what the caller adds to it in the same write. Handlers that look again after a lost race
-// need not know.
+// Compare-and-set on behalf of an API caller (If-Match). Within `expecting`, the first change of a record is made only
+// at the given revision, together with what the caller adds to the record. Handlers that retry after a lost race need
+// not know about it.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Rev } from './store.ts'
 
 interface Expectation {
   readonly key: string
-  /** Undefined: at any, or not there yet. */
+  /** Undefined: any revision, or not created yet. */
   readonly rev?: Rev | undefined
   readonly refusal: () => Error
-  /** What the record is with what the caller adds to it. */
   readonly adding?: ((value: unknown) => unknown) | undefined
   isOver: boolean
 }
@@ -26,13 +25,12 @@ export async function expecting<T>(asked: Omit<Expectation, 'isOver'>, work: () 
 }
 
 interface Expected<T> {
-  /** What to write. */
   readonly value: T
-  /** To be called when it is written: later changes are not the caller's concern. */
+  /** Call this once the value is written. Later changes do not concern the caller. */
   made(): void
 }
 
-/** Before a change of a record; `rev` is undefined for one that is created. */
+/** Call this before each change of a record. `rev` is undefined for a record that is created. */
 export function expected<T>(key: string, rev: Rev | undefined, value: T): Expected<T> {
   const expectation = current.getStore()
   if (!expectation || expectation.isOver || expectation.key !== key) return { value, made: () => {} }

@@ -1,4 +1,4 @@
-// The faults that every engine reports, in the same words: what happened, to what, and what to do next.
+// Errors that every engine reports in the same words: what happened, to what, and what to do next.
 import { type Precondition, PreconditionFailed, type Rev, StoreError } from './store.ts'
 
 export const keyExists = (key: string): StoreError =>
@@ -25,16 +25,15 @@ export const compacted = (after: Rev): StoreError =>
 export const closed = (): StoreError =>
   new StoreError('Unavailable', 'The store is closed: nothing was read or written')
 
-/** What helps, on every engine. */
 export const restoreAdvice =
   'restore the latest backup (made by svc3 server backup FILE): svc3 server restore FILE --data NEW-FOLDER'
 
 export const damaged = (key: string, why: string): StoreError =>
   new StoreError('Damaged', `Record "${key}" is damaged: ${why}; ${restoreAdvice}`)
 
-/** As the engines say it when there is no space: more patience does not help. */
+/** Whether the store is out of space, as the engines report it. Retrying does not help. */
 export const isOutOfSpace = (error: StoreError): boolean =>
   error.fault === 'Unavailable' && /^(disk full|etcd has used up its quota)/.test(error.message)
 
-/** A revision as a number, or NaN (equal to nothing) for text that no engine of ours has given out. */
+/** A revision as a number, or NaN (equal to nothing) for text that no engine has issued. */
 export const revNumber = (rev: Rev): number => (/^(0|[1-9]\d{0,14})$/.test(rev) ? Number(rev) : Number.NaN)

@@ -1,5 +1,5 @@
-// What engines share for watch: committed batches fan out to watchers. A watcher reads the past from the log in pages,
-// then follows live; one that falls behind goes back to the log, so that its memory never depends on its slowness.
+// The watch of all engines: committed batches fan out to watchers. A watcher reads the past from the log in pages and
+// then follows live. One that falls behind returns to the log, so its memory does not depend on how slow it is.
 import { closed, compacted } from './faults.ts'
 import {
   type Bookmark,
@@ -13,19 +13,19 @@ import {
 } from './store.ts'
 
 export interface FeedOptions {
-  /** How often a watcher hears that other prefixes have moved on. */
+  /** How often watchers get a bookmark when other prefixes have changed. */
   readonly bookmarkMs?: number
-  /** So many changes may wait for one watcher before it goes back to the log. */
+  /** A watcher with more queued changes returns to the log. */
   readonly maxQueuedChanges?: number
 }
 
 export interface LogPage {
   readonly changes: readonly Change[]
-  /** The log was read up to here: greater than the `after` it was asked for, unless that is the end. */
+  /** The log was read up to here. Greater than the requested `after`, unless that is the end. */
   readonly rev: Rev
 }
 
-/** The changes under `prefix` after `after`, a page of them. MUST throw Compacted when they are gone. */
+/** Returns a page of the changes under `prefix` after `after`. MUST throw Compacted if they were compacted. */
 type ReadLog = (prefix: string, after: Rev) => Promise<LogPage>
 
 interface Batch {
@@ -36,7 +36,7 @@ interface Batch {
 interface Watcher {
   queue: Batch[]
   queuedChanges: number
-  /** The queue lacks changes up to here: they are in the log. */
+  /** The queue lacks the changes up to here; they are in the log. */
   missedTo: Rev
   bookmarkDue: boolean
   readonly isPrompt: boolean
@@ -49,7 +49,7 @@ export class ChangeFeed {
   readonly #readLog: ReadLog
   readonly #bookmarkMs: number
   readonly #maxQueuedChanges: number
-  /** A bookmark comes at least this often, so that neither end takes the other for dead. */
+  /** A bookmark is sent at least this often, so that neither end considers the other dead. */
   readonly #quietMs: number
   readonly #watchers = new Map<string, Set<Watcher>>()
   #rev: Rev
@@ -64,12 +64,11 @@ export class ChangeFeed {
     this.#quietMs = 6 * this.#bookmarkMs
   }
 
-  /** Everything up to here has been published. */
   get rev(): Rev {
     return this.#rev
   }
 
-  /** A commit: its changes in order, and the revision it reaches. */
+  /** Publishes a commit: its changes in order, and its revision. */
   publish(changes: readonly Change[], rev: Rev): void {
     this.#rev = rev
     const touched = new Map<Set<Watcher>, Change[]>()
@@ -88,7 +87,7 @@ export class ChangeFeed {
     }
   }
 
-  /** Changes up to `rev` were not seen here: watchers go to the log for them, which may have to refuse. */
+  /** Changes up to `rev` were not seen by this process. Watchers read them from the log, which may refuse. */
   skipTo(rev: Rev): void {
     this.#rev = rev
     for (const watchers of this.#watchers.values()) for (const watcher of watchers) this.#sendToLog(watcher, rev)
@@ -110,7 +109,7 @@ export class ChangeFeed {
     }
   }
 
-  /** Everything up to `rev` has been published, and prompt watchers are told; Compacted for what is in the future. */
+  /** Throws Compacted if `rev` is in the future. Prompt watchers get a bookmark. */
   assertReached(rev: Rev): void {
     this.#assertPast(rev)
     this.#remind(true)
@@ -130,7 +129,7 @@ export class ChangeFeed {
     this.#assertPast(after)
     const fresh = { queue: [], queuedChanges: 0, missedTo: this.#rev, bookmarkDue: true }
     const watcher: Watcher = { ...fresh, isPrompt, wake: asleep }
-    // A reader that was aborted may never ask again: it leaves at once, whatever it is doing.
+    // An aborted reader may never call `next` again, so it is removed at once.
     const leave = (): void => {
       this.#remove(prefix, watcher)
       watcher.wake()
@@ -144,17 +143,17 @@ export class ChangeFeed {
       while (!signal.aborted) {
         const batch = compareRevs(position, watcher.missedTo) < 0 ? await this.#past(prefix, position) : next(watcher)
         if (batch) {
-          // What was read from the log may wait in the queue as well.
+          // Changes that were read from the log may be queued as well.
           const isNew = compareRevs(batch.rev, position) > 0
           const changes = isNew ? newerThan(batch.changes, position) : []
           if (isNew) position = batch.rev
           if (changes.length > 0 && !signal.aborted) yield through(changes)
         } else if (this.#isOver()) {
-          // Only after everything that was committed has been delivered.
+          // Everything that was committed has been delivered by now.
           return
         } else if (watcher.bookmarkDue) {
           watcher.bookmarkDue = false
-          // The queue is empty, so whatever was published since belongs to other prefixes.
+          // The queue is empty, so whatever was published since then belongs to other prefixes.
           position = this.#rev
           const nowMs = performance.now()
           if (position !== bookmarked || nowMs - bookmarkedMs > this.#quietMs) {
@@ -175,12 +174,12 @@ export class ChangeFeed {
     }
   }
 
-  /** A page of the log; an empty one when the store was closed meanwhile, which the caller looks at next. */
+  /** Returns a page of the log, or an empty page if the store was closed meanwhile, which the caller checks next. */
   async #past(prefix: string, after: Rev): Promise<Batch> {
     try {
       return await this.#readLog(prefix, after)
     } catch (error) {
-      // The log cannot be read any more: what it still held is for the next start.
+      // The log cannot be read after the store is closed.
       if (this.#isOver()) return { changes: [], rev: this.#rev }
       throw error
     }
@@ -191,7 +190,7 @@ export class ChangeFeed {
     return this.#ended !== undefined
   }
 
-  /** Ends every watch: quietly, or with the error that ended the store. */
+  /** Ends every watch, with an error if the store has failed. */
   end(error?: StoreError): void {
     if (this.#ended) return
     this.#ended = error ? { error } : {}
@@ -230,7 +229,7 @@ function next(watcher: Watcher): Batch | undefined {
   return batch
 }
 
-/** The same array when all of it is new, which is nearly always: batches are shared, not copied. */
+/** Usually all changes are new. Then the same array is returned, because batches are shared. */
 function newerThan(changes: readonly Change[], rev: Rev): readonly Change[] {
   const first = changes[0]
   if (!first || compareRevs(changeRev(first), rev) > 0) return changes

@@ -1,20 +1,20 @@
-// Fills an empty store with the records of another one, or of a backup. Cut off anywhere, it is marked as unfinished: no
-// server starts on it, and the same again goes on where it was.
+// Fills an empty store with the records of another one or of a backup. Until that is complete the store is marked as
+// unfinished: no server starts on it, and the same command resumes.
 import { failpoint } from '../platform/failpoint.ts'
 import { compareRevs, type Entry, isFault, type Rev, type Store, StoreError, zeroRev } from './store.ts'
 import { isPortable, type StoreState, stateKey, storeState } from './store-state.ts'
 
 interface Records {
-  /** What they are called in messages; the same for the same records. */
+  /** A name for messages, the same for the same records. */
   readonly source: string
-  /** The revision that they were read at: those of the filled store are later. */
+  /** The revision at which the records were read. Revisions of the filled store are greater. */
   readonly rev: Rev
   entries(): Iterable<Pick<Entry, 'key' | 'value'>> | AsyncIterable<Pick<Entry, 'key' | 'value'>>
 }
 
 const atOnce = 64
 
-/** Throws, and changes nothing, where there is something already. Until `finishFilling` no server starts on it. */
+/** Throws and changes nothing if the store has records. No server starts on the store until `finishFilling`. */
 export async function fillStore(store: Store, records: Records, since: string): Promise<void> {
   const isResumed = await beginFilling(store, records, since)
   const { entries } = records
@@ -36,7 +36,7 @@ export async function finishFilling(store: Store): Promise<void> {
   if (entry?.value.state === 'filling') await store.delete(stateKey, entry.rev)
 }
 
-/** Marks it as unfinished. Whether it was before, because an earlier try was cut off. */
+/** Marks the store as unfinished. Returns whether an interrupted copy is being resumed. */
 export async function beginFilling(
   store: Store,
   { source, rev }: Pick<Records, 'source' | 'rev'>,
@@ -67,7 +67,7 @@ async function put(store: Store, key: string, value: Entry['value']): Promise<vo
     failpoint('store.fill')
   } catch (error) {
     if (!isFault(error, 'AlreadyExists')) throw error
-    // An earlier try got this far; the record may have changed since.
+    // An interrupted copy got this far, and the record may have changed since.
     const entry = await store.get(key)
     if (entry && JSON.stringify(entry.value) !== JSON.stringify(value)) await store.update(key, value, entry.rev)
   }
@@ -78,5 +78,5 @@ async function removeOthers(store: Store, keys: ReadonlySet<string>): Promise<vo
   for (const entry of entries) if (isPortable(entry) && !keys.has(entry.key)) await store.delete(entry.key, entry.rev)
 }
 
-/** Where a store that is to be filled begins to count. */
+/** The first revision of a store that is filled with records of revision `rev`. */
 export const startRevOf = (rev: Rev): number => Number(compareRevs(rev, zeroRev) > 0 ? rev : zeroRev)

@@ -1,5 +1,5 @@
-// How far this server is, where several share a store: whoever has seen a revision elsewhere waits here until it is seen
-// here as well. So a caller reads what they wrote, and never goes back, whichever server they come to.
+// Read-your-writes across servers that share a store: a request that has seen a revision on another server waits here
+// until this server has seen it too.
 import { compareRevs, type Rev, type Store, StoreError, zeroRev } from './store.ts'
 import type { View } from './view.ts'
 
@@ -8,7 +8,7 @@ type Seen = Pick<View<unknown>, 'rev' | 'reached'>
 export class Horizon {
   readonly #store: Pick<Store, 'reached' | 'list'>
   readonly #views: readonly Seen[]
-  /** Every view had this once, and views do not go back. */
+  /** Every view has reached this revision. Views never go back. */
   #floor: Rev = zeroRev
   #asking: Promise<void> = Promise.resolve()
   #next: Promise<Rev> | undefined
@@ -18,12 +18,11 @@ export class Horizon {
     this.#views = views
   }
 
-  /** No answer of this server shows or has made anything that is later. */
+  /** The latest revision that any answer of this server may show or have made. */
   get rev(): Rev {
     return this.#views.reduce((latest, { rev }) => (compareRevs(rev, latest) > 0 ? rev : latest), zeroRev)
   }
 
-  /** Whether everything up to there is seen here. */
   has(rev: Rev): boolean {
     if (compareRevs(this.#floor, rev) >= 0) return true
     const [first, ...others] = this.#views
@@ -35,13 +34,13 @@ export class Horizon {
   }
 
   /**
-   * Resolves when everything up to there is seen here: to false when the store itself has never been there, so that
-   * there is nothing to wait for (it was restored from a backup, say). Throws Unavailable when it takes too long.
+   * Resolves once this server has seen everything up to `rev`. Resolves to false if the store never reached `rev`, for
+   * example because it was restored from a backup. Throws Unavailable after `timeoutMs`.
    */
   async reached(rev: Rev, timeoutMs: number): Promise<boolean> {
     const signal = AbortSignal.timeout(timeoutMs)
     try {
-      // What a view has here, the store has had: nobody needs to ask, and without a quorum nobody could.
+      // A revision that some view has is one that the store has had. This also works without a quorum.
       if (compareRevs(this.rev, rev) < 0 && compareRevs(await this.#newest(signal), rev) < 0) return false
       await this.#store.reached(rev, signal)
       await this.shown(rev, signal)
@@ -51,12 +50,12 @@ export class Horizon {
     }
   }
 
-  /** Resolves when every view has what the store handed over up to there. */
+  /** Resolves once every view has what the store delivered up to `rev`. */
   async shown(rev: Rev, signal: AbortSignal): Promise<void> {
     await Promise.all(this.#views.map((view) => view.reached(rev, signal)))
   }
 
-  /** Resolves when everything that was written before, by whichever server, is seen here. Throws Unavailable. */
+  /** Resolves once this server has seen everything that any server had written before the call. Throws Unavailable. */
   async current(timeoutMs: number): Promise<void> {
     const rev = await this.#newest(AbortSignal.timeout(timeoutMs)).catch((cause: unknown) => {
       throw new StoreError('Unavailable', 'The store does not say how far it is', { cause })
@@ -65,13 +64,13 @@ export class Horizon {
   }
 
   /**
-   * The store's own revision, asked for after this was called. One question at a time, whoever comes meanwhile shares the
-   * next one: callers who make revisions up cost the store nothing.
+   * The store's revision, requested after this call. Only one request runs at a time, and all callers that arrive
+   * meanwhile share the next one, so made-up revisions cost the store nothing.
    */
   async #newest(signal: AbortSignal): Promise<Rev> {
     const { promise: late, reject } = Promise.withResolvers<never>()
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    // The store has more patience than its callers, and the question before this one has to end first.
+    // The request may outlast the caller's signal, and the previous request has to end first.
     return Promise.race([this.#ask(), late])
   }
 

@@ -1,4 +1,5 @@
-// A store that tells how long each call took, for metrics. Watches pass through: they last as long as their reader.
+// A store that reports how long each call took, for metrics. Watches are not measured, because they last as long as
+// their reader.
 import { type Store, StoreError, type StoreFault } from './store.ts'
 
 type StoreOperation = Exclude<keyof Store, 'watch' | 'reached' | 'close' | 'exchange'>
@@ -6,7 +7,6 @@ type StoreOutcome = 'ok' | StoreFault | 'error'
 type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcome) => void
 
 export function measured(store: Store, observe: Observe): Store {
-  /** Beside the work: nobody waits longer for being measured. */
   function timed<T>(operation: StoreOperation, startMs: number, working: Promise<T>): Promise<T> {
     const tell = (outcome: StoreOutcome): void => observe(operation, (performance.now() - startMs) / 1_000, outcome)
     working.then(

@@ -1,4 +1,4 @@
-// The store in memory: for tests, and the plainest statement of the contract. Nothing outlives the process.
+// The store in memory, for tests and as the simplest implementation of the contract.
 import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict, revNumber } from './faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from './feed.ts'
 import { jsonText } from './json.ts'
@@ -8,18 +8,17 @@ import type { Change, Entry, Json, Precondition, Rev, Store } from './store.ts'
 import { changeKey, zeroRev } from './store.ts'
 
 interface MemoryOptions extends FeedOptions {
-  /** So many of the latest changes are kept for watchers. */
+  /** How many of the latest changes are kept for watchers. */
   readonly keepRevisions?: number
 }
 
-/** Rows of the log looked at for one page. */
 const pageRevisions = 500
 
 export function openMemory(options: MemoryOptions = {}): Store {
   const keepRevisions = options.keepRevisions ?? 10_000
   const entries = new Map<string, Entry>()
   const keys = new SortedKeys()
-  /** The change of revision n is at n - compactedRev - 1. */
+  /** The change of revision n is at index n - compactedRev - 1. */
   let log: Change[] = []
   let compactedRev = 0
   let rev = 0
@@ -45,11 +44,11 @@ export function openMemory(options: MemoryOptions = {}): Store {
   }
   const commit = (change: Change): void => {
     log.push(change)
-    // An eighth more than asked for, so that the log is not moved for every write.
+    // Compacts only when an eighth more has gathered, so that the log is not moved for every write.
     if (log.length > keepRevisions + keepRevisions / 8) forgetUpTo(rev - keepRevisions)
     feed.publish([change], String(rev))
   }
-  /** The entry, when the caller's revision is still its revision. */
+  /** Returns the entry if it is still at the caller's revision. */
   const expectEntry = (key: string, expect: Rev): Entry => {
     const entry = entries.get(key)
     if (!entry) throw keyNotFound(key)
@@ -77,7 +76,6 @@ export function openMemory(options: MemoryOptions = {}): Store {
     },
     async list(prefix, page) {
       assertOpen()
-      // Every key in `keys` has its entry.
       const found = keys.range(prefix, page?.after, page?.limit).map((key) => entries.get(key) as Entry)
       return { entries: found, rev: String(rev) }
     },
@@ -126,7 +124,7 @@ export function openMemory(options: MemoryOptions = {}): Store {
   }
 }
 
-/** Whoever alters a value that they handed over, or were handed, learns of it here. */
+/** Freezes values, so that a test fails if code alters a value that it passed in or was given. */
 function frozen(value: Json): Json {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   for (const each of Object.values(value)) frozen(each as Json)

@@ -1,4 +1,4 @@
-// Which engine an address means: `memory:`, `sqlite:<folder>`, `etcd://…`. A new engine is a file here and a line in the
+// Chooses the engine by the address: `memory:`, `sqlite:<folder>`, `etcd://…`. A new engine is a file and a line in the
 // table.
 
 import { parseEtcdAddress } from './etcd/address.ts'
@@ -7,11 +7,11 @@ import { openMemory } from './memory.ts'
 import { openSqlite } from './sqlite/engine.ts'
 import { type Store, StoreError } from './store.ts'
 
-/** Hears what an operator should know about the engine, though it works. */
+/** Receives warnings for the operator about an engine that works. */
 type Notice = (text: string) => void
 
 interface OpenOptions {
-  /** Where there are no data yet, revisions go on from here. */
+  /** The first revision of a new store. */
   readonly startRev?: number
 }
 
@@ -21,7 +21,7 @@ const engines: Readonly<Record<string, (place: string, notice: Notice, options: 
   etcd: async (place, notice, options) => openEtcd({ ...parseEtcdAddress(place, notice), ...options }),
 }
 
-/** Folders are taken literally: they may hold any character. */
+/** Folders are taken literally, because they may contain any character. */
 export async function openStore(
   address: string,
   notice: Notice = () => undefined,

@@ -1,15 +1,15 @@
-// A dry run: work that goes up to its first write and no further. Whatever would refuse it has then been asked, by the
-// same code that would make the change.
+// Dry runs. The work runs up to its first write and stops there, so that the code that makes a change also decides
+// whether it would be refused.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { StoreError } from './store.ts'
 
 interface Rehearsed {
   readonly key: string
-  /** What would be written; undefined for a deletion. */
+  /** The value that would be written; undefined for a deletion. */
   readonly value: unknown
 }
 
-/** Ends the work. Whoever catches errors lets it pass: it is none of theirs. */
+/** Ends the work. Code that catches errors must rethrow this one. */
 class RehearsalEnd extends Error {
   override readonly name = 'RehearsalEnd'
   readonly written: Rehearsed
@@ -22,7 +22,9 @@ class RehearsalEnd extends Error {
 
 const rehearsing = new AsyncLocalStorage<true>()
 
-/** The first write that the work would make; undefined when it would make none. Throws what the work throws before. */
+/**
+ * Returns the first write that the work would make, or undefined if it makes none. Throws what the work throws before.
+ */
 export async function rehearse(work: () => Promise<unknown>): Promise<Rehearsed | undefined> {
   try {
     await rehearsing.run(true, work)
@@ -33,10 +35,10 @@ export async function rehearse(work: () => Promise<unknown>): Promise<Rehearsed 
   }
 }
 
-/** For work that writes elsewhere first: it is left out. */
+/** For work that has effects elsewhere before its first write and must be skipped. */
 export const isRehearsal = (): boolean => rehearsing.getStore() === true
 
-/** Before every write. `isTaken`: a record that is to be created is there already. */
+/** Call this before every write. `isTaken`: a record that would be created exists. */
 export function assertReal(key: string, value: unknown, isTaken = false): void {
   if (!rehearsing.getStore()) return
   throw isTaken ? new StoreError('AlreadyExists', `${key} exists`) : new RehearsalEnd({ key, value })

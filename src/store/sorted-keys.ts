@@ -1,11 +1,11 @@
-// Keys in order, for reading ranges at the cost of what is returned. They lie in runs, so that one key more or less moves a
-// few hundred and not all of them. Loading many sorts once.
+// Sorted keys, for reading ranges at the cost of what is returned. They are kept in runs, so that adding or removing a
+// key moves a few hundred keys and not all of them.
 import { compareKeys } from './keys.ts'
 
 const longestRun = 512
 
 export class SortedKeys {
-  /** In order, each in order, none empty. */
+  /** Sorted runs of sorted keys. No run is empty. */
   #runs: string[][] = []
 
   load(keys: Iterable<string>): void {
@@ -34,7 +34,6 @@ export class SortedKeys {
     if (run.length === 0) this.#runs.splice(index, 1)
   }
 
-  /** Keys that begin with `prefix` and come after the key `after`, at most `limit` of them. */
   range(prefix: string, after = '', limit = Number.POSITIVE_INFINITY): string[] {
     const found: string[] = []
     const from = compareKeys(after, prefix) > 0 ? after : prefix
@@ -54,26 +53,24 @@ export class SortedKeys {
     return found
   }
 
-  /** The run that has `key`, or would have it: the last one that does not begin after it. */
+  /** The run that contains `key`, or would contain it: the last one that does not begin after it. */
   #runOf(key: string): number {
     let low = 0
     let high = this.#runs.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      // `middle` is below the length, and no run is empty.
       if (compareKeys(key, this.#runs[middle]?.[0] as string) < 0) high = middle
       else low = middle + 1
     }
     return Math.max(0, low - 1)
   }
 
-  /** Where in its run `key` is, or would be. */
+  /** The index of `key` in its run, or where it would be. */
   #position(run: readonly string[], key: string): number {
     let low = 0
     let high = run.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      // `middle` is below the length, so the key is there.
       if (compareKeys(run[middle] as string, key) < 0) low = middle + 1
       else high = middle
     }

@@ -1,5 +1,5 @@
-// What a store says about itself as a whole: that it is being filled from elsewhere, or that its records have moved. No
-// server starts on either.
+// The state of a store as a whole: that a copy into it is incomplete, or that its records have moved. No server starts
+// on such a store.
 import { type Entry, isFault, type Store, StoreError } from './store.ts'
 
 export const stateKey = '/store/state'
@@ -8,18 +8,18 @@ export type StoreState =
   | { readonly state: 'filling'; readonly source: string; readonly since: string }
   | { readonly state: 'moved'; readonly to: string; readonly at: string }
 
-/** Where the content of images is, when records name any: goes along with the records. */
+/** Where the images of the cluster are. Belongs to the records that name images. */
 export const imagesKey = '/image-place/content'
 
 export interface ImagePlaceRecord {
-  /** `oci://…`, or `folder`: the data folders of the servers. */
+  /** `oci://…`, or `folder` for the data folders of the servers. */
   readonly address: string
 }
 
-/** Records about running servers: they say nothing about another store. */
+/** Records about running servers. They are meaningless in another store. */
 const ownPrefixes = ['/store/', '/leadership/', '/servers/', '/known-servers/', '/presence/', '/upload-places/']
 
-/** Whether a record goes along when records are backed up or moved. */
+/** Whether a record is included when records are backed up or moved. */
 export const isPortable = ({ key }: Pick<Entry, 'key'>): boolean =>
   !ownPrefixes.some((prefix) => key.startsWith(prefix))
 
@@ -29,7 +29,7 @@ export async function storeState(
   return (await store.get(stateKey)) as (Entry & { readonly value: StoreState }) | undefined
 }
 
-/** Before a server uses it. */
+/** Throws unless a server may use the store. */
 export async function assertUsable(store: Pick<Store, 'get'>): Promise<void> {
   const found = (await storeState(store))?.value
   if (found?.state === 'moved')
@@ -45,7 +45,6 @@ export async function assertUsable(store: Pick<Store, 'get'>): Promise<void> {
     )
 }
 
-/** Says so once more where it was said before. */
 export async function markMoved(store: Store, to: string, at: string): Promise<void> {
   const value = { state: 'moved', to, at } satisfies StoreState
   await store.create(stateKey, value).catch((error: unknown) => {

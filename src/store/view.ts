@@ -1,5 +1,5 @@
-// One prefix of the store kept in memory from list and watch: reads are synchronous and cost what they return.
-// A writer that must see its own write waits with `reached`. Collections (collection.ts) give the entries their meaning.
+// One prefix of the store, kept in memory by list and watch, so that reads are synchronous. A writer that must see its
+// own write waits with `reached`. Collections (collection.ts) give the entries their types.
 import { SortedKeys } from './sorted-keys.ts'
 import {
   type Change,
@@ -16,10 +16,10 @@ import {
 } from './store.ts'
 
 interface ViewOptions {
-  /** The first wait after a failure; it doubles up to `maxRetryMs`. */
+  /** The wait after the first failure. It doubles up to `maxRetryMs`. */
   readonly retryMs?: number
   readonly maxRetryMs?: number
-  /** So long a writer waits to see what it wrote. */
+  /** How long a writer waits to see its write. */
   readonly timeoutMs?: number
 }
 
@@ -44,7 +44,7 @@ export class View<T> {
   readonly #followed: Promise<void>
   #rev: Rev = zeroRev
   #lastChangeRev: Rev = zeroRev
-  /** No scope is older than the first list: what happened before it is not known here. */
+  /** The revision of the first list. Changes before it are unknown, so no scope is older. */
   #firstRev: Rev | undefined
   #trouble: string | undefined = 'not read yet'
 
@@ -57,7 +57,6 @@ export class View<T> {
     this.#followed = this.#follow(this.#stop.signal)
   }
 
-  /** Every change up to here is in the view. */
   get rev(): Rev {
     return this.#rev
   }
@@ -66,35 +65,37 @@ export class View<T> {
     return this.#entries.size
   }
 
-  /** Those in which something is or was, as they stand in keys. */
+  /** The scopes that have or had entries, encoded as in keys. */
   get scopes(): Iterable<string> {
     return this.#scopeRevs.keys()
   }
 
-  /** The same object until the entry changes. */
+  /** Returns the same object until the entry changes. */
   get(key: string): Entry<T> | undefined {
     return this.#entries.get(key)
   }
 
-  /** All there are, in no order, each as it is when its turn comes: costs nothing before the first. */
+  /** Iterates over the live map in no order, without copying it. */
   values(): Iterable<Entry<T>> {
     return this.#entries.values()
   }
 
-  /** In order of key. `scope` is the first segment of the key after the prefix, '' is everything; `after` is a key. */
+  /**
+   * Entries in order of key. `scope` is the first segment of the key after the prefix, or '' for everything; `after` is
+   * a key.
+   */
   range(scope = '', page: { readonly after?: string; readonly limit?: number } = {}): Entry<T>[] {
     const prefix = scope === '' ? this.prefix : `${this.prefix}${scope}/`
-    // Every key has its entry.
     return this.#keys.range(prefix, page.after, page.limit).map((key) => this.#entries.get(key) as Entry<T>)
   }
 
-  /** The revision of the last change under the scope: as long as it stays, so does everything there. */
+  /** The revision of the last change in the scope. While it stays the same, so do the entries. */
   revOf(scope = ''): Rev {
     const rev = scope === '' ? this.#lastChangeRev : this.#scopeRevs.get(scope)
     return rev ?? this.#firstRev ?? zeroRev
   }
 
-  /** Resolves when the view has the change of that revision; meant for revisions of writes under this prefix. */
+  /** Resolves once the view has the change of that revision. Meant for revisions of writes under this prefix. */
   async reached(rev: Rev, signal?: AbortSignal): Promise<void> {
     if (this.#has(rev)) return
     signal?.throwIfAborted()
@@ -134,12 +135,14 @@ export class View<T> {
     return waiter
   }
 
-  /** Resolves when the first list is in. */
   synced(signal?: AbortSignal): Promise<void> {
     return this.reached(zeroRev, signal)
   }
 
-  /** Hears every change after it is in the view, in order. Returns how to stop. A listener MUST NOT throw. */
+  /**
+   * Calls `listener` with every change in order, after the view has it. Returns how to unsubscribe. A listener MUST NOT
+   * throw.
+   */
   subscribe(listener: ViewListener<T>): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -169,17 +172,17 @@ export class View<T> {
         this.#trouble = 'the store is closed'
       } catch (error) {
         this.#trouble = error instanceof Error ? error.message : String(error)
-        // Who waits for the first list is told: waiting longer does not help.
+        // Callers that wait for the first list are told, because waiting longer does not help.
         if (isFault(error, 'Damaged') && this.#firstRev === undefined)
           for (const waiter of this.#waiters) waiter.reject(error)
-        // The first time that is how the store says "list again", not a failure.
+        // The first Compacted is how the store asks for a new list, and is not a failure.
         if (isFault(error, 'Compacted') && failures++ === 0) continue
       }
       await pause(Math.min(this.#retryMs * 2 ** failures++, this.#maxRetryMs), signal)
     }
   }
 
-  /** Takes over a whole list: what differs from what is here becomes changes like any other. */
+  /** Applies a whole list: differences from the current entries become changes like any other. */
   #install(page: Page): void {
     const listed = new Map(page.entries.map((entry) => [entry.key, entry as Entry<T>]))
     const changes: Change<T>[] = []
@@ -209,8 +212,8 @@ export class View<T> {
   }
 
   /**
-   * `at` is the revision when the changes were noticed together, in a list, and not one by one. Returns the changes with the
-   * very entries that were here before: nothing is parsed for that again, and what is kept by the identity of an entry is found.
+   * `at` is the revision of a list, whose changes have no revisions of their own. Returns the changes with the previous
+   * entries of this view, so that caches keyed by entry still find them.
    */
   #update(changes: readonly Change<T>[], at?: Rev): readonly Change<T>[] {
     return changes.map((change) => {
@@ -237,7 +240,7 @@ export class View<T> {
   }
 }
 
-/** Half of the time at least, so that many views do not come back at once. Ends early, and quietly, on abort. */
+/** Waits at least half of the time, so that many views do not retry together. Resolves early on abort. */
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
