@@ -1,5 +1,6 @@
-// The end of a capture, in the two records that know of it: first the image or the push job, by one compare-and-set, then
-// the VM. Cut off in between, whoever comes next finds that the first has it no more, and does the rest.
+// The end of a capture, in the two records that know of it: first the image or the push job, by one compare-and-set,
+// then the VM. After an interruption the next caller sees that the first record no longer names the capture, and
+// finishes the VM.
 
 import type { Entry } from '../store.ts'
 import type { Collections } from './collections.ts'
@@ -9,7 +10,7 @@ import { changeVm } from './vms.ts'
 
 type Kept = Pick<Collections, 'images' | 'pushJobs' | 'vms'>
 
-/** Changes an image while this capture is on its way into it. False: it is not, or not any more. */
+/** Changes an image while this capture is in progress. Returns false if it is not, or no longer is. */
 export async function changeCaptured(
   { images }: Pick<Kept, 'images'>,
   { id, image }: Pick<CaptureForImage, 'id' | 'image'>,
@@ -23,20 +24,18 @@ export async function changeCaptured(
   return isChanged
 }
 
-/** As it is when nothing is on its way into it. */
 export function withoutCapture(record: ImageRecord): ImageRecord {
   const { capture: _, progress: __, state: ___, errorMessage: ____, errorNamespace: _____, ...rest } = record
   return rest
 }
 
-/** What becomes of an image when what was on its way into it does not come. */
+/** How an image is changed when its capture fails. */
 const afterFailure: Readonly<Record<CaptureForImage['kind'], Pick<ImageRecord, 'state'>>> = {
   save: { state: 'Failed' },
-  // It is as it was.
+  // A failed commit leaves the image as it was.
   commit: {},
 }
 
-/** `namespace` is that of the VM. */
 export async function failCapture(
   kept: Kept,
   namespace: string,
@@ -64,14 +63,14 @@ export function failImage(
   }))
 }
 
-/** Something waits for it still. */
+/** Whether the image or push job still waits for the capture. */
 export function isWaitedFor({ images, pushJobs }: Kept, namespace: string, capture: VmCapture): boolean {
   if (capture.kind !== 'push') return images.get('', capture.image)?.value.capture?.id === capture.id
   const job = pushJobs.get(namespace, capture.job)?.value
   return job?.capture === capture.id && !isFinished(job)
 }
 
-/** The VM's record names it no more. */
+/** Removes the capture from the VM's record. */
 export async function dropCapture(kept: Pick<Kept, 'vms'>, { key, value }: Entry<VmRecord>, id: string): Promise<void> {
   await changeVm(kept, key, value.uid, (record) => {
     const { captures = [], ...rest } = record

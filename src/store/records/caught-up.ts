@@ -1,9 +1,9 @@
-// Waits until views have everything up to a revision that was written under any prefix, here or by another server. A view by
-// itself knows only of its own prefix: between two bookmarks it cannot tell "nothing happened" from "not yet heard".
+// Waits until views have everything up to a revision, whatever prefix and server it was written by. Between two
+// bookmarks a view alone cannot tell whether nothing has changed under its prefix or a change is still to arrive.
 import { compareRevs, type Rev, type Store } from '../store.ts'
 import type { View } from '../view.ts'
 
-/** Throws when `signal` aborts first. */
+/** Rejects if `signal` aborts first. */
 export async function caughtUp(
   store: Pick<Store, 'reached'>,
   views: readonly Pick<View<unknown>, 'rev' | 'reached'>[],
@@ -16,6 +16,6 @@ export async function caughtUp(
   await Promise.all(behind.map((view) => view.reached(rev, signal)))
 }
 
-/** A revision that is not older than any write that was acknowledged, by whichever server, before this was called. */
+/** A revision that is not older than any write that was acknowledged, by any server, before this call. */
 export const currentRev = async (store: Pick<Store, 'list'>): Promise<Rev> =>
   (await store.list('/cluster/', { limit: 1 })).rev

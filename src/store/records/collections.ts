@@ -1,4 +1,4 @@
-// The records that svc3 keeps, one line a kind: what it is called in the store, and what it holds.
+// The kinds of records: the prefix of each in the store, and its type.
 import { Collection, type KindStore } from '../collection.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
@@ -29,19 +29,19 @@ import type {
 import { storedVms } from './stored-vms.ts'
 import type { UsageRecord, VmEndsRecord } from './usage.ts'
 
-/** The secret of such a record is sealed and bound to its key and to all its other fields: see auth/secrets.ts. */
+/** A record whose secret is encrypted and bound to its key and all other fields; see auth/secrets.ts. */
 export interface SealedRecord {
   readonly sealed: string
 }
 
 export interface NamespaceRecord {
   readonly name: string
-  /** As it was created, where that is an alias of its name. */
+  /** The name as it was given at creation, if that is an alias. */
   readonly spelling?: string
   readonly customPods: boolean
   readonly createdAt: string
   readonly requestKey?: string
-  /** Set while what is in it is being removed; nothing new may come in. */
+  /** Set while the contents are being deleted. Nothing new can be created inside. */
   readonly isTerminating?: boolean
   readonly meta?: RecordMeta
 }
@@ -49,39 +49,38 @@ export interface NamespaceRecord {
 interface EraRecord {
   readonly uid: string
   readonly since: string
-  /** Where servers share the data: which of them began it, and when. */
+  /** The server that began this era, and when. Only where servers share the data. */
   readonly server?: string
   readonly at?: string
 }
 
-/** One record, `id`: these data and no others. */
+/** One record, named `id`, that identifies the data. */
 export interface ClusterRecord {
   readonly uid: string
   readonly createdAt: string
-  /** The starts of servers on these data, the newest last, each with the revision that it found. */
+  /** Starts of servers on these data, newest last, each with the revision that it found. */
   readonly eras?: readonly EraRecord[]
 }
 
 export interface ServiceAccountRecord {
   readonly name: string
   readonly namespace: string
-  /** What tokens are bound to: an account made again under the same name is another one. */
+  /** Tokens are bound to it, so that those of a deleted account are invalid for a new one of the same name. */
   readonly uid: string
   readonly createdAt: string
   readonly requestKey?: string
   readonly meta?: RecordMeta
 }
 
-/** One record per namespace and role. */
 export interface RoleBindingRecord {
   readonly users: readonly string[]
   readonly serviceAccounts: readonly { readonly name: string; readonly namespace: string; readonly uid: string }[]
-  /** In the default namespace, where every user has the role: those from whom it was taken. */
+  /** Only in the default namespace, where every user has the role: users from whom it was taken. */
   readonly excludedUsers: readonly string[]
   readonly meta?: RecordMeta
 }
 
-/** One key per registry and namespace: the store itself keeps it at one set (docs/spec.md R17). */
+/** One record per registry and namespace, which the key ensures (docs/spec.md R17). */
 export interface RegistryCredentialRecord {
   readonly server: string
   readonly username: string
@@ -89,39 +88,36 @@ export interface RegistryCredentialRecord {
   readonly createdAt: string
   readonly updatedAt: string
   readonly updatedBy: string
-  /** The request that wrote it, so that a repeated request recognises its own work after a crash. */
+  /** The request that wrote this, so that a repetition after a crash finds its own work. */
   readonly requestKey?: string
-  /** What that request did, and so which answer it got. */
+  /** Whether that request replaced credentials, which decides its answer. */
   readonly isReplacement?: boolean
-  /** The password, sealed and bound to all of the above. */
   readonly sealed: string
 }
 
 export interface SigningKeyRecord {
   readonly kid: string
   readonly createdAt: string
-  /** Published before it is used; since `createdAt` when missing. */
+  /** Set if the key is published before it signs. Default: `createdAt`. */
   readonly signsFrom?: string
-  /** No token of it that is good for more than a day is good for longer; `never`: some are good for ever. */
+  /** When the last long-lived token of this key expires; `never` if some do not expire. */
   readonly tokensUntil?: string
-  /** The one that does not sign, but other secrets follow from it. */
+  /** Set on the one key that does not sign, from which other secrets are derived. */
   readonly use?: 'derive'
   readonly sealed: string
 }
 
-/** The certificate that HTTPS is served with: `api`; the one that vouches for the nodes: `node-authority`. */
+/** `api`: the certificate for HTTPS. `node-authority`: the authority that signs the certificates of nodes. */
 export interface CertificateRecord {
-  /** PEM, that of the key first. */
+  /** PEM; the certificate of the key comes first. */
   readonly certificate: string
-  /** made: by the service itself, which renews it. */
+  /** The service renews certificates that it made. */
   readonly origin: 'made' | 'uploaded'
   readonly updatedAt: string
   readonly updatedBy: string
-  /** The private key, sealed and bound to all of the above. */
   readonly sealed: string
 }
 
-/** The first answer to a request that carried an Idempotency-Key. */
 export interface AnswerRecord {
   readonly fingerprint: string
   readonly status: number
@@ -129,13 +125,13 @@ export interface AnswerRecord {
   readonly createdAt: string
 }
 
-/** Keys of the built-in identity provider; one record, sealed. */
+/** One record with the keys of the built-in identity provider. */
 export interface IssuerKeysRecord {
   readonly createdAt: string
   readonly sealed: string
 }
 
-/** A user of the built-in identity provider, where servers share a store; the hash of the password is sealed. */
+/** A user of the built-in identity provider. The hash of the password is sealed. */
 export interface UserRecord {
   readonly uid: string
   readonly email: string
@@ -144,40 +140,39 @@ export interface UserRecord {
   readonly sealed: string
 }
 
-/** How often one caller's program called one path of 2.4.x. */
+/** How often one caller's program called one path of the 2.4.x API. */
 export interface LegacyUsageRecord {
   readonly endpoint: string
   readonly subject: string
   readonly client: string
   readonly calls: number
-  /** Those of them that were refused. */
   readonly refused: number
   readonly firstAt: string
   readonly lastAt: string
 }
 
-/** What the built-in identity provider remembers: sessions, codes, refresh tokens. Ids are hashed, the rest is sealed. */
+/** A session, code or refresh token of the built-in identity provider. Ids are hashed, and the rest is sealed. */
 export interface LoginRecord {
   readonly model: string
   readonly expiresAt: string
-  /** By which it is found besides its id, hashed. */
+  /** Hashed values by which the record is found besides its id. */
   readonly grant?: string
   readonly other?: string
   readonly sealed: string
 }
 
-/** A browser that is logged in, by the hash of what its cookie holds. */
+/** A browser session, named by the hash of its cookie. */
 export interface BrowserSessionRecord {
   readonly principal: CallerRecord
   readonly createdAt: string
   readonly expiresAt: string
-  /** However often it is renewed. */
+  /** The end of the session, however often it is renewed. */
   readonly endsAt: string
-  /** A server asks the provider to let it go on; in ms. */
+  /** Until then, in ms, a server is renewing the session at the provider. */
   readonly renewingUntil?: number
-  /** Only of a ticket: when the session ends, at the latest, that it is exchanged for. */
+  /** Only in a ticket: the latest end of the session that the ticket is exchanged for. */
   readonly sessionEndsAt?: string
-  /** What it is renewed with, or nothing; bound to all of the above. */
+  /** The refresh token, if any. */
   readonly sealed: string
 }
 
@@ -249,7 +244,7 @@ type Kinds = typeof kinds
 type Opened = { readonly [Name in keyof Kinds]: ReturnType<Kinds[Name]['open']> }
 export type Collections = Opened & AsyncDisposable & { readonly nodeVms: NodeVms }
 
-/** Opens every collection and waits until each has read what is there. */
+/** Opens every collection and waits until each has read its records. */
 export async function openCollections(store: Store, signal?: AbortSignal): Promise<Collections> {
   const opened = Object.entries(kinds).map(([name, { open }]) => [name, open(store)] as const)
   const collections = Object.fromEntries(opened) as unknown as Opened
@@ -264,17 +259,15 @@ export async function openCollections(store: Store, signal?: AbortSignal): Promi
   return { ...collections, nodeVms, [Symbol.asyncDispose]: close }
 }
 
-/** For whoever asks how all of them are. */
 export const viewsOf = (collections: Collections): readonly View<unknown>[] =>
   Object.keys(kinds).map((name) => collections[name as keyof typeof kinds].view as View<unknown>)
 
-/** For whoever counts or rewrites all that is sealed. */
 export const sealedOf = (collections: Collections): readonly Collection<SealedRecord>[] =>
   Object.entries(kinds).flatMap(([name, { isSealed }]) =>
     isSealed ? (collections[name as keyof Kinds] as unknown as Collection<SealedRecord>) : [],
   )
 
-/** A kind without secrets: with records that have a sealed field it does not compile. */
+/** A kind without secrets. Does not compile for records with a sealed field. */
 function kind<T>(
   prefix: T extends SealedRecord ? never : string,
   through: (store: Store) => KindStore = (store) => store,
@@ -283,7 +276,6 @@ function kind<T>(
   return { isSealed: false, open: (store: Store) => opened<T>(through(store), prefix, revised) }
 }
 
-/** A kind whose records hold a secret, in the field `sealed`. */
 function sealed<T extends SealedRecord>(prefix: string) {
   return { isSealed: true, open: (store: Store) => opened<T>(store, prefix) }
 }

@@ -1,5 +1,5 @@
-// The Linux images that come with svc3, as records: nodes build them themselves, from Debian's packages, at the first use.
-// `svc3 dev` lists them from the start, `svc3 image demo` adds them to a cluster.
+// The Linux images that come with svc3. Nodes build them from Debian's packages at the first use. `svc3 dev` lists them
+// from the start, and `svc3 image demo` adds them to a cluster.
 import type { Architecture } from '../../api/architecture.ts'
 import type { BuiltInImage } from '../../api/images/built-in-images.ts'
 import type { ImageRecord } from './fleet-records.ts'

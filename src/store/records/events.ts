@@ -12,18 +12,18 @@ export interface EventRecord {
   readonly involved: {
     readonly kind: string
     readonly name: string
-    /** Tells one from another of the same name, where the kind has it. Absent: written before there was one. */
+    /** Distinguishes objects of the same name, for kinds with uids. Absent in old events. */
     readonly uid?: string
   }
   readonly actor: string
   readonly requestId: string
-  /** Of its `Idempotency-Key`, where it had one: what is repeated is one event. */
+  /** The `Idempotency-Key` of the request, if any. A repeated request makes no second event. */
   readonly requestKey?: string
   readonly outcome: string
   readonly at: string
-  /** Who may see it: what only administrators may do or know, only they read about. */
+  /** Who may see the event. */
   readonly audience: 'admin' | 'dev'
-  /** The deleted namespace that it is from. */
+  /** The deleted namespace that the event is from. */
   readonly namespace?: string
   /** In the store only, of an earlier version: earlier events that share this record. */
   readonly earlier?: readonly EventRecord[]
@@ -31,11 +31,10 @@ export interface EventRecord {
   readonly heldBy?: string
 }
 
-/** Distinguishes the events of this process from others of the same millisecond. */
 const recorder = randomBytes(6).toString('hex')
 let count = 0
 
-/** In order of time and, within a millisecond, in the order in which this server recorded them. */
+/** Names sort by time and, within a millisecond, in the order in which this server recorded the events. */
 export function newEvent(
   now: Date,
   event: Omit<EventRecord, 'name' | 'at' | 'namespace' | 'earlier' | 'heldBy'>,
@@ -45,7 +44,7 @@ export function newEvent(
   return { name, ...event, at: timestamp(now) }
 }
 
-/** Names of events from this moment on are behind it, and those before it are not. */
+/** The name that sorts before those of all events from this moment on. */
 export const eventNameAt = (ms: number): string => Math.max(0, Math.floor(ms)).toString(36).padStart(9, '0')
 
 /** The store of events. Until 3.0.0-alpha.29 a record could hold several; readers get them one by one. */
@@ -62,8 +61,8 @@ export const storedEvents = (store: Store): KindStore => ({
 })
 
 /**
- * The record's own event comes last and has its revision. Those before it have the one before: a reader that stops among
- * them, and goes on after the last revision that it saw, gets all of them again and misses none.
+ * The record's own event comes last and has the record's revision, the others the revision before. A reader that stops
+ * among them and resumes after the last revision that it saw gets all of them again and misses none.
  */
 function unfolded(entry: Entry): Entry[] {
   const { earlier, ...own } = entry.value as unknown as EventRecord
@@ -77,7 +76,7 @@ function unfolded(entry: Entry): Entry[] {
   return [...before, { ...entry, value: own as unknown as Json }]
 }
 
-/** Records of events are written once, and go as a whole. */
+/** Records of events are never updated. */
 const unfoldedChanges = (change: Change): Change[] =>
   change.type === 'put'
     ? unfolded(change.entry).map((entry) => ({ type: 'put', entry }))

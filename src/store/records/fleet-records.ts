@@ -1,5 +1,6 @@
-// Records of the fleet: VMs, their configurations and quotas, nodes and images. A VM's record has what is desired (written by the
-// server) beside what is (reported by the agent of its node); each change of what is desired is a new `generation`.
+// Records of the fleet: VMs, their configurations and quotas, nodes and images. A VM's record has its desired state,
+// written by the server, and its observed state, reported by the agent. Each change of the desired state is a new
+// `generation`.
 import type { Architecture } from '../../api/architecture.ts'
 
 import type { Image } from '../../api/images/images.ts'
@@ -11,15 +12,15 @@ import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
 import type { RecordMeta } from './record-meta.ts'
 
 export interface VmDesired {
-  /** Grows with every change of what is desired. */
+  /** Incremented with every change of the desired state. */
   readonly generation: number
   readonly power: 'running' | 'stopped' | 'suspended' | 'deleted'
-  /** Grows with every revert. */
+  /** Incremented with every revert. */
   readonly diskGeneration: number
   readonly diskGb?: number
-  /** What is under way until the generation is carried out. */
+  /** The operation in progress until this generation is observed. */
   readonly action: string
-  /** The request that made it, so that the same request again finds its own. */
+  /** The request that made this generation, so that a repetition finds it. */
   readonly requestKey?: string | undefined
 }
 
@@ -30,27 +31,26 @@ interface VmPlace {
   readonly ssh: number
   readonly vnc?: number
   readonly screenshare: number
-  /** It was handed over from a pool: the uid of the slot, under which its node keeps it. */
+  /** The uid of the pool slot that the VM took. The node keeps the VM under this uid. */
   readonly slot?: string
 }
 
-/** When a deployment got how far, in ms since 1970. */
+/** When the deployment reached each step, in ms since 1970. */
 interface VmTimes {
   readonly requestedMs: number
-  /** On the node where it is now; where it came from a pool, when it took its slot. */
+  /** When the VM got its current node or its slot. */
   readonly placedMs?: number
-  /** For the first time. */
   readonly startedMs?: number
-  /** Its guest answered, for the first time. */
+  /** When the guest first answered. */
   readonly bootedMs?: number
 }
 
-/** As the agent last reported. */
+/** The state that the agent last reported. */
 export interface VmObserved {
-  /** The generation that was carried out, or that failed for good. */
+  /** The generation that was carried out or failed for good. */
   readonly generation: number
   readonly power: Vm['powerState']
-  /** It ran once: the deployment is over. */
+  /** Whether the VM has ever run, so that its deployment is complete. */
   readonly hasRun: boolean
   readonly problem?: string
   readonly warning?: string
@@ -64,87 +64,86 @@ export interface VmRecord {
   readonly uid: string
   readonly owner: string
   readonly createdAt: string
-  /** Absent: it was made before this was kept. */
+  /** Absent in old records. */
   readonly times?: VmTimes
   readonly requestKey?: string
   readonly shape: VmShape
-  /** The manifest that its disk was made from: it stays in the store as long as this record names it. */
+  /** The manifest that the disk was made from. Its content is kept as long as a record names it. */
   readonly imageContent?: string
-  /** In place of that: the recipe that its node made the image by. */
+  /** In place of `imageContent`: the recipe by which the node built the image. */
   readonly imageRecipe?: string
-  /** In place of both: an image in a registry, `host/repository@sha256:…`, looked at when this record was made. */
+  /** In place of both: an image in a registry, `host/repository@sha256:…`, resolved when the VM was created. */
   readonly imageReference?: string
   readonly isoContent?: string
-  /** Which guest its image held when it was deployed, where somebody said so. */
+  /** The guest of the image at deployment, if known. */
   readonly os?: Image['os']
   readonly reservedPorts: Vm['reservedPorts']
   readonly labels: Readonly<Record<string, string>>
   readonly metadataKeys: readonly string[]
   readonly expiresAt?: string
-  /** Somebody waits for the deployment: one that fails or is late leaves nothing behind. */
+  /** Until when a caller waits for the deployment. One that fails or is late by then is deleted. */
   readonly awaitedUntil?: string
-  /** Boots from its disk, though the image carries memory. */
+  /** Set if the VM boots from its disk although the image has memory. */
   readonly isCold?: true
-  /** It starts before all of its image is on its node, where it can. */
+  /** Set if the VM may start before all of its image is on the node. */
   readonly imageStart?: 'lazy'
-  /** Among the VMs of its owner that wait; 0 when missing. */
+  /** Orders the waiting VMs of one owner. Default: 0. */
   readonly priority?: number
-  /** It takes no slot of a pool: it has a script for its first boot, or somebody asked for that. */
+  /** Set if the VM takes no pool slot, because it has a first-boot script or by request. */
   readonly noWarm?: true
-  /** The pool that it came from. */
+  /** The pool whose slot the VM took. */
   readonly warm?: string
-  /** What its node is to freeze, or has frozen and not delivered yet. */
+  /** Captures that the node is to take or has not delivered yet. */
   readonly captures?: readonly VmCapture[]
   readonly desired: VmDesired
   readonly place?: VmPlace
   readonly observed: VmObserved
   readonly conditions: readonly Condition[]
-  /** Why it is being deleted, when nobody asked for it. */
+  /** Why the service is deleting the VM. Absent if a caller requested it. */
   readonly failure?: string
-  /** Since when it is being deleted. */
   readonly deletedAt?: string
   readonly meta?: RecordMeta
 }
 
-/** A VM as it is in one moment, on its way into an image or to a registry. */
+/** The state of a VM at one moment, to be saved as an image or pushed to a registry. */
 export type VmCapture = (CaptureForImage | CaptureForPush) & {
-  /** The manifest that its disk stands on: it stays in the store until the capture has come to its end. */
+  /** The manifest below the VM's disk. Its content is kept until the capture has ended. */
   readonly base?: string
 }
 
 export interface CaptureForImage extends DesiredCapture {
   readonly kind: 'save' | 'commit'
-  /** The name of the image; that record's `capture` has the same id until this has come to its end. */
+  /** The name of the image, whose record has the same id in `capture` until this one has ended. */
   readonly image: string
-  /** What the image is to be described as, when that is to change with its content. */
+  /** The new description of the image, if it changes. */
   readonly description?: string
 }
 
 export interface CaptureForPush extends DesiredCapture {
   readonly kind: 'push'
-  /** The name of the job, in the namespace of the VM; it is over when this has come to its end. */
+  /** The name of the push job in the VM's namespace. */
   readonly job: string
   readonly reference: string
 }
 
-/** What the VMs of a namespace may take together, and what they take: one record, so that one compare-and-set holds it. */
+/** Limits and use of a namespace's VMs. One record, so that one compare-and-set enforces the limits. */
 export interface QuotaRecord {
-  /** What is not named is not limited. */
+  /** Resources that are not named are unlimited. */
   readonly limits: {
     readonly vms?: number
     readonly cpu?: number
     readonly memoryMiB?: number
     readonly macos?: number
   }
-  /** Of owners; who is not named has 1. */
+  /** By owner. Default: 1. */
   readonly weights: Readonly<Record<string, number>>
-  /** By the uid of a VM: cores, MiB of memory, macOS seats. Empty while nothing is limited. */
+  /** By the uid of a VM. Empty while nothing is limited. */
   readonly used: Readonly<Record<string, readonly [cpu: number, memoryMiB: number, macos: number]>>
   readonly updatedAt: string
   readonly updatedBy: string
 }
 
-/** Metadata and first-boot script of a VM, by its uid. */
+/** The metadata and first-boot script of a VM, by its uid. */
 export interface VmSecretRecord {
   readonly uid: string
   readonly namespace: string
@@ -163,7 +162,7 @@ export interface VmConfigRecord {
   readonly meta?: RecordMeta
 }
 
-/** A slot of a pool, and what it has of its node. */
+/** A pool slot, and what it uses of its node. */
 export interface SlotAllocation {
   readonly namespace: string
   readonly name: string
@@ -175,7 +174,7 @@ export interface SlotAllocation {
   readonly slot: NodeSlot
 }
 
-/** A VM in waiting: it boots ahead of any request, and is handed out once. */
+/** A warm VM: booted ahead of any request and handed out once. */
 export interface NodeSlot extends Pick<VmRecord, 'imageContent' | 'imageRecipe'> {
   readonly pool: string
   readonly poolUid: string
@@ -184,15 +183,17 @@ export interface NodeSlot extends Pick<VmRecord, 'imageContent' | 'imageRecipe'>
   readonly ssh: number
   readonly vnc?: number
   readonly screenshare: number
-  /** It can be taken from then on: its guest has answered and, where it waits as memory, its memory is saved. */
+  /** Set once the slot can be taken: the guest has answered and, for slots kept as memory, the memory is saved. */
   readonly readyAt?: string
-  /** Of one that waits as memory: its guest has answered, and its memory is to be saved. */
+  /** Only for slots kept as memory: the guest has answered, and its memory is to be saved. */
   readonly bootedAt?: string
-  /** What it takes again when it is handed out: while it waits as memory, it has no core and no memory of its node. */
+  /**
+   * What the slot needs when it is handed out. While it is kept as memory, it uses no cores and no memory of its node.
+   */
   readonly size?: Pick<SlotAllocation, 'cpu' | 'memoryMiB' | 'gpus'>
-  /** Why it is to go. It has what it has of the node until its agent says that nothing is left. */
+  /** Why the slot is being removed. It counts on its node until the agent reports that nothing is left. */
   readonly leaving?: SlotEnd
-  /** These are those of the pool when it was made. */
+  /** The settings of the pool when the slot was created. */
   readonly state?: 'memory'
   readonly rotation?: number
   readonly readyCommand?: string
@@ -203,7 +204,6 @@ export interface SlotEnd {
   readonly message: string
 }
 
-/** A pool of slots in a namespace. */
 export interface PoolRecord {
   readonly name: string
   readonly namespace: string
@@ -211,38 +211,38 @@ export interface PoolRecord {
   readonly owner: string
   readonly createdAt: string
   readonly requestKey?: string
-  /** The VM configuration that slots are made by. */
+  /** The VM configuration of its slots. */
   readonly config: string
   readonly minIdle: number
   readonly maxIdle: number
   readonly maxAgeSeconds: number
   readonly isPaused: boolean
-  /** It is paused, and has no slots, until it is resumed. */
+  /** Set if the pool is paused and keeps no slots. */
   readonly isDrained?: true
-  /** Counts requests to replace all slots: those of an earlier rotation go. */
+  /** Counts requests to replace all slots. Slots of an earlier rotation are replaced. */
   readonly rotation?: number
   /** The last of these requests. */
   readonly rotationKey?: string
   readonly schedule?: Pool['schedule']
-  /** How slots wait; running where it is left out. */
+  /** How slots wait. Absent: running. */
   readonly state?: 'memory'
-  /** Passes in the guest's shell when a slot is ready. */
+  /** A command in the guest's shell that succeeds once the slot is ready. */
   readonly readyCommand?: string
-  /** Slots that went without having been handed out. */
+  /** Slots that were removed without having been handed out, by reason. */
   readonly removed?: Readonly<Pool['removed']>
-  /** Deployments that took a slot of it, and those that would have. */
+  /** Deployments that took a slot, and those that found none. */
   readonly hits: number
   readonly misses: number
-  /** As the controller last saw it. */
+  /** As the controller last wrote it. */
   readonly status: PoolStatus
 }
 
 interface PoolStatus {
   readonly ready: number
   readonly starting: number
-  /** What its schedule says. */
+  /** The number that the schedule says. */
   readonly minIdle?: number
-  /** Why it has fewer than it should. */
+  /** Why the pool has fewer slots than it should. */
   readonly reason?: string
 }
 
@@ -251,39 +251,39 @@ export interface NodeRecord {
   readonly namespace: string
   readonly uid: string
   readonly createdAt: string
-  /** Ed25519, as SPKI in base64: who holds the private key is this node. */
+  /** The node's Ed25519 key, as SPKI in base64. The holder of the private key is this node. */
   readonly publicKey: string
   readonly tags: readonly string[]
   readonly isCordoned: boolean
-  /** The request that is about to remove or move it, while that looks for VMs: none may come. */
+  /** The request that is about to remove or move the node. Until it ends the node gets no VMs. */
   readonly leaving?: string
-  /** The request that an administrator changed it with last, so that its repetition is recognised after a crash. */
+  /** The last request of an administrator, so that a repetition after a crash is recognised. */
   readonly request?: { readonly key: string; readonly at: string }
-  /** Its agent is connected. Behind the truth by as long as it takes to notice. */
+  /** Whether the agent is connected. Lags behind by as long as a lost connection takes to notice. */
   readonly isReady: boolean
   readonly lastSeenAt?: string
-  /** Undefined until its agent has reported for the first time. */
+  /** Absent until the agent has reported. */
   readonly report?: NodeReport
-  /** Of pools, by uid. Which VMs it has, their own records say (node-vms.ts). */
+  /** Pool slots by uid. VMs are not listed here; their own records name the node (node-vms.ts). */
   readonly slots?: Readonly<Record<string, SlotAllocation>>
   readonly cache?: NodeCacheRecord
   readonly meta?: RecordMeta
 }
 
-/** Which copies of images are desired on a node. */
+/** Which copies of images a node should have. */
 export interface NodeCacheRecord {
-  /** By the name of the image: it is to be there, and to stay. */
+  /** By name of the image: a copy to fetch and keep. */
   readonly pins: Readonly<Record<string, { readonly by: string; readonly at: string }>>
-  /** Keys of copies that are to go; forgotten when they are gone. */
+  /** Keys of copies to delete. Removed from the list once they are deleted. */
   readonly drops: readonly string[]
 }
 
-/** An image or an ISO. What it is made of is either `content` (in the content store) or `recipe` (nodes make it). */
+/** An image or an ISO. It has either `content` (in the content store) or a `recipe` by which nodes build it. */
 export interface ImageRecord {
   readonly name: string
   readonly description: string
   readonly architecture: Architecture
-  /** Which guest the disk holds, where somebody said so. */
+  /** The guest on the disk, if known. */
   readonly os?: Image['os']
   /** Of the disk; of an ISO, exactly that of its file. */
   readonly sizeBytes: number
@@ -322,35 +322,33 @@ export interface ImageRecord {
   readonly pull?: PullRecord
   /** Grows with every commit into it. Absent: 1. */
   readonly version?: number
-  /** The newest of them, where there was a save or a commit; `versionsOf` knows them of every image. */
+  /** The newest versions, once the image was saved or committed. Use `versionsOf` to read them. */
   readonly versions?: readonly ImageVersion[]
-  /** What it was made from, as that was then. */
+  /** What the image was made from. */
   readonly parent?: Image['parent']
   readonly meta?: RecordMeta
 }
 
-/** One that is or was current. */
 export interface ImageVersion {
   readonly version: number
   readonly at: string
-  /** Absent: nodes built it themselves. */
+  /** Absent if nodes built it. */
   readonly content?: string
-  /** Whose disk it is, as `namespace/name`. */
+  /** The VM that was saved, as `namespace/name`. */
   readonly vm?: string
-  /** Who saved or committed that VM. */
+  /** Who saved or committed it. */
   readonly by?: string
-  /** What it took in the store beside what the VM was deployed from. */
+  /** Bytes that it added to the store. */
   readonly bytesAdded?: number
-  /** The earlier version that this one is again. */
+  /** The earlier version that was restored. */
   readonly restored?: number
   /**
-   * Of an earlier one whose content stays: what its record said of it. Without it the content is there only as long as
-   * something else names it.
+   * Set on an earlier version whose content is kept, with what the record said of it. Other versions have content only
+   * as long as something else names it.
    */
   readonly kept?: KeptVersion
 }
 
-/** What a record says of its content, and what else goes with that. */
 export type KeptVersion = Pick<ImageRecord, 'sizeBytes' | 'spaceUsedBytes' | 'recipe' | 'warning' | 'os'>
 
 export interface ImageCapture {
@@ -359,37 +357,36 @@ export interface ImageCapture {
   readonly requestedAt: string
   readonly requestKey?: string
   readonly vm: { readonly namespace: string; readonly name: string; readonly uid: string }
-  /** Who asked for it. */
+  /** Who requested it. */
   readonly by?: string
 }
 
 export const isProtected = (image: ImageRecord): boolean => image.protected ?? image.source === undefined
 
-/** What a commit is about to replace is there until then. */
+/** The content that a commit will replace stays deployable until then. */
 export const isDeployable = (image: ImageRecord): boolean =>
   isReady(image) || (image.capture?.kind === 'commit' && image.architecture === 'arm64')
 
-/** What its copies on nodes are known by; undefined while it has no content. */
+/** The key of the image's copies on nodes; undefined while it has no content. */
 export const cacheKeyOf = ({ content, recipe }: Pick<ImageRecord, 'content' | 'recipe'>): string | undefined =>
   content ?? (recipe === undefined ? undefined : `recipe:${recipe}`)
 
 export type PullRecord = RemotePull | RegistryPull
 
 export interface RegistryPull {
-  /** `host/repository@sha256:…` */
   readonly reference: string
-  /** Whose credentials it is pulled with. */
+  /** The namespace whose credentials are used. */
   readonly namespace: string
   readonly bytes: number
-  /** Of its manifest there. */
+  /** The digest of the manifest in that registry. */
   readonly sha256: string
 }
 
 export interface RemotePull {
-  /** As the configuration calls it. */
+  /** The name of the remote in the configuration. */
   readonly remote: string
   readonly item: string
-  /** Of the file there: it must be the same to the end. */
+  /** The size of the remote file, which must not change during the pull. */
   readonly bytes: number
   readonly sha256: string
   readonly firmware?: 'bios' | 'uefi'
@@ -397,7 +394,9 @@ export interface RemotePull {
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'
 
-/** What boots of an image read first, by the digest of its manifest: chunks by their place in the order of its disk. */
+/**
+ * The chunks that a boot of the image reads first, by their position on the disk. Named by the digest of the manifest.
+ */
 export interface BootOrderRecord {
   readonly chunks: readonly number[]
   readonly at: string

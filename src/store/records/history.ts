@@ -1,13 +1,13 @@
-// What a cluster remembers of its load, in blocks of a quarter of an hour: one record each, to which every server adds what it
-// saw. Latencies are histograms whose classes grow by a quarter, so that busy minutes take no more room.
+// The load of a cluster over time, in one record per quarter of an hour, to which every server adds. Latencies are
+// histograms whose classes grow by a quarter, so that busy minutes take no more space.
 
-/** How often a value of this class was seen, by the number of the class. */
+/** Counts by the number of the class. */
 export type Histogram = Readonly<Record<string, number>>
 
 export interface HistoryPoint {
-  /** When it begins, in seconds since 1970. */
+  /** The start of the point, in seconds since 1970. */
   readonly at: number
-  /** The most VMs that ran at once. */
+  /** The largest number of VMs that ran together. */
   readonly running: number
   readonly bytes: number
   readonly deploys: Histogram
@@ -17,7 +17,7 @@ export interface HistoryPoint {
 
 export interface HistoryRecord {
   readonly points: readonly HistoryPoint[]
-  /** The block is old: one point stands for all of it. */
+  /** Set on old blocks, which are reduced to one point. */
   readonly isThin?: true
 }
 
@@ -38,7 +38,7 @@ const summed = (a: Histogram, b: Histogram): Histogram => {
   return sum
 }
 
-/** What two saw, or what was seen at two times, as one point at the time of the first. */
+/** Merges two points into one at the time of the first. */
 export const together = (a: HistoryPoint, b: HistoryPoint): HistoryPoint => ({
   at: a.at,
   running: Math.max(a.running, b.running),
@@ -50,7 +50,7 @@ export const together = (a: HistoryPoint, b: HistoryPoint): HistoryPoint => ({
 
 const asOne = (at: number, points: readonly HistoryPoint[]): HistoryPoint => points.reduce(together, noPoint(at))
 
-/** A block with more in it. */
+/** Adds points to a block. */
 export function withPoints(block: HistoryRecord | undefined, added: readonly HistoryPoint[]): HistoryRecord {
   const [first] = block?.points ?? []
   if (block?.isThin && first) return { points: [asOne(first.at, [...block.points, ...added])], isThin: true }

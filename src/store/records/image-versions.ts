@@ -1,25 +1,28 @@
-// The versions of an image and what it was made from, kept in its own record: events are forgotten, these are not. The
-// names of VMs in it end with their namespace.
+// The versions and the origin of an image. They are in its own record, because events are deleted after a time. Names
+// of VMs include their namespace.
 import type { Image } from '../../api/images/images.ts'
 import type { ImageRecord, ImageVersion, KeptVersion, VmRecord } from './fleet-records.ts'
 
-/** The oldest go: a record stays small however often somebody commits. */
+/** Older versions are dropped from the list, so that records stay small. */
 const toldVersions = 20
-/** Of so many before the current one the content stays: each takes what differs from the others. */
+/** The content of this many versions before the current one is kept. */
 const keptVersions = 5
 
-/** Oldest first, the current one last. None while the first one is being made. */
+/** Versions, oldest first, the current one last. Empty while the first one is being made. */
 export function versionsOf(record: ImageRecord): readonly ImageVersion[] {
   const { versions, version = 1, content, recipe, createdAt, updatedAt, parent, spaceUsedBytes } = record
   if (versions) return versions
   if (content === undefined && recipe === undefined) return []
-  // A copy shares all of it with what it was copied from.
+  // A copy shares all of its content with the original.
   const bytesAdded = parent ? 0 : spaceUsedBytes
   const made = { ...(content !== undefined && { content }), ...(bytesAdded !== undefined && { bytesAdded }) }
   return [{ version, at: version === 1 ? createdAt : updatedAt, ...made }]
 }
 
-/** How the list goes on when the image becomes another version: what was current is kept, and the oldest kept one no longer. */
+/**
+ * The list of versions after the next one is added. The current version is kept, and the oldest kept one is not any
+ * more.
+ */
 export function withVersion(record: ImageRecord, next: ImageVersion): readonly ImageVersion[] {
   const before = versionsOf(record)
   const earlier = before.map((each, index): ImageVersion => {
@@ -37,11 +40,11 @@ const keptOf = ({ sizeBytes, spaceUsedBytes, recipe, warning, os }: ImageRecord)
   ...(os !== undefined && { os }),
 })
 
-/** The content of the versions before this one that stays. */
+/** Contents of earlier versions that are kept. */
 export const keptContents = ({ versions = [] }: ImageRecord): string[] =>
   versions.flatMap(({ content, kept }) => (kept && content !== undefined ? content : []))
 
-/** The image as it was at an earlier version that is kept, as its next version: what came between stays in the list. */
+/** Restores a kept version as the next version. */
 export function restoredTo(
   record: ImageRecord,
   { version, content, vm, kept }: KeptImageVersion,
@@ -67,7 +70,7 @@ export const isKept = (version: ImageVersion): version is KeptImageVersion => ve
 
 export const vmName = ({ namespace, name }: { namespace: string; name: string }): string => `${namespace}/${name}`
 
-/** What an image that is saved from a VM comes from: the version that the VM was deployed from, whatever came later. */
+/** The origin of an image that is saved from a VM: the version that the VM was deployed from. */
 export function parentOfSaved(vm: VmRecord, image: ImageRecord | undefined): NonNullable<Image['parent']> {
   const { shape, imageContent, imageReference } = vm
   const found = image && versionsOf(image).find(({ content }) => content === imageContent)
@@ -81,18 +84,18 @@ export function parentOfSaved(vm: VmRecord, image: ImageRecord | undefined): Non
 
 export const namespaceOf = (vm: string): string => vm.slice(0, vm.indexOf('/'))
 
-/** The description of a saved image that nobody described. */
+/** The default description of a saved image. */
 export const savedFrom = ({ namespace, name }: { namespace: string; name: string }): string =>
   `Saved from VM ${name} in namespace ${namespace}.`
 const savedForm = /Saved from VM [a-z0-9.-]{1,63} in namespace ([a-z0-9-]{1,63})\./g
 
-/** Copies say what they were copied from, too. */
+/** Hides VMs in namespaces that the caller may not see. Descriptions of copies contain that of the original. */
 export const descriptionWithout = (description: string, isHidden: (namespace: string) => boolean): string =>
   description.replace(savedForm, (text, namespace: string) =>
     isHidden(namespace) ? 'Saved from a VM in another namespace.' : text,
   )
 
-/** An image outlives the namespace that it was made in; a namesake made later gets no names, and no say. */
+/** Removes names that belong to deleted namespaces, so that a new namespace of the same name does not get them. */
 export function withoutNamesOf(record: ImageRecord, isGone: (namespace: string) => boolean): ImageRecord {
   const { sourceNamespace = '', errorNamespace = sourceNamespace, versions, parent } = record
   const kept = <V extends { readonly vm?: string; readonly by?: string }>(each: V): V =>

@@ -1,4 +1,4 @@
-// What belongs to a namespace, and the end of one: everything in it goes first, and a crash on the way is no harm.
+// What belongs to a namespace, and how a namespace is deleted: its contents first, resumable after a crash.
 import { isDeepStrictEqual } from 'node:util'
 import { nouns } from '../../api/nouns.ts'
 import type { Collection } from '../collection.ts'
@@ -27,20 +27,19 @@ const inside = (collections: Collections): readonly Collection<unknown>[] => {
   return [...kept, runners, runnerJobs, quotas] as readonly unknown[] as readonly Collection<unknown>[]
 }
 
-/** What keeps it from being deleted, by name. */
 const blockersOf = (collections: Collections, namespace: string): string[] =>
   Object.entries(blocking).flatMap(([kind, namesIn]) =>
     namesIn(collections, namespace).map((name) => `${kind} ${name}`),
   )
 
 /**
- * Marks, looks again for what is in the way, sweeps, deletes. Returns what was in the way: then nothing has changed.
- * Cut off at any point, the controller `collect-namespaces` goes on with it.
+ * Marks the namespace, looks for blockers again, deletes its contents, then its record. Returns the blockers, in which
+ * case nothing has changed. After an interruption the controller `collect-namespaces` resumes.
  */
 export async function removeNamespace(collections: Collections, entry: Entry<NamespaceRecord>): Promise<string[]> {
   const { isTerminating, ...plain } = entry.value
   const marked = isTerminating ? entry : await collections.namespaces.update(entry, { ...plain, isTerminating: true })
-  // After the mark nothing new comes in, so what is not here now will not be.
+  // Once the namespace is marked nothing new is created inside, so this list is final.
   const blockers = blockersOf(collections, plain.name)
   if (blockers.length > 0) {
     await collections.namespaces.update(marked, plain)
@@ -53,7 +52,7 @@ export async function removeNamespace(collections: Collections, entry: Entry<Nam
   return []
 }
 
-/** The history of a namespace outlives it, among the events of the cluster, for administrators. */
+/** Moves the events of a namespace to those of the cluster, where administrators see them. */
 async function archiveEvents({ events }: Collections, namespace: string): Promise<void> {
   const entries = events.list(namespace)
   const archive = async ({ value: { heldBy: _, ...event } }: Entry<EventRecord>): Promise<void> => {
@@ -68,7 +67,7 @@ async function archiveEvents({ events }: Collections, namespace: string): Promis
   for (const entry of entries) if (entry.value.heldBy === undefined) await events.delete(entry).catch(ignoreLost)
 }
 
-/** Images and ISOs stay: they belong to the cluster. */
+/** Images and ISOs belong to the cluster and are kept. */
 async function forgetNames({ images, isos }: Collections, isGone: (namespace: string) => boolean): Promise<void> {
   for (const collection of [images, isos])
     for (const { key } of collection.list())
@@ -78,10 +77,10 @@ async function forgetNames({ images, isos }: Collections, isGone: (namespace: st
       })
 }
 
-/** What a crash left behind in namespaces that are gone. */
+/** Deletes what a crash left behind in deleted namespaces. */
 export async function removeNamespaceLeftovers(collections: Collections): Promise<void> {
   const { namespaces, events } = collections
-  /** What is newer may be of another server, in a namespace that is not seen here yet. */
+  /** A newer record may be in a namespace that another server created and that is not seen here yet. */
   const isSeen = (rev: Rev): boolean => compareRevs(namespaces.view.rev, rev) >= 0
   for (const collection of inside(collections)) {
     const isStray = ({ key, rev }: Entry<unknown>): boolean =>
@@ -89,7 +88,7 @@ export async function removeNamespaceLeftovers(collections: Collections): Promis
     await sweep(collection, () => collection.list().filter(isStray))
   }
   const isGone = (namespace: string): boolean => namespace !== '' && namespaces.get('', namespace) === undefined
-  // Written a moment after their namespace was gone.
+  // Events may be written shortly after their namespace was deleted.
   for (const scope of events.view.scopes) {
     const namespace = decodeURIComponent(scope)
     if (isGone(namespace) && isSeen(events.view.revOf(scope))) await archiveEvents(collections, namespace)

@@ -1,5 +1,5 @@
-// Whether a node answers, in its record and in those of its VMs. VMs of a node that is gone are not touched: what they
-// are is unknown until it is back.
+// Whether a node responds, in its record and those of its VMs. VMs of a lost node are kept, because their state is
+// unknown until it is back.
 import type { Collections } from './collections.ts'
 import type { NodeRecord } from './fleet-records.ts'
 import { isOnNode } from './node-vms.ts'
@@ -8,9 +8,8 @@ import { changeNode, changeVm } from './vms.ts'
 interface NodeState {
   readonly isReady: boolean
   readonly at: string
-  /** When it was last heard of. */
   readonly seenAt: string
-  /** Asked again with every write: what a node that is back reports is the truth. */
+  /** Checked again before every write, because the report of a returning node is the truth. */
   isOpen(node: string): boolean
 }
 
@@ -19,7 +18,7 @@ export async function markNode(
   { name }: NodeRecord,
   { isReady, at, seenAt, isOpen }: NodeState,
 ): Promise<void> {
-  // Before its own record: whoever is cut off in between is followed by somebody who finds it ready still.
+  // VMs come first: after an interruption the node is still marked as ready, and its VMs are processed again.
   for (const { key, value: vm } of isReady ? [] : [...collections.nodeVms.on(name)]) {
     if (!isOnNode(vm)) continue
     await changeVm(collections, key, vm.uid, (record) => {

@@ -1,10 +1,10 @@
-// An index of which VMs have a place on which node, kept current from their records: what a node has left is what these, and the
-// slots of pools in its own record, leave of it.
+// An index of the VMs on each node, kept current from their records. Together with the pool slots in the node's record
+// it says what is free on the node.
 import type { Collection } from '../collection.ts'
 import type { Change, Entry, Rev } from '../store.ts'
 import type { VmRecord } from './fleet-records.ts'
 
-/** What a VM, or a slot of a pool, has of its node. */
+/** What a VM or a pool slot uses of its node. */
 export interface NodeUse {
   readonly os?: string | undefined
   readonly cpu: number
@@ -13,7 +13,7 @@ export interface NodeUse {
   readonly ports: readonly number[]
 }
 
-/** Undefined: nothing. A deployment that failed is shown, and has left its node. */
+/** Returns undefined for VMs without a node and for failed deployments, which are shown but use nothing. */
 export function nodeUseOf(record: VmRecord): NodeUse | undefined {
   const { place, shape, os, reservedPorts } = record
   if (!place || isFailedDeployment(record)) return undefined
@@ -26,16 +26,15 @@ export const portsIn = (
   reserved: Readonly<VmRecord['reservedPorts']>,
 ): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]
 
-/** It has something of its node. */
 export const isOnNode = (record: VmRecord): boolean => record.place !== undefined && !isFailedDeployment(record)
 
-/** A deployment that failed for good and that nobody waited for: it is shown, and nothing of it is on a node. */
+/** A deployment that failed for good while no caller waited for it. It is shown, and nothing of it is on a node. */
 export const isFailedDeployment = ({ observed, desired }: VmRecord): boolean =>
   !observed.hasRun && observed.power === 'failed' && observed.generation >= desired.generation
 
 export class NodeVms {
   readonly #vms: Collection<VmRecord>
-  /** Keys of VMs by uid, by the name of the node. */
+  /** Keys of VMs by uid, by node. */
   readonly #keys = new Map<string, Map<string, string>>()
   readonly #listeners = new Set<(nodes: ReadonlySet<string>) => void>()
 
@@ -44,7 +43,7 @@ export class NodeVms {
     vms.view.subscribe((changes) => this.#apply(changes))
   }
 
-  /** All of a node, those included that are about to go. */
+  /** All VMs of a node, including those that are being deleted. */
   *on(node: string): Iterable<Entry<VmRecord>> {
     for (const key of this.#keys.get(node)?.values() ?? []) {
       const entry = this.#vms.at(key)
@@ -57,13 +56,13 @@ export class NodeVms {
     return key === undefined ? undefined : this.#vms.at(key)
   }
 
-  /** The VM that has taken a slot of this node; its record may have the slot for a moment longer. */
+  /** The VM that took a slot of this node. The node's record may list the slot a moment longer. */
   takerOf(node: string, slot: string): VmRecord | undefined {
     for (const { value } of this.on(node)) if (value.place?.slot === slot) return value
     return undefined
   }
 
-  /** Nodes of which VMs have had more or less after a revision than before. Throws Compacted. */
+  /** Nodes of which VMs have used more or less since a revision. Throws Compacted. */
   async touchedAfter(rev: Rev, signal: AbortSignal): Promise<ReadonlySet<string>> {
     const touched = new Set<string>()
     for await (const batch of this.#vms.watch('', rev, signal)) {

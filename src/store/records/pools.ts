@@ -1,4 +1,4 @@
-// Slots of pools in the records of nodes: which there are, what becomes of one when its agent reports, and what counts of pools.
+// Pool slots in the records of nodes, and how reports of agents change them.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, NodeSlot, SlotAllocation, SlotEnd } from './fleet-records.ts'
@@ -6,10 +6,9 @@ import { changeNode } from './vms.ts'
 
 type Slots = readonly (readonly [string, SlotAllocation])[]
 
-/** By uid. */
 export const slotsIn = ({ slots }: NodeRecord): Slots => (slots ? Object.entries(slots) : [])
 
-/** Without those that VMs have taken: the record has each of these for a moment longer. */
+/** Slots that no VM has taken. The node's record may list a taken slot a moment longer. */
 export function freeSlots(
   { nodeVms }: { readonly nodeVms: Pick<Collections['nodeVms'], 'takerOf'> },
   node: NodeRecord,
@@ -17,7 +16,10 @@ export function freeSlots(
   return slotsIn(node).filter(([uid]) => !nodeVms.takerOf(node.name, uid))
 }
 
-/** A slot is claimed once its guest has answered; whatever else becomes of it, it goes. False: no such slot. */
+/**
+ * Updates a slot from a report: it is ready once its guest has answered, and is removed if it ends or fails. Returns
+ * false if there is no such slot.
+ */
 export async function takeSlotReport(
   collections: Pick<Collections, 'nodes' | 'nodeVms'>,
   node: string,
@@ -25,7 +27,7 @@ export async function takeSlotReport(
   now: string,
 ): Promise<boolean> {
   const { uid } = report
-  // A VM has it by now: its agent will hear of that.
+  // A VM has taken the slot, and the agent will learn that.
   if (collections.nodeVms.takerOf(node, uid)) return true
   let isKnown = false
   await changeNode(collections, node, (record) => {
@@ -52,7 +54,7 @@ function reported(slot: NodeSlot, report: VmReport, now: string): NodeSlot {
   return hasBooted ? { ...slot, [slot.state === 'memory' ? 'bootedAt' : 'readyAt']: now } : slot
 }
 
-/** What it had of its node is free. */
+/** Frees the cores and memory of a slot that is kept as memory. */
 function parked({ cpu, memoryMiB, gpus, ...rest }: SlotAllocation, slot: NodeSlot): SlotAllocation {
   const size = slot.size ?? { cpu, memoryMiB, gpus }
   return { ...rest, cpu: 0, memoryMiB: 0, gpus: 0, slot: { ...slot, size } }
@@ -61,7 +63,6 @@ function parked({ cpu, memoryMiB, gpus, ...rest }: SlotAllocation, slot: NodeSlo
 function endOf({ power, problem, portsTaken, generation }: VmReport): SlotEnd | undefined {
   if (portsTaken?.length) return { reason: 'PortInUse', message: `Port ${portsTaken.join(', ')} is in use on its node` }
   if (problem !== undefined) return { reason: 'StartFailed', message: problem }
-  // It was up, and is not any more.
   const isDown = generation > 0 && (power === 'stopped' || power === 'failed' || power === 'suspended')
   return isDown ? { reason: 'GuestEnded', message: 'Its guest ended' } : undefined
 }

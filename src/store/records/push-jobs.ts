@@ -1,4 +1,4 @@
-// The record of a push job, and how it changes. Once it has ended it never changes again, whoever is late to say what.
+// The record of a push job. Once the job has finished, its record never changes again.
 
 import type { PushFormat } from '../../api/records.ts'
 import type { PushJob } from '../../api/vms/push-jobs.ts'
@@ -9,22 +9,21 @@ import type { RecordMeta } from './record-meta.ts'
 export interface PushJobRecord {
   readonly name: string
   readonly namespace: string
-  /** Of the VM. */
   readonly vm: string
   readonly vmUid: string
-  /** The whole reference, in its normal form. */
+  /** The full reference in normal form. */
   readonly image: string
   readonly format?: PushFormat
   readonly owner: string
-  /** The frozen state of the VM that is sent. */
+  /** The id of the capture that is pushed. */
   readonly capture: string
   readonly requestKey?: string
   readonly status: PushJob['status']
   readonly phase?: string
   readonly progress: PushJob['progress']
-  /** Of its last report, as long as it is not over. */
+  /** From the last report of an unfinished job. */
   readonly waiting?: PushJob['waiting'] | undefined
-  /** When the sending began, and what had been sent by then: where its rate is counted from. */
+  /** When sending began and how much had been sent by then, for the transfer rate. */
   readonly sending?: { readonly atMs: number; readonly bytes: number }
   readonly digest?: string
   readonly errorMessage?: string
@@ -35,7 +34,7 @@ export interface PushJobRecord {
 
 export const nothingYet: PushJob['progress'] = { bytesTotal: 0, bytesDone: 0, bytesSkipped: 0, percent: 0 }
 
-/** What a report of the agent makes of a job that sends. */
+/** Applies a progress report of the agent. */
 export function sent(
   record: PushJobRecord,
   reported: PushJob['progress'],
@@ -43,23 +42,23 @@ export function sent(
 ): Pick<PushJobRecord, 'progress' | 'sending'> {
   const bytes = reported.bytesDone - reported.bytesSkipped
   const { sending } = record
-  // The count falls when an agent begins anew.
+  // The count restarts when the agent does.
   if (sending === undefined || bytes < sending.bytes) return { progress: reported, sending: { atMs: nowMs, bytes } }
   const seconds = (nowMs - sending.atMs) / 1_000
   const bytesPerSecond = seconds < leastSeconds ? 0 : Math.floor((bytes - sending.bytes) / seconds)
   if (bytesPerSecond === 0) return { progress: reported, sending }
-  // What it adds up to is not known while some of it is being packed.
+  // The total is unknown while parts are still being packed.
   if (reported.bytesTotal === 0) return { progress: { ...reported, bytesPerSecond }, sending }
   const secondsLeft = Math.ceil(Math.max(0, reported.bytesTotal - reported.bytesDone) / bytesPerSecond)
   return { progress: { ...reported, bytesPerSecond, secondsLeft }, sending }
 }
 
-/** Less than that is no average. */
+/** A shorter time gives no useful average. */
 const leastSeconds = 1
 
 export const isFinished = ({ finishedAt }: PushJobRecord): boolean => finishedAt !== undefined
 
-/** Changes a job that is not over, until it succeeds. Undefined: it is over, or gone. */
+/** Changes an unfinished job, retrying lost races. Returns undefined if the job has finished or was deleted. */
 export async function changePushJob(
   pushJobs: Collection<PushJobRecord>,
   key: string,

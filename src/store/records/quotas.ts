@@ -1,18 +1,17 @@
-// The quota of a namespace in the store: one record with its limits and, by uid, what VMs take of them. Being one key, a
-// compare-and-set holds the limits whoever writes; being no counter, nothing is credited or charged twice.
+// The quota of a namespace: one record with its limits and, by uid, what VMs use of them. Because it is one record, a
+// compare-and-set enforces the limits; because it lists uids and keeps no sum, nothing is counted twice.
 import type { Entry } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { QuotaRecord } from './fleet-records.ts'
 
 type Quotas = Pick<Collections, 'quotas'>
 
-/** One per namespace. */
 const name = 'quota'
 export const quotaKey = ({ quotas }: Quotas, namespace: string): string => quotas.key(namespace, name)
 export const quotaOf = ({ quotas }: Quotas, namespace: string): Entry<QuotaRecord> | undefined =>
   quotas.get(namespace, name)
 
-/** Gives back what a VM has of the quota. Without a quota nothing is written. */
+/** Releases what a VM uses of the quota. Writes nothing if there is none. */
 export async function releaseQuota(records: Quotas, namespace: string, uid: string): Promise<void> {
   if (!quotaOf(records, namespace)?.value.used[uid]) return
   await records.quotas.change(quotaKey(records, namespace), (record) => record && without(record, new Set([uid])))

@@ -1,7 +1,7 @@
-// What clients of the Kubernetes wire keep with a record of any kind, and the count of changes of what the record asks for.
+// Metadata that clients of the Kubernetes API keep with records of any kind, and the generation of a record.
 import { isDeepStrictEqual } from 'node:util'
 
-/** Who asked for something that is carried out later. */
+/** The caller of an operation that is carried out later. */
 export type CallerRecord =
   | { readonly kind: 'user'; readonly name: string; readonly admin: boolean; readonly uid?: string }
   | { readonly kind: 'serviceaccount'; readonly name: string; readonly namespace: string; readonly uid: string }
@@ -15,7 +15,6 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean
 }
 
-/** Which fields of an object one of its writers manages. */
 export interface ManagedFields {
   readonly manager: string
   readonly operation: 'Apply' | 'Update'
@@ -26,16 +25,16 @@ export interface ManagedFields {
 }
 
 export interface RecordMeta {
-  /** Those of a VM are its own, and stand in its record. */
+  /** Not for VMs, whose labels are a field of their own records. */
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string>>
-  /** Grows with every change of what the record asks for, by whichever API. Absent: 1. */
+  /** Incremented with every change of the spec, by either API. Default: 1. */
   readonly generation?: number
-  /** A deletion by the Kubernetes wire waits until nobody has one there. */
+  /** Deletions by the Kubernetes API wait until this is empty. */
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
   readonly managedFields?: readonly ManagedFields[]
-  /** Set while finalizers keep it: since when, and as whom it is deleted then. */
+  /** Set while finalizers delay a deletion. */
   readonly deletion?: { readonly at: string; readonly by: CallerRecord }
 }
 
@@ -43,12 +42,12 @@ interface WithMeta {
   readonly meta?: RecordMeta
 }
 
-/** For a collection: raises the generation of a record with every change of these of its values. */
+/** Increments the generation of a record whenever one of these values changes. */
 export const raising =
   <T extends WithMeta>(specOf: (record: T) => readonly unknown[]) =>
   (before: T, after: T): T => {
     const was = specOf(before)
-    // Most changes leave the very same values there.
+    // Most changes keep the same objects.
     const isSame = specOf(after).every((value, index) => value === was[index] || isDeepStrictEqual(value, was[index]))
     if (isSame) return after
     return { ...after, meta: { ...after.meta, generation: (before.meta?.generation ?? 1) + 1 } }

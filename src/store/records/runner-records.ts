@@ -1,5 +1,5 @@
-// Records of runner pools: the pool, its sealed credentials, a record for each runner before anything of it exists elsewhere, and
-// its jobs. After any crash they say what is left to do.
+// Records of runner pools: the pool, its sealed credentials, each runner (written before it exists elsewhere) and the
+// jobs. After a crash they say what is left to do.
 import type { RunnerEndReason, RunnerJob } from '../../api/vms/runner-pools.ts'
 
 export interface RunnerPoolRecord {
@@ -9,7 +9,7 @@ export interface RunnerPoolRecord {
   readonly owner: string
   readonly createdAt: string
   readonly requestKey?: string
-  /** Where jobs come from, normalised. */
+  /** The normalised URL that jobs come from. */
   readonly url: string
   readonly scaleSet: string
   readonly labels: readonly string[]
@@ -22,26 +22,26 @@ export interface RunnerPoolRecord {
   readonly idleSeconds: number
   readonly runnerFolder: string
   readonly user?: string
-  /** Runners are started by SSH as this user; undefined: by first-boot data. */
+  /** The user by whom runners are started over SSH. Absent: runners start by first-boot data. */
   readonly sshUser?: string
   readonly isPaused: boolean
-  /** Paused, and without idle runners, until it is resumed. */
+  /** Set if the pool is paused and has no idle runners. */
   readonly isDrained?: true
-  /** It goes when its runners are gone; `isForced`: with jobs that run. */
+  /** Set while the pool is being deleted, which waits for its runners. `isForced` does not wait for running jobs. */
   readonly deleting?: { readonly isForced: boolean }
-  /** Of the scale set at GitHub. */
+  /** The id of the scale set at GitHub. */
   readonly scaleSetId?: number
-  /** The last message that is stored here. */
+  /** The last message of GitHub that is stored here. */
   readonly cursor: number
   readonly demand: RunnerDemand
-  /** Runners that failed one after the other: since the last that connected. */
+  /** Consecutive failures since a runner last connected. */
   readonly failing: { readonly count: number; readonly at: string; readonly message: string }
-  /** How runners ended, by reason. */
+  /** Ended runners by reason. */
   readonly ended: Readonly<Partial<Record<RunnerEndReason, number>>>
   readonly status: RunnerPoolStatus
 }
 
-/** What GitHub counted when it was last heard. */
+/** GitHub's last counts. */
 interface RunnerDemand {
   readonly assigned: number
   readonly running: number
@@ -49,7 +49,7 @@ interface RunnerDemand {
   readonly busy: number
   readonly idle: number
   readonly at: string
-  /** Grows with every count. */
+  /** Incremented with every count. */
   readonly serial: number
 }
 
@@ -57,17 +57,17 @@ type RunnerCredentialKind =
   | { readonly kind: 'app'; readonly appId: string; readonly installationId: string }
   | { readonly kind: 'token' }
 
-/** As the controller last saw it. */
+/** As the controller last wrote it. */
 export interface RunnerPoolStatus {
   readonly starting: number
   readonly idle: number
   readonly busy: number
-  /** Announced to GitHub. */
+  /** The capacity announced to GitHub. */
   readonly capacity: number
   readonly condition: { readonly reason: string; readonly message: string; readonly since: string }
 }
 
-/** The private key or token of a pool, under its uid; what opens its guests, under `guestSecretName`. */
+/** The private key or token of a pool, under its uid. The guests' SSH credential is under `guestSecretName`. */
 export interface RunnerCredentialRecord {
   readonly pool: string
   readonly namespace: string
@@ -76,44 +76,44 @@ export interface RunnerCredentialRecord {
   readonly sealed: string
 }
 
-/** One runner, its VM and its one job. The VM has the same name. */
+/** One runner, its VM of the same name, and its one job. */
 export interface RunnerRecord {
   readonly name: string
   readonly namespace: string
   readonly pool: string
   readonly poolUid: string
   readonly createdAt: string
-  /** At GitHub; undefined: not known to be registered. */
+  /** The id at GitHub. Absent: not known to be registered. */
   readonly runnerId?: number
-  /** Undefined: no VM was created yet, as far as is known. */
+  /** Absent if no VM is known to exist. */
   readonly vmUid?: string
-  /** It is started by SSH once its VM runs, and registered then. */
+  /** Set if the runner is registered and started by SSH once its VM runs. */
   readonly isBySsh?: true
   readonly runningAt?: string
-  /** By SSH. */
+  /** Only for runners that are started by SSH. */
   readonly startedAt?: string
   readonly connectedAt?: string
   readonly jobId?: string
   readonly isJobDone?: true
   readonly missedAt?: string
-  /** It is to go: first at GitHub, then its VM, then this. */
+  /** Why the runner is being removed: first at GitHub, then its VM, then this record. */
   readonly end?: { readonly reason: RunnerEndReason; readonly message: string; readonly at: string }
-  /** GitHub does not know it any more. */
+  /** Set once the runner is removed at GitHub. */
   readonly isRemoved?: true
 }
 
 export interface RunnerJobRecord extends Readonly<Omit<RunnerJob, 'link'>> {
   readonly poolUid: string
-  /** 0: not told. */
+  /** 0: unknown. */
   readonly runId: number
-  /** GitHub itself said that it is over. */
+  /** Set if GitHub reported the end of the job. */
   readonly isReported?: true
-  /** Its runner ended while this was the serial of the demand, which still counts the job. */
+  /** The serial of the demand when the runner ended. That demand still counts the job. */
   readonly endedAtSerial?: number
 }
 
 export const guestSecretName = ({ uid }: Pick<RunnerPoolRecord, 'uid'>): string => `${uid}-guest`
 
-/** A pool may be deleted and made again: its jobs are told apart by its uid. */
+/** Includes the pool's uid, because a pool may be deleted and created again. */
 export const runnerJobName = (pool: Pick<RunnerPoolRecord, 'uid'>, jobId: string): string =>
   `${pool.uid.slice(0, 8)}-${jobId}`

@@ -1,58 +1,61 @@
-// Records that servers of one cluster share about themselves: who is there, who holds which node's stream, where uploads
-// go on, and what may be used only once whichever server is asked.
+// Records that the servers of a cluster share: which servers exist, which of them holds a node's stream or an upload,
+// and what may be used only once.
 
-/** One of the servers. It renews its record; whoever sees no change for longer than the lease takes it for dead. */
+/**
+ * A running server. It renews its record, and others consider it dead when they see no change for longer than the
+ * lease.
+ */
 export interface ServerRecord {
-  /** Of its data folder. */
+  /** The id of its data folder. */
   readonly id: string
-  /** Of its process: what an earlier one left is not its own. */
+  /** The id of its process, which distinguishes it from an earlier process of the same folder. */
   readonly run: string
-  /** Where other servers reach it, by https with the certificate of the cluster. */
+  /** Where other servers reach it, by HTTPS with the certificate of the cluster. */
   readonly internalUrl: string
   /** Where clients and agents reach it. */
   readonly apiUrl: string
   readonly version: string
   readonly startedAt: string
   readonly leaseMs: number
-  /** Counts renewals, so that each changes the record. */
+  /** Incremented to change the record with every renewal. */
   readonly beat: number
 }
 
-/** One that has been there: its folder may have content of images that no other one has. Kept long after its end. */
+/** A server that has existed. Its folder may have the only copy of some content, so this is kept long after its end. */
 export interface KnownServerRecord {
   readonly id: string
   readonly internalUrl: string
-  /** Since when somebody has noticed that it is not there. */
+  /** When its absence was first noticed. */
   readonly goneAt?: string
 }
 
-/** Which server has the stream of a node. Written when one opens or ends, never in between. */
+/** The server that holds the stream of a node. Written only when a stream opens or ends. */
 export interface PresenceRecord {
   readonly node: string
   readonly server: string
   readonly run: string
-  /** Of the stream. */
+  /** The id of the stream. */
   readonly session: string
   readonly since: string
 }
 
-/** Which server has the bytes of an upload that can go on. */
+/** The server that has the bytes of a resumable upload. */
 export interface UploadPlaceRecord {
   readonly server: string
   readonly updatedAt: string
 }
 
-/** Something that is good once: an ID token, a join token. Named by a hash of it. */
+/** Something that is valid once, such as a join token or an ID token. Named by its hash. */
 export interface UsedRecord {
   readonly firstAt: string
-  /** It need not be remembered after this. */
+  /** When the record may be deleted. */
   readonly expiresAt: string
-  /** Of a join token: the key that joined by it, and whether its node was made. */
+  /** Only for join tokens: the key that joined by it, and whether its node was created. */
   readonly publicKey?: string
   readonly isDone?: boolean
 }
 
-/** Wrong logins of an account or from an address, named by a hash of it. */
+/** Failed logins of an account or an address, named by its hash. */
 export interface LoginTriesRecord {
   readonly wrong: number
   readonly freeAt: string

@@ -1,12 +1,11 @@
-// VMs in the store. What the code calls `desired` was called `wish` up to 3.0.0-alpha.26, and records that nobody has written since
-// say so still.
+// Converts VM records of versions up to 3.0.0-alpha.26, in which `desired` was called `wish`.
 import type { KindStore } from '../collection.ts'
 import type { Change, Entry, Json, Store } from '../store.ts'
 
 type StoredVm = Readonly<Record<string, Json>> & { readonly wish?: Json }
 
 export function storedVms(store: Store): KindStore {
-  // One for each: what is kept by the identity of an entry, such as its text in lists, is found again.
+  // One converted entry for each original, so that caches keyed by entry find it again.
   const known = new WeakMap<Entry, Entry>()
   const loaded = (entry: Entry): Entry => {
     if ((entry.value as StoredVm).wish === undefined) return entry
@@ -15,7 +14,7 @@ export function storedVms(store: Store): KindStore {
     known.set(entry, found)
     return found
   }
-  /** When it is looked at: views have the entry that it was. */
+  /** Converted only when it is read, because views use their own previous entry. */
   const loadedLater = (entry: Entry): Entry => ({
     key: entry.key,
     get value() {

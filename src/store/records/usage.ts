@@ -5,13 +5,13 @@ import { randomUUID } from 'node:crypto'
 import type { Collection } from '../collection.ts'
 import type { VmRecord } from './fleet-records.ts'
 
-/** One VM, as far as usage goes. */
+/** What counts of a VM. */
 export interface VmSpan {
   readonly namespace: string
   readonly owner: string
   readonly cpu: number
   readonly requestedMs: number
-  /** Absent: it never got a node. */
+  /** Absent if the VM never got a node. */
   readonly placedMs?: number
   readonly endedMs: number
 }
@@ -21,22 +21,22 @@ export interface VmEndsRecord {
   readonly spans: Readonly<Record<string, VmSpan>>
 }
 
-/** In ms, so that sums are exact. */
+/** In integer ms, so that sums are exact. */
 export interface UsageTotals {
-  /** Placed on this day. */
+  /** VMs placed on this day. */
   readonly vms: number
   readonly vmMs: number
   readonly coreMs: number
-  /** How long those waited for a node that got one, or ended without, on this day. */
+  /** Waiting time of VMs that were placed, or ended without a node, on this day. */
   readonly queueMs: number
 }
 
-/** Of a namespace on a day. */
+/** The use of a namespace on one day. */
 export interface UsageRecord {
   readonly day: string
   readonly namespace: string
   readonly owners: Readonly<Record<string, UsageTotals>>
-  /** VMs whose record of the end may still be there, by uid, and when they were added. */
+  /** When VMs were added, by uid, for as long as their end may be added again. */
   readonly counted: Readonly<Record<string, number>>
 }
 
@@ -68,7 +68,7 @@ export function usageByDay({ cpu, requestedMs, placedMs, endedMs }: VmSpan): Rea
   return days
 }
 
-/** Those from before times were kept count from when they were made. */
+/** Old records without times count from their creation. */
 export function spanOf({ namespace, owner, shape, place, times, createdAt }: VmRecord, nowMs: number): VmSpan {
   const requestedMs = times?.requestedMs ?? Date.parse(createdAt)
   const placedMs = times ? times.placedMs : place && requestedMs
@@ -89,7 +89,7 @@ export async function recordEnd(vmEnds: Collection<VmEndsRecord>, record: VmReco
 
 export const usageName = (day: string, namespace: string): string => `${day}/${namespace}`
 
-/** A day with VMs that ended. Those that it has already are left out. */
+/** Adds ended VMs to a day, except those that it has already. */
 export function withEnded(
   before: UsageRecord | undefined,
   about: Pick<UsageRecord, 'day' | 'namespace'>,

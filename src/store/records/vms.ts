@@ -1,5 +1,5 @@
-// The life of a VM's record, for handlers and controllers alike: its desired state and its end.
-// Everything is a compare-and-set, retried when it loses; cut off anywhere, the next sweep goes on.
+// The life of a VM's record: its desired state and its deletion. Every step is a compare-and-set that is retried when
+// it loses; after an interruption the next sweep continues.
 
 import { systemClock, timestamp } from '../../platform/clock.ts'
 import { allEnded } from '../../platform/parallel.ts'
@@ -14,7 +14,7 @@ type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets' | 'quotas' | 'vmEnd
 
 /**
  * Changes a VM's record until it succeeds. `change` gets the current record and returns the new one, or undefined to
- * leave it. Undefined: there is no such VM (any more).
+ * leave it. Returns undefined if the VM does not exist.
  */
 export async function changeVm(
   { vms }: Pick<Fleet, 'vms'>,
@@ -35,15 +35,15 @@ export function withDesired(record: VmRecord, asked: Partial<VmDesired> & Pick<V
   }
 }
 
-/** Why a VM is removed when nobody asked for it. */
+/** Failures for which the service deletes a VM. */
 export const lateDeployment = 'The deployment took too long'
 export const ttlEnded = 'The TTL ended'
 
 export const isDeleted = ({ desired }: VmRecord): boolean => desired.power === 'deleted'
 
 /**
- * Wants a VM gone. One that no node knows of goes at once; the others when their agents say that nothing is left.
- * `failure` is set when nobody asked for it; then `isDue` may say of the record as it is by then that it stays.
+ * Deletes a VM. One without a node is deleted at once; others when their agent reports that nothing is left. `failure`
+ * is set if no caller requested it; then `isDue` decides again by the current record.
  */
 export async function removeVm(
   fleet: Fleet,
@@ -65,11 +65,14 @@ export async function removeVm(
   if (!marked.value.place || isFailedDeployment(value)) await forgetVm(fleet, key, value.uid)
 }
 
-/** What it has of a node, or may get, counts against the quota; what failed for good, or never got a node, has nothing. */
+/** Whether a VM counts against the quota. Failed deployments, and deleted VMs that never got a node, do not. */
 export const holdsQuota = (record: VmRecord): boolean =>
   !isFailedDeployment(record) && !(isDeleted(record) && !record.place)
 
-/** Nothing of it is left on a node: its record goes, and with it what it had of the node. What else was its own is swept if it is left. */
+/**
+ * Deletes the record of a VM of which nothing is left on a node, and releases what it used. The rest is swept if this
+ * is interrupted.
+ */
 export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<void> {
   const known = fleet.vms.at(key)?.value
   const secret = fleet.vmSecrets.get('', uid)
@@ -79,22 +82,25 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
   }
   const left = [
     fleet.vms.change(key, (record) => (record?.uid === uid ? null : undefined)),
-    // By the key: its record may be gone.
+    // Uses the key, because the record may be deleted.
     releaseQuota(fleet, fleet.vms.scopeOf(key), uid),
     ...(secret ? [fleet.vmSecrets.delete(secret).catch(ignoreLost)] : []),
   ]
-  // Nobody is told before all of it has come to its end.
+  // Callers are told only after all of it has ended.
   await allEnded(left)
 }
 
-/** Waits for a node anew: it has not run on the one that it had. */
+/** Returns a VM that has not run to the queue. */
 export function unplaced(record: VmRecord): VmRecord | undefined {
   const { place: _, times, ...rest } = record
   if (isDeleted(record)) return undefined
   return withDesired({ ...rest, ...(times && { times: { requestedMs: times.requestedMs } }) }, { action: 'deploy' })
 }
 
-/** Slots that VMs have taken leave the record of their node; before these VMs do, or they would be there to be taken again. */
+/**
+ * Removes slots that VMs have taken from their node's record. Must happen before those VMs are deleted, or the slots
+ * could be taken again.
+ */
 export async function dropSlots(fleet: Pick<Fleet, 'nodes'>, node: string, uids: readonly string[]): Promise<void> {
   await changeNode(fleet, node, (record) => {
     if (!uids.some((uid) => record.slots?.[uid])) return undefined
@@ -103,12 +109,12 @@ export async function dropSlots(fleet: Pick<Fleet, 'nodes'>, node: string, uids:
   })
 }
 
-/** As `dropSlots`, for the one that a VM has taken, if any. */
+/** As `dropSlots`, for the slot that a VM has taken, if any. */
 export async function dropSlot(fleet: Pick<Fleet, 'nodes'>, { place }: VmRecord): Promise<void> {
   if (place?.slot !== undefined) await dropSlots(fleet, place.node, [place.slot])
 }
 
-/** As changeVm, for a node. */
+/** As `changeVm`, for a node. */
 export function changeNode(
   { nodes }: Pick<Fleet, 'nodes'>,
   name: string,
@@ -118,7 +124,7 @@ export function changeNode(
   return nodes.change(nodes.key('', name), (record) => record && change(record), preconditions)
 }
 
-/** Takes VMs again, unless another request is about to remove or move it. */
+/** Lets the node take VMs again, unless another request has marked it since. */
 export const unmarkNode = (fleet: Pick<Fleet, 'nodes'>, name: string, mark: string): Promise<unknown> =>
   changeNode(fleet, name, (record) => (record.leaving === mark ? withoutMark(record) : undefined))
 
