@@ -124,7 +124,7 @@ export class Collection<T> {
   /**
    * Reads, applies `next` and writes by compare-and-set, again if another writer was first. `next` gets the current
    * value, or undefined if there is none, and returns the new one. Null deletes the record; undefined, or the same
-   * object, leaves it as it is. `next` may be called several times, and what it throws ends the change. Returns the
+   * object, leaves it unchanged. `next` may be called several times, and what it throws ends the change. Returns the
    * final entry. `preconditions` do not apply to deletions.
    */
   change(key: string, next: (...current: Current<T>) => T, preconditions?: readonly Precondition[]): Promise<Entry<T>>

@@ -174,7 +174,7 @@ export class ChangeFeed {
     }
   }
 
-  /** Returns a page of the log, or an empty page if the store was closed meanwhile, which the caller checks next. */
+  /** Returns a page of the log, or an empty page if the store was closed in between, which the caller checks next. */
   async #past(prefix: string, after: Rev): Promise<Batch> {
     try {
       return await this.#readLog(prefix, after)

@@ -1,5 +1,5 @@
-// The address of a store on etcd: etcd://HOST:PORT,HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&…
-// Secrets are named by their files, because addresses stand in command lines, which everybody on a machine can read.
+// The address of a store on etcd: etcd://HOST:PORT,HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&… Secrets are
+// in files, because every user of a machine can read command lines.
 import fs from 'node:fs/promises'
 import type { SecureClientSessionOptions } from 'node:http2'
 import { StoreError } from '../store.ts'
@@ -14,12 +14,12 @@ const known: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'tls', 'server-
 const wrong = (problem: string): StoreError =>
   new StoreError('Unavailable', `Invalid store address: ${problem}; use the form ${form}`)
 
-/** `place` is what follows `etcd:`. */
+/** `place` is the part after `etcd:`. */
 export function parseEtcdAddress(place: string, notice: (text: string) => void): EtcdOptions {
   const found = /^\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(place)
   if (!found) throw wrong('it has no host')
   const [, hosts = '', path = '', search = ''] = found
-  // Checked before anything is repeated in a message.
+  // This check comes first, because messages repeat the address and must not repeat a password.
   if (hosts.includes('@')) throw wrong('remove user and password: use user= and password-file=')
   const query = new URLSearchParams(search)
   for (const name of new Set(query.keys())) {
@@ -58,7 +58,7 @@ function memberUrl(host: string, isTls: boolean): string {
   const url = `${isTls ? 'https' : 'http'}://${host}`
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (!parsed || parsed.host === '') throw wrong(`"${host}" is not a host`)
-  // URL leaves out the port that its scheme has by default.
+  // URL omits the default port of its scheme.
   const port = /:(\d+)$/.exec(host)?.[1] ?? defaultPort
   return `${parsed.protocol}//${parsed.hostname}:${port}`
 }

@@ -1,4 +1,4 @@
-// The calls to etcd that the store makes, typed; and how long and how often each may be tried.
+// The typed calls to etcd that the store makes, with their deadlines and retries.
 
 import { compacted } from '../faults.ts'
 import { type Rev, StoreError } from '../store.ts'
@@ -23,19 +23,19 @@ import {
 import { encodeMeta, encodeRecord, type Layout, newOperationId } from './records.ts'
 import { grpc } from './verdict.ts'
 
-/** Repeating these changes nothing, so that a short deadline costs nothing. */
+/** Safe to repeat, so these have short deadlines. */
 export const repeatable: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000 }
 export const paging: EtcdCallOptions = { isRepeatable: true, tryMs: 5_000 }
 /**
- * A create is tried once: a member that was paused may carry out the first try long after the second was made and deleted,
- * and brings back what is gone.
+ * A create is tried once. A paused member may carry out the first try long after the second one was made and deleted,
+ * and so recreate a deleted record.
  */
 export const once: EtcdCallOptions = { isRepeatable: false, tryMs: 2_000 }
-/** Somebody has waited for some time already. */
+/** For calls whose caller has already waited for some time. */
 export const looking: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_500 }
 export const checking: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_000, isUrgent: true }
 
-/** Such a program over an SQL database shows changes late, and in another order than it numbers them. */
+/** Such programs on SQL databases deliver changes late, and not in the order of their revisions. */
 const notEtcd = (): StoreError =>
   new StoreError('Unavailable', 'This is not etcd but a replacement such as kine: use etcd, or sqlite: on one machine')
 
@@ -72,8 +72,8 @@ export class EtcdCalls {
   }
 
   /**
-   * Throws Compacted when `revision`, which is `rev`, is no longer, or not yet, in etcd's history. A watch itself is
-   * not refused exactly: etcd still shows the change of the compacted revision, without what was before.
+   * Throws Compacted unless `revision` is in etcd's history; `rev` is the same revision for the message. A watch alone
+   * does not tell: etcd still delivers the change of the compacted revision, without its previous value.
    */
   async assertKept(revision: number, rev: Rev): Promise<void> {
     try {
@@ -83,14 +83,13 @@ export class EtcdCalls {
     }
   }
 
-  /** Compacted already is compacted. */
   async compact(revision: number): Promise<void> {
     await this.client.call(methods.compact, encodeCompact(revision), repeatable).catch((error: unknown) => {
       if (!isOutOfRange(error)) throw error
     })
   }
 
-  /** Makes a change of no meaning, for its revision: all others that were there before come before it. */
+  /** Writes a meaningless change and returns its revision, which follows all earlier ones. */
   async sync(): Promise<number> {
     const { syncKey } = this.layout
     const { txn } = await this.txn(encodePut(syncKey, encodeRecord(syncKey, newOperationId(), 'null')), repeatable)
@@ -98,8 +97,8 @@ export class EtcdCalls {
   }
 
   /**
-   * The record by which the data say whose they are, made where there is none, and upgraded; and a revision that is not
-   * older, so that who follows the data from there does not see it written.
+   * Returns the record that identifies the data, after creating or upgrading it if needed, and a revision from which a
+   * watch does not deliver that write.
    */
   async meta(startRev: number): Promise<{ readonly meta: KeyValue; readonly revision: number }> {
     const { metaKey } = this.layout
@@ -109,7 +108,7 @@ export class EtcdCalls {
       const [meta] = kvs
       const upgraded = meta && this.layout.upgradedMeta(meta)
       if (meta && !upgraded) return { meta, revision: header.revision }
-      // Whoever comes first writes it; the loop reads what there is.
+      // Another server may write it first; the loop then reads it.
       const request = upgraded
         ? encodeUpdate(metaKey, upgraded, meta.modRevision)
         : encodeCreate(metaKey, encodeMeta(startRev))
@@ -121,7 +120,7 @@ export class EtcdCalls {
     try {
       return decodeAlarms((await this.client.call(methods.alarm, Buffer.alloc(0), checking)).bytes)
     } catch {
-      // Not everybody may ask.
+      // The user may lack the permission.
       return []
     }
   }

@@ -1,5 +1,5 @@
-// Calls to etcd through whichever member answers: chooses a member, logs in, gives each try a deadline of its own, and
-// tries again where that is safe. Whoever calls learns whether an earlier try may have been carried out.
+// Calls to any member of etcd that answers. The client chooses a member, logs in, gives each try its own deadline, and
+// retries where that is safe. It reports whether an earlier try may have been carried out.
 import {
   CallFailure,
   type CallStream,
@@ -20,35 +20,34 @@ interface Credentials {
 
 export interface ClientOptions {
   readonly endpoints: readonly Endpoint[]
-  /** Asked for every login, so that a new password is taken up. */
+  /** Called for every login, so that a changed password is used. */
   readonly credentials?: (() => Promise<Credentials>) | undefined
-  /** Hears what an operator should know. */
+  /** Receives warnings for the operator. */
   readonly notice: (text: string) => void
-  /** For all tries of a call together. */
+  /** The limit for all tries of a call together. */
   readonly timeoutMs: number
 }
 
 export interface EtcdCallOptions {
-  /** Carrying it out twice is the same as once. */
+  /** Whether carrying out the call twice has the same effect as once. */
   readonly isRepeatable: boolean
   readonly tryMs: number
-  /** For all tries; the client's own unless given. */
+  /** The limit for all tries. Default: that of the client. */
   readonly timeoutMs?: number
-  /** It does not wait for the others. */
+  /** Skips the queue of calls. */
   readonly isUrgent?: boolean
 }
 
 interface Answer {
   readonly bytes: Buffer
-  /** An earlier try of the same call may have been carried out. */
   readonly perhapsBefore: boolean
 }
 
-/** A call that failed for good. `code` is gRPC's, or 0 when no member answered. */
+/** A failed call. `code` is gRPC's, or 0 if no member answered. */
 export class EtcdFailure extends Error {
   override readonly name = 'EtcdFailure'
   readonly code: number
-  /** It may have been carried out all the same: with `settled`, not later either, so that looking tells. */
+  /** Whether the call may have been carried out. With `settled` it will not be carried out later, so a read tells. */
   readonly perhaps: boolean
   readonly settled: boolean
 
@@ -60,11 +59,11 @@ export class EtcdFailure extends Error {
   }
 }
 
-/** A member that has lost the others says so at once, instead of keeping the call until its deadline. */
+/** Makes a member without a quorum fail at once, instead of at the deadline. */
 const hasLeader: Metadata = { hasleader: 'true' }
 const loginMs = 5_000
 const maxLogins = 3
-/** From 16 on etcd takes hardly more a second; beyond a few hundred, each waits too long. */
+/** etcd's throughput hardly grows beyond 16 concurrent calls, and beyond a few hundred each waits too long. */
 const callsAtOnce = 64
 
 export class EtcdClient {
@@ -80,7 +79,6 @@ export class EtcdClient {
     this.#members = new Members(options.endpoints, options.notice, this.#stop.signal)
   }
 
-  /** Rejects with EtcdFailure. */
   async call(method: string, body: Buffer, options: EtcdCallOptions): Promise<Answer> {
     const untilMs = performance.now() + (options.timeoutMs ?? this.#options.timeoutMs)
     if (options.isUrgent) return this.#try(method, body, options, untilMs)
@@ -119,12 +117,12 @@ export class EtcdClient {
         if (isAnswer || isOver || (verdict === 'unclear' && !isRepeatable))
           throw new EtcdFailure(error.message, error.code, isUnclear || verdict === 'either', !isUnclear)
       }
-      // The other members are asked at once; after that, they may need time to choose a leader.
+      // Other members are tried at once. After that, they may need time to elect a leader.
       if (tries >= this.#members.count) await this.#members.pause(Math.min(25 * tries, 200))
     }
   }
 
-  /** Opens a conversation with a member that has a leader. Rejects with EtcdFailure. */
+  /** Opens a stream to a member that has a leader. Rejects with EtcdFailure. */
   async stream(method: string, listener: StreamListener): Promise<{ connection: EtcdConnection; stream: CallStream }> {
     try {
       const connection = await this.#members.connect(performance.now() + this.#options.timeoutMs)
@@ -137,12 +135,12 @@ export class EtcdClient {
     }
   }
 
-  /** Something went wrong there: the others come first for a while. */
+  /** Makes other members preferred for a while. */
   avoid(connection: EtcdConnection | undefined, problem: string): void {
     this.#members.avoid(connection, problem)
   }
 
-  /** The member that leads is asked from now on. Never fails. */
+  /** Prefers the leader from now on. Never rejects. */
   async follow(): Promise<void> {
     this.#following ??= this.#members.follow().finally(() => {
       this.#following = undefined
@@ -150,7 +148,7 @@ export class EtcdClient {
     await this.#following
   }
 
-  /** The next call logs in anew. */
+  /** Makes the next call log in again. */
   forgetLogin(): void {
     this.#token = undefined
   }
@@ -181,7 +179,7 @@ export class EtcdClient {
       return decodeToken(await connection.unary(methods.authenticate, body, hasLeader, loginMs))
     } catch (error) {
       if (error instanceof CallFailure && /authentication is not enabled/.test(error.message)) return ''
-      // A login that may have happened has changed nothing.
+      // A login has no effects, so it can be repeated.
       if (error instanceof CallFailure && judge(error) === 'unclear') throw new CallFailure('unsent', error.message)
       throw error
     }

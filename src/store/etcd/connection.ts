@@ -1,17 +1,16 @@
-// One connection to one member of etcd: gRPC on Node's own HTTP/2. It knows of every call whether it can have arrived,
-// and notices a peer that has gone silent (see docs/decisions/2026-11-15-etcd.md).
+// A gRPC connection to one member of etcd on Node's own HTTP/2. It tells for every call whether the member can have
+// received it, and detects a silent peer (docs/decisions/2026-11-15-etcd.md).
 import http2 from 'node:http2'
 
 export interface Endpoint {
-  /** http://host:port or https://host:port */
   readonly url: string
-  /** Read anew for every connection, so that renewed certificates are taken up. */
+  /** Called for every connection, so that renewed certificates are used. */
   readonly tls?: () => Promise<http2.SecureClientSessionOptions>
 }
 
 /**
- * `unsent`: it never left this process, or the peer said that it did not look at it. `answered`: the peer answered with
- * an error, `code` is gRPC's. `unclear`: the connection broke or the time was up, and it may have been carried out.
+ * `unsent`: the call never left this process, or the peer refused to look at it. `answered`: the peer returned an error
+ * with gRPC's `code`. `unclear`: the connection broke or the deadline passed, and the call may have been carried out.
  */
 type FailureKind = 'unsent' | 'answered' | 'unclear'
 
@@ -29,13 +28,13 @@ export class CallFailure extends Error {
 
 export interface CallStream {
   send(body: Buffer): void
-  /** Ends it; nothing is reported any more. */
+  /** Ends the stream without further events. */
   cancel(): void
 }
 
 export interface StreamListener {
   message(body: Buffer): void
-  /** It is over, whoever ended it but us. */
+  /** The stream ended for any reason other than `cancel`. */
   ended(failure: CallFailure): void
 }
 
@@ -49,14 +48,14 @@ interface OpenStream {
 export type Metadata = Readonly<Record<string, string>>
 
 const connectMs = 1_000
-/** Something is asked, nothing has been heard for so long: is anybody there? */
+/** A pending call without any data for this long triggers a ping. */
 const quietMs = 500
-/** Nobody is. */
+/** The peer is considered dead without an answer to the ping. */
 const pongMs = 1_000
-/** etcd hangs up on who asks more often, unless it had something to say meanwhile. */
+/** etcd closes connections that ping more often, unless it sent something in between. */
 const pingEveryMs = 5_500
 const windowBytes = 8 * 1_048_576
-/** A page of a list is far smaller. */
+/** Far larger than any page of a list. */
 const maxMessageBytes = 256 * 1_048_576
 
 export class EtcdConnection {
@@ -114,7 +113,7 @@ export class EtcdConnection {
     this.#session.destroy()
   }
 
-  /** One question, one answer. Rejects with CallFailure only. */
+  /** Rejects with CallFailure only. */
   unary(path: string, body: Buffer, metadata: Metadata, deadlineMs: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       let answer: Buffer | undefined
@@ -136,7 +135,7 @@ export class EtcdConnection {
           message: (bytes) => {
             answer = bytes
           },
-          // Without a failure it went well: gRPC says how a call ended only at its end.
+          // gRPC reports the status of a call only at its end.
           ended: settle,
         },
       )
@@ -144,7 +143,6 @@ export class EtcdConnection {
     })
   }
 
-  /** A conversation, until one side ends it. */
   stream(path: string, metadata: Metadata, listener: StreamListener): CallStream | undefined {
     const ended = (failure?: CallFailure): void =>
       listener.ended(failure ?? new CallFailure('answered', `${this.url} ended the stream`))
@@ -197,7 +195,7 @@ export class EtcdConnection {
         over(new CallFailure('unclear', `${this.url}: ${reasonOf(error)}`))
       }
     })
-    // What went wrong is judged when it is closed.
+    // The 'close' event that follows reports the failure.
     stream.on('error', () => undefined)
     stream.on('close', () => over(this.#judge(stream, status)))
     const cancel = (): void => {
@@ -221,7 +219,7 @@ export class EtcdConnection {
     return new CallFailure(isRefused ? 'unsent' : 'unclear', `${this.url}: ${this.#reason}`)
   }
 
-  /** A paused or cut-off peer keeps the connection open and says nothing. */
+  /** Detects a paused or unreachable peer, whose connection stays open in silence. */
   #listen(): void {
     const nowMs = performance.now()
     const silentMs = nowMs - this.#heardMs
@@ -231,7 +229,7 @@ export class EtcdConnection {
     if (!(isOverdue || isIdle) || !mayPing || !this.isUsable) return
     this.#pingedMs = nowMs
     const timer = setTimeout(() => {
-      // Our own event loop may have been busy: what has arrived is read before this is judged.
+      // This event loop may have been busy, so data that has arrived is read first.
       setImmediate(() => {
         if (this.#heardMs > nowMs || !this.isUsable) return
         this.#reason = `no answer for ${Math.round(performance.now() - this.#heardMs)} ms`
@@ -258,7 +256,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** Every message has five bytes before it: whether it is compressed, and its length. */
+/** Prefixes a message with gRPC's five bytes: a flag for compression and the length. */
 function frame(body: Buffer): Buffer {
   const head = Buffer.alloc(5)
   head.writeUInt32BE(body.length, 1)

@@ -1,5 +1,15 @@
-// The store on etcd, for several servers: compare-and-set as transactions, and one watch on everything that
-// feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
+// The store on etcd, for several servers.
+//
+// **What is concurrent.** Many calls to etcd at once, other servers that write the same keys, and one watch that feeds
+// all watchers of this process. Compare-and-set is a transaction, so of concurrent writers of a key one wins.
+//
+// **What may die when.** A member or the connection may fail during a write, so that its answer is lost. Every write
+// carries an operation id: the store reads the record and recognises its own write, and otherwise reports Unknown. The
+// watch resumes at another member; if its past was compacted, watchers list again. If the data were restored or
+// replaced, the store fails for good.
+//
+// **What is promised.** The contract of store.ts. Acknowledged writes are in etcd's quorum, and every watcher gets each
+// change once and in order.
 
 import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict } from '../faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
@@ -38,24 +48,24 @@ import { RecentChanges } from './recent.ts'
 import { encodeRecord, Layout, newOperationId } from './records.ts'
 
 export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'timeoutMs'> {
-  /** Keys begin with it: several stores may share a cluster. */
+  /** The prefix of all keys. Several stores may share a cluster. */
   readonly prefix: string
-  /** So many of the latest revisions are kept for watchers; 0 leaves compaction to others. */
+  /** How many of the latest revisions are kept for watchers; 0 leaves compaction to other programs. */
   readonly keepRevisions?: number
-  /** So many of the latest changes are kept in memory. */
+  /** How many of the latest changes are kept in memory. */
   readonly recentChanges?: number
   readonly timeoutMs?: number
-  /** Where there are no data yet, revisions go on from here. */
+  /** The first revision of a new store. */
   readonly startRev?: number | undefined
 }
 
 const defaultTimeoutMs = 5_000
 const heartbeatMs = 2_000
-/** After this, a watcher that waits for a revision has a newer one made. */
+/** After waiting this long for a revision, a watcher has a newer one written. */
 const syncMs = 200
 const catchUpMs = 10_000
 const defaultRecentChanges = 2_000
-/** For text that is no revision: etcd never counts so far, and it takes 0 for a key that is not there. */
+/** Stands for text that is no revision. etcd never reaches this number, and treats 0 as a missing key. */
 const nobodys = Number.MAX_SAFE_INTEGER
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
@@ -84,9 +94,9 @@ class EtcdStore implements Store {
   readonly #heartbeat: NodeJS.Timeout
   readonly #failure = Promise.withResolvers<Error>()
   #closing: Promise<void> | undefined
-  /** Of the latest write that was acknowledged here. */
+  /** The revision of the latest write that was acknowledged here. */
   #acknowledged = 0
-  /** What was there before the data began is not theirs; what was before they were upgraded is not shown either. */
+  /** Revisions before the data were created or upgraded are not shown. */
   #compacted: number
 
   constructor(calls: EtcdCalls, meta: KeyValue, revision: number, options: EtcdOptions) {
@@ -162,9 +172,10 @@ class EtcdStore implements Store {
         const { succeeded, found, header } = txn
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
         if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
-        // No earlier try has won, and none that is still under way will: what it was given is never at that revision again.
+        // A precondition failed. No try of this write has succeeded or can still succeed, because a revision never
+        // returns.
         if (found?.modRevision === wanted) throw this.#failedPrecondition(preconditions, txn)
-        // An earlier try may have won, and somebody changed or removed it since.
+        // An earlier try may have succeeded before another writer changed the record.
         if (perhapsBefore) throw unknown(key, 'another writer changed it')
         throw this.#lost(key, expect, found)
       } catch (error) {
@@ -187,7 +198,7 @@ class EtcdStore implements Store {
         this.#acknowledge(header.revision)
         return this.#layout.rev(header.revision)
       }
-      // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
+      // A deletion leaves no operation id. Only a record that existed throughout was certainly not deleted.
       if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it was deleted')
       throw this.#lost(key, expect, found)
     })
@@ -260,7 +271,7 @@ class EtcdStore implements Store {
     this.#calls.client.close()
   }
 
-  /** What was asked before the store was closed is finished; faults are told in the store's terms. */
+  /** Tracks the call, so that `close` waits for it, and converts its errors. */
   async #work<T>(what: string, isWrite: boolean, work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw closed()
     const working = work()
@@ -274,7 +285,10 @@ class EtcdStore implements Store {
     }
   }
 
-  /** The revision of etcd that an entry must have. Text that is no revision can be nobody's: the answer is the same. */
+  /**
+   * The revision in etcd that an entry must have. Throws for text that is no revision, as for one that the entry does
+   * not have.
+   */
   async #expected(key: string, expect: Rev): Promise<number> {
     const revision = this.#layout.revision(expect)
     if (isKey(key) && revision > 0) return revision
@@ -292,7 +306,7 @@ class EtcdStore implements Store {
     })
   }
 
-  /** The first that is not as it was read. */
+  /** The error for the first precondition that does not hold. */
   #failedPrecondition(preconditions: readonly Precondition[], { foundPreconditions }: TxnResponse): Error {
     for (const [n, each] of preconditions.entries()) {
       const found = isKey(each.key) ? foundPreconditions[n] : undefined
@@ -310,9 +324,9 @@ class EtcdStore implements Store {
   #acknowledge(revision: number): void {
     this.#acknowledged = Math.max(this.#acknowledged, revision)
     const keep = this.#options.keepRevisions ?? 10_000
-    // An eighth more than asked for, so that not every write compacts.
+    // Compacts only when an eighth more has gathered, so that it is rare.
     if (keep > 0 && revision - this.#compacted > keep + keep / 8)
-      // Another server may have been first, or etcd is away: a later write sees to it.
+      // Another server may have compacted first, or etcd may be unreachable. A later write compacts.
       this.#forget(revision - keep).catch(() => undefined)
   }
 
@@ -335,12 +349,12 @@ class EtcdStore implements Store {
         this.#recent.push(change, kv.modRevision, kv.value.length + (previous?.value.length ?? 0))
       }
     }
-    // Compacted before it was read: whoever needs it is told to list again.
+    // The previous value was compacted before it was read, so watchers must list again.
     if (isGap) this.#skip(revision)
     else this.#feed.publish(changes, this.#layout.rev(revision))
   }
 
-  /** What is damaged now stops this store: going on without it would be to serve less. */
+  /** A damaged record ends the store, because continuing would hide the record. */
   #changeOf(event: EtcdEvent): ReturnType<Layout['change']> {
     try {
       return this.#layout.change(event)
@@ -355,7 +369,7 @@ class EtcdStore implements Store {
     this.#feed.skipTo(this.#layout.rev(revision))
   }
 
-  /** The past of a watcher: from memory, or from etcd itself. */
+  /** Reads a watcher's past from memory, or from etcd. */
   async #readLog(prefix: string, after: Rev): Promise<LogPage> {
     const from = this.#layout.revision(after)
     if (!(from >= this.#compacted)) throw compacted(after)
@@ -366,20 +380,20 @@ class EtcdStore implements Store {
     return { changes: this.#recent.after(from, prefix), rev: this.#layout.rev(this.#follower.revision) }
   }
 
-  /** A watch begins after everything that was acknowledged before, and after the revision that its reader has seen. */
+  /** A watch begins after every write that was acknowledged here, and after the revision that its reader has seen. */
   async #catchUp(after: Rev, signal: AbortSignal): Promise<void> {
     const asked = this.#layout.revision(after)
     const wanted = Math.max(this.#acknowledged, Number.isNaN(asked) ? 0 : asked)
     if (wanted <= this.#follower.revision || signal.aborted) return
     if (asked > this.#acknowledged) await this.#calls.assertKept(asked, after)
     if (await this.#follower.reached(wanted, syncMs, signal)) return
-    // Others may write to the same cluster: their revisions are seen only when a later one is ours.
+    // Another program may write to the cluster. Its revisions are seen only after a later write of this store.
     await this.#calls.sync().catch(() => undefined)
     if ((await this.#follower.reached(wanted, catchUpMs, signal)) || signal.aborted || this.#closing) return
     throw new StoreError('Unavailable', `The etcd watch has not reached revision ${after} yet: try again`)
   }
 
-  /** Keeps an eye on who leads, on the member in use, and on etcd's history. */
+  /** Checks the leader, the connection in use, and that etcd's history has not gone back. */
   async #beat(): Promise<void> {
     await this.#calls.client.follow()
     const before = this.#follower.revision

@@ -1,10 +1,10 @@
-// What etcd's refusals mean to callers and people, as faults of the store.
+// Converts etcd's errors to those of the store.
 
 import { StoreError } from '../store.ts'
 import { EtcdFailure } from './client.ts'
 import { grpc } from './verdict.ts'
 
-/** `what` is the key, or what was being done; `isWrite` says that something may have been changed. */
+/** `what` is the key or the operation. `isWrite`: something may have been changed. */
 export function storeFault(error: unknown, what: string, isWrite: boolean): unknown {
   if (!(error instanceof EtcdFailure)) return error
   const { message, code, perhaps } = error

@@ -1,4 +1,4 @@
-// The one watch on etcd that feeds the store, kept up across members, failures and compaction.
+// The watch on etcd that feeds the store. It is resumed after failures, at other members, and after compaction.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EtcdClient } from './client.ts'
 import type { EtcdEvent, KeyRange } from './protocol.ts'
@@ -7,19 +7,18 @@ import { type Deliver, readWatch } from './watch.ts'
 interface FollowerOptions {
   readonly client: EtcdClient
   readonly range: KeyRange
-  /** Everything after this revision is followed. */
+  /** Changes after this revision are followed. */
   readonly revision: number
   readonly deliver: Deliver
-  /** What came before this revision was compacted before it could be read. */
+  /** Changes before this revision were compacted before they were read. */
   readonly skipped: (revision: number) => void
-  /** The newest revision, for going on after compaction. */
+  /** The newest revision, to continue from after compaction. */
   readonly newest: () => Promise<number>
 }
 
 const minPauseMs = 20
 const maxPauseMs = 1_000
 
-/** The one watch that feeds the store, for as long as the store is open. */
 export class Follower {
   readonly #options: FollowerOptions
   readonly #stop = new AbortController()
@@ -34,7 +33,6 @@ export class Follower {
     this.#running = this.#run(this.#stop.signal)
   }
 
-  /** Every change up to here has been delivered. */
   get revision(): number {
     return this.#revision
   }
@@ -43,7 +41,7 @@ export class Follower {
     return this.#trouble
   }
 
-  /** Resolves to whether it got there in time. */
+  /** Resolves to whether the revision was reached in time. */
   reached(revision: number, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     if (this.#revision >= revision) return Promise.resolve(true)
     return new Promise((resolve) => {
@@ -72,9 +70,9 @@ export class Follower {
     const receive: Deliver = (events, revision) => {
       this.#trouble = undefined
       failures = 0
-      // A member that is behind the others may report progress that is behind ours.
+      // A member that lags behind may report a progress that is older.
       if (revision <= this.#revision) return
-      // Some may have been learnt from another server.
+      // Some changes may have been learned from another server.
       const isNew = (event: EtcdEvent): boolean => event.kv.modRevision > this.#revision
       this.#options.deliver(events.every(isNew) ? events : events.filter(isNew), revision)
       this.advance(revision)
@@ -98,7 +96,7 @@ export class Follower {
     }
   }
 
-  /** Every change up to there has been delivered, by this watch or otherwise: it goes on from there. */
+  /** Every change up to there has been delivered, by this watch or by another server. */
   advance(revision: number): void {
     this.#revision = revision
     for (const waiter of this.#waiters) if (waiter.revision <= revision) waiter.resolve()

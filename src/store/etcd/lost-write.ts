@@ -1,5 +1,4 @@
-// Whether a write whose answer was lost, or was a refusal that proves nothing, has happened: its record names the write that
-// made it.
+// Finds out whether a write with an unknown outcome was carried out. Each record names the operation that wrote it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keyExists } from '../faults.ts'
 import { type EtcdCalls, looking } from './calls.ts'
@@ -8,7 +7,7 @@ import { EtcdFailure } from './client.ts'
 interface LostWrite {
   readonly key: string
   readonly op: string
-  /** Of what was to be replaced; of a create, any from before. */
+  /** For updates and deletions, the revision that was to be replaced; for creates, any revision before the write. */
   readonly before: number
   readonly failure: EtcdFailure
 }
@@ -16,19 +15,19 @@ interface LostWrite {
 const looks = 5
 const lookEveryMs = 100
 
-/** Its revision; throws when it cannot be told, or was not carried out. */
+/** Returns the revision of the write. Throws if it was not carried out, or that cannot be told. */
 export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<number> {
   const { layout } = calls
-  // When nobody answers now either, it stays open.
+  // If the record cannot be read either, the outcome stays unknown.
   const giveUp = (): never => {
     throw failure
   }
   for (let look = 1; ; look++) {
     const found = await calls.find(key, undefined, looking).catch(giveUp)
     if (found && layout.isWrittenBy(op, found)) return found.modRevision
-    // What was there all along refuses it now; a try that is still under way may be carried out once that is deleted.
+    // The record existed before the write. A delayed try may still succeed once that record is deleted.
     if (found && found.createRevision <= before) throw failure.settled ? keyExists(key) : failure
-    // Created by us, and changed by somebody since?
+    // The record may have been created by this write and changed since.
     const first = found && (await calls.find(key, found.createRevision, looking).catch(giveUp))
     if (first && layout.isWrittenBy(op, first)) return first.modRevision
     if (!found && failure.settled) throw undone(failure)
@@ -37,14 +36,13 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
   }
 }
 
-/** As `recogniseCreate`, for an update. */
 export async function recogniseUpdate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<number> {
   const found = await calls.find(key, undefined, looking).catch(() => undefined)
   if (found && calls.layout.isWrittenBy(op, found)) return found.modRevision
   throw found?.modRevision === before && failure.settled ? undone(failure) : failure
 }
 
-/** A deletion leaves nothing to recognise it by; only what is still there was surely not deleted. */
+/** A deletion leaves no operation id. Only a record that still exists was certainly not deleted. */
 export async function judgeDelete(calls: EtcdCalls, lost: Omit<LostWrite, 'op'>): Promise<EtcdFailure> {
   const { key, before, failure } = lost
   const found = failure.settled ? await calls.find(key, undefined, looking).catch(() => undefined) : undefined

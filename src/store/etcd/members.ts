@@ -1,4 +1,4 @@
-// The members of a cluster: which one is asked, connections to them, and whether they are what they should be.
+// The members of the cluster: connections to them, the preferred one, and checks that they belong together.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CallFailure, type Endpoint, EtcdConnection } from './connection.ts'
 import { decodeStatus, methods } from './protocol.ts'
@@ -8,7 +8,7 @@ interface Member {
   readonly endpoint: Endpoint
   connection: EtcdConnection | undefined
   opening: Promise<EtcdConnection> | undefined
-  /** Others are asked first until then. */
+  /** Until then, other members are preferred. */
   avoidUntilMs: number
   problem: string | undefined
 }
@@ -30,7 +30,7 @@ export class Members {
   constructor(endpoints: readonly Endpoint[], notice: (text: string) => void, stopping: AbortSignal) {
     this.#notice = notice
     this.#stopping = stopping
-    // Several servers begin with different members.
+    // Different servers begin with different members.
     const first = Math.floor(Math.random() * endpoints.length)
     this.#members = [...endpoints.slice(first), ...endpoints.slice(0, first)].map((endpoint) => ({
       endpoint,
@@ -45,7 +45,7 @@ export class Members {
     return this.#members.length
   }
 
-  /** Something went wrong there: the others come first for a while. */
+  /** Makes other members preferred for a while. */
   avoid(connection: EtcdConnection | undefined, problem: string): void {
     const member = this.#members.find((one) => connection !== undefined && one.connection === connection)
     if (!member) return
@@ -59,8 +59,8 @@ export class Members {
   }
 
   /**
-   * Makes the member that leads the one that is asked. Others pass changes on to it, and when it hands over, as it does
-   * before it stops, what is on that way is lost without a word; it says itself what it does not take.
+   * Prefers the leader. Other members forward writes to it, and when it hands over, as it does before it stops,
+   * forwarded writes are lost without an error. The leader itself reports what it does not accept.
    */
   async follow(): Promise<void> {
     const first = this.#preferred
@@ -79,13 +79,13 @@ export class Members {
     return decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs)).isLeader
   }
 
-  /** Nearly always there is nothing to wait for. */
+  /** The connection to the preferred member, if it is usable. */
   usual(): EtcdConnection | undefined {
     const member = this.#members[this.#preferred]
     return member?.connection?.isUsable && member.avoidUntilMs <= performance.now() ? member.connection : undefined
   }
 
-  /** A connection to the best member there is; rejects with CallFailure when there is none in time. */
+  /** A connection to the best available member. Rejects with CallFailure after `untilMs`. */
   async connect(untilMs: number): Promise<EtcdConnection> {
     for (;;) {
       const usual = this.usual()
@@ -103,8 +103,8 @@ export class Members {
   }
 
   /**
-   * The first that opens, or undefined. Where one has not within a moment, the next is tried beside it: a member that is
-   * paused takes connections, and says nothing on them.
+   * The first connection that opens, or undefined. The next member is tried in parallel after a moment, because a
+   * paused member accepts connections and stays silent.
    */
   #openFirst(
     order: readonly { readonly member: Member; readonly index: number }[],
@@ -166,7 +166,7 @@ export class Members {
     return member.connection
   }
 
-  /** A connection to a member that answers, is of the same cluster as the others, and new enough. */
+  /** Connects to a member and checks that it answers, belongs to the same cluster and is new enough. */
   async #check(endpoint: Endpoint): Promise<EtcdConnection> {
     const connection = await EtcdConnection.open(endpoint)
     try {
@@ -184,7 +184,7 @@ export class Members {
       }
       return connection
     } catch (error) {
-      // A member that does not say may still serve.
+      // A member may refuse to tell its version and still serve.
       if (error instanceof CallFailure && error.kind === 'answered' && judge(error) === 'final') return connection
       connection.close()
       throw error

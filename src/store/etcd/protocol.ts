@@ -33,18 +33,18 @@ interface Header {
 
 const noHeader: Header = { clusterId: 0, revision: 0 }
 const noBytes = Buffer.alloc(0)
-/** The values of a field are of one kind in one version of the protocol; another kind counts as nothing. */
+/** A field of an unexpected kind counts as empty. */
 const asBytes = (value: FieldValue): Buffer => (typeof value === 'number' ? noBytes : value)
 const asNumber = (value: FieldValue): number => (typeof value === 'number' ? value : 0)
 const asText = (value: FieldValue): string => asBytes(value).toString()
 
 export interface KeyRange {
   readonly key: Buffer
-  /** Exclusive; without it, the one key. */
+  /** Exclusive. Absent for a range of one key. */
   readonly end?: Buffer | undefined
 }
 
-/** All keys that begin with these bytes: UTF-8 has no byte 0xff, so the last one can always be counted up. */
+/** The range of all keys with this prefix. UTF-8 has no byte 0xff, so the last byte can be incremented. */
 export function prefixRange(prefix: string): { readonly key: Buffer; readonly end: Buffer } {
   const key = Buffer.from(prefix)
   const end = Buffer.from(key)
@@ -54,7 +54,7 @@ export function prefixRange(prefix: string): { readonly key: Buffer; readonly en
 
 export interface RangeRequest extends KeyRange {
   readonly limit?: number
-  /** Read the past of this revision. */
+  /** Reads the history at this revision. */
   readonly revision?: number | undefined
   readonly keysOnly?: boolean
   readonly countOnly?: boolean
@@ -78,7 +78,6 @@ const put = (key: Buffer, value: Buffer): Buffer => messageField(2, message(byte
 const remove = (key: Buffer): Buffer => messageField(3, bytesField(1, key))
 const look = (key: Buffer, keysOnly = false): Buffer => messageField(3, messageField(1, encodeRange({ key, keysOnly })))
 
-/** Another key, and the revision that it must have. */
 export interface RevisionCheck {
   readonly key: Buffer
   readonly modRevision: number
@@ -114,7 +113,7 @@ export const encodeUpdate = (
 export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
   message(comparison(key, modRevision), messageField(2, remove(key)), look(key))
 
-/** Whatever is there. */
+/** Writes unconditionally. */
 export const encodePut = (key: Buffer, value: Buffer): Buffer => messageField(2, put(key, value))
 
 export const encodeCompact = (revision: number): Buffer => numberField(1, revision)
@@ -129,7 +128,7 @@ export const encodeWatch = ({ key, end }: KeyRange, startRevision: number): Buff
       bytesField(1, key),
       bytesField(2, end),
       numberField(3, startRevision),
-      // Progress notices, what was there before, and large answers in fragments.
+      // Progress notices, previous values, and large answers in fragments.
       numberField(4, true),
       numberField(6, true),
       numberField(8, true),
@@ -211,7 +210,7 @@ interface WatchResponse {
   readonly header: Header
   readonly created: boolean
   readonly canceled: boolean
-  /** Not 0: the revision to start from is gone; this is the oldest that is left. */
+  /** If not 0, the start revision was compacted, and this is the oldest that is left. */
   readonly compactRevision: number
   readonly cancelReason: string
   readonly events: readonly EtcdEvent[]

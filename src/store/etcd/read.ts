@@ -1,4 +1,4 @@
-// Reading much from etcd: lists in pages of one revision, and the past of a watcher.
+// Lists in pages of one revision, and the history for a watcher.
 
 import { compacted } from '../faults.ts'
 import type { LogPage } from '../feed.ts'
@@ -27,13 +27,13 @@ export async function listEntries(calls: EtcdCalls, options: ListOptions): Promi
     try {
       return await listAtOneRevision(calls, options)
     } catch (error) {
-      // The revision of the first page was compacted before the last was read.
+      // The revision of the first page was compacted before the last page was read.
       if (!isOutOfRange(error) || tries >= maxTries) throw error
     }
   }
 }
 
-/** As many entries a page as make about the same number of bytes. */
+/** Adapts the number of entries per page to their size. */
 async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: ListOptions): Promise<Page> {
   const { layout } = calls
   const { key, end } = layout.prefix(prefix)
@@ -45,7 +45,7 @@ async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: Lis
   for (;;) {
     const wanted = Math.min(limit - entries.length, pageEntries)
     const isEmpty = wanted <= 0 || Buffer.compare(from, end) >= 0
-    // For etcd a limit of 0 is none, and a range that ends before it begins is an error.
+    // etcd takes a limit of 0 for none, and refuses a range that ends before it begins.
     const request = isEmpty ? { key: layout.metaKey, countOnly: true } : { key: from, end, limit: wanted }
     const found = await calls.range({ ...request, revision }, paging)
     revision ??= found.header.revision
@@ -58,19 +58,18 @@ async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: Lis
   }
 }
 
-/** The first key after this one. */
 const following = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
 
 interface PastOptions {
   readonly prefix: string
   readonly after: Rev
-  /** A change with this revision, or at least one that is later, ends the past. */
+  /** The history ends at a change with at least this revision. */
   readonly target: number
-  /** Later changes are left to others. */
+  /** Later changes are left to the live watch. */
   readonly ceiling: number
 }
 
-/** The changes after a revision, a page of them. */
+/** Returns a page of the changes after a revision. */
 export async function readPast(calls: EtcdCalls, { prefix, after, target, ceiling }: PastOptions): Promise<LogPage> {
   const { client, layout } = calls
   const from = layout.revision(after)
@@ -83,7 +82,8 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
   const judge = (): void => {
     if (isGap || reached >= last || reached >= ceiling || changes.length >= logPageChanges) enough.abort()
   }
-  // Where others write to the same cluster, the target may be theirs: then a change of ours has to come after it.
+  // If another program writes to the cluster, the target may be its revision. A later write of this store then ends the
+  // history.
   const help = setTimeout(async () => {
     last = await calls.sync().catch(() => last)
     judge()
@@ -103,7 +103,7 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
   throw new StoreError('Unavailable', `The changes after revision ${after} cannot be read from etcd; try again`)
 }
 
-/** A damaged one in the past is a gap: the list that follows finds what is damaged still. */
+/** A damaged change in the past counts as a gap. The list that follows reports what is still damaged. */
 function changeOf(layout: Layout, event: EtcdEvent): ReturnType<Layout['change']> {
   try {
     return layout.change(event)

@@ -1,5 +1,5 @@
-// The latest changes, kept in memory: a watcher that comes back soon costs etcd nothing, and does not wait for it
-// (etcd lets watchers of its past wait up to 100 ms). Older ones are read from etcd.
+// The latest changes in memory, for watchers that resume after a short time. etcd itself lets watchers of the past wait
+// up to 100 ms. Older changes are read from etcd.
 import { type Change, changeKey } from '../store.ts'
 
 interface Kept {
@@ -14,7 +14,7 @@ export class RecentChanges {
   readonly #maxChanges: number
   #kept: Kept[] = []
   #bytes = 0
-  /** Every change after this revision is here. */
+  /** Every change after this revision is kept. */
   #since: number
 
   constructor(since: number, maxChanges: number) {
@@ -37,14 +37,14 @@ export class RecentChanges {
     }
   }
 
-  /** A gap: nothing up to `revision` is known. */
+  /** Forgets everything up to `revision`, after a gap. */
   restart(revision: number): void {
     this.#kept = []
     this.#bytes = 0
     this.#since = revision
   }
 
-  /** Those after `revision`, which is not before `since`. */
+  /** `revision` must not be before `since`. */
   after(revision: number, prefix: string): Change[] {
     return this.#kept
       .filter((kept) => kept.revision > revision && changeKey(kept.change).startsWith(prefix))

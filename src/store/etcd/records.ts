@@ -1,5 +1,5 @@
-// How entries are laid out in etcd: below one prefix, each value in an envelope that names the write that made it. A revision
-// of the store is a revision of etcd, counted from the record that says whose data this is.
+// The layout of entries in etcd: below one prefix, with each value in an envelope that names the write. Revisions of
+// the store are revisions of etcd with an offset, which the meta record determines.
 import { randomBytes } from 'node:crypto'
 import { recordSum } from '../checksum.ts'
 import { damaged, restoreAdvice, revNumber } from '../faults.ts'
@@ -7,21 +7,24 @@ import { type Change, type Entry, type Json, type Rev, StoreError } from '../sto
 import { type EtcdEvent, type KeyRange, type KeyValue, prefixRange } from './protocol.ts'
 
 /**
- * Of the layout below, and of what the records mean: from 4 on, the records of VMs say what a node has, and an older server
- * would tell agents that their VMs are gone. Data of format 1 become it when they are first opened, and servers that know
- * only 1 stop; any other is refused.
+ * The version of the layout and of the meaning of records. From format 4 on the records of VMs say what they use of
+ * nodes; an older server would tell agents that their VMs are deleted. Data of format 1 are upgraded when they are
+ * first opened, which stops servers that know only format 1. Other formats are refused.
  */
 const dataFormat = 4
-/** Revisions are counted from the last write of its record, which is the first one, too. */
+/** In this format revisions were counted from the last write of the meta record, which is also its first. */
 const upgradedFormat = 1
-/** Written by builds before the first release: keys escaped for SQL databases, a hundred revisions to one of etcd. */
+/** Formats of builds before the first release. */
 const formerFormats: readonly number[] = [2, 3]
 
-/** `startRev` is the revision of the store at the first write of this record: data that moved here go on counting. */
+/**
+ * `startRev` is the revision of the store at the first write of this record, so that data that were moved here continue
+ * to count.
+ */
 interface Meta {
   readonly format: number
   readonly startRev: number
-  /** Not in what older programs wrote. */
+  /** Absent in records of older programs. */
   readonly sum?: number
 }
 
@@ -31,24 +34,24 @@ export function encodeMeta(startRev: number): Buffer {
 }
 
 interface Envelope {
-  /** Whose write it is: a writer that lost the answer recognises it. */
+  /** The id of the write, by which a writer recognises its own record. */
   readonly op: string
   readonly value: Json
 }
 
 const writer = randomBytes(9).toString('base64url')
 let writes = 0
-/** No two writes of any process have the same. */
+/** Unique across processes. */
 export const newOperationId = (): string => `${writer}-${(++writes).toString(36)}`
 
 const sumOf = (key: Uint8Array, op: string, value: string | Uint8Array): number =>
   recordSum([Buffer.from(key).toString(), op], value)
 
-/** `key` is etcd's. */
+/** `key` is the key in etcd. */
 export const encodeRecord = (key: Uint8Array, op: string, text: string): Buffer =>
   Buffer.from(`{"op":"${op}","sum":${sumOf(key, op, text)},"value":${text}}`)
 
-/** All that comes before the value. Records of programs before there were checksums have none, and are read as they are. */
+/** Everything before the value. Old records have no checksum. */
 const envelopeHead = /^\{"op":"([^"\\]*)",(?:"sum":(\d+),)?"value":/
 const maxHeadBytes = 100
 
@@ -65,16 +68,15 @@ function unseal({ key, value }: Pick<KeyValue, 'key' | 'value'>): Envelope | und
   }
 }
 
-/** Keys and revisions of one store, in etcd's terms and back. */
+/** Converts keys and revisions between the store and etcd. */
 export class Layout {
   readonly metaKey: Buffer
-  /** Written only to have a new revision. */
+  /** Written only to get a new revision. */
   readonly syncKey: Buffer
-  /** Everything of this store. */
   readonly all: KeyRange
   readonly #prefix: string
   readonly #data: string
-  /** Add it to a revision of the store for that of etcd. */
+  /** The difference between revisions of etcd and of the store. */
   #offset = 0
 
   constructor(prefix: string) {
@@ -85,7 +87,7 @@ export class Layout {
     this.#data = `/${prefix}/data`
   }
 
-  /** Takes up what the data say of themselves. Throws Newer for data of another format. */
+  /** Reads the meta record. Throws Newer for data of another format. */
   adopt({ value, createRevision }: KeyValue): void {
     const { format, startRev } = this.#readMeta(value)
     if (format !== dataFormat) {
@@ -98,7 +100,7 @@ export class Layout {
     this.#offset = createRevision - startRev
   }
 
-  /** What to write instead of a record of format 1, so that every revision stays what it is; undefined for any other. */
+  /** The meta record that replaces one of format 1 and keeps every revision; undefined for other formats. */
   upgradedMeta({ value, createRevision, modRevision }: KeyValue): Buffer | undefined {
     const { format, startRev } = this.#readMeta(value)
     return format === upgradedFormat ? encodeMeta(startRev - (modRevision - createRevision)) : undefined
@@ -110,7 +112,7 @@ export class Layout {
       const isSound = meta.sum === undefined || meta.sum === recordSum([meta.format, meta.startRev], '')
       if (isSound && Number.isSafeInteger(meta.format) && Number.isSafeInteger(meta.startRev)) return meta
     } catch {
-      // said below
+      // The error below covers this.
     }
     throw new StoreError('Damaged', `etcd's key "${this.metaKey}" is damaged: ${restoreAdvice} --store NEW-PREFIX`)
   }
@@ -132,7 +134,7 @@ export class Layout {
     return prefixRange(this.#data + prefix)
   }
 
-  /** Throws Damaged for what is not as svc3 wrote it. */
+  /** Throws Damaged for a value that svc3 did not write. */
   entry(kv: KeyValue): Entry {
     const envelope = unseal(kv)
     if (envelope) return this.#entry(kv, envelope.value)
@@ -148,8 +150,8 @@ export class Layout {
   }
 
   /**
-   * Undefined for the store's own records; `gap` when what was there before is needed, and gone or damaged. Throws Damaged
-   * when what is there now is.
+   * Returns undefined for records of the layout itself, and `gap` if the previous value is needed but compacted or
+   * damaged. Throws Damaged if the current value is damaged.
    */
   change({ kv, isDelete, previous: before }: EtcdEvent): Change | 'gap' | undefined {
     if (!kv.key.startsWith(this.#data)) return undefined

@@ -1,5 +1,5 @@
-// So many calls at once and no more: a crowd waits here, where it surely has done nothing, and not inside etcd, where
-// its deadlines would run out and nobody could tell what was done.
+// Limits concurrent calls. Further calls wait here, where they have certainly done nothing, and not in etcd, where they
+// could time out with an unknown outcome.
 
 export class Semaphore {
   #free: number
@@ -9,14 +9,13 @@ export class Semaphore {
     this.#free = places
   }
 
-  /** Whether there is a place now. Whoever has one releases it. */
   tryAcquire(): boolean {
     if (this.#free === 0) return false
     this.#free--
     return true
   }
 
-  /** Resolves to whether there was a place in time. */
+  /** Resolves to whether a slot became free in time. */
   async acquire(untilMs: number): Promise<boolean> {
     if (this.tryAcquire()) return true
     return new Promise((resolve) => {

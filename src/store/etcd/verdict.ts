@@ -1,4 +1,5 @@
-// What the failure of one try means for the next: whether the call was surely not carried out, and who is asked now.
+// What the failure of one try means for the next: whether the call was certainly not carried out, and which member to
+// try.
 import type { CallFailure } from './connection.ts'
 
 export const grpc = {
@@ -19,12 +20,12 @@ export const grpc = {
 } as const
 
 /**
- * `final`: no other member says anything else. `login`: with a new token. `unclear`: it may have been carried out, or will
- * be. `either`: it was carried out or it was not, and looking tells.
+ * `final`: every member would say the same. `login`: repeat with a new token. `unclear`: the call may have been carried
+ * out, or may be later. `either`: the call was or was not carried out, and a read tells.
  */
 type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear' | 'either'
 
-/** What the words of etcd say of what it did. */
+/** What etcd's error messages mean. */
 const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: no leader/, 'elsewhere'],
   [/raft proposal dropped/, 'elsewhere'],
@@ -33,7 +34,7 @@ const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: invalid auth token/, 'login'],
   [/etcdserver: (revision of auth store|auth: revision in header) is old/, 'login'],
   [/etcdserver: user name is empty/, 'login'],
-  // Whoever asks with room left is carried out, and refused all the same when there is none by then.
+  // A write that was proposed with space left is carried out, and still refused if the space has run out by then.
   [/etcdserver: mvcc: database space exceeded/, 'either'],
 ]
 const unclearCodes: ReadonlySet<number> = new Set([

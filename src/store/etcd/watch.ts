@@ -1,18 +1,17 @@
-// A watch on etcd, read until it ends.
 import { type EtcdClient, EtcdFailure } from './client.ts'
 import type { EtcdConnection } from './connection.ts'
 import { decodeWatch, type EtcdEvent, encodeWatch, type KeyRange, methods } from './protocol.ts'
 
 type WatchEnd =
   | { readonly kind: 'stopped' }
-  /** The past that was asked for is gone. */
+  /** The requested past was compacted. */
   | { readonly kind: 'compacted' }
   | { readonly kind: 'failed'; readonly text: string }
 
-/** Every change up to `revision` has been handed over with this one; without events, a notice of progress. */
+/** `revision` is that of the last event. Without events this is a progress notice. */
 export type Deliver = (events: readonly EtcdEvent[], revision: number) => void
 
-/** Reads the changes of a range from a revision on, until `signal` aborts or etcd ends it. Never rejects. */
+/** Delivers the changes of a range from a revision on, until `signal` aborts or etcd ends the watch. Never rejects. */
 export async function readWatch(
   client: EtcdClient,
   range: KeyRange,
@@ -27,8 +26,8 @@ export async function readWatch(
     const { canceled, compactRevision, cancelReason, events, created, header } = decodeWatch(body)
     if (canceled) ended.resolve(compactRevision > 0 ? { kind: 'compacted' } : canceledBy(client, cancelReason))
     if (canceled || signal.aborted) return
-    // Beside events the header has the member's own revision, which may be further than what it has sent. A fragment of a
-    // large answer is as good as a whole one: every write of ours has a revision of its own.
+    // In a message with events, the header has the member's own revision, which may be ahead of what it has sent.
+    // Fragments of large messages need no joining, because every write has its own revision.
     const last = events.at(-1)
     if (last) deliver(events, last.kv.modRevision)
     else if (!created) deliver([], header.revision)
@@ -63,7 +62,7 @@ export async function readWatch(
   }
 }
 
-/** A token that has expired makes a watch "not permitted": the next try logs in anew. */
+/** An expired token makes a watch fail as "not permitted", so the next try logs in again. */
 function canceledBy(client: EtcdClient, reason: string): WatchEnd {
   if (/permission denied|auth token/.test(reason)) client.forgetLogin()
   return { kind: 'failed', text: `etcd ended the watch: ${reason || 'no reason given'}` }

@@ -1,5 +1,5 @@
-// The embedded store: SQLite in one folder, one process at a time. This side gathers what callers ask in one turn of the
-// event loop, hands it to the thread in one message, and settles the answers; the database is sqlite-thread.ts's.
+// The embedded store: SQLite in one folder, for one process at a time. This side sends the requests of one turn of the
+// event loop to the thread (sqlite-thread.ts) in one message, and settles the replies.
 import fs from 'node:fs'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -32,21 +32,21 @@ import {
 import type { LogRow, Opening, Preconditions, Request, Row, ThreadOptions, ThreadReply } from './protocol.ts'
 
 interface SqliteOptions extends FeedOptions {
-  /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
+  /** How many of the latest changes are kept for watchers. */
   readonly keepRevisions?: number
-  /** Where there are no data yet, revisions go on from here. */
+  /** The first revision of a new store. */
   readonly startRev?: number
-  /** Another program for the thread: tests of how its death is survived. */
+  /** Another program for the thread, for tests. */
   readonly thread?: URL
 }
 
-/** Opens, and creates where there is none, the database in `folder`. One process at a time may have it. */
+/** Opens the database in `folder`, and creates it if there is none. */
 export async function openSqlite(folder: string, options: SqliteOptions = {}): Promise<Store> {
   const file = path.join(folder, 'svc3.db')
   await prepareFiles(folder, file)
   const { keepRevisions = 10_000, startRev = 0 } = options
   const workerData: ThreadOptions = { file, folder, keepRevisions, startRev }
-  // Without the options that this process was started with: some (--input-type) are meant for its main file alone.
+  // Without the flags of this process, some of which (--input-type) apply to its main file only.
   const program = options.thread ?? findThread('sqlite-thread', import.meta.url)
   const worker = new Worker(program, { name: 'svc3-store', workerData, execArgv: [] })
   const opening = await firstMessage(worker).catch((cause: unknown) => {
@@ -71,8 +71,8 @@ function firstMessage(worker: Worker): Promise<Opening> {
 }
 
 /**
- * The folder 0700 when it is ours to make, the file 0600 (SQLite gives -wal the same). The file is never opened here
- * when it exists: closing it would drop the locks of a store that this process has open on it.
+ * Creates the folder with mode 0700 and the file with 0600; SQLite gives -wal the same mode. An existing file is not
+ * opened, because closing it would release the locks of a store that this process has open on it.
  */
 async function prepareFiles(folder: string, file: string): Promise<void> {
   try {
@@ -94,13 +94,13 @@ async function prepareFiles(folder: string, file: string): Promise<void> {
 
 interface Waiting {
   readonly request: Request
-  /** What is written, as it will be read. */
+  /** The value as it will be read. */
   readonly value: Json | undefined
   readonly resolve: (settled: Settled) => void
   readonly reject: (error: StoreError) => void
 }
 
-/** `entry` is there after a create or an update. */
+/** `entry` is set for a create or an update. */
 interface Settled {
   readonly answer: ThreadReply
   readonly entry: Entry | undefined
@@ -112,9 +112,9 @@ class SqliteStore implements Store {
   readonly #worker: Worker
   readonly #folder: string
   readonly #feed: ChangeFeed
-  /** Not yet sent: asked in this turn of the event loop, or while a commit is under way. */
+  /** Requests of this turn of the event loop, or that arrived during a commit. */
   #unsent: Waiting[] = []
-  /** Sent and not yet answered, from `#sentOffset` on: answers come in this order. */
+  /** Requests without a reply from `#sentOffset` on. Replies come in the same order. */
   #sent: readonly Waiting[] = []
   #sentOffset = 0
   #closing: Promise<void> | undefined
@@ -220,7 +220,7 @@ class SqliteStore implements Store {
   async #close(): Promise<void> {
     const last = this.#death ? undefined : this.#ask(['close'])
     this.#feed.end()
-    // A thread that died has nothing left to close; its writers have been told.
+    // A thread that died has nothing left to close, and its writers have been told.
     await last?.catch(() => {})
     await this.#exited
   }
@@ -240,7 +240,7 @@ class SqliteStore implements Store {
     })
   }
 
-  /** What one turn of the event loop brings goes in one message, and so does what comes while a commit is under way. */
+  /** Requests that arrive in one turn of the event loop, or during a commit, share a message. */
   #sendSoon(): void {
     if (this.#sent.length === 0) setImmediate(() => this.#send())
   }
@@ -268,7 +268,7 @@ class SqliteStore implements Store {
       }
       settled.push({ waiting, answer, entry })
     }
-    // Before the writers hear of it: a watch from a revision that they were given must not be in the future.
+    // Published before the writers are told, because they may start a watch from the revision that they get.
     if (rev !== undefined) this.#feed.publish(changes, String(rev))
     for (const { waiting, answer, entry } of settled)
       if (answer[0] === 'failed') waiting.reject(new StoreError(answer[1], answer[2]))
@@ -311,7 +311,7 @@ const toPrevious = (key: string, text: string | null, rev: number | null): Entry
 const toChange = ([rev, key, text, previousText, previousRev]: LogRow): Change =>
   committed(key, text === null ? undefined : toEntry([key, text, rev]), ['written', rev, previousText, previousRev])
 
-/** `entry` is what was put; without it, the change is a deletion. */
+/** Without `entry` the change is a deletion. */
 function committed(
   key: string,
   entry: Entry | undefined,
@@ -329,7 +329,7 @@ function expectAnswer<K extends ThreadReply[0]>(kind: K, answer: ThreadReply): E
   return answer as Extract<ThreadReply, { readonly 0: K }>
 }
 
-/** Text that is no revision, as the revision of what is no key, is nobody's: NaN. */
+/** NaN stands for text that is no revision, and for an invalid key. */
 const preconditionsOf = (preconditions: readonly Precondition[]): Preconditions =>
   preconditions.map(({ key, rev }) => [key, isKey(key) ? revNumber(rev) : Number.NaN])
 

@@ -1,21 +1,21 @@
-// The file of the SQLite store: its layout, and what SQLite's errors mean to people.
+// The file of the SQLite store: its schema, and what SQLite's errors mean.
 import { restoreAdvice } from '../faults.ts'
 import type { Opening } from './protocol.ts'
 import { Damage } from './whole.ts'
 
 /**
- * Of the layout below, and of what the records mean: from 3 on, the records of VMs say what a node has, and an older server
- * would tell agents that their VMs are gone. A program that knows only smaller numbers refuses the file.
+ * The version of the schema and of the meaning of records. A program refuses a file with a greater version. From
+ * version 3 on the records of VMs say what they use of nodes; an older server would tell agents that their VMs are
+ * deleted.
  */
 export const schemaVersion = 3
-/** Rows have checksums from this version on. */
 export const sumsVersion = 2
-/** "svc3" in the header of the file: other programs' databases are left alone. */
+/** "svc3" in the header of the file, so that databases of other programs are left alone. */
 export const applicationId = 0x73766333
 
-// A value stands once, in the log, under the revision that wrote it (null: a deletion); entries say which revision is a
-// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age. `sum` is
-// the checksum of the row (whole.ts); data of version 1, without it, get it when they are first opened.
+// A value is stored once, in the log, under the revision that wrote it (null: a deletion). `entries` has the current
+// revision of each key. Compaction deletes superseded rows only, so current values stay whatever their age. `sum` is
+// the checksum of the row (whole.ts), added to data of version 1 when they are first opened.
 export const schema = `
   CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT, sum INTEGER NOT NULL) STRICT;
@@ -24,13 +24,12 @@ export const schema = `
   PRAGMA application_id = ${applicationId};
   PRAGMA user_version = ${schemaVersion};`
 
-/** From version 1 to 2. `row_sum` is a function that the program brings. */
+/** From version 1 to 2. `row_sum` is a function of this program. */
 export const sumsUpgrade = `
   DROP INDEX IF EXISTS superseding;
   ALTER TABLE log ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
   UPDATE log SET sum = row_sum(rev, key, previous_rev, value);`
 
-/** Primary and extended result codes of SQLite that mean something to us. */
 const code = {
   error: 1,
   busy: 5,
@@ -52,7 +51,7 @@ export class Refusal extends Error {
 
 const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 export const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
-/** A write that did not happen, as opposed to an fsync that failed. */
+/** A write that did not happen, unlike an fsync that failed. */
 export const isFailedWrite = (error: unknown): boolean => isDiskFull(error) || codeOf(error) === code.ioErrorWrite
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
@@ -61,7 +60,6 @@ interface Place {
   readonly folder: string
 }
 
-/** Why the database could not be opened, for people. */
 export function openFailure(error: unknown, { file, folder }: Place): Opening {
   if (error instanceof Refusal) return error.opening
   const damaged = (): Opening => [
@@ -79,7 +77,7 @@ export function openFailure(error: unknown, { file, folder }: Place): Opening {
     ],
     [code.notADatabase]: ['refused', 'Damaged', `${file} is not a database: move it away, and ${restoreAdvice}`],
     [code.corrupt]: damaged(),
-    // Names that were there are gone, or a statement of the schema cannot be read.
+    // Expected names are missing, or a statement of the schema cannot be read.
     [code.error]: damaged(),
     [code.full]: ['refused', 'Unavailable', `disk full: ${file} cannot be opened until there is space in ${folder}`],
     [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check its owner and mode`],

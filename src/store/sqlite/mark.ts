@@ -1,7 +1,7 @@
-// How far the database has come, in a file beside it. SQLite drops the end of a damaged write-ahead log without a word; who
-// opens it then sees an older state that is whole in itself. The mark shows that there was more.
+// The last committed revision, in a file beside the database. SQLite silently drops the end of a damaged write-ahead
+// log and then shows an older, consistent state; the mark proves that there was more.
 //
-// It is written after each commit, without an fsync: it may lag behind after a loss of power, and never runs ahead.
+// It is written after each commit without an fsync, so it may lag behind after a power failure and never runs ahead.
 import fs from 'node:fs'
 import { recordSum } from '../checksum.ts'
 
@@ -12,7 +12,7 @@ export class Mark {
     this.#fd = fs.openSync(`${databaseFile}-mark`, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
   }
 
-  /** 0 when there is none, or none that can be read: it only ever proves that something is missing. */
+  /** Returns 0 if there is no readable mark. A mark can only prove that something is missing. */
   read(): number {
     const bytes = Buffer.alloc(64)
     const length = fs.readSync(this.#fd, bytes, 0, bytes.length, 0)
@@ -22,10 +22,10 @@ export class Mark {
 
   write(rev: number): void {
     try {
-      // Of one length, so that nothing of an earlier one is left behind it.
+      // Padded to a fixed length, so that nothing of an earlier mark is left behind.
       fs.writeSync(this.#fd, `${`${rev} ${recordSum([rev], '')}`.padEnd(31)}\n`, 0)
     } catch {
-      // A full disk, say: an old mark is a weaker proof, and a write that is on disk stays acknowledged.
+      // The disk may be full. An old mark proves less, and the write itself is on disk.
     }
   }
 

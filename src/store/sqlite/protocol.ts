@@ -1,5 +1,5 @@
-// What engine.ts and its thread say to each other. Requests travel in arrays and are answered in the same order, also in
-// arrays: one message each way for everything that came together.
+// The messages between engine.ts and its thread. Requests are sent in arrays, and replies come in arrays in the same
+// order.
 import type { StoreFault } from '../store.ts'
 
 export interface ThreadOptions {
@@ -9,7 +9,7 @@ export interface ThreadOptions {
   readonly startRev: number
 }
 
-/** Other keys, and the revision that each must have. */
+/** Other keys and their required revisions. */
 export type Preconditions = readonly (readonly [key: string, rev: number])[]
 
 export type Request =
@@ -27,7 +27,7 @@ export type Row = readonly [key: string, text: string, rev: number]
 export type LogRow = readonly [
   rev: number,
   key: string,
-  /** null: deleted. */
+  /** Null for a deletion. */
   text: string | null,
   previousText: string | null,
   previousRev: number | null,
@@ -36,7 +36,6 @@ export type LogRow = readonly [
 export type ThreadReply =
   | readonly ['written', rev: number, previousText: string | null, previousRev: number | null]
   | readonly ['exists']
-  /** The precondition of this index does not hold. */
   | readonly ['moved', index: number, actual: number | undefined]
   | readonly ['absent']
   | readonly ['conflict', actual: number]
@@ -46,5 +45,4 @@ export type ThreadReply =
   | readonly ['done']
   | readonly ['failed', fault: StoreFault, message: string]
 
-/** The thread's first message. */
 export type Opening = readonly ['opened', rev: number] | readonly ['refused', fault: StoreFault, message: string]

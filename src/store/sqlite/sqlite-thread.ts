@@ -26,7 +26,7 @@ const { file, folder, keepRevisions, startRev } = workerData as ThreadOptions
 
 function openDatabase(): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: 0 })
-  // Before the first access: the lock is then held until the process ends, however it ends, and no -shm file is needed.
+  // Set before the first access. The lock is then held until the process ends, and no -shm file is needed.
   db.exec('PRAGMA locking_mode = EXCLUSIVE')
   const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
   const { application_id: application } = db.prepare('PRAGMA application_id').get() as { application_id: number }
@@ -40,14 +40,14 @@ function openDatabase(): DatabaseSync {
       `The data in ${folder} has schema version ${version}, and this program supports up to ${schemaVersion}: ` +
         'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
     )
-  // Counts for a new file only: twice SQLite's usual size, so that fewer pages are written for values of a kilobyte.
+  // Applies to new files. Twice SQLite's default, so that fewer pages are written for values of a kilobyte.
   db.exec('PRAGMA page_size = 8192')
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('PRAGMA synchronous = FULL')
   db.exec('PRAGMA wal_autocheckpoint = 2000')
   db.exec('PRAGMA journal_size_limit = 67108864')
   db.exec('PRAGMA cache_size = -32768')
-  // Also takes the write lock when there is nothing to create.
+  // Also takes the write lock if there is nothing to create.
   db.exec('BEGIN EXCLUSIVE')
   if (tables === 0) create(db)
   else {
@@ -60,11 +60,11 @@ function openDatabase(): DatabaseSync {
 }
 
 function create(db: DatabaseSync): void {
-  // A database that was cut off while it was made has its first page at most.
+  // A database whose creation was interrupted has its first page at most.
   const { page_count: pages } = db.prepare('PRAGMA page_count').get() as { page_count: number }
   if (pages > 1) throw new Damage('its list of tables is empty')
   db.exec(schema)
-  // As if all before it had been compacted.
+  // A new store starts as if everything before had been compacted.
   setCompacted(db, startRev)
 }
 

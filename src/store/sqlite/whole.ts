@@ -1,9 +1,8 @@
-// Whether a database is whole, before anybody reads from it: SQLite's own check of its pages, the checksum of every row, and
-// the entries against the log. A row that is missing, damaged, or in a wrong place is then known, and not merely not found.
+// Checks a whole database before it is used: SQLite's own check of its pages, the checksum of every row, and the
+// entries against the log. A missing, damaged or misplaced row is then reported as damage, and not as "not found".
 import type { DatabaseSync } from 'node:sqlite'
 import { recordSum } from '../checksum.ts'
 
-/** What stands in a row of the log. */
 export type StoredRow = readonly [
   rev: number,
   key: string,
@@ -18,22 +17,21 @@ export const rowSum = (rev: number, key: string, previousRev: number | null, val
 export const isSound = ([rev, key, previousRev, value, sum]: StoredRow): boolean =>
   rowSum(rev, key, previousRev, value) === sum
 
-/** Throws it. `what` is what was found, for people. */
+/** Damage of the database. `what` is for people. */
 export class Damage extends Error {
   constructor(what: string) {
     super(what)
   }
 }
 
-/** Throws Damage. `hasSums`: not in data of schema version 1. */
+/** Throws Damage. Data of schema version 1 have no checksums. */
 export function assertWhole(db: DatabaseSync, hasSums: boolean): void {
-  // As quick as quick_check here, since no table has an index of its own.
+  // As fast as quick_check here, because no table has an index of its own.
   const { integrity_check: found } = db.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string }
   if (found !== 'ok') throw new Damage(found.replace(/\s+/g, ' ').trim())
   assertSameAsLog(db, readLog(db, hasSums))
 }
 
-/** The current revision of each key, as the log has it. */
 function readLog(db: DatabaseSync, hasSums: boolean): Map<string, number> {
   const log = db.prepare(`SELECT rev, key, previous_rev, value, ${hasSums ? 'sum' : 'NULL'} FROM log ORDER BY rev`)
   log.setReturnArrays(true)
@@ -44,7 +42,7 @@ function readLog(db: DatabaseSync, hasSums: boolean): Map<string, number> {
     const row = found as unknown as StoredRow
     const [rev, key, , value] = row
     if (hasSums && !isSound(row)) throw new Damage(`the change of revision ${rev} does not match its checksum`)
-    // Up to there only what is current was kept; after it, everything.
+    // Compaction keeps only current rows; after it, the log has every revision.
     if (rev > compacted && rev !== ++last) throw new Damage(`the change of revision ${last} is missing`)
     if (value === null) current.delete(key)
     else current.set(key, rev)
@@ -64,7 +62,7 @@ function assertSameAsLog(db: DatabaseSync, current: Map<string, number>): void {
   if (missing !== undefined) throw new Damage(`record "${missing}" is missing`)
 }
 
-/** How far the log was compacted. Throws Damage. */
+/** The revision up to which the log was compacted. Throws Damage. */
 export function compactedOf(db: DatabaseSync, hasSums = true): number {
   const meta = db.prepare('SELECT value FROM meta WHERE name = ?')
   const value = (name: string): unknown => meta.get(name)?.value
@@ -74,7 +72,7 @@ export function compactedOf(db: DatabaseSync, hasSums = true): number {
   throw new Damage('how far it was compacted does not match its checksum')
 }
 
-/** In a transaction. */
+/** Must be called in a transaction. */
 export function setCompacted(db: DatabaseSync, rev: number): void {
   const put = db.prepare('INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value')
   put.run('compacted', rev)
