@@ -1,13 +1,13 @@
-// Garbage-collects content that no image, kept version of one, ISO or VM refers to. Keeps what is new or arrived since the oldest running
-// upload began: its record may not be written yet.
+// Garbage-collects image content that no image, kept version, ISO or VM refers to. Content that is newer than the
+// oldest running upload is kept, because its record may not be written yet.
 import type { Loop } from '../platform/loop.ts'
 import { contentCheckMs, contentGraceMs } from '../rules/retention.ts'
 import { keptContents } from '../store/records/image-versions.ts'
 import { type Controller, startController } from './controller.ts'
 
-/** What this needs of the store of content; src/images has it. */
+/** The content store, which src/images implements. */
 export interface Collectable {
-  /** Deletes what the manifests do not need, when it is older than `graceMs` before `now`. */
+  /** Deletes content that the manifests do not need and that is older than `graceMs` before `now`. */
   collect(
     manifests: () => Iterable<string>,
     options: { readonly graceMs: number; readonly now: () => number; readonly signal: AbortSignal },
@@ -16,9 +16,9 @@ export interface Collectable {
 
 interface Collection {
   readonly content: Collectable
-  /** A program before there were kept versions freed the content of earlier ones: what they need is unknown, and not needed. */
+  /** Whether the content of an earlier version is missing. Programs before kept versions deleted it. */
   isGone(manifest: string): Promise<boolean>
-  /** What came since then may belong to work in progress. */
+  /** Content that is newer may belong to work in progress. */
   sinceMs(): number
 }
 

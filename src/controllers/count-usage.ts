@@ -1,5 +1,5 @@
-// Adds VMs that have ended to the usage of their days, and drops days that are over a year old. Each step may be repeated: a
-// day remembers whom it has until the record of that end is long gone.
+// Adds VMs that have ended to the usage of their days, and deletes days that are over a year old. Each step may be
+// repeated, because a day remembers the VMs that it has counted until long after the records of their ends are deleted.
 import type { Loop } from '../platform/loop.ts'
 import { dayOf, usageByDay, usageName, type VmEndsRecord, type VmSpan, withEnded } from '../store/records/usage.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
@@ -7,9 +7,12 @@ import { type Controller, startController } from './controller.ts'
 
 const everyMs = 60_000
 const keptMs = 400 * 86_400_000
-/** A server that led before, and is behind, may try to add it once more. Not for longer: a busy day would outgrow its record. */
+/**
+ * How long a day remembers a VM, because a former leader that lags behind may add it again. A longer time would make
+ * the record of a busy day too large.
+ */
 const rememberedMs = 120_000
-/** In a run: what a day remembers is 50 bytes each, and a record may have a million. The others count already, and wait. */
+/** The limit for one run. A day remembers 50 bytes per VM, and a record may have a million. */
 const maxAtOnce = 5_000
 
 export function countUsage(controller: Controller): Loop {
@@ -35,7 +38,7 @@ export function countUsage(controller: Controller): Loop {
           found.spans.set(uid, span)
           byDay.set(name, found)
         }
-      /** Their ends may be added again: the record of one is there, or the VM's own. */
+      /** VMs whose end may be added again, because the record of the end or of the VM exists. */
       const mayReturn = new Set(all.flatMap(({ value }) => Object.keys(value.spans)))
       if (byDay.size > 0) for (const { value } of vms.list()) mayReturn.add(value.uid)
       const isForgotten = (uid: string, addedMs: number): boolean =>
@@ -44,7 +47,7 @@ export function countUsage(controller: Controller): Loop {
         await usage.change(usage.key('', name), (before) =>
           withEnded(before, { day, namespace }, spans, nowMs, isForgotten),
         )
-      // Only now: all of its days have it.
+      // Deleted last, when all of its days have it.
       for (const entry of added) await vmEnds.delete(entry).catch(ignoreLost)
       const oldest = dayOf(nowMs - keptMs)
       for (const entry of usage.list()) if (entry.value.day < oldest) await usage.delete(entry).catch(ignoreLost)

@@ -1,12 +1,11 @@
-// Deletes interrupted uploads that nobody has resumed for a day.
+// Deletes interrupted uploads that were not resumed for a day.
 import type { Loop } from '../platform/loop.ts'
 import { type Controller, startController } from './controller.ts'
 
 const everyMs = 5 * 60_000
 
-/** What this needs of the server. */
 interface Expirable {
-  /** Returns how many there were. */
+  /** Returns the number of deleted uploads. */
   expire(): Promise<number>
 }
 

@@ -1,5 +1,5 @@
-// Deletes VMs whose ttl has passed or whose awaited deployment took too long, and secrets of VMs that were never
-// created. Sleeps until the next one is due.
+// Deletes VMs whose TTL has passed or whose awaited deployment took too long, and secrets of VMs that were never
+// created. A timer waits for the next one that is due.
 import { createSlices } from '../platform/event-loop.ts'
 import type { Loop } from '../platform/loop.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
@@ -9,7 +9,7 @@ import { type Controller, startController } from './controller.ts'
 
 const sweepMs = 60_000
 const secretGraceMs = 10 * 60_000
-/** The waiting handler ends its own deployment; this is for those without one, as after a restart. */
+/** The waiting handler ends its own deployment. This is for deployments without one, for example after a restart. */
 const awaitedGraceMs = 5_000
 
 export function expireVms(controller: Controller): Loop {
@@ -52,11 +52,10 @@ export function expireVms(controller: Controller): Loop {
 
   async function end(entry: Entry<VmRecord>, why: string): Promise<void> {
     log.info(why, { name: entry.value.name, namespace: entry.value.namespace })
-    // It may have been extended, or have come up, a moment ago.
+    // The VM may have been extended or started in between.
     await removeVm(collections, entry, why, (record) => (dueOf(record)?.atMs ?? Infinity) <= clock.now().getTime())
   }
 
-  /** One timer for the earliest of them. */
   function wakeAt(atMs: number): void {
     if (atMs >= timerDueMs) return
     clearTimeout(timer)

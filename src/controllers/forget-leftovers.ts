@@ -1,5 +1,5 @@
-// Cleans up after servers that are gone: records of uploads whose file was lost with them, locations of resumable
-// uploads, nodes that they were about to remove, and whatever was kept for a limited time.
+// Cleans up after dead servers: records of uploads whose file was lost, and nodes that they were about to remove.
+// Forgets old failed logins and servers.
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
 import type { Loop } from '../platform/loop.ts'
@@ -10,10 +10,10 @@ import { type Controller, startController } from './controller.ts'
 
 const everyMs = 30_000
 const triesMs = 60 * 60_000
-/** A request that takes longer to remove a node, or to move it, is refused: its mark is gone. */
+/** A request that takes longer to remove or move a node is refused, because its mark is removed. */
 const removalMs = 20_000
 
-/** `forget` ends the records of uploads of servers that are gone. */
+/** `forget` ends the records of uploads of dead servers. */
 export function forgetLeftovers(controller: Controller, forget: () => Promise<void>): Loop {
   const { collections, clock, log } = controller
   const { loginTries, servers, knownServers, nodes } = collections
@@ -47,7 +47,7 @@ export function forgetLeftovers(controller: Controller, forget: () => Promise<vo
   })
 }
 
-/** Of a node that a request is about to remove or move, and since when that is known here. */
+/** The mark of a request that is about to remove or move a node, and when it was first seen here. */
 interface Mark {
   readonly mark: string
   readonly sinceMs: number

@@ -6,32 +6,29 @@ import { type Entry, isFault, type Json, type Store, StoreError } from '../store
 
 interface LeadershipOptions {
   readonly store: Pick<Store, 'get' | 'create' | 'update'>
-  /** The name of the lease; each has its own record. */
   readonly name: string
-  /** Unique to this process. */
   readonly holder: string
-  /** Starts the leader's work; the returned function ends it, and is called before anybody else can lead. */
+  /** Starts the leader's work. The returned function ends it, and is called before another server can lead. */
   readonly lead: (term: number) => () => Promise<void>
   readonly log: Pick<Log, 'info' | 'error'>
-  /** The lease: a leader that could not renew for this long steps down. */
+  /** A leader that could not renew its record for this long steps down. */
   readonly leaseMs?: number
   readonly nowMs?: () => number
 }
 
 export interface Leadership {
-  /** False once the lease has expired, whether or not a timer has noticed. */
+  /** False once the lease has expired, even if no timer has fired yet. */
   isLeading(): boolean
-  /** Ends the leader's work, and releases the lease at once. */
   stop(): Promise<void>
 }
 
 interface LeaderRecord {
-  /** Null: released, to be taken at once. */
+  /** Null: released, and free to be taken. */
   readonly holder: string | null
-  /** The term: greater than that of every leader before. */
+  /** Greater than that of every earlier leader. */
   readonly term: number
   readonly leaseMs: number
-  /** Counts renewals, so that each changes the record. */
+  /** Incremented to change the record with every renewal. */
   readonly beat: number
 }
 
@@ -43,7 +40,7 @@ interface Led {
 }
 
 const defaultLeaseMs = 8_000
-/** Far more than monotonic clocks drift apart. */
+/** Far more than the drift of monotonic clocks. */
 const graceFactor = 1.25
 
 export function startLeadership(options: LeadershipOptions): Leadership {
@@ -51,7 +48,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
   const key = `/leadership/${name}`
   const stopping = new AbortController()
   let led: Led | undefined
-  /** The other leader's revision, and since when, on our clock, we have seen it. */
+  /** The revision of another leader, and when it was first seen by the local clock. */
   let seen: { readonly rev: string; readonly sinceMs: number } | undefined
 
   const isLeading = (): boolean => led !== undefined && nowMs() < led.untilMs
@@ -59,7 +56,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     sleep(milliseconds * (0.8 + Math.random() * 0.4), undefined, { signal: stopping.signal, ref: false }).catch(
       () => undefined,
     )
-  // Nobody else writes below this key.
+  // No other code writes below this key.
   const typed = (entry: Entry<unknown>): Entry<LeaderRecord> => entry as Entry<LeaderRecord>
   const read = async (): Promise<Entry<LeaderRecord> | undefined> => {
     const entry = await store.get(key)
@@ -98,13 +95,13 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     } catch (error) {
       if (isFault(error, 'Conflict') || isFault(error, 'NotFound')) return settle(mine)
       if (!(error instanceof StoreError)) throw error
-      // Unknown whether it was written: the next attempt starts from the stored record.
+      // The outcome is unknown. The next attempt starts from the stored record.
       const entry = await read().catch(() => undefined)
       if (entry && isOurs(entry, mine)) mine.entry = entry
     }
   }
 
-  /** Somebody changed the record; a lost answer of our own looks the same. */
+  /** The record has changed, or the answer to an own write was lost. */
   async function settle(mine: Led): Promise<void> {
     const entry = await read()
     if (entry && isOurs(entry, mine)) mine.entry = entry
@@ -117,14 +114,14 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     const entry = await read()
     if (entry && entry.rev !== seen?.rev) seen = { rev: entry.rev, sinceMs: nowMs() }
     const quietMs = nowMs() - (seen?.sinceMs ?? nowMs())
-    // Our own name, though we do not lead: a write of ours whose answer was lost.
+    // The record names this process although it does not lead: the answer to its write was lost.
     const isAsked = entry?.value.holder === holder
     const isFree = !entry || isAsked || entry.value.holder === null || quietMs > entry.value.leaseMs * graceFactor
     if (!isFree || stopping.signal.aborted) return
     const sentMs = nowMs()
     const term = (entry?.value.term ?? 0) + 1
     const taken = await write({ holder, term, leaseMs, beat: 0 }, entry).catch((error: unknown) => {
-      // Somebody was faster, or the outcome is unknown: the next attempt will see.
+      // Another server was first, or the outcome is unknown. The next attempt will tell.
       if (error instanceof StoreError) return undefined
       throw error
     })
@@ -153,7 +150,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
       await running
       const last = led
       await stepDown('it stops')
-      // After its work has ended: whoever is next may begin at once.
+      // Released after the work has ended, so that the next leader may begin at once.
       if (last) await write({ ...last.entry.value, holder: null }, last.entry).catch(() => undefined)
     },
   }

@@ -1,5 +1,6 @@
-// Sets the readiness of nodes: READY once a stream is open, NOT READY after 40 s without one, and later while those that went at
-// the same time come back. (A stream that looks open but is silent for that long is reported by the server that holds it.)
+// Marks nodes as READY once their stream is open, and as NOT READY after 40 s without one. While nodes that were lost
+// together return, the remaining ones get more time. A stream that is open but silent for that long is reported by the
+// server that holds it.
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
 import type { Loop } from '../platform/loop.ts'
@@ -9,7 +10,7 @@ import { type Controller, type Presence, startController } from './controller.ts
 
 const everyMs = 5_000
 const timeoutMs = 40_000
-/** Nodes that come back together are let in one after the other: the last one waits for no more than this for each of them. */
+/** Nodes that return together are admitted one after the other. Each is allowed this much time. */
 const maxArrivalMs = 20
 
 export function markNodes(controller: Controller, presence: Presence, patience = timeoutMs): Loop {
@@ -46,22 +47,22 @@ export function markNodes(controller: Controller, presence: Presence, patience =
   }
 }
 
-/** Nodes that were last seen at the same time: a start, a cut of a network. */
+/** Nodes that were last seen at the same time, for example before a restart or a network failure. */
 interface Group {
-  /** So many of them were away at once. */
+  /** The largest number of them that were away together. */
   size: number
-  /** When the last of them came back. */
+  /** When the last of them returned. */
   cameMs: number
 }
 
-/** When nodes were last seen with an open stream. While those that went together come back, the others of them are not lost. */
+/** Remembers when nodes were last seen with an open stream. */
 export class SeenNodes {
   readonly #seenMs = new Map<string, number>()
   readonly #startedMs: number
   readonly #timeoutMs: number
-  /** By when they were last seen. */
+  /** By the time at which they were last seen. */
   readonly #groups = new Map<number, Group>()
-  /** Of this look: those that are away, by when they were last seen. */
+  /** Counts of this pass, by the time at which the nodes were last seen. */
   readonly #away = new Map<number, number>()
 
   constructor(startedMs: number, timeoutMs: number) {
@@ -77,7 +78,7 @@ export class SeenNodes {
     else this.#away.set(lastMs, (this.#away.get(lastMs) ?? 0) + 1)
   }
 
-  /** After a look at all nodes. */
+  /** Call this after all nodes were noted. */
   counted(): void {
     for (const lastMs of this.#groups.keys()) if (!this.#away.has(lastMs)) this.#groups.delete(lastMs)
     for (const [lastMs, count] of this.#away) {
@@ -93,7 +94,7 @@ export class SeenNodes {
     return nowMs - Math.min(cameMs, lastMs + size * maxArrivalMs) > this.#timeoutMs
   }
 
-  /** So long ago it was last seen; 0 if that was before the start, and nobody here knows when. */
+  /** How long ago the node was last seen; 0 if that was before the start of this process. */
   agoMs(node: string, nowMs: number): number {
     return nowMs - (this.#seenMs.get(node) ?? nowMs)
   }

@@ -1,5 +1,5 @@
-// Runs the pulls that records ask for, a few at a time: an Updating record with a `pull` starts one, and deleting the
-// record ends it. Resumes after a restart.
+// Runs the pulls that records request, a few at a time. An Updating record with a `pull` starts one, and deleting the
+// record ends it. Pulls resume after a restart.
 import type { Loop } from '../platform/loop.ts'
 import type { ImageRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
@@ -10,11 +10,10 @@ interface Wanted {
   readonly entry: Entry<ImageRecord>
 }
 
-/** What this needs of the server. */
 interface Pulls {
   /** MUST leave the record Ready or Failed or, if the signal aborts, unchanged. */
   pull(kind: Wanted['kind'], entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
-  /** Removes what was fetched for any other record. */
+  /** Deletes what was fetched for all other records. */
   clean(wanted: readonly Wanted[]): Promise<void>
 }
 

@@ -1,6 +1,6 @@
-// Records what happens without a caller: VMs placed, started, crashed, expired; images pulled and saved; nodes lost and
-// back; certificates renewed. It compares each record with the one before, on the leader alone, so that every change
-// makes at most one event and heartbeats make none. A crash between a change and its event loses the event.
+// Records events that no caller caused: VMs placed, started, crashed or expired; images pulled and saved; nodes lost
+// and back; certificates renewed. The leader compares each record with its previous value, so that a change makes at
+// most one event and heartbeats make none. A crash between a change and its event loses the event.
 import type { Loop } from '../platform/loop.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import type { CertificateRecord } from '../store/records/collections.ts'
@@ -13,7 +13,6 @@ import { lateDeployment, ttlEnded } from '../store/records/vms.ts'
 import type { View } from '../store/view.ts'
 import type { Controller } from './controller.ts'
 
-/** What an event says, before it is one. */
 interface EventDraft {
   readonly namespace: string
   readonly kind: string
@@ -67,7 +66,7 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     follow(pushJobs.view, pushEvent),
     follow(certificates.view, certificateEvent),
     follow(runnerPools.view, runnerPoolEvent),
-    // A job may be known first when it has started.
+    // A job may first be reported when it has started.
     runnerJobs.view.subscribe((changes) => {
       for (const change of changes)
         if (change.type === 'put')
@@ -93,7 +92,7 @@ type Found = Pick<EventDraft, 'reason' | 'message' | 'isBad'>
 
 function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
   const { name, failure, place, observed, desired } = after
-  // Another VM of the same name.
+  // The record is of another VM with the same name.
   if (before.uid !== after.uid) return undefined
   const failed = (why: string): Found => ({
     reason: 'DeployFailed',
@@ -107,7 +106,7 @@ function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
   if (isFailedDeployment(after) && !isFailedDeployment(before))
     return failed(observed.problem ?? 'Could not be started')
   if (place && !before.place)
-    // The first generation is the deployment; a later one that never ran had to leave another node.
+    // The first generation is the deployment. A VM with a later one that never ran had to leave another node.
     return desired.generation > 1 && !observed.hasRun
       ? { reason: 'VmRescheduled', message: `VM ${name} rescheduled to ${place.node}` }
       : { reason: 'VmPlaced', message: `VM ${name} placed on ${place.node}` }
@@ -116,13 +115,13 @@ function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
   return observed.hasRun && isKept(before, after) ? powerChange(before, after, where) : undefined
 }
 
-/** An agent says it in a sentence about the VM. */
+/** Agents report a sentence about the VM. */
 function failureText(why: string): string {
   if (why === lateDeployment) return 'failed to deploy in time'
   return /^Could not /.test(why) ? `c${why.slice(1)}` : `failed to deploy: ${why}`
 }
 
-/** Nobody has asked for a change of its power: what changed, changed by itself. */
+/** No change of the power state was requested, so the guest or its process ended or returned. */
 const isKept = ({ observed: was, desired: had }: VmRecord, { observed: is, desired: has }: VmRecord): boolean =>
   has.power === 'running' &&
   had.generation === has.generation &&
@@ -168,7 +167,7 @@ function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageReco
     sourceNamespace ??
     defaultNamespace
   const about = { namespace, kind: `${kind}s`, name }
-  // A commit that ended without a version left the image as it was.
+  // A failed commit leaves the image unchanged.
   const isUnchanged = capture?.kind === 'commit' && before.version === after.version
   if (state === 'Failed' || (isUnchanged && errorMessage !== undefined)) {
     const [reason, verb] = pull ? ['PullFailed', 'pull'] : ['SaveFailed', 'save']
@@ -180,14 +179,14 @@ function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageReco
   const saved = { ...about, reason: 'ImageSaved', message: `${what} saved from VM ${capture?.vm.name}` }
   const isElsewhere = sourceNamespace !== undefined && sourceNamespace !== namespace
   if (capture?.kind !== 'commit' || !isElsewhere) return [saved]
-  // Those whose image it is are told, without the names of others.
+  // The namespace of the image is told, without names of other namespaces.
   const message = `${what} has a new version, ${after.version ?? 1}, committed from a VM in another namespace`
   return [saved, { ...about, namespace: sourceNamespace, reason: 'ImageSaved', message }]
 }
 
 const pushEvent: Compare<PushJobRecord> = (before, after) => {
   const { vm, namespace, status, image, errorMessage } = after
-  // Whoever cancels it is an event already.
+  // The cancellation has an event of its request.
   if (isFinished(before) || !isFinished(after) || status === 'Cancelled') return undefined
   const about = { namespace, kind: 'vms', name: vm, uid: after.vmUid }
   return status === 'Failed'
@@ -200,7 +199,7 @@ const pushEvent: Compare<PushJobRecord> = (before, after) => {
     : { ...about, reason: 'ImagePushed', message: `VM ${vm} pushed to ${image}` }
 }
 
-/** Its condition changed: it lost GitHub, or its runners fail, or all is well again. */
+/** The condition of a pool changed, for example because it lost GitHub or its runners fail. */
 const runnerPoolEvent: Compare<RunnerPoolRecord> = (before, after) => {
   const { name, namespace, status, uid } = after
   const { reason, message } = status.condition
@@ -211,7 +210,7 @@ const runnerPoolEvent: Compare<RunnerPoolRecord> = (before, after) => {
     ? { ...about, reason: 'RunnerPoolReady', message: `Runner pool ${name} takes jobs` }
     : { ...about, reason: 'RunnerPoolFailed', message: `Runner pool ${name}: ${message}`, isBad: true }
 }
-/** Whoever pauses or deletes one is an event already. */
+/** Conditions that follow from a request, which has an event. */
 const quietConditions = new Set(['Connecting', 'Paused', 'Drained', 'Deleting'])
 
 function runnerJobEvents(before: RunnerJobRecord | undefined, after: RunnerJobRecord): EventDraft[] {

@@ -1,14 +1,13 @@
-// Copies the content of every image to each server where servers share records but not disks, so that losing one loses
-// no image. Content that was requested comes first.
+// Copies the content of every image to each server, where servers share records but not disks, so that losing one
+// server loses no image.
 import type { Loop } from '../platform/loop.ts'
 import { keptContents } from '../store/records/image-versions.ts'
 import { type Controller, startController } from './controller.ts'
 
-/** What this needs of the server. */
 export interface Replicas {
-  /** Whether all of an image is on this server now. */
+  /** Fetches an image. Returns whether it is complete on this server. */
   bring(digest: string, signal: AbortSignal): Promise<boolean>
-  /** Called when another server came, which may have what was missing, or went. */
+  /** Calls `listener` when another server, which may have missing content, has joined or left. */
   subscribe(listener: () => void): () => void
 }
 
@@ -16,13 +15,13 @@ const everyMs = 60_000
 
 export function replicateImages(controller: Controller, replicas: Replicas): Loop {
   const { images, isos } = controller.collections
-  /** Known to be complete here: content is immutable, and what records name is not collected. */
+  /** Known to be complete here. Content is immutable, and content that records name is not collected. */
   let here = new Set<string>()
   return startController(controller, 'replicate-images', {
     everyMs,
     run: async (signal) => {
       const named = [...images.list(), ...isos.list()].flatMap(({ value }) => value.content ?? [])
-      // What is current comes first.
+      // Current versions come first.
       const wanted = new Set([...named, ...images.list().flatMap(({ value }) => keptContents(value))])
       here = new Set([...here].filter((digest) => wanted.has(digest)))
       for (const digest of wanted) {

@@ -1,5 +1,5 @@
-// Fails captures that can never finish: the VM is gone, its node was silent for an hour, or a server died before the VM
-// was updated; and clears finished captures from VMs. Shows on the image that its node does not answer.
+// Fails captures that can never finish, because the VM was deleted, its node was silent for an hour, or a server died
+// before it updated the VM. Removes finished captures from VMs, and notes on the image that the node does not respond.
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
 import type { Loop } from '../platform/loop.ts'
@@ -10,9 +10,11 @@ import { changePushJob, isFinished } from '../store/records/push-jobs.ts'
 import { type Controller, startController } from './controller.ts'
 
 const everyMs = 20_000
-/** A request writes the image or the job first, and then the VM. One that an earlier server began is repeated by then. */
+/**
+ * A request writes the image or job first and then the VM. After this time an interrupted request has been repeated.
+ */
 const requestMs = 30_000
-/** How long nodes that did not answer an earlier server have to find this one. */
+/** How long lost nodes have to find a new leader. */
 const returnMs = 120_000
 
 export function settleCaptures(controller: Controller): Loop {
@@ -32,7 +34,7 @@ export function settleCaptures(controller: Controller): Loop {
   })
 }
 
-/** Returns how many were given up. `upMs`: how long this server has been there to be found by nodes and clients. */
+/** Returns how many captures were failed. `upMs` is how long this server has been running. */
 export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>, upMs = Infinity): Promise<number> {
   const { images, nodes, pushJobs, vms } = collections
   const now = clock.now()
@@ -68,7 +70,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
   }
   return count
 
-  /** Why it can never finish; undefined while it may. */
+  /** Why the capture can never finish; undefined while it may. */
   function problemOf({ namespace, name, uid }: Captured, { id, requestedAt }: Awaited): string | undefined {
     const record = vms.get(namespace, name)?.value
     if (record?.uid !== uid) return `VM ${name} was removed before the save finished; nothing was kept`
@@ -81,7 +83,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
     return `Node ${node.name} has not responded since ${node.lastSeenAt}, before it had sent all of VM ${name}; try again when it is back`
   }
 
-  /** The node of a VM, if it does not answer. */
+  /** The node of a VM if it does not respond. */
   function lostNodeOf({ namespace, name, uid }: Captured): NodeRecord | undefined {
     const record = vms.get(namespace, name)?.value
     const node = record?.uid === uid && record.place ? nodes.get('', record.place.node)?.value : undefined
@@ -91,7 +93,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
 
 const givenUpMs = (lastSeenAt: string): number => Date.parse(lastSeenAt) + lostNodeSeconds * 1_000
 
-/** What whoever waits for an image should know while a node does not answer: how it ends, and how to end it. */
+/** A note for users who wait for the image: when it is given up, and how to give up now. */
 function noteOf({ name, capture }: ImageRecord, node: NodeRecord | undefined): string | undefined {
   if (!node || !capture || node.lastSeenAt === undefined) return undefined
   const ways = {

@@ -1,5 +1,5 @@
-// How many runners each pool may hold in total, as it tells GitHub: what its VMs have, and its part of what is free on the nodes
-// and in the quota. Pools take turns, one VM each, so that no two of them count on the same room.
+// How many runners each pool may have, as announced to GitHub: its placed VMs and its share of the free nodes and
+// quota. Pools take turns, one VM each, so that no two of them count on the same room.
 import { defaultNamespace } from '../../rules/names.ts'
 import { type Demand, demandOf } from '../../rules/placement.ts'
 import { firstExcess, leastAmounts, plus, totalOf } from '../../rules/queue/quota.ts'
@@ -10,7 +10,10 @@ import { poolTemplate } from '../scheduling/pool-template.ts'
 import type { Rooms } from '../scheduling/rooms.ts'
 import { WarmSlots } from '../scheduling/warm-slots.ts'
 
-/** By the uid of the pool. A job that was queued while 0 was announced is never delivered: so it is 0 only at the end. */
+/**
+ * By the uid of the pool. Announced as 0 only for pools that are being deleted, because GitHub never delivers a job
+ * that was queued while 0 was announced.
+ */
 export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
   const pools = collections.runnerPools.list().map(({ value }) => value)
@@ -49,7 +52,7 @@ export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<
   }
 }
 
-/** VMs of pools that have a node already. */
+/** Counts VMs of pools that have a node. */
 function placedIn({ runners, vms }: Collections, namespace: string): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { value } of runners.list(namespace))
@@ -57,7 +60,7 @@ function placedIn({ runners, vms }: Collections, namespace: string): Map<string,
   return counts
 }
 
-/** What its VMs ask of warm ones; those that start by first-boot data take none. */
+/** What the pool's VMs request of warm ones. VMs with first-boot data take none. */
 function warmRequest(collections: Collections, pool: RunnerPoolRecord): Parameters<WarmSlots['take']>[0] | undefined {
   const template = pool.sshUser === undefined ? undefined : poolTemplate(collections, pool)
   if (!template || 'problem' in template) return undefined

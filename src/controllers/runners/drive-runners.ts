@@ -1,5 +1,14 @@
-// Drives all runner pools of the cluster, one driver each, on the leader. Pools are adopted from their records: a driver knows
-// nothing that they do not say.
+// Runs all runner pools of the cluster on the leader, with one driver per pool.
+//
+// **What is concurrent.** Each pool has a listener, which holds its one session with GitHub, and a loop that plans and
+// takes steps. A few runners of a pool are registered and deployed in parallel.
+//
+// **What may die when.** The leader may stop between any two steps, and GitHub may refuse or lose any call. Every step
+// is in a record before it is taken, and GitHub repeats news until it is acknowledged, so the next leader adopts what
+// it finds. Runners and VMs without a record are removed after some time.
+//
+// **What is promised.** A runner gets one VM and one job. A VM is deleted only after GitHub has confirmed that its
+// runner is removed or has no job, unless the deletion is forced.
 import type { Loop } from '../../platform/loop.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 import type { Entry } from '../../store/store.ts'
@@ -22,7 +31,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
   const { runnerPools, runnerCredentials, runners, vms } = collections
   const drivers = new Map<string, PoolDriver>()
   const stopping = new Set<Promise<void>>()
-  /** Once there is a pool. */
+  /** Defined once there is a pool. */
   let followed: ReturnType<typeof followRooms> | undefined
   let known: { readonly atMs: number; readonly by: ReadonlyMap<string, number> } | undefined
 
@@ -63,7 +72,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
       for (const entry of runnerPools.list()) adopt(entry)
       const nowMs = clock.now().getTime()
       await expireJobs(collections, nowMs)
-      // A pool that was never created left them.
+      // Left behind if creating a pool was interrupted.
       for (const { key, value } of runnerCredentials.list())
         if (runnerPools.get(value.namespace, value.pool)?.value.uid !== value.uid)
           await runnerCredentials.change(key, (record) =>
@@ -101,7 +110,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
   }
 }
 
-/** What the drivers write themselves is no reason to look again. */
+/** Changes by the drivers are no reason to look again. */
 function isOther(before: RunnerPoolRecord | undefined, after: RunnerPoolRecord): boolean {
   if (!before) return true
   const wanted = ({ status: _, demand: __, cursor: ___, failing: ____, ended: _____, ...record }: RunnerPoolRecord) =>

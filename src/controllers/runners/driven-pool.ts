@@ -1,4 +1,4 @@
-// One runner pool, as the parts of its driver share it: its records, its source of jobs, and what GitHub refused last.
+// What the parts of a pool's driver share: its records, its source of jobs, and the last refusal of GitHub.
 import { timestamp } from '../../platform/clock.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import type { Runner } from '../../rules/runners/runner-plan.ts'
@@ -11,21 +11,20 @@ import type { Controller } from '../controller.ts'
 
 /** What driving pools needs of the server. */
 export interface RunnerWorld {
-  /** With its credentials opened. Throws SourceError. */
+  /** Opens the pool's credentials. Throws SourceError. */
   sourceOf(pool: RunnerPoolRecord): RunnerSource
-  /** Creates the VM of a runner, and does not wait for it; returns its uid. */
+  /** Creates the VM of a runner without waiting for it. Returns its uid. */
   deploy(pool: RunnerPoolRecord, name: string, userdata: string | undefined): Promise<string>
-  /** Runs a script in a VM by SSH, as root, made by `prepare` once somebody is logged in. */
+  /** Runs a script in a VM over SSH as root. `prepare` makes the script after the login. */
   start(pool: RunnerPoolRecord, vm: VmRecord, prepare: () => Promise<string>, signal: AbortSignal): Promise<void>
-  /** Runners that the pool may hold in total. */
+  /** The largest number of runners that the pool may have. */
   capacityOf(pool: RunnerPoolRecord): number
-  /** Changes when the pool has other credentials. */
   credentialRev(pool: RunnerPoolRecord): string
-  /** Between tries to hear of jobs; tests shorten it. */
+  /** For tests. */
   readonly retry?: RetryPolicy
 }
 
-/** VMs of runners have it, with the name of the pool. */
+/** The label of VMs of runners. Its value is the name of the pool. */
 export const runnerLabel = 'svc3/runner-pool'
 
 export type PoolCondition = Omit<RunnerPoolStatus['condition'], 'since'>
@@ -34,13 +33,12 @@ export class DrivenPool {
   readonly controller: Controller
   readonly world: RunnerWorld
   readonly uid: string
-  /** Ends all that is done for it. */
   readonly stop = new AbortController()
-  /** Has its driver look at it soon. */
+  /** Makes the driver run soon. */
   readonly nudge: () => void
-  /** What was last refused, until GitHub answers again. */
+  /** The last refusal of GitHub, until it answers again. */
   refused: PoolCondition | undefined
-  /** Its runners at GitHub are others by now: the list that is known is too old. */
+  /** Set when the list of runners at GitHub has changed since it was read. */
   isLookDue = true
   readonly #key: string
   #source: { readonly of: string; readonly source: RunnerSource } | undefined
@@ -61,13 +59,13 @@ export class DrivenPool {
     return this.controller.clock.now().getTime()
   }
 
-  /** As it is now; undefined: it is gone. */
+  /** The current record; undefined if the pool was deleted. */
   record(): RunnerPoolRecord | undefined {
     const record = this.controller.collections.runnerPools.at(this.#key)?.value
     return record?.uid === this.uid ? record : undefined
   }
 
-  /** Null deletes it. */
+  /** Null deletes the record. */
   async change(next: (record: RunnerPoolRecord) => RunnerPoolRecord | null): Promise<void> {
     await this.controller.collections.runnerPools.change(this.#key, (record) =>
       record?.uid === this.uid ? next(record) : undefined,
@@ -90,13 +88,13 @@ export class DrivenPool {
     if (!vm || isDeleted(vm)) return { vm: runner.vmUid === undefined ? 'none' : 'gone' }
     const { power, hasRun, problem, generation } = vm.observed
     if (power === 'failed') return { vm: 'failed', problem }
-    // It may have come and gone while no server heard of it.
+    // The VM may have run and ended while no server noticed.
     if (power === 'stopped' && (hasRun || generation >= vm.desired.generation)) return { vm: 'down' }
-    // One whose node is away may still run its job.
+    // A VM on a lost node may still run its job.
     return { vm: hasRun ? 'running' : 'pending' }
   }
 
-  /** What a session depends on. */
+  /** The settings that a session depends on. A change ends the session. */
   fingerprintOf(pool: RunnerPoolRecord): string {
     const { url, scaleSet, labels, group, credential, isPaused, deleting } = pool
     const rev = this.world.credentialRev(pool)
@@ -109,7 +107,7 @@ export class DrivenPool {
     return this.#source.source
   }
 
-  /** Told in the log; what GitHub refuses is kept, too. */
+  /** Logs the error, and keeps it if GitHub refused. */
   failed(error: unknown): void {
     const { name, namespace } = this.record() ?? {}
     const { log } = this.controller

@@ -1,4 +1,5 @@
-// Hears of the jobs of one runner pool, in the one session that its scale set can have. News is stored, then acknowledged.
+// Receives the jobs of one runner pool in the one session that its scale set can have. News is stored, then
+// acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { boundedDelay, isTransient, type RetryPolicy } from '../../rules/retry.ts'
@@ -7,11 +8,11 @@ import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 import type { DrivenPool, PoolCondition } from './driven-pool.ts'
 import { forgetWaiting, storeNews } from './job-records.ts'
 
-/** Between looks whether there is something to hear. */
+/** The pause while a paused or deleted pool has nothing to receive. */
 const restMs = 15_000
-/** Between tries to open a session that another holds. */
+/** The pause before opening a session that another process holds. */
 const activeMs = 3_000
-/** Until then it is a change of leader. */
+/** A shorter time is a change of leader. */
 const activeTooLongMs = 5 * 60_000
 const closeMs = 5_000
 const defaultRetry: RetryPolicy = { attempts: 0, firstDelayMs: 2_000, maxDelayMs: 60_000, maxRetryAfterMs: 120_000 }
@@ -20,17 +21,17 @@ const connecting: PoolCondition = { reason: 'Connecting', message: 'Connecting t
 
 export class JobListener {
   readonly #driven: DrivenPool
-  /** Ends the session that is open, or the wait for one. */
+  /** Ends the open session, or the wait for one. */
   #session = new AbortController()
   /** Failures since a session was last opened. */
   #attempt = 0
-  /** Since when another has it. */
+  /** Since when another process holds the session. */
   #activeSinceMs: number | undefined
-  /** Why it does not hear of jobs; undefined: it does. */
+  /** Why no news is received; undefined if all is well. */
   problem: PoolCondition | undefined = connecting
-  /** News that is on its way into the records. */
+  /** News that is being stored. */
   storing: Promise<void> = Promise.resolve()
-  /** Once the pool is stopped. */
+  /** Settles once the pool is stopped. */
   readonly ended: Promise<void>
 
   constructor(driven: DrivenPool) {
@@ -38,7 +39,7 @@ export class JobListener {
     this.ended = this.#hear()
   }
 
-  /** Another is opened where there is something left to hear. */
+  /** Another session is opened if there is something left to receive. */
   endSession(): void {
     this.#session.abort()
   }
@@ -81,7 +82,7 @@ export class JobListener {
     }
   }
 
-  /** Nothing is left to hear. */
+  /** Whether there is nothing left to receive. */
   #isOver(pool: RunnerPoolRecord): boolean {
     return pool.deleting !== undefined && (pool.scaleSetId === undefined || this.#driven.runners(pool).length === 0)
   }
@@ -90,7 +91,7 @@ export class JobListener {
     const driven = this.#driven
     const source = driven.sourceFor(pool)
     const id = await source.prepare(pool.scaleSetId, signal)
-    // Another set counts its messages anew.
+    // Messages of another scale set are numbered from the beginning.
     if (id !== pool.scaleSetId) await driven.change((record) => ({ ...record, scaleSetId: id, cursor: 0 }))
     const queue = await source.open(id, signal)
     try {
@@ -109,12 +110,12 @@ export class JobListener {
         driven.nudge()
       }
     } finally {
-      // The next leader need not wait for it to lapse.
+      // Closed explicitly, so that the next leader need not wait until the session expires.
       await queue.close(AbortSignal.timeout(closeMs)).catch(() => undefined)
     }
   }
 
-  /** Stored, then acknowledged, then acted on. */
+  /** News is stored, then acknowledged, then acted on. */
   async #take(pool: RunnerPoolRecord, queue: DemandQueue, batch: Batch, signal: AbortSignal): Promise<void> {
     const storing = this.#store(pool, batch)
     this.storing = storing.catch(() => undefined)
@@ -127,7 +128,7 @@ export class JobListener {
     if (batch.jobs.some(({ type }) => type === 'completed')) this.#driven.isLookDue = true
   }
 
-  /** Its jobs, then its counts: whoever plans between the two would count an end twice, or not at all. */
+  /** Jobs are stored before counts. A plan made in between would otherwise count an ended job twice, or not at all. */
   async #store(pool: RunnerPoolRecord, batch: Batch): Promise<void> {
     const { collections } = this.#driven.controller
     const now = this.#driven.now()

@@ -1,5 +1,5 @@
-// The jobs of a runner pool in the store: what news makes of them and of their runners. Everything can be done again, because
-// news comes again until it is acknowledged.
+// Applies news to the records of jobs and runners. Every step may be repeated, because news is repeated until it is
+// acknowledged.
 import { afterNews, afterRunnerEnd, type JobDemand, type JobNews } from '../../rules/runners/jobs.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { type RunnerJobRecord, type RunnerPoolRecord, runnerJobName } from '../../store/records/runner-records.ts'
@@ -29,7 +29,7 @@ export async function storeNews(
       }),
     ),
   )
-  // A runner that is not known is one that has ended.
+  // An unknown runner has ended.
   for (const { type, runnerName, jobId } of jobs) {
     if (runnerName === undefined || (type !== 'started' && type !== 'completed')) continue
     await runners.change(runners.key(namespace, runnerName), (record) => {
@@ -41,7 +41,7 @@ export async function storeNews(
   }
 }
 
-/** GitHub has no job that waits: those that wait here were taken back without a word, or its news is still to come. */
+/** GitHub has no waiting job, so jobs that wait here were cancelled, or news about them is still to come. */
 export async function forgetWaiting(
   { runnerJobs }: Pick<Records, 'runnerJobs'>,
   { namespace, uid }: RunnerPoolRecord,
@@ -56,7 +56,6 @@ export async function forgetWaiting(
       )
 }
 
-/** Its runner has ended. */
 export async function endJob(
   { runnerJobs }: Pick<Records, 'runnerJobs'>,
   pool: RunnerPoolRecord,
@@ -81,7 +80,7 @@ export const endedSince = (
         poolUid === uid && !isReported && endedAtSerial === demand.serial,
     ).length
 
-/** A day of them, and not too many. */
+/** Keeps ended jobs for a day, up to a number per pool. */
 export async function expireJobs({ runnerJobs }: Pick<Records, 'runnerJobs'>, nowMs: number): Promise<void> {
   const over = runnerJobs.list().filter(({ value }) => value.state === 'Completed')
   for (const entries of Map.groupBy(over, ({ value }) => value.poolUid).values()) {

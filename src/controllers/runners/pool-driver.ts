@@ -1,5 +1,5 @@
-// Drives one runner pool: hears of its jobs in one task (job-listener.ts), and in another looks, plans (rules/runners/runner-plan.ts),
-// takes the steps of the plan (runner-steps.ts), and tells how the pool is.
+// Drives one runner pool. One task receives jobs (job-listener.ts). Another lists runners, plans
+// (rules/runners/runner-plan.ts), takes the steps of the plan (runner-steps.ts) and writes the status.
 import { timestamp } from '../../platform/clock.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { planRunners, type Runner, type RunnerPlan } from '../../rules/runners/runner-plan.ts'
@@ -16,7 +16,7 @@ import { RunnerSteps } from './runner-steps.ts'
 const tendMs = 15_000
 const lookMs = 10_000
 const strayMs = 30_000
-/** Until it is tried again whether GitHub still refuses. */
+/** The pause before GitHub is tried again after a refusal. */
 const refusedMs = 5_000
 
 export class PoolDriver {
@@ -26,9 +26,9 @@ export class PoolDriver {
   readonly #tend: Loop
   readonly #listener: JobListener
   #fingerprint: string
-  /** What GitHub listed last, and when. */
+  /** GitHub's last list of runners, and when it was read. */
   #looked: { readonly atMs: number; readonly runners: ReadonlyMap<string, KnownRunner> } | undefined
-  /** Since when GitHub has runners that no record knows. */
+  /** Since when GitHub has runners without a record. */
   readonly #strays = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
 
@@ -49,7 +49,6 @@ export class PoolDriver {
     this.#tend.nudge()
   }
 
-  /** Its record changed. */
   changed(pool: RunnerPoolRecord): void {
     const fingerprint = this.#driven.fingerprintOf(pool)
     if (fingerprint !== this.#fingerprint) {
@@ -73,7 +72,7 @@ export class PoolDriver {
       await this.#steps.adopt(before)
     } catch (error) {
       if (this.#driven.stop.signal.aborted) return
-      // What is down here goes all the same.
+      // Removing VMs does not depend on GitHub.
       this.#driven.failed(error)
     }
     await this.#listener.storing
@@ -96,7 +95,7 @@ export class PoolDriver {
     }, delayMs).unref()
   }
 
-  /** Who GitHub knows; only where there is somebody to know. */
+  /** Lists GitHub's runners, if there can be any. */
   async #look(pool: RunnerPoolRecord): Promise<void> {
     const driven = this.#driven
     const nowMs = driven.nowMs()
@@ -114,14 +113,14 @@ export class PoolDriver {
     await this.#removeStrays(pool, source, listed)
   }
 
-  /** It is down, and only GitHub knows whether it had a job. */
+  /** Whether the VM is down and only GitHub knows if its runner had a job. */
   #isDoubtful(runner: RunnerRecord): boolean {
     if (runner.end || runner.connectedAt !== undefined || runner.jobId !== undefined) return false
     const { vm } = this.#driven.powerOf(runner)
     return vm === 'down' || vm === 'failed'
   }
 
-  /** Both ends: runners without a record, and VMs without one. Two looks, because a record may be younger than the list. */
+  /** Removes runners and VMs without a record. They must be seen twice, because a record may be newer than the list. */
   async #removeStrays(pool: RunnerPoolRecord, source: RunnerSource, listed: readonly KnownRunner[]): Promise<void> {
     const { collections } = this.#driven.controller
     const nowMs = this.#driven.nowMs()
@@ -227,7 +226,7 @@ export class PoolDriver {
     return { reason: 'Ready', message: 'Waiting for jobs' }
   }
 
-  /** The end of a pool: nothing of it is left here, then not at GitHub, then its record goes. */
+  /** Ends a pool: first its runners here, then the scale set at GitHub, then its record. */
   async #retire(pool: RunnerPoolRecord): Promise<void> {
     const { runnerCredentials, runnerJobs } = this.#driven.controller.collections
     if (this.#driven.runners(pool).length > 0) return
@@ -248,7 +247,7 @@ export class PoolDriver {
   }
 }
 
-/** One whose record is about to be written. */
+/** A runner whose record is about to be written. */
 const unborn = (name: string, createdMs: number): Runner => ({
   name,
   createdMs,

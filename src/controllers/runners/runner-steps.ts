@@ -1,5 +1,5 @@
-// Takes the steps that a plan has for the runners of one pool: makes them with their VMs, and clears up both ends. Every step is
-// in a record before it is taken, so that another leader goes on with it.
+// Takes the planned steps for the runners of one pool: creates them with their VMs, and removes both. Every step is in
+// a record before it is taken, so that another leader can continue.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
@@ -20,16 +20,19 @@ const atOnce = 8
 
 export class RunnerSteps {
   readonly #driven: DrivenPool
-  /** Runners that this process registers and deploys right now. */
+  /** Runners that this process is registering or deploying. */
   readonly inHand = new Set<string>()
-  /** What goes on in the background, until it is done or the pool is stopped. */
+  /** Background work, until it is done or the pool is stopped. */
   readonly begun = new Set<Promise<void>>()
 
   constructor(driven: DrivenPool) {
     this.#driven = driven
   }
 
-  /** What another process began: its VM is there, or its runner is registered, and the record does not say so yet. */
+  /**
+   * Adopts what another process began: a VM that exists or a runner that is registered, without its record saying so
+   * yet.
+   */
   async adopt(pool: RunnerPoolRecord): Promise<void> {
     for (const { key, value } of this.#driven.runners(pool)) {
       if (value.end || this.inHand.has(value.name) || (value.vmUid !== undefined && value.runnerId !== undefined))
@@ -45,7 +48,7 @@ export class RunnerSteps {
     }
   }
 
-  /** What the plan says of runners, one after the other; what takes long goes on in the background. */
+  /** Takes the steps one after the other. Long ones run in the background. */
   async take(pool: RunnerPoolRecord, plan: RunnerPlan): Promise<void> {
     await this.#note(pool, plan)
     await eachTried(plan.ends, ({ name, end }) => this.#markEnd(pool, name, end))
@@ -77,7 +80,7 @@ export class RunnerSteps {
       await this.#driven.change((record) => ({ ...record, failing: { count: 0, at, message: '' } }))
   }
 
-  /** In the background: the next plan counts them, also before their records are there. */
+  /** The next plan counts these runners even before their records exist. */
   #takeInHand(names: readonly string[], work: (name: string) => Promise<void>): void {
     if (names.length === 0) return
     for (const name of names) this.inHand.add(name)
@@ -86,7 +89,7 @@ export class RunnerSteps {
         await work(name)
       } catch (error) {
         this.#driven.failed(error)
-        // What it asked is not there for a while: it is not asked again at once.
+        // Wait before the same dependency is tried again.
         await sleep(failedMs, undefined, { signal: this.#driven.stop.signal }).catch(() => undefined)
       }
       this.inHand.delete(name)
@@ -99,8 +102,9 @@ export class RunnerSteps {
   }
 
   /**
-   * A record, then the runner, then its VM, which has what it starts with: each says what the one before may have left. By SSH the
-   * VM comes before the runner, because it may be a warm one, and `#start` does the rest.
+   * Writes the record, registers the runner, then creates its VM with the script that starts it. Each step tells what
+   * the previous one may have left behind. With SSH the VM comes first, because it may be a warm one, and `#start` does
+   * the rest.
    */
   async #begin(pool: RunnerPoolRecord, name: string): Promise<void> {
     const { runners } = this.#driven.controller.collections
@@ -114,7 +118,7 @@ export class RunnerSteps {
     let step: RunnerEndReason = isBySsh ? 'DeployFailed' : 'RegistrationFailed'
     try {
       const script = isBySsh ? undefined : await this.#register(pool, scaleSetId, name)
-      // Another leader has given it up meanwhile.
+      // Another leader has ended the runner in between.
       if ((!isBySsh && script === undefined) || this.#driven.stop.signal.aborted) return
       step = 'DeployFailed'
       const vmUid = await this.#driven.world.deploy(pool, name, script && Buffer.from(script).toString('base64'))
@@ -125,7 +129,7 @@ export class RunnerSteps {
     }
   }
 
-  /** Its VM runs: registers the runner and starts it there. What it starts with is nowhere else, and good for one start. */
+  /** Registers the runner and starts it in its running VM. The script is kept nowhere, and is valid for one start. */
   async #start(pool: RunnerPoolRecord, name: string): Promise<void> {
     const { runners } = this.#driven.controller.collections
     const entry = runners.get(pool.namespace, name)
@@ -149,7 +153,7 @@ export class RunnerSteps {
     }
   }
 
-  /** The script that starts it; undefined: its record is gone, or on its way out. */
+  /** Returns the script that starts the runner; undefined if its record was deleted or is ending. */
   async #register(pool: RunnerPoolRecord, scaleSetId: number, name: string): Promise<string | undefined> {
     const { runners } = this.#driven.controller.collections
     const { runnerId, secret } = await this.#driven.sourceFor(pool).register(scaleSetId, name, this.#driven.stop.signal)
@@ -178,7 +182,7 @@ export class RunnerSteps {
     const at = this.#driven.now()
     const isNew = (record: RunnerRecord | undefined): boolean => record?.poolUid === this.#driven.uid && !record.end
     if (!isNew(runners.get(namespace, name)?.value)) return
-    // Counted first: a plan that misses the runner must know how many failed.
+    // Counted first, because a plan that misses the runner must know the number of failures.
     if (isRunnerFailure(end.reason))
       await this.#driven.change((record) => ({
         ...record,
@@ -206,7 +210,7 @@ export class RunnerSteps {
         failpoint('runners.removed')
         if (isRemoved) await runners.change(key, (record) => record && { ...record, isRemoved: true })
         else if (!isDown) {
-          // It took a job in this very moment.
+          // The runner has just taken a job.
           const connectedAt = this.#driven.now()
           await runners.change(key, (record) => {
             if (!record) return undefined
@@ -244,7 +248,7 @@ export class RunnerSteps {
   }
 }
 
-/** Some at once, and all of them: the first failure is thrown once none is under way. */
+/** Runs some in parallel, waits for all, then throws the first failure. */
 async function eachTried<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const failures: unknown[] = []
   await eachAtOnce(items, atOnce, (item) => work(item).catch((error: unknown) => void failures.push(error)))

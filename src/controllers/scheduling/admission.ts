@@ -1,5 +1,5 @@
-// Admits VMs that have found a node to the quota of their namespace, and sweeps what no VM has any more. Namespaces without
-// limits cost nothing here: nothing is read but memory, and nothing is written.
+// Admits VMs with a chosen node to the quota of their namespace, and removes entries of VMs that do not exist. Costs
+// nothing for namespaces without limits.
 import type { Allocation, Candidate } from '../../rules/placement.ts'
 import {
   type Amounts,
@@ -22,14 +22,13 @@ import type { Entry } from '../../store/store.ts'
 
 type Records = Pick<Collections, 'quotas' | 'vms' | 'nodes'>
 
-/** A namespace in one run of the scheduler. */
+/** The quota of a namespace during one run of the scheduler. */
 interface Plan {
   readonly quota: QuotaRecord
   total: Totals
   readonly wanted: Map<string, Amounts>
 }
 
-/** One run of the scheduler. */
 export class Admission {
   readonly #records: Records
   readonly #plans = new Map<string, Plan | undefined>()
@@ -39,15 +38,15 @@ export class Admission {
     this.#records = records
   }
 
-  /** Why a VM waits for the quota, by what is known before a node is chosen. */
+  /** Why a VM waits for the quota, before a node is chosen. */
   refusal({ namespace, uid }: VmRecord, least: Amounts): string | undefined {
     const plan = this.#planOf(namespace)
-    // One that is in already takes no more than it has.
+    // An admitted VM takes no more than it has.
     if (!plan || plan.quota.used[uid]) return undefined
     return reasonIn(namespace, plan, least)
   }
 
-  /** Counts a VM that has found a node, or says why it waits. */
+  /** Counts a VM with a chosen node, or returns why it waits. */
   take({ namespace, uid }: VmRecord, node: Candidate, allocation: Allocation): string | undefined {
     const plan = this.#planOf(namespace)
     if (!plan) return undefined
@@ -61,7 +60,10 @@ export class Admission {
     return undefined
   }
 
-  /** By one compare-and-set for all of a namespace. Others may have been quicker: those that it has no room for. */
+  /**
+   * Admits all VMs of a namespace by one compare-and-set. Returns those that did not fit, because another server may
+   * have been first.
+   */
   async refused(namespace: string): Promise<ReadonlyMap<string, unknown> | undefined> {
     const plan = this.#planOf(namespace)
     if (!plan) return undefined
@@ -98,7 +100,7 @@ function reasonIn(namespace: string, { quota, total }: Plan, amounts: Amounts): 
   return excess && excessText(namespace, excess)
 }
 
-/** Whether VMs that wait may be admitted now. */
+/** Whether waiting VMs may be admitted now. */
 export function mayAdmitMore(before: Entry<QuotaRecord> | undefined, after: Entry<QuotaRecord> | undefined): boolean {
   if (!before || !after) return true
   const { used: had, limits: old, weights: oldWeights } = before.value
@@ -107,11 +109,11 @@ export function mayAdmitMore(before: Entry<QuotaRecord> | undefined, after: Entr
   return isSet || Object.keys(had).some((uid) => !has[uid])
 }
 
-/** A uid is admitted before its VM is there: only what was without one in an earlier sweep, too, is dropped. */
+/** Removes unknown uids in two sweeps, because a uid is admitted before its VM is written. */
 export class QuotaSweep {
   #strays = new Set<string>()
 
-  /** After a crash: drops what no VM has, and counts what has a node. */
+  /** Removes entries of VMs that do not exist, and adds VMs with a node that are missing after a crash. */
   async run(records: Records): Promise<void> {
     const strays = new Set<string>()
     for (const { key, value } of records.quotas.list()) {
@@ -134,7 +136,7 @@ export class QuotaSweep {
   }
 }
 
-/** With what they have of a node, where they have one. */
+/** VMs that count against the quota, and their amounts if they have a node. */
 function* holdersIn({ vms, nodes }: Records, namespace: string): Iterable<[string, Amounts | undefined]> {
   for (const { value } of vms.list(namespace))
     if (holdsQuota(value)) yield [value.uid, amountsOf(value, (name) => nodes.get('', name)?.value)]

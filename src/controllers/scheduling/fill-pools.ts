@@ -1,5 +1,5 @@
-// Keeps the pools of warm VMs filled: marks slots that are to go, adds new ones to the node's record, and says what is in the
-// way. The agents do the rest, as for any VM. Runs on changes; what to do is decided in rules/pools/pool-plan.ts.
+// Keeps the pools of warm VMs filled: marks slots for removal, adds new ones to the records of nodes, and reports why a
+// pool has too few. Agents do the rest, as for any VM. Runs on changes; rules/pools/pool-plan.ts decides.
 import { randomUUID } from 'node:crypto'
 import { isSlotFailure, type SlotEndReason } from '../../api/vms/pools.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -21,7 +21,7 @@ import { poolTemplate } from './pool-template.ts'
 import type { NodeRoom } from './rooms.ts'
 
 const sweepMs = 30_000
-/** Of VMs that wait, so many are looked at in one run. */
+/** The number of waiting VMs that one run considers. */
 const maxWaiting = 200
 
 interface Failures {
@@ -33,13 +33,13 @@ interface Failures {
 export function fillPools(controller: Controller, placements: Placements): Loop {
   const { collections, clock } = controller
   const { pools, nodes, nodeVms, vms, vmConfigs, images } = collections
-  /** By the uid of the pool. Known to the leader alone: the next one begins without. */
+  /** By the uid of the pool. Kept by the leader only, so a new leader begins without it. */
   const failures = new Map<string, Failures>()
-  /** Slots that go, by the uid of the pool, until its record has them. */
+  /** Counts of removed slots by the uid of the pool, until they are in its record. */
   const removed = new Map<string, Partial<Record<SlotEndReason, number>>>()
   let againTimer: NodeJS.Timeout | undefined
   const { rooms } = placements
-  /** VMs that the scheduler found no room for, by their keys. */
+  /** VMs that fit on no node, by key. */
   const waiting = new Map<string, VmRecord>()
   const note = (key: string, record: VmRecord | undefined): boolean => {
     const was = waiting.delete(key)
@@ -69,14 +69,14 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     },
   })
 
-  /** Where there are pools, or slots of pools that are gone. */
+  /** Namespaces with pools, or with slots of deleted pools. */
   function concerned(): ReadonlySet<string> {
     const found = new Set(pools.list().map(({ value }) => value.namespace))
     for (const namespace of rooms.namespacesWithSlots()) found.add(namespace)
     return found
   }
 
-  /** The loop starts before any constant below it is defined, so these are functions. */
+  /** The loop starts before the constants below it are defined, so these are functions. */
   function nudgeIfAny(): void {
     if (pools.list().length > 0) loop.nudge()
   }
@@ -84,7 +84,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
   function follow(): readonly (() => void)[] {
     return [
       pools.view.subscribe((changes) => {
-        // What this writes itself is no reason to look again.
+        // Changes by this controller are no reason to run again.
         for (const { type, previous } of changes) if (type === 'delete' && previous) removed.delete(previous.value.uid)
         if (changes.some((change) => change.type === 'delete' || isOther(change.previous?.value, change.entry.value)))
           loop.nudge()
@@ -107,7 +107,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     ]
   }
 
-  /** One that failed lets its pool rest, longer with each; one that came up ends that. */
+  /** After a failed slot the pool rests, longer with each failure, until a slot is ready. */
   function countEnds(before: NodeRecord | undefined, node: NodeRecord): void {
     for (const [uid, { slot }] of slotsIn(node)) {
       const { poolUid, leaving } = slot
@@ -137,7 +137,6 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     })
   }
 
-  /** A function: the loop runs at once, before any constant below it is there. */
   function poolOf(record: PoolRecord): PlannedPool {
     const { name, uid, maxIdle, maxAgeSeconds, isPaused, isDrained = false, rotation = 0, state = 'running' } = record
     const scheduled = scheduledIdle(record.schedule ?? [], clock.now().getTime())
@@ -148,7 +147,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     return { name, uid, ...idle, maxIdle, maxAgeSeconds, isPaused, isDrained, rotation, state, template, rest }
   }
 
-  /** All that happens to a node in one compare-and-set, against what the plan was made from. */
+  /** Applies all changes of a node by one compare-and-set against the record that was planned with. */
   async function carryOut({ entry }: NodeRoom, { leaves, starts }: PoolPlan): Promise<void> {
     const { name, slots } = entry.value
     const gone = leaves.filter(({ node }) => node === name)
@@ -206,7 +205,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
   return loop
 }
 
-/** The scheduler has tried, and no node had room. */
+/** Whether the scheduler found no room for the VM on any node. */
 const isWaiting = (record: VmRecord): boolean =>
   !record.place &&
   !isDeleted(record) &&

@@ -1,5 +1,5 @@
-// Gives a VM other ports on the same node when another program took one first. With a reserved port, a VM that never
-// ran is rescheduled to another node, and one that did reports the conflict.
+// Gives a VM other ports on the same node if another program took one first. With a reserved port, a VM that never ran
+// is rescheduled to another node, and one that ran reports the conflict.
 import { allocatePorts } from '../../rules/placement.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { portsIn } from '../../store/records/node-vms.ts'
@@ -8,11 +8,11 @@ import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 import type { Placements } from './placements.ts'
 
-/** Where another cluster's VMs use ports of the same address, new ports may conflict repeatedly. */
+/** Backs off, because new ports may conflict again, for example with VMs of another cluster at the same address. */
 export class PortTurns {
   readonly #turns = new Map<string, { readonly count: number; readonly dueMs: number }>()
 
-  /** Whether the VM may get new ports now; backs off with each attempt. */
+  /** Whether the VM may get new ports now. */
   take(key: string, nowMs: number): boolean {
     const { count, dueMs } = this.#turns.get(key) ?? { count: 0, dueMs: 0 }
     if (nowMs < dueMs) return false

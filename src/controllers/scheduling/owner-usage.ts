@@ -1,5 +1,4 @@
-// What the VMs of each owner have of the nodes of a namespace, kept up to date change by change: thousands of VMs are not
-// counted anew whenever one is placed.
+// What the VMs of each owner use, kept current change by change, so that a placement need not count all VMs.
 import { nothing, plus, type Totals } from '../../rules/queue/quota.ts'
 import { amountsOf } from '../../rules/queue/shares.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -21,9 +20,9 @@ export class OwnerUsage {
     this.#nodes = nodes
   }
 
-  /** A VM changed, or is gone. */
+  /** Takes note of a VM's record, or of its deletion. */
   note(key: string, record: VmRecord | undefined): void {
-    // One that is about to go: whoever waits for its place is chosen before its record is gone.
+    // A VM that is being deleted does not count, because its successor is chosen before its record is deleted.
     const amounts =
       record && holdsQuota(record) && !isDeleted(record)
         ? amountsOf(record, (name) => this.#nodes.get('', name)?.value)

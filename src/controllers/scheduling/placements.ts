@@ -1,7 +1,7 @@
-// Gives away what nodes have. Which VMs a node has, the records of the VMs say, and nothing is reserved beforehand; so this must be
-// the only one who does it, and see what it did. One run after the other, each after the last one's writes; and every write is given
-// the node as it was looked at, and the term: a record that each leader writes before its first placement, after which nothing of an
-// earlier leader comes in any more.
+// Serialises everything that takes resources of nodes. Free resources follow from the records of VMs and nothing is
+// reserved, so each run must see all writes of the previous one. Every write depends on the node's record being
+// unchanged, and on the term: a record that each leader writes before its first placement, so that writes of earlier
+// leaders are refused.
 
 import { caughtUp } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -23,9 +23,9 @@ interface PlacementServices {
 }
 
 interface TermRecord {
-  /** Greater than that of every leader before; 0 where there is one server. */
+  /** Greater than that of every earlier leader; 0 with one server. */
   readonly term: number
-  /** Of writes, so that each changes the record. */
+  /** Incremented to change the record. */
   readonly count: number
 }
 
@@ -51,7 +51,7 @@ export class Placements {
     this.stop = stop
   }
 
-  /** One `work` after the other, and none once another server leads. */
+  /** Runs one `work` after the other, and none once another server leads. */
   async exclusively(work: () => Promise<void>): Promise<void> {
     const run = this.#last.then(async () => {
       if (!this.#begun || this.#isUnsure) this.#begun = await this.#begin()
@@ -67,18 +67,24 @@ export class Placements {
     return run
   }
 
-  /** Whether something was placed is not known: in a term that begins now it is there, or never will be. */
+  /**
+   * The outcome of a placement is unknown. The next run begins a new term, in which the placement is either seen or can
+   * no longer happen.
+   */
   unsure(): void {
     this.#isUnsure = true
   }
 
-  /** What every write that takes something of a node is to be given, beside the node itself. */
+  /** The precondition, beside the node itself, of every write that takes resources of a node. */
   get term(): Precondition {
     if (!this.#begun) throw new Error('A placement outside of its turn')
     return this.#begun
   }
 
-  /** As `changeVm`, for what takes something of a node. `moved`: that is not as it was looked at any more, or another server leads. */
+  /**
+   * As `changeVm`, for a write that takes resources of a node. Returns `moved` if the node's record has changed or
+   * another server leads.
+   */
   async changeVm(
     { key, value: { uid } }: Entry<VmRecord>,
     node: Entry<NodeRecord>,
@@ -103,7 +109,7 @@ export class Placements {
     }
   }
 
-  /** Undefined: a later leader has begun. */
+  /** Returns undefined if a later leader has begun. */
   async #begin(): Promise<Precondition | undefined> {
     const { vms, nodes } = this.#collections
     for (;;) {

@@ -1,4 +1,4 @@
-// What the slots of a pool are made of now: its VM configuration, and the image as it is.
+// The current VM configuration and image of a pool, from which its slots are made.
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import { type Demand, demandOf } from '../../rules/placement.ts'
@@ -12,7 +12,7 @@ interface Template {
   readonly demand: Demand
 }
 
-/** Or why there can be none now, for people. */
+/** Returns a `problem` for people if the pool can have no slots now. */
 export function poolTemplate(
   { vmConfigs, images }: Pick<Collections, 'vmConfigs' | 'images'>,
   { namespace, config }: Pick<PoolRecord, 'namespace' | 'config'>,

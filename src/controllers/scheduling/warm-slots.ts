@@ -1,4 +1,4 @@
-// The slots that VMs can take in one run of the scheduler, and what that run did to the pools.
+// The pool slots that VMs can take in one run of the scheduler, and counts of hits and misses.
 import type { Allocation } from '../../rules/placement.ts'
 import { chooseSlot, slotKey, type WarmRequest, warmKeyOf } from '../../rules/pools/warm-match.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -6,7 +6,6 @@ import type { SlotAllocation, VmRecord } from '../../store/records/fleet-records
 import { poolTemplate } from './pool-template.ts'
 import type { NodeRoom, Rooms } from './rooms.ts'
 
-/** A slot that a VM is about to take. */
 export interface TakenSlot {
   readonly uid: string
   readonly pool: string
@@ -16,21 +15,20 @@ interface Free extends TakenSlot {
   readonly node: NodeRoom
   readonly createdAt: string
   readonly allocation: Allocation
-  /** It waits as memory, and takes cores and memory of its node when it goes on. */
+  /** Set for a slot that is kept as memory. It needs cores and memory of its node when it is resumed. */
   readonly needsRoom: boolean
 }
 
-/** Another VM may have got the room, or the node be kept for one. */
+/** Another VM may have taken the room, or the node may be reserved. */
 const hasRoom = ({ needsRoom, node, allocation: { cpu, memoryMiB } }: Free): boolean =>
   !needsRoom || (node.unfit === undefined && node.freeCpu >= cpu && node.freeMemoryMiB >= memoryMiB)
 
-/** A VM that takes a slot has its place already. */
 export const placedBy = ({ node, allocation }: Free) => ({ ok: true, node, allocation }) as const
 
 export class WarmSlots {
   readonly #collections: Collections
   readonly #rooms: Rooms
-  /** By namespace, then by key. */
+  /** By namespace, then by slot key. */
   readonly #free = new Map<string, Map<string, Free[]>>()
   readonly #pools = new Map<string, ReadonlyMap<string, string>>()
   readonly #counts = new Map<string, { hits: number; misses: number }>()
@@ -40,7 +38,7 @@ export class WarmSlots {
     this.#rooms = rooms
   }
 
-  /** The slot for a VM, which no other gets in this run. */
+  /** Returns a slot for a VM, which no other VM gets in this run. */
   take(vm: WarmRequest & Pick<VmRecord, 'namespace'>): Free | undefined {
     const { namespace, shape } = vm
     const free = this.#freeIn(namespace)
@@ -55,7 +53,7 @@ export class WarmSlots {
     return undefined
   }
 
-  /** A VM was placed: with a slot, or without though it could have had one. */
+  /** Counts a placed VM as a hit, or as a miss if a pool could have provided a slot. */
   placed(vm: VmRecord, slot: TakenSlot | undefined): void {
     const key = slot ? undefined : warmKeyOf(vm)
     const pool = slot ? slot.pool : key === undefined ? undefined : this.#poolsOf(vm.namespace).get(key)
@@ -67,7 +65,7 @@ export class WarmSlots {
     else count.misses += 1
   }
 
-  /** Once a run, not once a VM. */
+  /** Writes the counts once per run. */
   async count(): Promise<void> {
     const counts = [...this.#counts]
     this.#counts.clear()
@@ -81,7 +79,7 @@ export class WarmSlots {
     )
   }
 
-  /** Names of pools by the key of their slots. */
+  /** Names of pools by slot key. */
   #poolsOf(namespace: string): ReadonlyMap<string, string> {
     const known = this.#pools.get(namespace)
     if (known) return known
