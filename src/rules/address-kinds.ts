@@ -1,11 +1,11 @@
-// What an IP address is, for whoever connects to places that others name: the public internet, a private network, this
-// host, or something that no registry lives at. Pure; takes addresses as resolved, never names.
+// What kind of network an IP address belongs to, to decide which addresses the service may connect to on behalf of
+// others. Takes resolved addresses, never names.
 import { addressGroups } from './addresses.ts'
 
-/** `special`: unspecified, link-local (with the metadata services of clouds), multicast, reserved. */
+/** `special`: unspecified, link-local (with the metadata services of clouds), multicast and reserved addresses. */
 export type AddressKind = 'public' | 'private' | 'loopback' | 'special'
 
-/** What one may connect to beyond public addresses. Special ones never. */
+/** What is allowed besides public addresses. Special addresses never are. */
 export interface AddressPolicy {
   readonly allowPrivate: boolean
   readonly allowLoopback: boolean
@@ -13,13 +13,13 @@ export interface AddressPolicy {
 
 type Row = readonly [network: string, bits: number, kind: AddressKind]
 
-/** The first row that fits decides. */
+/** The first matching row decides. */
 const v4Rows: readonly Row[] = [
   ['127.0.0.0', 8, 'loopback'],
   ['0.0.0.0', 8, 'special'],
   ['169.254.0.0', 16, 'special'],
-  ['100.100.100.200', 32, 'special'], // A cloud's metadata service, inside of the shared range.
-  ['168.63.129.16', 32, 'special'], // Another's.
+  ['100.100.100.200', 32, 'special'], // A cloud's metadata service, inside the shared range.
+  ['168.63.129.16', 32, 'special'], // The metadata service of another cloud.
   ['192.0.0.0', 24, 'special'],
   ['224.0.0.0', 3, 'special'],
   ['10.0.0.0', 8, 'private'],
@@ -34,19 +34,19 @@ const v6Rows: readonly Row[] = [
   ['fd20:ce::254', 128, 'special'],
   ['fc00::', 7, 'private'],
   ['fec0::', 10, 'private'],
-  ['2001::', 32, 'special'], // Teredo and 6to4 carry an IPv4 address of anybody's choice.
+  ['2001::', 32, 'special'], // Teredo and 6to4 contain any IPv4 address.
   ['2002::', 16, 'special'],
   ['2000::', 3, 'public'],
 ]
 
-/** An IPv4 address may stand inside of an IPv6 one: mapped, compatible, or translated by NAT64. */
+/** IPv6 ranges that contain an IPv4 address: mapped, compatible, or translated by NAT64. */
 const v4Inside: readonly (readonly [network: string, bits: number])[] = [
   ['::ffff:0:0', 96],
   ['::ffff:0:0:0', 96],
   ['64:ff9b::', 96],
 ]
 
-/** Anything that is not plainly an address is special. */
+/** Anything that is not a valid address is special. */
 export function addressKind(address: string): AddressKind {
   const four = fourOf(address)
   if (four !== undefined) return kindBy(v4Rows, four, 'public')
@@ -67,7 +67,7 @@ export function isAllowedAddress(address: string, { allowPrivate, allowLoopback 
   return allowed[addressKind(address)]
 }
 
-/** Whether somebody who sits at addresses of these kinds may send us on to one of this kind. */
+/** Whether a server at addresses of the kinds in `own` may redirect to an address of this kind. */
 export const mayLeadTo = (kind: AddressKind, own: ReadonlySet<AddressKind>): boolean =>
   kind === 'public' || (kind !== 'special' && own.has(kind))
 

@@ -1,12 +1,12 @@
-// Network addresses as texts: whose budget one counts for, and whether it is this machine.
+// Network addresses as text: which budget they count for, and whether they are local.
 
-/** Whether what is sent there stays on this machine. Takes what `URL.hostname` gives, too. */
+/** Whether a host is this machine. Accepts what `URL.hostname` returns. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
 
 /**
- * As budgets see it: whoever has an IPv6 network has 2^64 addresses in it, and gets one. IPv4 as it is, also when written as
- * IPv6; other IPv6 by its /64; anything else as it is.
+ * The network that rate limits count an address for: IPv4 unchanged, also in its IPv6 form; IPv6 by its /64, because one
+ * customer usually has 2^64 addresses; any other text unchanged.
  */
 export function networkOf(address: string): string {
   const text = (address.split('%')[0] ?? '').toLowerCase()
@@ -21,7 +21,7 @@ export function networkOf(address: string): string {
     .join(':')}::/64`
 }
 
-/** The eight numbers of an IPv6 address, or undefined when it is none. */
+/** The eight groups of an IPv6 address; undefined for other text. */
 export function addressGroups(text: string): number[] | undefined {
   if (!text.includes(':')) return undefined
   const halves = dotless(text).split('::')

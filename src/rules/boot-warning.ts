@@ -1,5 +1,5 @@
-// Whether the firmware of a VM finds something to boot on a disk. A disk that looks unbootable is only warned of: it
-// may be a data disk, or hold what we do not know.
+// Whether a VM's firmware finds something to boot on a disk. Only a warning, because the disk may be a data disk or
+// hold an unknown system.
 import type { Architecture } from '../api/architecture.ts'
 
 interface Booted {
@@ -14,10 +14,10 @@ interface Found {
   readonly apple: boolean
 }
 
-/** What will not boot, and what to do; undefined when it may. */
+/** What will not boot, and what to do; undefined if the disk may boot. */
 export function bootWarning({ architecture, firmware, os }: Booted, found: Found): string | undefined {
   if (architecture === 'arm64') {
-    // A Mac's firmware boots an Apple container, without an EFI system partition.
+    // The firmware of a Mac boots an Apple container without an EFI system partition.
     if (found.apple && os !== 'linux') return undefined
     if (os === 'macos') return 'No APFS container found; this disk will not boot macOS on arm64 nodes'
     return found.efi ? undefined : 'No EFI system partition found; this disk will not boot on arm64 nodes'

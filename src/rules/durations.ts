@@ -1,8 +1,8 @@
-// Durations as Go writes them (`8760h0m0s`, `1.5h`), and days, which people write.
+// Durations as Go writes them (`8760h0m0s`, `1.5h`), and days.
 
 const unitSeconds: Readonly<Record<string, number>> = { d: 86_400, h: 3_600, m: 60, s: 1 }
 
-/** In whole seconds; undefined when it is no duration. */
+/** Returns whole seconds, or undefined for an invalid duration. */
 export function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?[dhms])+$/.test(text)) return undefined
   let seconds = 0
@@ -11,7 +11,7 @@ export function parseDuration(text: string): number | undefined {
   return Math.round(seconds)
 }
 
-/** Whole seconds as `parseDuration` reads them, in the largest unit that says it exactly: `90m`, `2h`, `7d`. */
+/** Formats whole seconds in the largest unit that is exact: `90m`, `2h`, `7d`. */
 export function formatDuration(seconds: number): string {
   const [unit, size] = Object.entries(unitSeconds).find(([, each]) => seconds % each === 0) ?? ['s', 1]
   return `${seconds / size}${unit}`
@@ -19,16 +19,16 @@ export function formatDuration(seconds: number): string {
 
 const longestTtlSeconds = 10 * 365 * 86_400
 
-/** For refusals: what `parseTtl` reads. */
+/** For error messages. */
 export const ttlRule = `a duration from 1s to ${formatDuration(longestTtlSeconds)}`
 
-/** How long something may live: from a second to ten years. */
+/** Accepts one second to ten years. */
 export function parseTtl(text: string): number | undefined {
   const seconds = parseDuration(text)
   return seconds !== undefined && seconds >= 1 && seconds <= longestTtlSeconds ? seconds : undefined
 }
 
-/** For people who wait: `40 s`, `3 min`, `1.5 h`, `30 days`. */
+/** Rounded for people: `40 s`, `3 min`, `1.5 h`, `30 days`. */
 export const timeLeft = (seconds: number): string =>
   seconds < 90
     ? `${Math.ceil(seconds)} s`

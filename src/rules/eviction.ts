@@ -1,19 +1,19 @@
-// What leaves a node's cache of images when there is no room: the pure choice. Chunks go first, for the disks that were
-// made of them stay good without; then disks, those first that were used longest ago.
+// Chooses what to evict from a node's image cache. Chunks are evicted first, because disks made from them stay usable;
+// then the least recently used disks.
 
 export interface Evictable {
   readonly kind: 'chunks' | 'disk'
   readonly key: string
   readonly bytes: number
-  /** When it was last used; 0 for chunks that no disk here is made of. */
+  /** When it was last used; 0 for chunks that no disk here is made from. */
   readonly usedMs: number
 }
 
 const ranks: Readonly<Record<Evictable['kind'], number>> = { chunks: 0, disk: 1 }
 
 /**
- * In the order in which they go, as few as free so many bytes. Undefined when all of them would not: then nothing should
- * go, for nobody would have anything of it.
+ * Chooses the fewest candidates that free so many bytes, in order of eviction. Returns undefined if all of them would
+ * not suffice, because evicting them would then help no one.
  */
 export function chooseEvictions<E extends Evictable>(candidates: readonly E[], bytes: number): E[] | undefined {
   const chosen: E[] = []

@@ -1,6 +1,6 @@
-// What a guest may read of itself: keys that callers choose, and the facts that every VM has under keys of its own.
+// Metadata that a guest can read: keys that callers choose, and reserved keys with facts about the VM.
 
-/** A space is allowed, as clients of the original use it: the guest asks for `my%20key`. */
+/** Spaces are allowed because clients of Orka use them: the guest requests `my%20key`. */
 const keyForm = /^[A-Za-z0-9_.-](?:[A-Za-z0-9_. -]{0,126}[A-Za-z0-9_.-])?$/
 export const metadataKeyRule = 'use letters, digits, spaces and _ . -'
 
@@ -8,7 +8,7 @@ export const isMetadataKey = (key: string): boolean => keyForm.test(key) && key 
 
 const factKeys = ['orka_vm_id', 'orka_vm_name', 'orka_node_name', 'orka_base_image', 'orka_cpu', 'orka_memory'] as const
 
-/** Named as guests of the original know them; no caller can set these. */
+/** Keys that guests of Orka know. Callers cannot set them. */
 type GuestFacts = Readonly<Record<(typeof factKeys)[number], string>>
 
 export const isReservedMetadataKey = (key: string): boolean => (factKeys as readonly string[]).includes(key)

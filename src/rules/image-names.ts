@@ -1,5 +1,5 @@
-// What images and ISOs may be called (docs/spec.md R22), with their extension. Names are keys of records: paths are
-// made of digests, never of these.
+// Valid names of images and ISOs, with their extension (docs/spec.md R22). They are keys of records; paths are made
+// from digests only.
 
 export const imageNameRule = 'use at most 63 lowercase letters, digits, dashes and periods; do not start with a period'
 
@@ -7,6 +7,6 @@ const form = /^[a-z0-9-][a-z0-9.-]*$/
 
 export const isImageName = (name: string): boolean => name.length <= 63 && form.test(name)
 
-/** What a file is called when nobody says another name: its own, without the folders that some clients send along. */
+/** The default name of an uploaded file, without the folders that some clients send. */
 export const nameOfFile = (file: string): string =>
   file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1)

@@ -1,18 +1,17 @@
-// References to images in OCI registries (docs/spec.md R36): `<registry_host>/<repository>/<image>[:TAG]`,
-// for pulls also `@sha256:…`; and which stored credentials belong to one. Pure.
+// References to images in OCI registries (docs/spec.md R36): `<registry_host>/<repository>/<image>[:TAG]`, for pulls
+// also `@sha256:…`; and which stored credentials apply to one.
 import { dockerHubHosts, parseRegistryServer } from './registry-server.ts'
 
 export interface ImageReference {
-  /** Host and port as somebody wrote them, in normal form: `ghcr.io`, `localhost:5000`, `[::1]:5000`. */
+  /** Host and port in normal form: `ghcr.io`, `localhost:5000`, `[::1]:5000`. */
   readonly registry: string
-  /** Everything between the registry and the tag: `team/nested/image`. */
   readonly repository: string
-  /** Undefined where there is only a digest. */
+  /** Undefined if there is only a digest. */
   readonly tag: string | undefined
   readonly digest: string | undefined
-  /** What identifies the manifest to a registry: the digest where there is one, otherwise the tag. */
+  /** What identifies the manifest in the registry: the digest, or else the tag. */
   readonly target: string
-  /** The whole in normal form. */
+  /** The whole reference in normal form. */
   readonly text: string
 }
 
@@ -25,7 +24,6 @@ const defaultTag = 'latest'
 
 const component = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/
 const tagForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
-/** Allowed in a tag, but not as its first character. */
 const badBeginnings: Readonly<Record<string, string>> = {
   '-': 'the tag cannot begin with a dash',
   '.': 'the tag cannot begin with a period',
@@ -33,10 +31,10 @@ const badBeginnings: Readonly<Record<string, string>> = {
 const digestForm = /^sha256:[0-9a-f]{64}$/
 const longestRepository = 255
 
-/** Whether an image's name is a reference: names of images in the cluster have no slash. */
+/** Names of images in the cluster have no slash. */
 export const isImageReference = (name: string): boolean => name.includes('/')
 
-/** `user:password@…`, `user@host/…` or `scheme://…@`, in the first part or the one after a scheme; a digest is none. */
+/** Finds `user:password@…`, `user@host/…` and `scheme://…@`. A digest is not a credential. */
 function hasCredentials(text: string): boolean {
   const parts = text.split('/')
   const [head = ''] = parts
@@ -48,7 +46,7 @@ function hasCredentials(text: string): boolean {
 }
 
 export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedReference {
-  // Before anything repeats the text: it may carry a password.
+  // This check comes first, because messages repeat the text and must not repeat a password.
   if (text.startsWith('-')) return { ok: false, problem: 'Invalid image reference: it starts with a dash', hint: useIt }
   if (hasCredentials(text)) {
     const hint = `Store the user name and password with svc3 regcred add, then use ${imageReferenceRule}`
@@ -114,14 +112,12 @@ function repositoryProblem(repository: string, use: 'push' | 'pull'): string | u
     : `"${clip(bad)}" may have only lowercase letters and digits, with single . or _ or dashes between them`
 }
 
-/** A stored set of credentials, as far as the choice goes. */
 interface StoredServer {
-  /** In normal form: `https://host[:port]` or `http://…`. */
   readonly server: string
   readonly allowInsecure: boolean
 }
 
-/** The addresses that credentials for a reference may be stored under, the better one first. */
+/** The server addresses under which credentials for a reference may be stored, in order of preference. */
 export function serversOf({ registry }: Pick<ImageReference, 'registry'>): readonly string[] {
   return ['https', 'http'].flatMap((scheme) => {
     const parsed = parseRegistryServer(`${scheme}://${registry}`)
@@ -131,10 +127,10 @@ export function serversOf({ registry }: Pick<ImageReference, 'registry'>): reado
 
 const dockerHub = dockerHubHosts.map((host) => `https://${host}`)
 
-/** The other addresses of the same registry. Not in plain text: http was allowed for one name, if at all. */
+/** Other names of the same registry, for HTTPS only, because plain HTTP was allowed for one name at most. */
 const sameAs = (server: string): readonly string[] => (dockerHub.includes(server) ? dockerHub : [])
 
-/** https before http, and http only where it was allowed; those of the very name before those of another one. */
+/** Prefers HTTPS, uses HTTP only where it was allowed, and prefers the exact name to other names of the registry. */
 export function credentialFor<T extends StoredServer>(
   reference: Pick<ImageReference, 'registry'>,
   stored: Iterable<T>,
@@ -148,8 +144,8 @@ export function credentialFor<T extends StoredServer>(
 }
 
 /**
- * The refusal of a push without credentials (409). `isPlain`: the registry is known to speak http only. `hasStored`: there
- * are some for https, which would go on being used.
+ * The refusal of a push without credentials (409). `isPlain`: the registry is known to speak HTTP only. `hasStored`:
+ * credentials for HTTPS exist and would be used instead.
  */
 export function noCredentials(
   reference: ImageReference,

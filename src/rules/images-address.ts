@@ -1,11 +1,9 @@
-// Where the images of a cluster are, when that is a registry: `oci://HOST[:PORT]/REPOSITORY`, or `oci+http://…` for one
-// that speaks plain HTTP: who writes that allows it.
+// The address of the registry that holds a cluster's images: `oci://HOST[:PORT]/REPOSITORY`, or `oci+http://…` to allow
+// plain HTTP.
 import { parseRegistryServer } from './registry-server.ts'
 
 export interface ImagesAddress {
-  /** In its one normal form. */
   readonly text: string
-  /** `https://host[:port]`, or `http://…`. */
   readonly server: string
   readonly isPlain: boolean
   readonly repository: string
@@ -20,7 +18,7 @@ const repositoryForm = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(
 const maxPathLength = 200
 const hint = 'Use for example oci://registry.example.com/svc3/images'
 
-/** What is wrong is said without the text: somebody may have put a password into it. */
+/** Messages do not repeat the text, because it may contain a password. */
 export function parseImagesAddress(text: string): ParsedImagesAddress {
   if (text.includes('@'))
     return {

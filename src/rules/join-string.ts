@@ -1,10 +1,10 @@
-// What a host needs to join, as one string: where the servers are, by which key they are known, and a secret. Plain
-// letters, digits, dashes and underscores, so that it survives every shell and every chat.
+// Everything a host needs to join, in one string: the URLs of the servers, their public key and a secret. Only letters,
+// digits, dashes and underscores, so that shells and chats do not change it.
 
 export interface JoinString {
-  /** Of the servers, each good. */
+  /** URLs of the servers. Any of them works. */
   readonly urls: readonly string[]
-  /** SHA-256 of the servers' public key, where no authority vouches for it. */
+  /** SHA-256 of the servers' public key, for certificates without a known authority. */
   readonly pin?: string | undefined
   readonly token: string
 }
@@ -16,10 +16,10 @@ const pinForm = /^[0-9A-F]{2}(:[0-9A-F]{2}){31}$/
 export const encodeJoinString = ({ urls, pin, token }: JoinString): string =>
   prefix + Buffer.from(JSON.stringify({ urls, ...(pin !== undefined && { pin }), token })).toString('base64url')
 
-/** Whether it is meant to be one, whole or not. */
+/** Whether the text looks like a join string, even if it is incomplete. */
 export const isJoinString = (text: string): boolean => text.startsWith('svc3-join-')
 
-/** Undefined for what is none, or was cut off. */
+/** Returns undefined for an invalid or truncated string. */
 export function decodeJoinString(text: string): JoinString | undefined {
   if (!text.startsWith(prefix) || text.length > longest) return undefined
   try {

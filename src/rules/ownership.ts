@@ -1,43 +1,41 @@
-// Who may delete what somebody made (docs/spec.md R14): developers their own, administrators everything. And what a caller
-// may know of namespaces that are not theirs.
+// Who may delete an object (docs/spec.md R14), and what a caller may know of other namespaces.
 import { mayCall, type Role } from './permissions.ts'
 
-/** Somebody, by the name that records have of them, and what they are in each namespace. */
+/** A caller's name, as in records, and roles. */
 export interface Caller {
   readonly name: string
-  /** Without a namespace: in the cluster. */
+  /** Without a namespace: the role in the whole cluster. */
   roleIn(namespace: string | undefined): Role
 }
 
 export const mayDelete = (role: Role, caller: string, owner: string): boolean =>
   role === 'admin' || (role === 'dev' && caller === owner)
 
-/** Names in a namespace are for its people and for administrators. */
+/** Names in a namespace are visible to its members and administrators. */
 export const maySee = ({ roleIn }: Pick<Caller, 'roleIn'>, namespace: string | undefined): boolean =>
   mayCall(roleIn(namespace), 'dev')
 
-/** The facts about an image that decide who may change it. */
 interface OwnedImage {
   readonly owner: string
-  /** Where it was made; unknown of old ones, and of those that came with svc3. */
+  /** The namespace in which the image was made. Unknown for old images and those that came with svc3. */
   readonly sourceNamespace?: string | undefined
   readonly isProtected: boolean
 }
 
-/** Deleting is for its owner, people of the namespace it was made in, and administrators. */
+/** The owner, members of the namespace in which the image was made, and administrators may delete it. */
 export function reasonAgainstDeletingImage(caller: Caller, image: OwnedImage): 'protected' | 'foreign' | undefined {
   if (caller.roleIn(undefined) === 'admin') return undefined
   if (image.isProtected) return 'protected'
   return caller.name === image.owner || maySee(caller, image.sourceNamespace) ? undefined : 'foreign'
 }
 
-/** Whoever has a VM commits it to its image, unless that is protected. */
+/** Any user of a VM may commit to its image, unless the image is protected. */
 export const mayCommitTo = ({ roleIn }: Pick<Caller, 'roleIn'>, { isProtected }: Pick<OwnedImage, 'isProtected'>) =>
   !isProtected || roleIn(undefined) === 'admin'
 
-/** What callers read in place of the names of VMs that they may not know. */
+/** Replaces the names of VMs that the caller may not see. */
 export const vmsElsewhere = (count: number): string =>
   count === 1 ? '1 VM in another namespace' : `${count} VMs in other namespaces`
 
-/** A namespace kept for other workloads refuses VMs. */
+/** Namespaces for other workloads refuse VMs. */
 export const takesVms = (namespace: { readonly customPods: boolean }): boolean => !namespace.customPods

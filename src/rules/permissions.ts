@@ -1,7 +1,7 @@
-// Who may call what: a pure table from role and operation to yes or no. Who somebody is, `auth/` finds out.
+// Which role may call which operation.
 import type { Allow } from '../api/operation.ts'
 
-/** What a caller is in the namespace of a request. */
+/** The caller's role in the namespace of the request. */
 export type Role = 'admin' | 'dev' | 'none' | 'agent' | 'server'
 
 const allowed: Readonly<Record<Allow, readonly Role[]>> = {

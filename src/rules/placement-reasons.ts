@@ -1,5 +1,5 @@
-// Words for why a VM goes nowhere: a sentence for one node, and a summary by cause with exact counts for a fleet. All that
-// differs between causes stands in one table.
+// Why a VM cannot be placed: a sentence for one node, and a summary by cause for many. Everything that differs between
+// causes is in one table.
 import { ApiError } from '../api/errors.ts'
 import type { Vm } from '../api/vms/vms.ts'
 import type { Candidate, Capacity, Demand, Never, NodeReason, Obstacle, Shortage } from './placement.ts'
@@ -11,10 +11,9 @@ type Of<C extends Cause> = Extract<Obstacle, { cause: C }>
 type Asked = Pick<Demand, 'node' | 'cpu' | 'memoryMiB' | 'architecture' | 'gpuPassthrough'>
 
 const isShortage = (obstacle: Obstacle): obstacle is Shortage => obstacle.cause === 'cpu' || obstacle.cause === 'memory'
-/** More than the node has in all. */
+/** Whether more is requested than the node has in total. */
 const isBeyond = ({ total, requested }: Shortage): boolean => total < requested
 
-/** The nodes with one cause. */
 interface Group<C extends Cause = Cause> {
   readonly cause: C
   readonly reasons: readonly NodeReason[]
@@ -29,22 +28,22 @@ interface Subject {
 }
 
 interface Nodes<C extends Cause> extends Group<C>, Subject {
-  /** The headline has named what is short. */
+  /** Whether the headline names what is short. */
   readonly isShort: boolean
 }
 
 interface Row<C extends Cause> {
-  /** Ineligible nodes are not meant for the VM: what the others lack is the news. */
+  /** Ineligible nodes can never take the VM, so messages are about the others. */
   readonly kind: 'capacity' | 'unavailable' | 'ineligible'
-  /** Why one node cannot take it: what follows its name. */
+  /** Follows the name of a node. */
   one(obstacle: Of<C>): string
-  /** What no node does: follows "No node". */
+  /** Follows "No node". */
   none(group: Group<C>, demand: Asked): string
-  /** What is so of these nodes; undefined where the headline says enough. */
+  /** What applies to these nodes; undefined if the headline says enough. */
   some(nodes: Nodes<C>): string | undefined
-  /** Of ineligible nodes: how the others are called. */
+  /** For ineligible nodes: what the other nodes are called. */
   others?(noun: string, obstacle: Of<C>): string
-  /** The field of a deployment that it is about (default: cpu). */
+  /** The field of a deployment that the cause is about. Default: cpu. */
   readonly field?: string
   readonly hint?: (demand: Demand, namespace: string) => string
 }
@@ -58,7 +57,7 @@ const have = ({ nodes, isOne }: Subject, what: string): string => `${nodes} ${is
 const haveAtMost = ({ nodes, isOne }: Subject, what: string): string =>
   `${nodes} ${isOne ? 'has' : 'have at most'} ${what}`
 
-/** Closest to fitting first. */
+/** In order of how close the node is to fitting. */
 const rows: { readonly [C in Cause]: Row<C> } = {
   cpu: {
     kind: 'capacity',
@@ -177,7 +176,7 @@ const rows: { readonly [C in Cause]: Row<C> } = {
 }
 
 const causes = Object.keys(rows) as Cause[]
-/** The row of a cause that is known only here. */
+/** For a cause that is known only at run time. */
 const rowOf = (cause: Cause): Row<Cause> => rows[cause] as Row<Cause>
 const isOfKind = (kind: Row<Cause>['kind'], { cause }: Pick<Group, 'cause'>): boolean => rowOf(cause).kind === kind
 
@@ -192,7 +191,7 @@ function groupsOf(reasons: readonly NodeReason[]): Group[] {
   })
 }
 
-/** Why it goes nowhere, in a sentence: by cause, with how many nodes each keeps. */
+/** A sentence with the causes and the number of nodes for each. */
 export function summaryOf(reasons: readonly NodeReason[], demand: Asked, namespace: string): string {
   const groups = groupsOf(reasons)
   const [first] = groups
@@ -202,7 +201,7 @@ export function summaryOf(reasons: readonly NodeReason[], demand: Asked, namespa
   if (reasons.length === 1) return `Node ${only.node} ${obstacleText(only.obstacle)}`
   const eligible = groups.filter((group) => !isOfKind('ineligible', group))
   const isOneKind = eligible.length < 2 || eligible.every((group) => isOfKind('unavailable', group))
-  // Who asks how large a fleet is wants to know of all its nodes; anybody else, of those that are meant.
+  // In a large fleet a shortage is reported for all nodes, otherwise for eligible ones.
   const isAboutFleet = reasons.length > fewNodes && isShortage(first.first)
   const shown = isAboutFleet ? groups : groups.filter((group) => group === first || !isOfKind('ineligible', group))
   const noun = groups
@@ -220,7 +219,7 @@ export function summaryOf(reasons: readonly NodeReason[], demand: Asked, namespa
   return details.length > 0 ? `${headline}: ${details.join('; ')}` : headline
 }
 
-/** Fewer are no fleet. */
+/** A larger number of nodes counts as a fleet. */
 const fewNodes = 3
 
 const requestOf = ({ cpu, memoryMiB, gpuPassthrough }: Pick<Demand, 'cpu' | 'memoryMiB' | 'gpuPassthrough'>): string =>
@@ -233,7 +232,7 @@ const requestOf = ({ cpu, memoryMiB, gpuPassthrough }: Pick<Demand, 'cpu' | 'mem
 const listed = (parts: readonly string[]): string =>
   parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
 
-/** Cores are short, and nothing else that other VMs hold. */
+/** Whether cores are the only resource that other VMs hold and this one lacks. */
 export const isAboutCores = (reasons: readonly NodeReason[]): boolean => {
   const held = groupsOf(reasons).filter((group) => isOfKind('capacity', group))
   return held.length === 1 && held[0]?.cause === 'cpu'
@@ -242,7 +241,9 @@ export const isAboutCores = (reasons: readonly NodeReason[]): boolean => {
 export const isAboutPorts = (reasons: readonly NodeReason[]): boolean =>
   reasons.some(({ obstacle: { cause } }) => cause === 'port' || cause === 'ports')
 
-/** Refuses what no node could hold even when empty, with the largest that fits. `isDefaultCpu`: nobody chose the cores. */
+/**
+ * The error for a VM that no node could hold even when empty. `isDefaultCpu`: the cores were not chosen by the caller.
+ */
 export function impossible(
   never: readonly Never[],
   demand: Demand,
@@ -297,7 +298,7 @@ function tooLarge(
   }
 }
 
-/** The most of what is short that a node has beside all the rest; undefined where less of one thing is not enough. */
+/** The largest request that would fit if one resource were reduced; undefined if that is not enough. */
 function smaller(nodes: readonly Capacity[], { cpu, memoryMiB, gpuPassthrough }: Demand): string | undefined {
   const others = nodes.filter(({ gpus }) => !gpuPassthrough || gpus > 0)
   const cores = Math.max(0, ...others.filter((node) => node.memoryMiB >= memoryMiB).map((node) => node.cpu))
@@ -311,10 +312,9 @@ const hintFor = ({ hint }: Partial<Row<Cause>>, demand: Demand, namespace: strin
     ? (hint?.(demand, namespace) ?? 'Request less, or add a larger node')
     : `Choose another node: svc3 node list -n ${namespace}`
 
-/** So many are shown. */
 export const shownVerdicts = 100
 
-/** What each node has to say about a VM. */
+/** Why each node can or cannot take a VM. */
 export const verdictsOn = (demand: Demand, nodes: readonly Candidate[]): NonNullable<Vm['nodes']> =>
   nodes.map((node) => {
     const found = place(demand, [node])

@@ -1,17 +1,17 @@
-// Where a VM goes: every node is asked whether it can take it, and of those that can the best one is chosen. Pure: the
-// scheduler brings what nodes have left, and writes what comes out. The words for people are in placement-reasons.ts.
+// Chooses the node of a VM: the best of those that can take it. The scheduler provides what is free on nodes and writes
+// the result. Texts are in placement-reasons.ts.
 import type { Architecture } from '../api/architecture.ts'
 import type { NodeReport } from '../api/nodes/node-report.ts'
 import type { VmShape } from '../api/vms/vm-shape.ts'
 import { freePort, type ReservedPort } from './ports.ts'
 import { automaticMemoryMiB } from './sizes.ts'
 
-/** Why a node takes nothing now, whatever it has. */
+/** Why a node takes no VMs at all for now. */
 export type Unfit =
   | { readonly cause: 'disconnected' }
   | { readonly cause: 'cordoned' }
   | { readonly cause: 'broken'; readonly problem: string }
-  /** Kept free for a VM that has waited too long. */
+  /** Reserved for a VM that has waited too long. */
   | { readonly cause: 'reserved'; readonly vm: string }
 
 /** Why a node cannot take a VM, with the numbers. */
@@ -28,7 +28,7 @@ export type Obstacle =
   | { readonly cause: 'port'; readonly port: number }
   | { readonly cause: 'ports' }
 
-/** Of cores, or of MiB of memory. */
+/** A shortage of cores, or of MiB of memory. */
 export interface Shortage<C extends 'cpu' | 'memory' = 'cpu' | 'memory'> {
   readonly cause: C
   readonly free: number
@@ -41,22 +41,21 @@ export interface NodeReason {
   readonly obstacle: Obstacle
 }
 
-/** With what the node has. */
 export interface Never extends NodeReason {
   readonly capacity: Capacity
 }
 
-/** What a node has, also when nothing runs on it. */
+/** What a node has in total. */
 export interface Capacity {
   readonly name: string
-  /** Its agent has reported what follows. */
+  /** Whether the agent has reported the values below. */
   readonly isKnown: boolean
   readonly architecture: Architecture
   readonly tags: readonly string[]
   readonly cpu: number
   readonly memoryMiB: number
   readonly gpus: number
-  /** Why it runs no guests with macOS. */
+  /** Why the node cannot run macOS guests. */
   readonly noMacos?: string | undefined
 }
 
@@ -69,13 +68,13 @@ export interface Candidate extends Capacity {
   readonly freeMemoryMiB: number
   readonly freeGpus: number
   readonly vms: number
-  /** Of these, how many hold macOS, or may hold it. */
+  /** How many of the VMs run macOS, or may. */
   readonly macosVms: number
-  /** By the address of the node, which several nodes may share. */
+  /** Ports are counted per address, which several nodes may share. */
   isPortTaken(port: number): boolean
 }
 
-/** What counts of a VM when a node is chosen. */
+/** What a VM needs of a node. */
 export interface Demand
   extends Pick<
     VmShape,
@@ -91,7 +90,7 @@ export interface Demand
     | 'vncConsole'
   > {
   // biome-ignore format: a list to read
-  /** Which guest the image holds, where somebody said so. */
+  /** The guest system of the image, if known. */
   readonly os?: string | undefined
   readonly reservedPorts: readonly ReservedPort[]
 }
@@ -113,7 +112,7 @@ export type Placement<Node> =
 const memoryFor = (node: Pick<Capacity, 'cpu' | 'memoryMiB'>, demand: Pick<Demand, 'cpu' | 'memoryMiB'>): number =>
   demand.memoryMiB === 0 ? automaticMemoryMiB(demand.cpu, node) : demand.memoryMiB
 
-/** What nobody knows of counts as macOS where so many of them are allowed: one too many does not start. */
+/** Unknown guests count as macOS where macOS VMs are limited, because one too many does not start. */
 export const mayBeMacos = (os: string | undefined): boolean => os !== 'linux' && os !== 'other'
 
 type Find<Node> = (node: Node, demand: Demand) => Obstacle | false | undefined
@@ -125,7 +124,7 @@ const shortage = <C extends Shortage['cause']>(
   requested: number,
 ): Shortage<C> | false => requested > free && { cause, free, total, requested }
 
-/** What stands in the way also when a node is empty. */
+/** Obstacles even on an empty node. */
 const lasting: readonly Find<Capacity>[] = [
   ({ architecture: has }, { architecture: requested }) =>
     has !== requested && { cause: 'architecture', has, requested },
@@ -136,7 +135,7 @@ const lasting: readonly Find<Capacity>[] = [
   ({ gpus: total }, { gpuPassthrough }) => gpuPassthrough && total < 1 && { cause: 'gpu', total },
 ]
 
-/** What may change without anybody touching the node. */
+/** Obstacles that may pass. */
 const passing: readonly Find<Candidate>[] = [
   (node) => node.unfit,
   ({ maxVms: limit, vms }) => limit !== undefined && vms >= limit && { cause: 'vms', limit },
@@ -178,23 +177,23 @@ export const capacityOf = ({ name, tags, report }: Reported): Capacity => ({
   noMacos: report?.noMacos,
 })
 
-/** What a node that never reported has, nobody knows. */
+/** Nothing is known about nodes that never reported. */
 const lastingObstacle = (node: Capacity, demand: Demand): Obstacle | undefined =>
   node.isKnown ? first(lasting, node, demand) : undefined
 
 const obstacleOf = (node: Candidate, demand: Demand): Obstacle | undefined =>
   lastingObstacle(node, demand) ?? first(passing, node, demand)
 
-/** Where one node was requested, the others have nothing to say. */
+/** Whether the node was requested, or none was. */
 const isAsked = ({ name }: { readonly name: string }, { node }: Demand): boolean => node === undefined || node === name
 
-/** Whether it is asked, and could take the VM when empty. */
+/** Whether the node was not excluded by name and could take the VM when empty. */
 export const couldHold = (node: Capacity, demand: Demand): boolean =>
   isAsked(node, demand) && lastingObstacle(node, demand) === undefined
 
 /**
- * Why no node could hold a VM even when empty: no waiting helps. Undefined where one could, or where there are no
- * nodes yet: the first may still join.
+ * Why no node could hold a VM even when empty, so that waiting does not help. Undefined if a node could, or if there
+ * are no nodes yet.
  */
 export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly Never[] | undefined {
   const reasons: Never[] = []
@@ -208,7 +207,7 @@ export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly N
   return reasons.length > 0 ? reasons.sort((one, other) => (one.node < other.node ? -1 : 1)) : undefined
 }
 
-/** Smaller is better, compared from the first: the tag that is preferred, the image that is there, then room. */
+/** Smaller is better, compared in this order: the preferred tag, a cached image, then free room. */
 const ranks: readonly ((node: Candidate, demand: Demand) => number)[] = [
   ({ tags }, { tag }) => (tag !== undefined && !tags.includes(tag) ? 1 : 0),
   ({ images }, { image }) => (images.includes(image) ? 0 : 1),
@@ -244,7 +243,7 @@ export function place<Node extends Candidate>(demand: Demand, nodes: Iterable<No
   return best ? { ok: true, ...best } : { ok: false, reasons }
 }
 
-/** Ports that were reserved are kept free for the same VM. */
+/** Does not use ports that the same VM has reserved. */
 export function allocatePorts(
   { vncConsole, reservedPorts }: Pick<Demand, 'vncConsole' | 'reservedPorts'>,
   isPortTaken: (port: number) => boolean,
@@ -275,10 +274,10 @@ function allocate(node: Candidate, demand: Demand): Allocation | undefined {
   }
 }
 
-/** What a record of a VM says about where it may go. */
+/** The fields of a VM's record that matter for placement. */
 interface Asked extends Pick<Demand, 'os' | 'reservedPorts'> {
   readonly shape: Omit<Demand, 'os' | 'reservedPorts'>
-  /** By what its tag stands for: nodes may have what it stood for earlier. */
+  /** The resolved reference, because nodes may have what the tag meant earlier. */
   readonly imageReference?: string | undefined
 }
 

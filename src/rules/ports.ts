@@ -1,4 +1,4 @@
-// Ports of nodes: what somebody may reserve, and which ones a VM gets. Never two VMs the same one.
+// Ports of nodes: which ones users may reserve, and which ones a VM gets.
 import { type Cause, invalidField } from '../api/errors.ts'
 
 export interface ReservedPort {
@@ -7,16 +7,16 @@ export interface ReservedPort {
   readonly protocol: 'tcp' | 'udp'
 }
 
-/** Belong to the host and to the service. */
+/** Ports of the host and of the service. */
 const forbidden: ReadonlySet<number> = new Set([22, 443, 6443])
 const lastPort = 65_535
-/** So many may be reserved for one VM. */
+/** The limit for one VM. */
 const maxReserved = 32
 
 const firsts = { ssh: 8_822, vnc: 5_999, screenshare: 5_900 } as const
 type PortKind = keyof typeof firsts
 
-/** `NODE:VM[,NODE:VM]`, each may end in `/udp` or `/tcp`. */
+/** Parses `NODE:VM[,NODE:VM]`, each optionally with `/udp` or `/tcp`. */
 export function parseReservedPorts(text: string): { ports: ReservedPort[]; causes: Cause[] } {
   const ports: ReservedPort[] = []
   const problems: string[] = []
@@ -51,13 +51,13 @@ function problemOf({ nodePort, vmPort, protocol }: ReservedPort, earlier: readon
   return undefined
 }
 
-/** The first free port of its kind; undefined when there is none left. */
+/** The first free port of its kind; undefined if there is none. */
 export function freePort(kind: PortKind, isTaken: (port: number) => boolean): number | undefined {
   for (let port = firsts[kind]; port <= lastPort; port += 1) if (!forbidden.has(port) && !isTaken(port)) return port
   return undefined
 }
 
-/** What a slot of a pool waits on until it is claimed: an address of the host's own loopback, by which nobody else reaches it. */
+/** The address of a waiting pool slot: a loopback address of the host, which is not reachable from elsewhere. */
 export function waitingAddress(ip: string): string {
   const [third = '0', fourth = '0'] = ip.split('.').slice(2)
   return `127.83.${third}.${fourth}`

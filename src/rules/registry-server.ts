@@ -1,5 +1,5 @@
-// What a registry address may be (docs/spec.md R15): `<scheme>://<hostname>[:<port>]`, and its one normal form,
-// so that `https://GHCR.io` and `https://ghcr.io:443` are one registry.
+// Registry addresses (docs/spec.md R15): `<scheme>://<hostname>[:<port>]` and their normal form, so that
+// `https://GHCR.io` and `https://ghcr.io:443` are the same registry.
 
 type RegistryServer =
   | {
@@ -13,11 +13,11 @@ type RegistryServer =
       readonly ok: false
       readonly problem: string
       readonly hint: string
-      /** The address that was meant, where only the scheme is missing. */
+      /** The intended address, if only the scheme is missing. */
       readonly meant?: string
     }
 
-/** Docker Hub is one registry with several names, and answers at one of them. */
+/** Docker Hub is one registry with several names. */
 export const dockerHubApiHost = 'registry-1.docker.io'
 export const dockerHubHosts: readonly string[] = ['docker.io', 'index.docker.io', dockerHubApiHost]
 
@@ -27,7 +27,7 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const hostname = new RegExp(`^${label}(?:\\.${label})*$`)
 
 export function parseRegistryServer(text: string): RegistryServer {
-  // Before anything repeats the text: it may carry a password.
+  // This check comes first, because messages repeat the text and must not repeat a password.
   if (text.startsWith('-')) {
     return {
       ok: false,
@@ -75,7 +75,7 @@ function parseAuthority(text: string, scheme: 'http' | 'https', authority: strin
   return { ok: true, server: `${scheme}://${host}${suffix}`, scheme, host, port }
 }
 
-/** The normal form of a host, by the URL standard for addresses; undefined when it is none. */
+/** A host in the normal form of the URL standard; undefined if it is invalid. */
 function normalHost(name: string): string | undefined {
   const isAddress = name.startsWith('[') || /^[\d.]+$/.test(name)
   if (!isAddress && (name.length > 253 || !hostname.test(name))) return undefined

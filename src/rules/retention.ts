@@ -1,35 +1,34 @@
-// How long things are kept after they end. Judged by stored times; a clock that jumped back keeps them, never negative.
+// How long things are kept after they end, by stored times. If the clock jumps back they are kept longer.
 
 const keptSeconds = {
-  /** The first answer to a request with an Idempotency-Key. */
+  /** The stored answer to a request with an Idempotency-Key. */
   answer: 24 * 3_600,
-  /** The status of a push job can be seen for an hour after its end (docs/spec.md R40). */
+  /** docs/spec.md R40. */
   pushJob: 3_600,
-  /** An upload that was cut off, after its last byte. */
+  /** An interrupted upload, after its last byte. */
   upload: 24 * 3_600,
-  /** A server that is gone: what only its folder has is waited for as long. */
+  /** The record of a dead server, whose folder may have the only copy of some content. */
   server: 30 * 24 * 3_600,
 } as const
 
 export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>
   (Date.parse(now) - Date.parse(endedAt)) / 1_000 > keptSeconds[kind]
 
-/** When something that ended is gone. */
 export const expiryOf = (kind: keyof typeof keptSeconds, endedAt: string): Date =>
   new Date(Date.parse(endedAt) + keptSeconds[kind] * 1_000)
 
-/** So many events are kept in the whole cluster. */
+/** The limit for the whole cluster. */
 export const keptEvents = 20_000
 
-/** So many answers to requests with an Idempotency-Key are kept at most, whoever sends them. */
+/** The limit for all callers together. */
 export const keptAnswers = 100_000
 
-/** A save, a commit or a push waits so long for a node that does not answer; then it has failed. */
+/** After this time without a response of the node, a save, commit or push has failed. */
 export const lostNodeSeconds = 3_600
 
 /**
- * Content of images that nothing refers to is freed when it is older than this: nobody is about to refer to it. With the
- * time between two looks it is gone within ten minutes.
+ * Content that nothing refers to is deleted when it is older, because a record that refers to it may be about to be
+ * written. Together with `contentCheckMs` it is deleted within ten minutes.
  */
 export const contentGraceMs = 7 * 60_000
 export const contentCheckMs = 2 * 60_000

@@ -1,39 +1,38 @@
-// Trying again: which failures another try may not meet, how long to wait before it, and how often. Runs in browsers too.
+// Retries: which failures to retry, how long to wait, and how often. Also runs in browsers.
 
 export interface RetryPolicy {
-  /** Tries in a row without progress, the first included. */
+  /** Consecutive tries without progress, including the first. */
   readonly attempts: number
   readonly firstDelayMs: number
   readonly maxDelayMs: number
-  /** A server that asks for a longer wait than this is not asked again: the caller gets its refusal. */
+  /** If a server requests a longer wait than this, the caller gets its refusal. */
   readonly maxRetryAfterMs: number
-  /** Given up after so long without progress, where somebody keeps the time. */
+  /** Give up after this long without progress, where the caller measures it. */
   readonly withinMs?: number
 }
 
-/** For a call that somebody waits for. */
+/** For calls that a user waits for. */
 export const defaultRetry: RetryPolicy = { attempts: 4, firstDelayMs: 100, maxDelayMs: 5_000, maxRetryAfterMs: 30_000 }
 
-/** What an error says of itself when trying again may help. */
 interface Retriable {
-  /** Another try may work without anybody doing anything. */
+  /** Another try may succeed without intervention. */
   readonly isTransient: boolean
-  /** How long the other side asked to be left alone. */
+  /** The wait that the server requested. */
   readonly retryAfterMs?: number | undefined
 }
 
-/** Whether another try may work without anybody doing anything: the errors of ours know it by their cause. */
+/** Whether another try may succeed without intervention. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof Error && (error as Error & Partial<Retriable>).isTransient === true
 
-/** HTTP statuses that pass by themselves, of servers that are not ours. */
+/** HTTP statuses of other servers that are worth a retry. */
 export const isTransientStatus = (status: number): boolean =>
   status === 408 || status === 425 || status === 429 || status >= 500
 
-/** What the other side asked for; 0 where it did not. */
+/** The wait that the server requested, or 0. */
 export const retryAfterOf = (error: unknown): number => (error as Partial<Retriable> | undefined)?.retryAfterMs ?? 0
 
-/** The wait before the next try, or undefined when this failure is final. */
+/** The wait before the next try; undefined if the failure is final. */
 export function delayBeforeRetry(
   error: unknown,
   attempt: number,
@@ -45,7 +44,7 @@ export function delayBeforeRetry(
   return askedMs > policy.maxRetryAfterMs ? undefined : askedMs + backOff(attempt, policy, random)
 }
 
-/** The wait before the next try of somebody who does not give up: however much is asked for, up to the policy's bound. */
+/** The wait before the next try of a caller that never gives up, bounded by the policy. */
 export const boundedDelay = (
   error: unknown,
   attempt: number,
@@ -53,15 +52,15 @@ export const boundedDelay = (
   random: () => number = Math.random,
 ): number => Math.min(retryAfterOf(error), policy.maxRetryAfterMs) + backOff(Math.max(1, attempt), policy, random)
 
-/** Doubles each time; half of it is chance, so that many clients do not come back at once. */
+/** Doubles with each try. Half of it is random, so that many clients do not return together. */
 export function backOff(attempt: number, policy: RetryPolicy, random: () => number): number {
   const ceiling = Math.min(policy.maxDelayMs, policy.firstDelayMs * 2 ** (attempt - 1))
   return ceiling / 2 + (ceiling / 2) * random()
 }
 
-/** Resolves after so long; throws the signal's reason when that comes first. */
+/** Rejects with the signal's reason if it aborts first. */
 export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
-  // Not Promise.withResolvers, which Node 20 has not.
+  // Promise.withResolvers does not exist in Node 20.
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
     const onAbort = (): void => {
@@ -76,9 +75,9 @@ export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Work that several wait for goes on when one of them does not any more. */
+/** Lets one of several callers stop waiting for shared work, which continues. */
 export function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  // A failure that nobody waits for any more must not end the process.
+  // Prevents an unhandled rejection once no caller waits.
   work.catch(() => undefined)
   return new Promise<T>((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
@@ -88,13 +87,12 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined):
   })
 }
 
-/** For people who wait: `waiting: connection refused; next try at 09:00:30 UTC`. */
 export const waitingText = (problem: string, nextTryAt: Date): string =>
   `waiting: ${problem.slice(0, 200)}; ${nextTryText(nextTryAt)}`
 
 export const nextTryText = (at: Date): string => `next try at ${at.toISOString().slice(11, 19)} UTC`
 
-/** `Retry-After`: seconds, or a date. */
+/** Parses `Retry-After`: seconds or a date. */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined
   const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - nowMs

@@ -1,5 +1,5 @@
-// labelSelector and fieldSelector of lists and watches: text to a test on an item.
-// Labels: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a`, `!a`. Fields: `a=b`, `a==b`, `a!=b`, `a.b=c`.
+// Parses labelSelector and fieldSelector of lists and watches into a test. Labels: `a=b`, `a==b`, `a!=b`, `a in (b,c)`,
+// `a notin (b,c)`, `a`, `!a`. Fields: `a=b`, `a==b`, `a!=b`, `a.b=c`.
 
 export type Item = Readonly<Record<string, unknown>>
 export type Test = (item: Item) => boolean
@@ -9,7 +9,6 @@ export type ParsedSelector =
 
 type Values = (item: Item) => string | undefined
 
-/** One condition: a key, how it is compared, and with what. */
 interface Condition {
   readonly key: string
   readonly operator: Operator
@@ -35,17 +34,17 @@ const tests: Readonly<Record<Operator, (value: Values, wanted: readonly string[]
 const allOperators = Object.keys(tests) as readonly Operator[]
 const equality: readonly Operator[] = ['=', '!=']
 
-/** Longer ones are refused before they are read: a condition is tested on every item. */
+/** The limit, because a condition is tested on every item. */
 const maxSelectorLength = 4_096
 
 export function parseLabelSelector(text: string): ParsedSelector {
   return parse(text, allOperators, (name) => (item) => asText(own(item.labels, name)))
 }
 
-/** As clients of Kubernetes-like services write it. */
+/** Names that clients of Kubernetes-like services use. */
 const otherNames: ReadonlyMap<string, string> = new Map([['status.node', 'node']])
 
-/** As much of a schema as tells which fields there are. */
+/** The part of a schema that tells which fields exist. */
 export interface SelectableFields {
   readonly type?: unknown
   readonly enum?: unknown
@@ -55,11 +54,11 @@ export interface SelectableFields {
 function hasField({ type, properties, enum: values }: SelectableFields, [name, ...rest]: readonly string[]): boolean {
   if (name === undefined) return true
   if (properties) return Object.hasOwn(properties, name) && hasField(properties[name] as SelectableFields, rest)
-  // A map, a list, or one of several shapes: which names are in there, only an item tells.
+  // Maps, lists and unions may contain any field.
   return (type === undefined && values === undefined) || type === 'object' || type === 'array'
 }
 
-/** `item` is what items are: a selector on a field that they do not have is a mistake, not an empty list. */
+/** `item` is the schema of the items. A selector on an unknown field is an error, not an empty list. */
 export function parseFieldSelector(text: string, item: SelectableFields): ParsedSelector {
   return parse(text, equality, (asked) => {
     const name = otherNames.get(asked) ?? asked
@@ -88,7 +87,7 @@ function parse(text: string, allowed: readonly Operator[], read: (name: string) 
   return { ok: true, test: (item) => found.every((test) => test(item)) }
 }
 
-/** Reads one condition, each character once. Without a condition, `end` is how far it made sense. */
+/** Reads one condition in linear time. Without a valid condition, `end` is how far it was understood. */
 function conditionAt(text: string, start: number): { readonly condition?: Condition; readonly end: number } {
   const isNegated = text[start] === '!'
   const keyStart = isNegated ? skipBlanks(text, start + 1) : start
@@ -126,7 +125,6 @@ function skipWhile(text: string, at: number, form: RegExp): number {
 }
 
 const skipBlanks = (text: string, at: number): number => skipWhile(text, at, blank)
-/** Empty conditions are none. */
 const nextTerm = (text: string, at: number): number => skipWhile(text, at, blankOrComma)
 
 function indexOrEnd(text: string, what: string, from: number): number {

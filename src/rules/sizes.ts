@@ -1,17 +1,16 @@
-// Amounts of memory and disk, as the API writes them (docs/spec.md R48) and as people read them; and counts.
+// Amounts of memory and disk, as in the API (docs/spec.md R48) and for people.
 
-/** `1 file`, `2 files`. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
-/** `4.80Gi`, as records of VMs have it. */
+/** `4.80Gi`, as in records of VMs. */
 export const gibibytes = (mebibytes: number): string => `${(mebibytes / 1_024).toFixed(2)}Gi`
 
-/** `11.20G`, as records of nodes have it. */
+/** `11.20G`, as in records of nodes. */
 export const nodeMemory = (mebibytes: number): string => `${(mebibytes / 1_024).toFixed(2)}G`
 
 const steps = ['', 'K', 'M', 'G', 'T', 'P'] as const
 
-/** `10.6 GiB`, `512 MiB`, `90 B`: an amount to read, in sentences and on a terminal. */
+/** For sentences and terminals: `10.6 GiB`, `512 MiB`, `90 B`. */
 export function sizeText(bytes: number): string {
   let value = bytes
   let step = 0
@@ -20,7 +19,10 @@ export function sizeText(bytes: number): string {
   return `${digits} ${steps[step]}${step > 0 ? 'iB' : 'B'}`
 }
 
-/** The same of an amount in a record: `4.80Gi`, `11.20G`, `412M`. What is none, such as `auto`, stays as it is. */
+/**
+ * Converts an amount of a record, such as `4.80Gi` or `412M`, with `sizeText`. Other text, such as `auto`, is
+ * unchanged.
+ */
 export function longSize(text: string): string {
   const [, digits, prefix = ''] = /^([\d.]+)([KMGTP]?)i?$/.exec(text) ?? []
   return digits === undefined
@@ -28,37 +30,36 @@ export function longSize(text: string): string {
     : sizeText(Number(digits) * 1_024 ** steps.indexOf(prefix as (typeof steps)[number]))
 }
 
-/** The same of memory. */
 export const memorySize = (mebibytes: number): string => sizeText(mebibytes * 2 ** 20)
 
-/** A VM without a size of its own gets its cores' share of 80 % of the node's memory. */
+/** Memory of a VM that requests none: its cores' share of 80 % of the node's memory. */
 export const automaticMemoryMiB = (cpu: number, node: { readonly cpu: number; readonly memoryMiB: number }): number =>
   Math.max(128, Math.floor((node.memoryMiB * 0.8 * Math.min(cpu, node.cpu)) / node.cpu))
 
-/** GiB with one decimal, as somebody asks for it; 0 is automatic. */
+/** GiB with one decimal, as in requests; 0 is automatic. */
 export const askedMemoryMiB = (gibi: number): number => Math.round(gibi * 1_024)
 
 const units = ['M', 'G', 'T'] as const
 const bytesOf: Readonly<Record<string, number>> = { M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
-/** No disk is larger: a declared petabyte is refused before anything is allocated. */
+/** Refuses larger sizes before anything is allocated. */
 export const largestDiskBytes = 64 * 2 ** 40
 export const diskSizeRule = 'a whole number with M, G or T, such as 512M, 120G or 1T, at most 64T'
 
-/** `120G` → bytes; undefined when it is no size for a disk. */
+/** Returns bytes; undefined for an invalid size. */
 export function parseDiskSize(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^([1-9]\d{0,8})([MGT])$/i.exec(text) ?? []
   const bytes = Number(digits) * (bytesOf[unit.toUpperCase()] ?? 0)
   return bytes > 0 && bytes <= largestDiskBytes ? bytes : undefined
 }
 
-/** A size of a disk as it is asked for: `90G`. What is no whole number of GiB, in the largest unit that it is one of. */
+/** The inverse of `parseDiskSize`, in the largest exact unit: `90G`. */
 export function diskSize(bytes: number): string {
   const unit = units.toReversed().find((each) => bytes % (bytesOf[each] ?? 1) === 0)
   if (bytes === 0 || unit === undefined) return roughSize(bytes)
   return `${bytes / (bytesOf[unit] ?? 1)}${unit}`
 }
 
-/** `412M`, `1.2G`: what something takes, as records have it. */
+/** A rounded size, as in records: `412M`, `1.2G`. */
 export function roughSize(bytes: number): string {
   let value = bytes
   let step = 0

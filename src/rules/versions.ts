@@ -1,17 +1,16 @@
-// Whether a client and a server go together, by their versions: within a major version everything that was there stays.
+// Whether a client and a server are compatible. Within a major version nothing is removed.
 
 const form = /^(\d{1,6})\.(\d{1,6})\./
 
-/** What keeps them apart; undefined when they go together, or when one of them is no version. */
+/** Why they are not compatible; undefined if they are, or if a version is unknown. */
 export function versionsApart(client: string, server: string): 'other-major' | 'server-older' | undefined {
   const [ours, theirs] = [form.exec(client), form.exec(server)]
   if (!ours || !theirs) return undefined
   if (ours[1] !== theirs[1]) return 'other-major'
-  // A newer server knows all that an older client asks for; the other way round it does not.
+  // A newer server supports older clients, but not the other way round.
   return Number(ours[2]) > Number(theirs[2]) ? 'server-older' : undefined
 }
 
-/** In words, with what to do. */
 export function versionAdvice(client: string, server: string): string | undefined {
   const apart = versionsApart(client, server)
   if (apart === undefined) return undefined

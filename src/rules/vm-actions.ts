@@ -1,5 +1,5 @@
-// What may happen to a VM in which state: one row an action (docs/spec.md R26–R41). The server enforces
-// it, and the command line and the console show the same words.
+// Which action is allowed in which state of a VM, as a table (docs/spec.md R26–R41). The server enforces it, and the
+// command line and the console show its texts.
 import type { Architecture } from '../api/architecture.ts'
 import { ApiError } from '../api/errors.ts'
 import type { Vm } from '../api/vms/vms.ts'
@@ -15,7 +15,7 @@ interface Row {
   readonly appleOnly?: true
   readonly from: readonly PowerState[]
   readonly to: DesiredPower
-  /** What is asked of a VM that is in none of these states. */
+  /** The message for a VM in any other state. */
   readonly needs: string
 }
 
@@ -42,7 +42,7 @@ const rows: Readonly<Record<VmAction, Row>> = {
   },
 }
 
-/** What leads out of a state in which an action is refused. A running VM is refused only what would make it run. */
+/** What to do in a state in which the action is refused. */
 const wayOn: Readonly<Partial<Record<PowerState, (vm: ActionSubject) => string>>> = {
   pending: (vm) => `Wait until it is running: svc3 vm list ${target(vm)}`,
   starting: (vm) => `Wait until it is running: svc3 vm list ${target(vm)}`,
@@ -52,7 +52,7 @@ const wayOn: Readonly<Partial<Record<PowerState, (vm: ActionSubject) => string>>
   unknown: ({ namespace }) => `Its node is not responding. Check it: svc3 node list -n ${namespace}`,
 }
 
-/** The end of a line to copy, whatever namespace is the default there. */
+/** Names the namespace explicitly, so that the line works with any default. */
 const target = ({ name, namespace }: ActionSubject): string => `${name} -n ${namespace}`
 
 export const powerAfter = (action: VmAction): DesiredPower => rows[action].to
@@ -62,11 +62,11 @@ interface ActionSubject {
   readonly namespace: string
   readonly architecture: Architecture
   readonly powerState: PowerState
-  /** Another operation is under way. */
+  /** The operation in progress, if any. */
   readonly busyWith?: string | undefined
 }
 
-/** Why an action is refused; undefined when it is not. What can never be right comes first. */
+/** Why the action is refused; undefined if it is allowed. Permanent reasons come first. */
 export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | undefined {
   const { intelOnly, appleOnly, from, to, needs } = rows[action]
   const about = { kind: 'vms', name: vm.name }

@@ -65,7 +65,7 @@ export class Horizon {
 
   /**
    * The store's revision, requested after this call. Only one request runs at a time, and all callers that arrive
-   * meanwhile share the next one, so made-up revisions cost the store nothing.
+   * in between share the next one, so made-up revisions cost the store nothing.
    */
   async #newest(signal: AbortSignal): Promise<Rev> {
     const { promise: late, reject } = Promise.withResolvers<never>()

@@ -1,3 +1,4 @@
+// The JSON text of a value, of a limited size.
 import { maxValueBytes, StoreError } from './store.ts'
 
 /** Throws TooLarge. */

@@ -57,7 +57,7 @@ interface Span {
 
 /**
  * How processes that share a store learn changes from each other while the store is unreachable. A change that was
- * delivered to one of them is committed, whether or not the store could deliver it to the others.
+ * delivered to one of them is committed, even if the store could not deliver it to the others.
  */
 export interface Exchange {
   /** Every change up to here was delivered to this process. */
@@ -122,7 +122,7 @@ export interface Store {
 /**
  * AlreadyExists, NotFound, Conflict: compare-and-set lost. Compacted: list again. TooLarge: never retry. Unavailable:
  * not applied. Unknown: may be applied, look before retrying. Locked: another process uses the data. Newer: the data
- * belongs to a newer program. Damaged: what is stored is not what was written; only a backup helps.
+ * belongs to a newer program. Damaged: the stored value differs from the written one; only a backup helps.
  */
 export type StoreFault =
   | 'AlreadyExists'

@@ -110,7 +110,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
   }
 }
 
-/** Changes by the drivers are no reason to look again. */
+/** Changes by the drivers need no other run. */
 function isOther(before: RunnerPoolRecord | undefined, after: RunnerPoolRecord): boolean {
   if (!before) return true
   const wanted = ({ status: _, demand: __, cursor: ___, failing: ____, ended: _____, ...record }: RunnerPoolRecord) =>

@@ -1,6 +1,5 @@
-// What the pools of a namespace do next: which slots go, which are started and where, and what a pool says of itself. Load comes
-// first: a VM that waits gets the place of idle slots, and no slot starts where such a VM could run. Pure: the controller brings
-// what is there, and writes what comes out.
+// Plans the pools of a namespace: which slots to remove, which to start and where, and the status of each pool. Waiting
+// VMs come first: idle slots are removed for them, and no slot starts where such a VM could run.
 import type { SlotEndReason } from '../../api/vms/pools.ts'
 import { type Allocation, type Candidate, type Demand, mayBeMacos, place } from '../placement.ts'
 import { summaryOf } from '../placement-reasons.ts'
@@ -8,24 +7,22 @@ import { summaryOf } from '../placement-reasons.ts'
 export interface PlannedPool {
   readonly name: string
   readonly uid: string
-  /** By its schedule, if it has one. */
   readonly minIdle: number
-  /** When its schedule says something else. */
+  /** When the schedule changes the number. */
   readonly minIdleUntilMs?: number | undefined
   readonly maxIdle: number
   readonly maxAgeSeconds: number
   readonly isPaused: boolean
   readonly isDrained: boolean
   readonly rotation: number
-  /** How its slots wait. */
   readonly state: SlotState
-  /** What its slots are; or why there can be none now. */
+  /** The key and demand of its slots, or why it can have none now. */
   readonly template: { readonly key: string; readonly demand: Demand } | { readonly problem: string }
-  /** Slots of it failed: no other is started before then. */
+  /** After failures no slot starts before then. */
   readonly rest?: { readonly untilMs: number; readonly problem: string } | undefined
 }
 
-/** As memory they have no core and no memory of their node. */
+/** Slots that are kept as memory use no cores and no memory of their node. */
 type SlotState = 'running' | 'memory'
 
 export interface PoolSlot {
@@ -38,7 +35,7 @@ export interface PoolSlot {
   readonly isReady: boolean
   readonly isLeaving: boolean
   readonly state: SlotState
-  /** It is ready when a command of the pool passes. */
+  /** Whether a command of the pool decides that it is ready. */
   readonly hasCommand: boolean
   readonly os?: string | undefined
   readonly cpu: number
@@ -47,14 +44,14 @@ export interface PoolSlot {
 }
 
 export interface PoolNode extends Candidate {
-  /** What it has is less from now on. */
+  /** Subtracts an allocation for the rest of the plan. */
   take(allocation: Allocation, reserved: readonly []): void
   readonly takesSlots: boolean
 }
 
 interface Waiting {
   readonly demand: Demand
-  /** Of slots that it can take. */
+  /** The key of pool slots that it can take. */
   readonly key?: string | undefined
 }
 
@@ -64,14 +61,13 @@ export interface PoolSituation {
   readonly pools: readonly PlannedPool[]
   readonly slots: readonly PoolSlot[]
   readonly nodes: readonly PoolNode[]
-  /** VMs that no node can take now, in the order in which they are served. */
+  /** VMs that fit on no node now, in queue order. */
   readonly waiting: readonly Waiting[]
 }
 
 interface Status {
   readonly ready: number
   readonly starting: number
-  /** By its schedule. */
   readonly minIdle?: number
   readonly reason?: string
 }
@@ -91,11 +87,13 @@ export interface PoolPlan {
   readonly starts: readonly { readonly pool: PlannedPool; readonly node: string; readonly allocation: Allocation }[]
   /** By the uid of the pool. */
   readonly statuses: ReadonlyMap<string, Status>
-  /** When to look again though nothing has changed: a slot is too old then, a pool has rested, or its schedule says another number. */
+  /**
+   * When to plan again without a change: a slot becomes too old, a pool has rested, or a schedule changes its number.
+   */
   readonly againMs: number | undefined
 }
 
-/** Slots that boot at once on one node: more would slow each other and the VMs there. */
+/** More concurrent boots on one node would slow each other and the VMs there. */
 const startsPerNode = 4
 /** A guest that has not answered by then never will. */
 export const bootMs = 20 * 60_000
@@ -121,10 +119,10 @@ export function planPools(situation: PoolSituation): PoolPlan {
   })
   return { leaves, starts, statuses, againMs: nextLook(situation) }
 
-  /** What is of no use goes, a quarter of the pool at a time, so that there are always some; what is too much, at once. */
+  /** Replaces unusable slots, a quarter of the pool at a time so that some remain, and removes surplus slots. */
   function rotate(pool: PlannedPool): void {
     if (pool.isDrained) for (const { uid } of staying(pool.uid)) leaving.set(uid, end('Drained', 'The pool is drained'))
-    // What is on a node that is away takes as long as that is: it holds up nobody else, and goes when it is back.
+    // Slots on lost nodes do not count as work in progress. They are removed when the node is back.
     const inWork = slots.filter(
       (slot) =>
         slot.poolUid === pool.uid && !leaving.has(slot.uid) && (slot.isLeaving || !slot.isReady) && isThere(slot),
@@ -139,7 +137,7 @@ export function planPools(situation: PoolSituation): PoolPlan {
       leaving.set(slot.uid, useless)
     }
     const left = staying(pool.uid).filter(isThere)
-    // Those of no use first, then those that are not ready yet, then the newest.
+    // Unusable slots come first, then those that are not ready, then the newest.
     const worth = (slot: PoolSlot): number => (uselessness(pool, slot) === undefined ? 2 : 0) + Number(slot.isReady)
     const order = left.toSorted((a, b) => worth(a) - worth(b) || b.createdMs - a.createdMs)
     for (const { uid } of order.slice(0, Math.max(0, left.length - pool.maxIdle)))
@@ -153,14 +151,14 @@ export function planPools(situation: PoolSituation): PoolPlan {
     if (nowMs - slot.createdMs > maxAgeSeconds * 1_000) return end('TooOld', 'It is older than the pool allows')
     if ('problem' in template || template.key !== slot.key)
       return end('Changed', 'The image or the configuration has changed')
-    // Those that can still be handed out wait until there are others again.
+    // Slots that can still be handed out are kept until they can be replaced.
     if (!isPaused && slot.state !== state) return end('Changed', 'The pool keeps its VMs in another state')
     if (!isPaused && slot.rotation < rotation) return end('Rotated', 'The pool is rotated')
     const node = nodes.find(({ name }) => name === slot.node)
     return node?.unfit?.cause === 'cordoned' ? end('Cordoned', `Node ${slot.node} is cordoned`) : undefined
   }
 
-  /** Of those that are to be replaced, too, most can still be handed out. */
+  /** Most slots that are due for replacement can still be handed out. */
   function canBeTaken({ template, uid }: PlannedPool, slot: PoolSlot): boolean {
     if (slot.poolUid !== uid || !slot.isReady || 'problem' in template || template.key !== slot.key) return false
     const node = nodes.find(({ name }) => name === slot.node)
@@ -202,7 +200,7 @@ export function planPools(situation: PoolSituation): PoolPlan {
         }
         const calm = free.filter(({ name }) => (booting.get(name) ?? 0) < startsPerNode)
         const chosen = place(template.demand, calm)
-        // Those under way call for a look when they are up.
+        // The slots that are booting trigger another plan when they are ready.
         if (!chosen.ok) return undefined
         const { node, allocation } = chosen
         node.take(allocation, [])
@@ -214,7 +212,7 @@ export function planPools(situation: PoolSituation): PoolPlan {
     }
   }
 
-  /** One that is to be rotated, or on a node that is away, is no slot to count on. */
+  /** A slot that is due for replacement, or is on a lost node, does not count. */
   function isUsable(pool: PlannedPool, slot: PoolSlot): boolean {
     return isThere(slot) && uselessness(pool, slot) === undefined
   }
@@ -225,12 +223,12 @@ export function planPools(situation: PoolSituation): PoolPlan {
   }
 }
 
-/** Idle slots make room for VMs that wait. Returns nodes that such a VM wants: nothing else is to come there. */
+/** Removes idle slots for waiting VMs. Returns the nodes that those VMs will use, where no slot may start. */
 function giveWay({ slots, nodes, waiting }: PoolSituation, leaving: Map<string, End>): ReadonlySet<string> {
   const wanted = new Set<string>()
-  /** What goes, and for whom there is room then already. */
+  /** What the removals will free, minus the VMs that it is meant for. */
   const promised = new Map<string, Freed>()
-  /** Slots that a VM that waits is about to be handed. */
+  /** Slots that waiting VMs are about to take. */
   const spokenFor = new Set<string>()
   const nodeOf = (slot: PoolSlot): PoolNode | undefined => nodes.find(({ name }) => name === slot.node)
   for (const { demand, key } of waiting) {
@@ -250,9 +248,9 @@ function giveWay({ slots, nodes, waiting }: PoolSituation, leaving: Map<string, 
     for (const node of nodes) {
       const here = slots.filter((slot) => slot.node === node.name)
       const going = here.filter(({ uid, isLeaving }) => isLeaving || leaving.has(uid))
-      // The newest first: who waits longest is the next to be handed out.
+      // The newest are removed first, because the oldest are handed out first.
       const idle = here
-        // What waits as memory has nothing to give.
+        // A slot that is kept as memory would free nothing.
         .filter((slot) => slot.cpu > 0 && !going.includes(slot) && !spokenFor.has(slot.uid))
         .toSorted((a, b) => b.createdMs - a.createdMs)
       for (let count = 0; count <= idle.length; count++) {
@@ -313,5 +311,5 @@ function nextLook({ pools, slots, nowMs }: PoolSituation): number | undefined {
   return times.length === 0 ? undefined : Math.min(...times)
 }
 
-/** How long a pool rests after so many failures in a row. */
+/** How long a pool rests after consecutive failures. */
 export const poolRestMs = (failures: number): number => Math.min(300_000, 5_000 * 2 ** Math.max(0, failures - 1))

@@ -1,11 +1,10 @@
-// What is said of the pools that lack a VM configuration once it is deleted.
+// The warning about pools that lose their VM configuration.
 
 interface Pool {
   readonly name: string
   readonly config: string
 }
 
-/** Undefined when no pool has any of them. */
 export function poolsWithout(
   configs: readonly string[],
   pools: readonly Pool[],

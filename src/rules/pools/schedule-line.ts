@@ -1,5 +1,5 @@
-// An entry of a schedule as people write it: `0 7 * * mon-fri Europe/Berlin=4`. The service knows which expressions and zones
-// there are.
+// A schedule entry as users write it: `0 7 * * mon-fri Europe/Berlin=4`. The service validates expressions and time
+// zones.
 
 interface Line {
   readonly cron: string
@@ -10,7 +10,7 @@ interface Line {
 export const scheduleLine = ({ cron, timeZone, minIdle }: Line): string =>
   `${cron}${timeZone === undefined ? '' : ` ${timeZone}`}=${minIdle}`
 
-/** Undefined: it is none. */
+/** Returns undefined for an invalid line. */
 export function parseScheduleLine(text: string): Line | undefined {
   const at = text.lastIndexOf('=')
   const words = text.slice(0, Math.max(0, at)).trim().split(/\s+/)

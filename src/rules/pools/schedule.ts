@@ -1,5 +1,5 @@
-// The schedule of a pool: the entry that fired last says how many warm VMs to keep, until another one fires. Pure, so every
-// server and every leader says the same, and nothing is lost with one that was away when an entry fired.
+// The schedule of a pool: the entry that fired last says how many warm VMs to keep. The result depends only on the
+// time, so every leader computes the same.
 import { isTimeZone, lastFiring, nextFiring, parseCron } from './cron.ts'
 
 interface ScheduleEntry {
@@ -31,7 +31,10 @@ export function scheduleProblems(schedule: readonly ScheduleEntry[], maxIdle: nu
   })
 }
 
-/** What it says now, and until when; undefined where there is no schedule. Of entries that fire together, the last one counts. */
+/**
+ * The current number and when it changes; undefined without a schedule. Of entries that fire together, the last one
+ * counts.
+ */
 export function scheduledIdle(
   schedule: readonly ScheduleEntry[],
   nowMs: number,

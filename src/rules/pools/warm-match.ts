@@ -1,8 +1,7 @@
-// Which VM may take which slot of a pool: what a slot was booted with must be what the VM asks for, in every field that a
-// guest could notice. Pure.
+// Which VM may take which pool slot: they must match in every field that a guest could notice.
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 
-/** What a VM's disk is made from, as records pin it. */
+/** The source of a VM's disk, as in records. */
 export interface Pin {
   readonly imageContent?: string | undefined
   readonly imageRecipe?: string | undefined
@@ -16,14 +15,14 @@ export interface WarmRequest extends Pin {
   readonly noWarm?: true | undefined
 }
 
-/** Why VMs of this shape never come from a pool; undefined where they may. */
+/** Why VMs of this shape cannot come from a pool; undefined if they can. */
 export function neverWarm({ iso, systemSerial, gpuPassthrough }: VmShape): string | undefined {
   if (iso !== undefined) return 'attaches an ISO'
   if (systemSerial !== undefined) return 'sets a serial number'
   return gpuPassthrough ? 'passes a GPU through' : undefined
 }
 
-/** Equal for a slot and a VM that can take it. Where the VM may go is another question. */
+/** Equal for a slot and a VM that can take it, apart from the choice of node. */
 export function slotKey(shape: VmShape, { imageContent, imageRecipe }: Pin): string {
   const { image, architecture, cpu, memoryMiB, vncConsole, display, netBoost, legacyIO } = shape
   return JSON.stringify([
@@ -40,7 +39,7 @@ export function slotKey(shape: VmShape, { imageContent, imageRecipe }: Pin): str
   ])
 }
 
-/** The key of the slots that a VM can take; undefined: it takes none. */
+/** The key of slots that the VM can take; undefined if it takes none. */
 export function warmKeyOf(vm: WarmRequest): string | undefined {
   const { shape, imageContent, imageRecipe, imageReference, reservedPorts, isCold, noWarm } = vm
   if (isCold || noWarm || reservedPorts.length > 0 || imageReference !== undefined) return undefined
@@ -53,11 +52,11 @@ interface Where {
   readonly tags: readonly string[]
 }
 
-/** Whether a VM may run on a node, by name and tag; capacity it has already. */
+/** Checks name and tag. The slot already has its resources. */
 const mayRunOn = ({ node, tag, tagRequired }: VmShape, { name, tags }: Where): boolean =>
   (node === undefined || node === name) && (!tagRequired || tag === undefined || tags.includes(tag))
 
-/** The best of the slots with its key: on a node with the tag that it prefers, then the one that waited longest. */
+/** Prefers a node with the preferred tag, then the oldest slot. */
 export function chooseSlot<S extends { readonly node: Where; readonly createdAt: string }>(
   shape: VmShape,
   slots: readonly S[],

@@ -1,44 +1,41 @@
-// Whose turn it is: the VMs of a namespace that wait, in the order in which they get nodes. The owner with the lowest share
-// goes first; among the VMs of one owner the higher priority, then the older one. Pure: the scheduler walks the order and
-// says what was placed; a page shows the same order to people.
+// The order in which the waiting VMs of a namespace get nodes. The owner with the lowest share goes first; among the
+// VMs of one owner the higher priority, then the older one. Used by the scheduler and by the page that shows the queue.
 import { type Amounts, nothing, plus, type Totals } from './quota.ts'
 import { shareOf } from './shares.ts'
 
 export interface Waiting {
-  /** Of its record. */
+  /** The key of its record. */
   readonly key: string
   readonly owner: string
-  /** Higher first, among the owner's own. */
+  /** Compared among VMs of the same owner. */
   readonly priority: number
-  /** RFC 3339. */
   readonly createdAt: string
-  /** What it takes at least. */
+  /** The least that it takes. */
   readonly amounts: Amounts
 }
 
 export interface Shares {
-  /** Of the owners' VMs that have a node. */
+  /** What the placed VMs of each owner use. */
   readonly usage: ReadonlyMap<string, Totals>
   readonly weights: Readonly<Record<string, number>>
-  /** Of all nodes. */
+  /** The capacity of all nodes. */
   readonly total: Amounts
 }
 
 interface Owner<W> {
   readonly name: string
   readonly own: readonly W[]
-  /** How many of them had their turn. */
   at: number
   used: Totals
   share: number
 }
 
 /**
- * The order, as it goes on: `next` is the VM whose turn it is; `placed` tells that the last one has got what it wanted, which
- * makes its owner wait for the others. One that is not placed costs its owner nothing.
+ * `next` returns the VM whose turn it is. `placed` says that it got a node, which raises the share of its owner. A VM
+ * that is not placed does not.
  */
 export class Queue<W extends Waiting> {
-  /** A binary heap: the owner whose turn it is at the top. Only that one ever changes. */
+  /** A binary heap with the next owner at the top. Only the top ever changes. */
   readonly #owners: Owner<W>[]
   readonly #shares: Shares
   #isBegun = false
@@ -73,7 +70,7 @@ export class Queue<W extends Waiting> {
     owner.share = this.#shareOf(owner.name, owner.used)
   }
 
-  /** The one at the top had its turn: it sinks to its place, or leaves. */
+  /** Moves the top owner to its new position, or removes it after its last VM. */
   #advance(): void {
     const owners = this.#owners
     const [top] = owners
@@ -103,7 +100,7 @@ export class Queue<W extends Waiting> {
 const weightOf = (weights: Readonly<Record<string, number>>, owner: string): number =>
   Object.hasOwn(weights, owner) ? (weights[owner] as number) : 1
 
-/** Equal shares: whose next VM is the older one. */
+/** With equal shares the owner with the older VM goes first. */
 function isSooner<W extends Waiting>(a: Owner<W>, b: Owner<W>): boolean {
   if (a.share !== b.share) return a.share < b.share
   const [first, second] = [a.own[a.at] as W, b.own[b.at] as W]
@@ -117,14 +114,14 @@ const byTurn = (a: Waiting, b: Waiting): number => {
   return a.key < b.key ? -1 : 1
 }
 
-/** Whether it is one's turn before another's, by what their owners have. */
+/** Whether `a` has its turn before `b`. */
 export function isBefore(a: Waiting, b: Waiting, { usage, weights, total }: Shares): boolean {
   if (a.owner === b.owner) return byTurn(a, b) < 0
   const share = ({ owner }: Waiting): number => shareOf(usage.get(owner) ?? nothing, total, weightOf(weights, owner))
   return share(a) <= share(b)
 }
 
-/** The whole order, as if each had got what it wanted in its turn: a VM's place in it is its position. */
+/** The whole order, assuming that every VM gets a node in its turn. */
 export function orderOf<W extends Waiting>(waiting: Iterable<W>, shares: Shares): W[] {
   const queue = new Queue(waiting, shares)
   const order: W[] = []
@@ -135,10 +132,10 @@ export function orderOf<W extends Waiting>(waiting: Iterable<W>, shares: Shares)
   return order
 }
 
-/** So long a VM that is passed over waits before a node is kept free for it. */
+/** After this long a node is reserved for a VM that others have overtaken. */
 export const starveAfterMs = 60_000
 
-/** The longest of those that were passed over by later ones, once it is too long. Undefined: nobody starves. */
+/** The VM that has been overtaken for longest, if that is too long. */
 export function starving<W extends Pick<Waiting, 'key' | 'createdAt'>>(
   passedOver: Iterable<W>,
   nowMs: number,

@@ -1,22 +1,21 @@
-// The quota of a namespace: what its VMs take of it by uid, and which of them are admitted. Pure: whoever writes the record
-// does it by one compare-and-set with what comes out. A sum is never kept, so doing it twice changes nothing.
+// The quota of a namespace: what its VMs use, by uid, and which VMs are admitted. Callers write the result by one
+// compare-and-set. No sum is kept, so that a repeated write changes nothing.
 import type { Demand } from '../placement.ts'
 import { memorySize } from '../sizes.ts'
 
-/** What one VM takes. */
 export interface Amounts {
   readonly cpu: number
   readonly memoryMiB: number
-  /** Of the macOS VMs that Apple allows per host. */
+  /** How many of the macOS VMs that Apple allows per host. */
   readonly macos: number
 }
 export interface Totals extends Amounts {
   readonly vms: number
 }
 type Resource = keyof Totals
-/** A resource that is not named is not limited. */
+/** Resources that are not named are unlimited. */
 export type ResourceLimits = { readonly [R in Resource]?: number | undefined }
-/** By uid: cores, MiB of memory, macOS seats. Short, because thousands of them are one record. */
+/** By uid. In short form, because one record may have thousands of them. */
 export type UsageByVm = Readonly<Record<string, readonly [cpu: number, memoryMiB: number, macos: number]>>
 
 interface Quota {
@@ -24,7 +23,6 @@ interface Quota {
   readonly used: UsageByVm
 }
 
-/** A limit that a VM does not fit under. */
 interface Excess {
   readonly resource: Resource
   readonly limit: number
@@ -55,7 +53,7 @@ export function totalOf(used: UsageByVm): Totals {
 
 export const taken = ({ cpu, memoryMiB, macos }: Amounts): UsageByVm[string] => [cpu, memoryMiB, macos]
 
-/** The first limit that this would pass, in the order in which people set them. */
+/** The first limit that these amounts would exceed. */
 export function firstExcess(limits: ResourceLimits, used: Totals, amounts: Amounts): Excess | undefined {
   for (const resource of resources) {
     const limit = limits[resource]
@@ -70,13 +68,13 @@ export const isLimited = (limits: ResourceLimits): boolean =>
   resources.some((resource) => limits[resource] !== undefined)
 
 interface Admission {
-  /** What the record shall have: undefined where it has all of them already. */
+  /** The new value of the record; undefined if nothing changes. */
   readonly used: UsageByVm | undefined
-  /** Why these were not admitted, by uid. */
+  /** Why VMs were not admitted, by uid. */
   readonly refused: ReadonlyMap<string, Excess>
 }
 
-/** In their order, each that fits beside those before it. One that is there already stays, with what it takes now. */
+/** Admits VMs in order, each if it fits with those before it. An admitted VM stays, with its current amounts. */
 export function admit(
   { limits, used }: Quota,
   wanted: readonly (readonly [uid: string, amounts: Amounts])[],
@@ -106,7 +104,7 @@ export const without = (sum: Totals, [cpu, memoryMiB, macos]: UsageByVm[string])
 })
 
 /**
- * What a VM takes at least, before a node is chosen: memory by itself and guests that nobody knows of depend on the node.
+ * The least that a VM takes before a node is chosen. Automatic memory and seats of unknown guests depend on the node.
  */
 export const leastAmounts = ({ cpu, memoryMiB, os }: Pick<Demand, 'cpu' | 'memoryMiB' | 'os'>): Amounts => ({
   cpu,
@@ -115,10 +113,10 @@ export const leastAmounts = ({ cpu, memoryMiB, os }: Pick<Demand, 'cpu' | 'memor
 })
 
 interface Words {
-  /** As a person sets it. */
+  /** The name of the setting. */
   readonly field: string
   amount(value: number): string
-  /** What follows two amounts: "3 of 4 VMs". */
+  /** As in "3 of 4 VMs". */
   readonly noun: string
 }
 const words: Readonly<Record<Resource, Words>> = {
@@ -129,14 +127,13 @@ const words: Readonly<Record<Resource, Words>> = {
 }
 export const resources = Object.keys(words) as Resource[]
 
-/** "Quota of svc-ios reached: 38 of 40 cores in use; 4 requested" */
 export function excessText(namespace: string, { resource, limit, used, requested }: Excess): string {
   const { amount, noun } = words[resource]
   const asked = resource === 'vms' || resource === 'macos' ? '' : `; ${amount(requested)} requested`
   return `Quota of ${namespace} reached: ${amount(used)} of ${amount(limit)} ${noun} in use${asked}`
 }
 
-/** Limits below what is in use, each with the field that has it. */
+/** Limits below the current use, by field. */
 export const tooLow = (limits: ResourceLimits, used: Totals): { readonly field: string; readonly message: string }[] =>
   resources.flatMap((resource) => {
     const limit = limits[resource]

@@ -1,9 +1,8 @@
-// How much of a namespace each owner has: the dominant share, which is the largest fraction of any resource, divided by the
-// owner's weight. Whoever has the lowest goes first.
+// The dominant share of each owner: the largest fraction of any resource of the namespace, divided by the owner's
+// weight. The owner with the lowest share goes first.
 import { mayBeMacos } from '../placement.ts'
 import { type Amounts, nothing, plus, type Totals } from './quota.ts'
 
-/** What counts of a node. */
 interface CountedNode {
   readonly name: string
   readonly namespace: string
@@ -12,7 +11,6 @@ interface CountedNode {
     | undefined
 }
 
-/** What counts of a VM. */
 interface CountedVm {
   readonly owner: string
   readonly os?: string | undefined
@@ -20,7 +18,7 @@ interface CountedVm {
   readonly place?: { readonly node: string; readonly memoryMiB: number } | undefined
 }
 
-/** What a VM takes on a node. A guest that nobody knows of takes a macOS seat where those are limited. */
+/** What a VM takes on a node. An unknown guest takes a macOS seat where those are limited. */
 export const amountsOn = (
   node: { readonly maxMacosVms?: number | undefined } | undefined,
   { cpu, memoryMiB, os }: { readonly cpu: number; readonly memoryMiB: number; readonly os?: string | undefined },
@@ -30,13 +28,12 @@ export const amountsOn = (
   macos: os === 'macos' || (node?.maxMacosVms !== undefined && mayBeMacos(os)) ? 1 : 0,
 })
 
-/** What a VM that has a node takes; undefined of one that waits. */
+/** What a placed VM takes; undefined for a waiting one. */
 export const amountsOf = (
   { os, shape: { cpu }, place }: CountedVm,
   nodeOf: (name: string) => CountedNode | undefined,
 ): Amounts | undefined => place && amountsOn(nodeOf(place.node)?.report, { cpu, memoryMiB: place.memoryMiB, os })
 
-/** All that the nodes of a namespace have. */
 export function capacityIn(namespace: string, nodes: Iterable<CountedNode>): Amounts {
   let [cpu, memoryMiB, macos] = [0, 0, 0]
   for (const { namespace: own, report } of nodes) {
@@ -66,6 +63,6 @@ export const shareOf = (used: Amounts, total: Amounts, weight = 1): number =>
   Math.max(
     fraction(used.cpu, total.cpu),
     fraction(used.memoryMiB, total.memoryMiB),
-    // Guests that nobody knows of take seats on Linux hosts, which have none to share.
+    // Unknown guests also take seats on Linux hosts, which have none to share.
     total.macos > 0 ? fraction(used.macos, total.macos) : 0,
   ) / weight

@@ -1,5 +1,5 @@
-// One run of the scheduler over those who wait: who is tried when, who was passed over, and for whom a node is kept free.
-// Pure: time and shares are given, and what becomes of each turn is told.
+// One run of the scheduler: the order in which VMs are tried, which ones were overtaken, and for which a node is
+// reserved.
 import { type Candidate, couldHold, type Demand } from '../placement.ts'
 import { isBefore, Queue, type Shares, starving, type Waiting } from './queue.ts'
 import type { Amounts } from './quota.ts'
@@ -9,7 +9,7 @@ export interface Turn extends Waiting {
   readonly demand: Demand
 }
 
-/** So many of those that found no room are watched per namespace: the first are those whose turn comes first. */
+/** The number of VMs without room that are watched per namespace, in queue order. */
 const watched = 100
 
 interface Kept {
@@ -17,16 +17,16 @@ interface Kept {
   readonly node: string
 }
 
-/** What outlasts a run. A new leader begins with nothing, and knows all again after one VM was passed over. */
+/** What is kept between runs. A new leader begins without it, and learns it again when a VM is overtaken. */
 export class Starvation<T extends Turn> {
-  /** Found no room, by namespace. */
+  /** VMs that found no room, by namespace. */
   readonly short = new Map<string, Map<string, T>>()
-  /** Of these: a later one got a node that it could use. */
+  /** VMs that were overtaken: a later one got a node that they could have used. */
   readonly passedOver = new Map<string, Map<string, T>>()
-  /** By namespace: the node that takes nobody else. */
+  /** The reserved node of each namespace. */
   readonly kept = new Map<string, Kept>()
 
-  /** It waits no longer. True: a node was kept free for it, which others may have now. */
+  /** Forgets a VM that waits no longer. Returns whether a node was reserved for it. */
   forget(key: string): boolean {
     for (const turns of [...this.short.values(), ...this.passedOver.values()]) turns.delete(key)
     const [namespace] = [...this.kept].find(([, kept]) => kept.key === key) ?? []
@@ -45,15 +45,15 @@ const inside = <T>(map: Map<string, Map<string, T>>, namespace: string): Map<str
 interface Space<T extends Turn> {
   readonly queue: Queue<T>
   readonly shares: Shares
-  /** Those of this run. */
+  /** The VMs of this run. */
   readonly keys: ReadonlySet<string>
-  /** Those of them that found no room, so far. */
+  /** VMs of this run that found no room. */
   readonly refused: Set<string>
   readonly first: T | undefined
   isFirstTried: boolean
 }
 
-/** One run. `next` until there is none; each is then `placed`, `refused` for lack of room, or neither. */
+/** Call `next` until it returns undefined. Each turn is then `placed`, `refused` for lack of room, or neither. */
 export class Turns<T extends Turn> {
   readonly #state: Starvation<T>
   readonly #spaces: Space<T>[]
@@ -81,7 +81,7 @@ export class Turns<T extends Turn> {
     })
   }
 
-  /** Whoever starves is tried before all others. */
+  /** An overtaken VM that has waited too long is tried before all others. */
   next(): T | undefined {
     for (; this.#at < this.#spaces.length; this.#at++) {
       const space = this.#spaces[this.#at] as Space<T>
@@ -93,7 +93,7 @@ export class Turns<T extends Turn> {
     return undefined
   }
 
-  /** It gets a node. Those whose turn was before, and who could use that node, were passed over. */
+  /** Records a placement. VMs that were due earlier and could have used the node were overtaken. */
   placed(turn: T, amounts: Amounts, node: Candidate): void {
     const space = this.#spaces[this.#at] as Space<T>
     const short = this.#state.short.get(turn.namespace)
@@ -105,7 +105,7 @@ export class Turns<T extends Turn> {
     if (turn !== space.first) space.queue.placed(amounts)
   }
 
-  /** No node has room for it. Undefined, or the node that is kept free for it from now on. */
+  /** Records that no node has room. Returns the node that is now reserved for the VM, if any. */
   refused(turn: T, nodes: readonly Candidate[]): string | undefined {
     const space = this.#spaces[this.#at] as Space<T>
     const { short, kept } = this.#state
@@ -123,7 +123,10 @@ export class Turns<T extends Turn> {
   }
 }
 
-/** The one that has most of it free already; once chosen it stays, or nothing would ever be free. */
+/**
+ * The node with the most free room for the VM. Once chosen it stays reserved, because it would otherwise never become
+ * free.
+ */
 function nodeToKeep(demand: Demand, nodes: readonly Candidate[], before: string | undefined): string | undefined {
   const able = nodes.filter((node) => node.unfit === undefined && couldHold(node, demand))
   const lacks = ({ cpu, memoryMiB, freeCpu, freeMemoryMiB }: Candidate): number =>

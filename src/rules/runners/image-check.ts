@@ -1,11 +1,11 @@
-// What a runner needs of a guest: a script that looks for it at the first boot and says what it found on the console, and what its
-// lines mean for people.
+// Checks whether a guest image has what a runner needs: a first-boot script that reports on the console, and the
+// meaning of its lines.
 
 interface Expected {
   readonly folder: string
   /** Undefined: root. */
   readonly user?: string | undefined
-  /** Of GitHub, whose name the guest has to find. */
+  /** The GitHub host, whose name the guest must resolve. */
   readonly host: string
 }
 
@@ -24,7 +24,7 @@ elif command -v nslookup > /dev/null 2>&1; then is name nslookup ${host}
 fi
 `
 
-/** Changes nothing in the guest, and powers it off as the end of a runner does. */
+/** Changes nothing in the guest, and powers it off as a runner does. */
 export const checkScript = ({ folder, user = 'root', host }: Expected): string => `#!/bin/sh
 say() { echo "${mark} $*" > /dev/console; }
 is() { name=$1; shift; if "$@" > /dev/null 2>&1; then say "$name" yes; else say "$name" no; fi; }
@@ -41,7 +41,7 @@ poweroff 2>/dev/null || shutdown -h now 2>/dev/null || /sbin/poweroff -f
 
 export const isCheckOver = (console: string): boolean => new RegExp(`${mark} end\\s*$`, 'm').test(console)
 
-/** `undefined`: the guest did not look. */
+/** Returns undefined if the guest did not report. */
 export function imageFindings(console: string, expected: Expected, nowMs: number): ImageFinding[] | undefined {
   const said = new Map([...console.matchAll(new RegExp(`${mark} (\\w+) (\\w+)\\s*$`, 'gm'))].map(([, key = '', value = '']) => [key, value])) // biome-ignore format: one line
   if (!isCheckOver(console)) return undefined

@@ -1,8 +1,8 @@
-// Jobs of a runner pool: what their source tells of them, and what that makes of a job that is known.
+// Jobs of a runner pool, and how news from their source changes them.
 
-/** What the source counts, all at one moment. */
+/** Counts of the source, all from the same moment. */
 export interface JobDemand {
-  /** Jobs that are to run here: waiting and running. */
+  /** Jobs of this scale set, waiting or running. */
   readonly assigned: number
   readonly running: number
   readonly registered: number
@@ -12,16 +12,16 @@ export interface JobDemand {
 
 export const noDemand: JobDemand = { assigned: 0, running: 0, registered: 0, busy: 0, idle: 0 }
 
-/** News of one job. It may come twice, late, or not at all. */
+/** News about one job. It may be repeated, late or missing. */
 export interface JobNews {
   readonly type: 'available' | 'assigned' | 'started' | 'completed'
   readonly jobId: string
-  /** By which an offer is taken; 0: none. */
+  /** For accepting the offer of a job; 0: none. */
   readonly requestId: number
   readonly name: string
   readonly repository: string
   readonly workflow: string
-  /** 0: not told. */
+  /** 0: unknown. */
   readonly runId: number
   readonly event: string
   readonly queuedAt?: string
@@ -42,11 +42,11 @@ export interface Job {
   readonly startedAt?: string
   readonly finishedAt?: string
   readonly result?: string
-  /** The source itself said that it is over. */
+  /** Set if the source reported the end. */
   readonly isReported?: true
 }
 
-/** What news makes of a job: a job never goes back, whatever order news comes in. The same news again changes nothing. */
+/** Applies news to a job. A job never goes back to an earlier state, and repeated news changes nothing. */
 export function afterNews(job: Job | undefined, news: JobNews, now: string): Job | undefined {
   if (news.type === 'available') return job
   const { jobId: id, name, repository, workflow, runId, event, queuedAt = now } = news
@@ -55,7 +55,7 @@ export function afterNews(job: Job | undefined, news: JobNews, now: string): Job
   const runner = news.runnerName || known.runner
   const named = { ...known, ...(runner !== undefined && { runner }) }
   if (news.type === 'started') {
-    // Told after its end: it has begun all the same.
+    // News of the start may arrive after that of the end.
     const startedAt = known.startedAt ?? known.finishedAt
     if (known.state !== 'Waiting')
       return known.runner === runner && known.startedAt === startedAt
@@ -68,11 +68,11 @@ export function afterNews(job: Job | undefined, news: JobNews, now: string): Job
   return { ...named, state: 'Completed', finishedAt: known.finishedAt ?? now, result, isReported: true }
 }
 
-/** Its runner is gone, and the source has not said how the job ended. */
+/** The job of a runner that ended before the source reported the result. */
 export const afterRunnerEnd = (job: Job, now: string): Job =>
   job.state === 'Completed' ? job : { ...job, state: 'Completed', finishedAt: now, result: 'unknown' }
 
-/** Seconds from queue to runner, of jobs that have started: the middle one, and the one that 95 % are not above. */
+/** Seconds from queued to started. */
 export function queueSeconds(jobs: Iterable<Job>): { readonly p50: number; readonly p95: number } | undefined {
   const waits: number[] = []
   for (const { queuedAt, startedAt } of jobs)

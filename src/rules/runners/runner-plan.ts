@@ -1,9 +1,9 @@
-// What a runner pool does next. Pure: from its settings, the demand of its source, its runners with their VMs, and the time.
-// A runner is judged by its VM and by what the source knows of it, never by how its job ended.
+// Plans the next steps of a runner pool from its settings, demand and runners. A runner is judged by its VM and by what
+// the source knows about it, not by the result of its job.
 import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
 import type { JobDemand } from './jobs.ts'
 
-/** How runners fail, which is a reason to wait before the next once it happens again and again. */
+/** Ends that count as failures. Repeated failures make the pool rest. */
 const failures: readonly RunnerEndReason[] = [
   'NotConnected',
   'GuestEnded',
@@ -19,29 +19,30 @@ export interface Ending {
   readonly message: string
 }
 
-/** As the source lists it; `undefined`: nobody has looked yet. */
+/** The runner's state in the source's list; undefined before the first list. */
 type Seen = 'online' | 'busy' | 'offline' | 'unknown' | 'absent' | undefined
 
 export interface Runner {
   readonly name: string
   readonly createdMs: number
-  /** It is being registered, or its VM created, right now by this process. */
+  /** Whether this process is registering it or creating its VM. */
   readonly isInHand: boolean
   readonly isRegistered: boolean
-  /** It is registered and started by SSH once its VM runs; otherwise it is registered before, and starts by itself. */
+  /**
+   * Whether it is registered and started by SSH once its VM runs. Otherwise it is registered first and starts at boot.
+   */
   readonly isBySsh: boolean
-  /** By SSH. */
+  /** Only for runners that are started by SSH. */
   readonly isStarted: boolean
-  /** `none`: not created yet. `gone`: it was, and is not any more. */
+  /** `none`: not created yet. `gone`: deleted. */
   readonly vm: 'none' | 'pending' | 'running' | 'down' | 'failed' | 'gone'
   readonly problem?: string | undefined
   readonly runningMs?: number | undefined
   readonly connectedMs?: number | undefined
-  /** A job has started on it. */
   readonly hasJob: boolean
-  /** The source said that this job is over. */
+  /** Whether the source reported the end of its job. */
   readonly isJobDone: boolean
-  /** Since when the source does not know it any more. */
+  /** Since when the source does not list it. */
   readonly missedMs?: number | undefined
   readonly seen: Seen
   readonly isEnding: boolean
@@ -60,35 +61,35 @@ export interface RunnerPoolState {
   readonly demand: JobDemand
   /** Jobs that ended here and that `demand` still counts. */
   readonly endedSince: number
-  /** Failures one after the other, and when the last was. */
+  /** Consecutive failures, and the time of the last one. */
   readonly failing: { readonly count: number; readonly lastMs: number }
   readonly runners: readonly Runner[]
 }
 
 export interface RunnerPlan {
-  /** What was learnt of runners: written before anything is done. */
+  /** Facts about runners, which are written before any step. */
   readonly notes: readonly { readonly name: string; readonly note: Note }[]
   readonly ends: readonly { readonly name: string; readonly end: Ending }[]
   readonly create: number
-  /** Those whose VM runs, to be registered and started by SSH. */
+  /** Runners whose VM runs, to be registered and started by SSH. */
   readonly starts: readonly string[]
-  /** Why there are fewer than wanted. */
+  /** Why there are fewer runners than wanted. */
   readonly restUntilMs?: number
-  /** When to look again. */
+  /** When to plan again. */
   readonly againMs: number
 }
 
 type Note = 'running' | 'connected' | 'missed' | 'found'
 
-/** A list may be from before a runner registered: one look is no proof. */
+/** A missing runner must be missing for this long, because a list may be older than its registration. */
 const missedMs = 30_000
-/** A registration that no process has in hand. */
+/** After this time an unfinished registration that no process is working on is lost. */
 const lostMs = 10_000
 const restAfter = 5
 const firstRestMs = 30_000
 const longestRestMs = 600_000
 
-/** How long a pool rests after so many failures in a row; 0: not at all. */
+/** How long a pool rests after consecutive failures. */
 export const runnerRestMs = (failures: number): number =>
   failures < restAfter ? 0 : Math.min(longestRestMs, firstRestMs * 2 ** (failures - restAfter))
 
@@ -124,7 +125,7 @@ export function planRunners(state: RunnerPoolState): RunnerPlan {
   const restUntilMs = (more > 0 ? nowMs : failing.lastMs) + runnerRestMs(failing.count + more)
   const isResting = restUntilMs > nowMs
   if (isResting) later(restUntilMs)
-  // What is on its way out still has its VM.
+  // Runners that are ending still have their VM.
   const held = runners.filter(({ vm }) => vm !== 'gone').length
   const lacking = Math.max(0, Math.min(wanted - (live.length - idle.length), max - held))
   const isReady = ({ isBySsh, isRegistered, isInHand, vm }: Runner): boolean =>
@@ -161,7 +162,7 @@ function endOf(runner: Runner, state: RunnerPoolState): Ending | undefined {
       : { reason: 'VmDeleted', message: 'Its VM was deleted' }
   if (vm === 'failed' && !wasUsed) return { reason: 'DeployFailed', message: problem ?? 'Its VM could not be started' }
   if (vm === 'down' || vm === 'failed')
-    // A runner that had its job is not registered any more; a short one may be over before anybody heard that it began.
+    // A runner is removed from the list after its job, and a short job may end before any news of it arrives.
     return wasUsed || seen !== 'offline'
       ? { reason: 'Finished', message: 'Its guest powered off' }
       : { reason: 'GuestEnded', message: 'The guest powered off before its runner connected' }
@@ -174,7 +175,7 @@ function endOf(runner: Runner, state: RunnerPoolState): Ending | undefined {
     return hasJob || runner.isJobDone
       ? { reason: 'Finished', message: 'Its runner has left' }
       : { reason: 'RunnerGone', message: 'The runner is no longer registered' }
-  // Without a word on who is online, a runner that waits looks like one that never came.
+  // If it is unknown which runners are online, an idle one cannot be told from one that never connected.
   const isKnownAway = seen === 'offline' || seen === 'absent'
   if (runningMs !== undefined && !wasUsed && isKnownAway && nowMs - runningMs >= connectMs)
     return {
@@ -184,7 +185,7 @@ function endOf(runner: Runner, state: RunnerPoolState): Ending | undefined {
   return undefined
 }
 
-/** Those above what is wanted, which have no job: first the ones that are not up yet. */
+/** Surplus runners without a job, starting with those that are not up yet. */
 function surplusOf(
   live: readonly Runner[],
   wanted: number,

@@ -1,14 +1,13 @@
-// Where on GitHub a runner pool takes jobs from, as people copy it from the address bar: an organization, a repository or an
-// enterprise of github.com, ghe.com or a GitHub Enterprise Server.
+// The GitHub URL that a runner pool takes jobs from: an organization, repository or enterprise of github.com, ghe.com
+// or a GitHub Enterprise Server.
 import { isLoopback } from '../addresses.ts'
 
 export interface RunnerScope {
-  /** Normalised. */
   readonly url: string
-  /** Where its REST API answers. */
+  /** The base URL of the REST API. */
   readonly api: string
   readonly kind: 'organization' | 'repository' | 'enterprise'
-  /** Of the API, for runners: `orgs/acme`. */
+  /** The path of runners in that API: `orgs/acme`. */
   readonly path: string
 }
 
@@ -23,7 +22,7 @@ export function parseRunnerScope(text: string): Parsed {
   const url = URL.parse(text)
   if (!url) return wrong('is not an address')
   if (url.username || url.password || url.search || url.hash) return wrong('must not have credentials or a query')
-  // Nobody between this server and itself could read along.
+  // Plain HTTP is allowed only to this machine.
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname)))
     return wrong('must begin with https://')
   const parts = url.pathname.split('/').filter((part) => part !== '')

@@ -1,16 +1,15 @@
-// The script that starts a runner, at the first boot of its VM or by SSH. It downloads nothing: the runner is in the image. The
-// configuration is in the environment of one process and in no argument; whatever becomes of the runner, the VM powers off.
+// The script that starts a runner, at first boot or by SSH. The runner is in the image, so nothing is downloaded. The
+// configuration is in the environment of one process and in no argument. The VM powers off when the runner ends.
 
 interface RunnerStart {
-  /** Where the runner is in the image. */
   readonly folder: string
-  /** Who runs it; undefined: whoever runs the script. */
+  /** The user that runs the runner; undefined: the user that runs the script. */
   readonly user?: string | undefined
-  /** What the source gave for this one runner. */
+  /** The registration of this one runner. */
   readonly secret: string
 }
 
-/** Leaves a script behind that goes on by itself, and ends: for a connection that is closed then. */
+/** Wraps a script so that it keeps running after the SSH connection is closed. */
 export const detached = (script: string): string => `umask 077
 d=$(mktemp -d /tmp/svc3.XXXXXX) || exit 1
 cat > "$d/start" <<'svc3-end'

@@ -1,3 +1,4 @@
+// One watch on etcd, read until it ends.
 import { type EtcdClient, EtcdFailure } from './client.ts'
 import type { EtcdConnection } from './connection.ts'
 import { decodeWatch, type EtcdEvent, encodeWatch, type KeyRange, methods } from './protocol.ts'

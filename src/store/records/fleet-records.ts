@@ -285,42 +285,42 @@ export interface ImageRecord {
   readonly architecture: Architecture
   /** The guest on the disk, if known. */
   readonly os?: Image['os']
-  /** Of the disk; of an ISO, exactly that of its file. */
+  /** The size of the disk, or of the file of an ISO. */
   readonly sizeBytes: number
   readonly owner: string
   readonly createdAt: string
   readonly updatedAt: string
-  /** The request that made it, so that the same request again finds its own. */
+  /** The request that created it, so that a repetition finds it. */
   readonly requestKey?: string
-  /** Nodes build it themselves, by this recipe. */
+  /** The recipe by which nodes build it. */
   readonly recipe?: string
   /** The digest of its manifest. */
   readonly content?: string
-  /** What its content takes in the store. What is shared with other images is counted for each. */
+  /** Bytes in the store, including content that other images share. */
   readonly spaceUsedBytes?: number
   /** Absent: Ready. */
   readonly state?: Image['state']
-  /** While it is Updating. `phase`: what it waits for. */
+  /** Set while it is Updating. */
   readonly progress?: { readonly percent: number; readonly bytes: number; readonly phase?: string }
   /** Why it is Failed, or why the last commit failed. */
   readonly errorMessage?: string
-  /** That of the VM that could not be saved or committed: `errorMessage` may name it. */
+  /** The namespace of the VM whose save or commit failed. */
   readonly errorNamespace?: string
-  /** Why its disk will not boot, by its partitions when it was taken in. */
+  /** Why the disk will not boot, from its partitions. */
   readonly warning?: string
-  /** Absent: it came with svc3. */
+  /** Absent for images that came with svc3. */
   readonly source?: string
   readonly sourceType?: Image['sourceType']
   readonly sourceNamespace?: string
-  /** Only administrators delete it or commit to it. Absent: if it came with svc3. */
+  /** Whether only administrators may delete it or commit to it. Default: if it came with svc3. */
   readonly protected?: boolean
-  /** Of an upload, where servers share the records: the one that takes it in. */
+  /** The server that receives the upload, where servers share records. */
   readonly server?: string
-  /** What is on its way into it: the only one, and until it has come to its end the image is Updating. */
+  /** The capture in progress. The image is Updating until it has ended. */
   readonly capture?: ImageCapture
-  /** Set while it is being pulled: what from where. The next start goes on with it. */
+  /** The pull in progress, which resumes after a restart. */
   readonly pull?: PullRecord
-  /** Grows with every commit into it. Absent: 1. */
+  /** Incremented with every commit. Default: 1. */
   readonly version?: number
   /** The newest versions, once the image was saved or committed. Use `versionsOf` to read them. */
   readonly versions?: readonly ImageVersion[]

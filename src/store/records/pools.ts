@@ -18,7 +18,7 @@ export function freeSlots(
 
 /**
  * Updates a slot from a report: it is ready once its guest has answered, and is removed if it ends or fails. Returns
- * false if there is no such slot.
+ * false if the slot does not exist.
  */
 export async function takeSlotReport(
   collections: Pick<Collections, 'nodes' | 'nodeVms'>,

@@ -158,7 +158,7 @@ export class Database {
 
   check(): ThreadReply {
     // Space may have become free since the last write failed. A small write alone proves little, because it may fit into the
-    // write-ahead log as it is.
+    // write-ahead log without growing it.
     if (this.#trouble && this.#freeBytes() > maxValueBytes) this.#commit(() => this.#statements.probe.run(this.#rev))
     return this.#trouble ? ['failed', 'Unavailable', this.#trouble] : ['done']
   }
@@ -193,7 +193,7 @@ export class Database {
       return undefined
     } catch (error) {
       // A failed write leaves no whole commit in the WAL, and the next transaction overwrites it. After a failed fsync it is
-      // unknown what is on disk: the thread ends, and the next start reads what is there.
+      // unknown what is on disk: the thread ends, and the next start reads the file.
       if (isCommitting && !isFailedWrite(error)) throw error
       // SQLite ends the transaction itself in some cases. Where ROLLBACK fails, the thread ends too.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')

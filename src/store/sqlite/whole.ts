@@ -26,7 +26,7 @@ export class Damage extends Error {
 
 /** Throws Damage. Data of schema version 1 have no checksums. */
 export function assertWhole(db: DatabaseSync, hasSums: boolean): void {
-  // As fast as quick_check here, because no table has an index of its own.
+  // As fast as quick_check here, because no table has an additional index.
   const { integrity_check: found } = db.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string }
   if (found !== 'ok') throw new Damage(found.replace(/\s+/g, ' ').trim())
   assertSameAsLog(db, readLog(db, hasSums))
