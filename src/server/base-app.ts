@@ -1,5 +1,5 @@
 // What both ports of the service share: limits of connections, request ids, body parsing, timeouts, metrics, and the
-// hooks that every request passes before those of its own port.
+// hooks that every request passes before the hooks of each port.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'

@@ -105,8 +105,8 @@ describe('the content store', () => {
 async function run(code: string, folder: string, env: Record<string, string> = {}, wrap: readonly string[] = []) {
   const storeModule = path.join(import.meta.dirname, 'store.ts')
   const text = `import fs from 'node:fs/promises'
-    import { openStore } from ${JSON.stringify(storeModule)}
-    const store = await openStore(${JSON.stringify(folder)})
+    import { openContentFolder } from ${JSON.stringify(storeModule)}
+    const store = await openContentFolder(${JSON.stringify(folder)})
     ${code}`
   const [program = '', ...args] = [...wrap, process.execPath, '--input-type=module', '-e', text]
   const child = spawn(program, args, {
