@@ -38,12 +38,12 @@ before(async () => {
 function start(code: string, env: Record<string, string> = {}, wrap: readonly string[] = []) {
   const module = (name: string) => JSON.stringify(path.join(import.meta.dirname, name))
   const text = `import fs from 'node:fs/promises'
-    import { openStore } from ${module('content/store.ts')}
+    import { openContentFolder } from ${module('content/store.ts')}
     import { packDisk } from ${module('pack/chunks.ts')}
     import { restoreDisk } from ${module('pack/restore.ts')}
     import { readManifest } from ${module('pack/stored-manifests.ts')}
     const root = ${JSON.stringify(root)}
-    const store = await openStore(root + '/store')
+    const store = await openContentFolder(root + '/store')
     const manifest = await readManifest(store, ${JSON.stringify(digest)})
     console.log('ready')
     ${code}`

@@ -189,8 +189,8 @@ describe('image by content', () => {
     const { folder, images, opened } = await node()
     const code = `
       import { openImages } from ${JSON.stringify(path.join(import.meta.dirname, 'images.ts'))}
-      import { openStore } from ${JSON.stringify(path.join(import.meta.dirname, '../../images/content/store.ts'))}
-      const server = await openStore(${JSON.stringify(server.folder)})
+      import { openContentFolder } from ${JSON.stringify(path.join(import.meta.dirname, '../../images/content/store.ts'))}
+      const server = await openContentFolder(${JSON.stringify(server.folder)})
       const openBlob = async (digest) => server.open(digest)
       const log = { warn() {} }
       const images = await openImages({ folder: ${JSON.stringify(folder)}, recipes: {}, openBlob, added() {}, log })

@@ -187,8 +187,8 @@ describe('eviction that is killed', { concurrency: 2 }, () => {
       const code = `
         import { openImages } from ${module('images.ts')}
         import { openHolders } from ${module('holders.ts')}
-        import { openStore } from ${module('../../images/content/store.ts')}
-        const server = await openStore(${JSON.stringify(server.folder)})
+        import { openContentFolder } from ${module('../../images/content/store.ts')}
+        const server = await openContentFolder(${JSON.stringify(server.folder)})
         const holders = await openHolders(${JSON.stringify(imageFolder)}, ${JSON.stringify(folder)}, 'test')
         const images = await openImages({ folder: ${JSON.stringify(imageFolder)}, recipes: {}, holders, added() {},
           openBlob: async (digest) => server.open(digest), log: { warn() {}, info() {} }, quotaBytes: ${1.5 * mib} })

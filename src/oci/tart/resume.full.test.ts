@@ -95,11 +95,11 @@ describe("a pull of tart's image", () => {
   it("a pull of tart's image that was killed goes on in the next process", async () => {
     const place = path.join(folder, 'killed')
     const module = (name: string) => JSON.stringify(path.join(import.meta.dirname, name))
-    const code = `import { openStore } from ${module('../../images/content/store.ts')}
+    const code = `import { openContentFolder } from ${module('../../images/content/store.ts')}
       import { openRegistry } from ${module('../registry/registry.ts')}
       import { packTart } from ${module('read.ts')}
       const source = openRegistry(${JSON.stringify(reach())}).repository(${JSON.stringify(repository)})
-      await packTart(source, await source.resolve('v1'), await openStore(${JSON.stringify(place)}), { concurrency: 1 })`
+      await packTart(source, await source.resolve('v1'), await openContentFolder(${JSON.stringify(place)}), { concurrency: 1 })`
     for (const left of [5, 4]) {
       const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
         env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: 'oci.tart.layer' },
