@@ -11,8 +11,6 @@ import { allOperations } from '../src/api/index.ts'
 import { issueAgentToken, joinCluster } from '../src/api/nodes/agent.ts'
 import { replaceNodeKey } from '../src/api/nodes/node-key.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
-import { createPool } from '../src/api/vms/pools.ts'
-import { createRunnerPool } from '../src/api/vms/runner-pools.ts'
 import { createVmConfig } from '../src/api/vms/vm-configs.ts'
 import { digestOf } from '../src/images/format/manifest.ts'
 import { putManifest } from '../src/images/pack/stored-manifests.ts'
@@ -207,9 +205,6 @@ describe('every operation', () => {
 
 /** What must be there before the example of an operation can succeed. */
 const inDefault = '/api/v1/namespaces/svc-default'
-const account = async (fresh: TestService) => {
-  await fresh.call('POST', `${inDefault}/serviceaccounts/jenkins`)
-}
 /** What the request of the example needs beside what it shows. */
 type Ready = { readonly token?: string; readonly body?: unknown } & Pick<Operation['example'], 'params'>
 const withTiny = (fresh: TestService) => addImage(fresh, 'tiny-arm64', 'arm64')
@@ -291,8 +286,6 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   deleteNamespace: async (fresh) => {
     await fresh.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
   },
-  deleteServiceAccount: account,
-  createServiceAccountToken: account,
   // Examples that are cut short for the reader.
   uploadCertificate: async () => {
     const { cert, key } = await makePair()
@@ -327,20 +320,8 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   cancelPushJob: async (fresh) => (await withPush(fresh)).user,
   finishCapture: withCapture,
   createVmConfig: withImage('arm64'),
-  getVmConfig: withConfig,
-  updateVmConfig: withConfig,
-  deleteVmConfig: withConfig,
   createPool: withConfig,
-  getPool: withPool,
-  updatePool: withPool,
-  rotatePool: withPool,
-  drainPool: withPool,
-  deletePool: withPool,
   createRunnerPool: withConfig,
-  getRunnerPool: withRunnerPool,
-  updateRunnerPool: withRunnerPool,
-  drainRunnerPool: withRunnerPool,
-  deleteRunnerPool: withRunnerPool,
   getImage: withTiny,
   addDemoImage: withNode,
   copyImage: withTiny,
@@ -453,14 +434,21 @@ async function withConfig(fresh: TestService) {
   await fresh.call('POST', `${inDefault}/vmconfigs`, { body: createVmConfig.example.body })
 }
 
-async function withRunnerPool(fresh: TestService) {
-  await withConfig(fresh)
-  await fresh.call('POST', `${inDefault}/runnerpools`, { body: createRunnerPool.example.body })
+/** By default an operation on one record finds the record that the example of its noun's `create…` operation makes. */
+function prerequisiteOf(operation: Operation): ((fresh: TestService) => Promise<unknown>) | undefined {
+  const { id, noun, path } = operation
+  const create = allOperations.find((each) => each.noun === noun && each.id.startsWith('create') && each.id !== id)
+  const isOnRecord = path.split('/').some((part) => part.startsWith('{') && part !== '{namespace}')
+  if (prerequisites[id] || !create || !isOnRecord || !path.startsWith(create.path)) return prerequisites[id]
+  return async (fresh) => {
+    await prerequisites[create.id]?.(fresh)
+    assert.equal((await callAs(fresh, create)).status, create.status)
+  }
 }
 
-async function withPool(fresh: TestService) {
-  await withConfig(fresh)
-  await fresh.call('POST', `${inDefault}/pools`, { body: createPool.example.body })
+async function callAs(fresh: TestService, operation: Operation): Promise<Answer> {
+  const request = await encoded(operation, operation.example.body)
+  return fresh.call(operation.method, urlOf(operation), { ...request, token: fresh.adminToken })
 }
 
 /** Their nodes are asked. */
@@ -478,11 +466,12 @@ describe('the example of every operation', () => {
     if (operation.isStream || operation.isUpgrade || dialled.has(operation.id)) continue
     it(`the example of ${operation.id} succeeds, with an answer of its schema`, async () => {
       // What reads without anything to read changes nothing, and needs no service of its own, which takes a tenth of a second.
-      const isShared = operation.method === 'GET' && !prerequisites[operation.id]
+      const prerequisite = prerequisiteOf(operation)
+      const isShared = operation.method === 'GET' && !prerequisite
       await using own = new AsyncDisposableStack()
       const fresh = isShared ? service : own.use(await startService())
       if (!isShared) own.use(startScheduler(fresh))
-      const ready = ((await prerequisites[operation.id]?.(fresh)) ?? {}) as Ready
+      const ready = ((await prerequisite?.(fresh)) ?? {}) as Ready
       const request = await encoded(operation, ready.body ?? operation.example.body)
       const token = ready.token ?? fresh.adminToken
       const { params = operation.example.params } = ready
