@@ -261,7 +261,7 @@ async function runAgent(
       ...(imageSpace && { imageSpace }),
       ...(peerServer && { peerPort: peerServer.port }),
     }
-    const body = await capacity.report({ apiUrl, images: images.names(), cache, ownPorts: roster.ports() }, signal)
+    const body = await capacity.report({ apiUrl, images: images.names(), cache, ownPorts: roster.ports() })
     const answer = await reporter.report(body, signal)
     if (answer?.peerSecrets) peerServer?.trust(answer.peerSecrets, credentials())
   }

@@ -198,7 +198,7 @@ export interface Driver {
   /** Set if no guests run: VMs need no image content and no ports of the host, and may be lost in a power failure. */
   readonly isSimulation?: true
   /** Called at the start and every 30 s. Never throws. */
-  probe(signal: AbortSignal): Promise<Probe>
+  probe(): Promise<Probe>
   /** Creates the disk. For the same VM it returns the same handle and keeps an existing disk. */
   create(vm: VmSpec, folder: string): Promise<Handle>
   /**

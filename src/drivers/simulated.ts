@@ -52,8 +52,6 @@ interface SimulatedVm {
   readonly ports: readonly string[]
   /** Captures that were not released. */
   readonly captures?: readonly Capture[]
-  /** The number of captures ever made. */
-  readonly captured?: number
 }
 
 const done = { suspend: 'suspended', resume: 'resumed' } as const
@@ -96,8 +94,7 @@ export class SimulatedDriver implements Driver {
             'or put the image back',
         )
       const ports = portsOf(vm)
-      const taken = ports.filter((port) => (portsInUse.get(port) ?? folder) !== folder)
-      if (taken.length > 0) throw new PortTaken(taken.map(numberOf))
+      requireFree(ports, folder)
       if (this.#knobs.bootMs) await sleep(this.#knobs.bootMs, undefined, { signal })
       this.#maybeFail('start')
       for (const port of ports) portsInUse.set(port, folder)
@@ -190,8 +187,8 @@ export class SimulatedDriver implements Driver {
       exclusively(folder, async () => {
         await this.#stopped(folder)
         this.#maybeFail('revert')
-        const { captures = [], captured = 0 } = await this.#required(folder)
-        await this.#write(folder, { ...(await this.#fresh(vm)), captures, captured })
+        const { captures = [] } = await this.#required(folder)
+        await this.#write(folder, { ...(await this.#fresh(vm)), captures })
       }),
     base: async ({ folder }: Handle) => (await this.#required(folder)).digest,
   }
@@ -206,7 +203,7 @@ export class SimulatedDriver implements Driver {
     ): Promise<Capture> =>
       exclusively(folder, async () => {
         signal.throwIfAborted()
-        const { captures = [], captured = 0, ...now } = await this.#required(folder)
+        const { captures = [], ...now } = await this.#required(folder)
         const known = captures.find((one) => one.id === id)
         if (known) return known
         this.#maybeFail('capture')
@@ -217,7 +214,7 @@ export class SimulatedDriver implements Driver {
           virtualSizeBytes: now.diskBytes,
           ...(withMemory && { note: 'The memory of the VM was not saved: simulated VMs have none' }),
         }
-        await this.#write(folder, { ...now, captures: [...captures, capture], captured: captured + 1 })
+        await this.#write(folder, { ...now, captures: [...captures, capture] })
         return capture
       }),
     release: ({ folder }: Handle, id: string): Promise<void> =>
@@ -228,10 +225,6 @@ export class SimulatedDriver implements Driver {
           await this.#write(folder, { ...now, captures: captures.filter((one) => one.id !== id) })
       }),
     list: async ({ folder }: Handle) => (await this.#read(folder))?.captures ?? [],
-  }
-
-  async captured({ folder }: Handle): Promise<number> {
-    return (await this.#required(folder)).captured ?? 0
   }
 
   readonly warm = {
@@ -245,8 +238,7 @@ export class SimulatedDriver implements Driver {
         const now = await this.#required(folder)
         if (now.power !== 'running' && now.power !== 'suspended') throw new Error('the VM is not running')
         const ports = portsOf(vm)
-        const taken = ports.filter((port) => (portsInUse.get(port) ?? folder) !== folder)
-        if (taken.length > 0) throw new PortTaken(taken.map(numberOf))
+        requireFree(ports, folder)
         this.#maybeFail('claim')
         release(now)
         for (const port of ports) portsInUse.set(port, folder)
@@ -344,7 +336,10 @@ const portsOf = ({ ip, forwards, screen }: VmSpec): readonly string[] => [
   ...(screen ? [`${ip}:${screen.port}/tcp`] : []),
 ]
 
-const numberOf = (port: string): number => Number(/:(\d+)\//.exec(port)?.[1])
+function requireFree(ports: readonly string[], folder: string): void {
+  const taken = ports.filter((port) => (portsInUse.get(port) ?? folder) !== folder)
+  if (taken.length > 0) throw new PortTaken(taken.map((port) => Number(/:(\d+)\//.exec(port)?.[1])))
+}
 
 function release({ ports }: SimulatedVm): void {
   for (const port of ports) portsInUse.delete(port)

@@ -2,8 +2,10 @@
 // finds them. Each driver supplies what differs.
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
+import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { lastLines } from '../platform/exec.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import {
   argumentsOf,
@@ -15,10 +17,22 @@ import {
   startTimeOf,
   waitForEnd,
 } from '../platform/processes.ts'
-import { openLog } from './logs.ts'
+import { type JsonFile, jsonFile } from './json-file.ts'
+import { endOfLog, openLog } from './logs.ts'
 
 /** Relative to the VM's folder. The supervisor writes `<program> <supervisor>` into `pid` and the exit code into `exit`. */
 export const supervisedFiles = { pid: 'pid', exit: 'exit' } as const
+
+/** The record of a run. With `forget`, what its supervisor wrote is removed, too. */
+export function runRecord<Run>(name: string): JsonFile<Run> & { forget(folder: string): Promise<void> } {
+  return {
+    ...jsonFile<Run>(name),
+    async forget(folder) {
+      for (const file of [supervisedFiles.exit, supervisedFiles.pid, name])
+        await fs.rm(path.join(folder, file), { force: true })
+    },
+  }
+}
 
 export interface Launch {
   /** For the shell, in the VM's folder. It is constant; its input comes as words. */
@@ -27,20 +41,18 @@ export interface Launch {
   readonly name: string
   readonly words: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** Receives the output of both. */
+  /** The file in the VM's folder that receives the output of both. */
   readonly log: string
   /** A file that they find open as descriptor 3. */
   readonly input?: string | undefined
 }
 
-export interface Supervised {
-  /** Settles when the program and its supervisor have ended. */
-  readonly ended: Promise<void>
-}
-
-/** Starts it in a separate session, so that it outlives the agent. */
-export function spawnSupervised(folder: string, { script, name, words, env, log, input }: Launch): Supervised {
-  const said = openLog(log)
+/** Starts it in a separate session, so that it outlives the agent. `ended` settles when it and its supervisor have ended. */
+export function spawnSupervised(
+  folder: string,
+  { script, name, words, env, log, input }: Launch,
+): { readonly ended: Promise<void> } {
+  const said = openLog(path.join(folder, log))
   const given = input === undefined ? undefined : openSync(input, 'r')
   try {
     const child = spawn('/bin/sh', ['-c', script, name, ...words], {
@@ -52,8 +64,7 @@ export function spawnSupervised(folder: string, { script, name, words, env, log,
     child.unref()
     return {
       ended: new Promise((resolve) => {
-        child.once('exit', () => resolve())
-        child.once('error', () => resolve())
+        child.once('exit', () => resolve()).once('error', () => resolve())
       }),
     }
   } finally {
@@ -72,27 +83,71 @@ export interface Marks {
   isSupervisor(words: readonly string[]): boolean
 }
 
-interface Written {
+interface RecordedRun {
   /** Id of the boot of the host in which it was written. */
   readonly bootId: string
   readonly process?: ProcessId | undefined
 }
 
+interface Supervised<Run> {
+  /** The name of the program, for users. */
+  readonly program: string
+  /** The file in the VM's folder with its output. */
+  readonly log: string
+  /** Removes secrets from the output. */
+  withoutSecrets?(output: string): string
+  marksOf(run: Run): Marks
+}
+
 const areMarked = (words: readonly string[], { text }: Marks): boolean => words.some((word) => word.includes(text))
 
-/**
- * Whether a record can refer to a living process. A living process with the marks is proof, too, because an update of svc3
- * may compute the id of the boot differently.
- */
-export const isOfThisBoot = async ({ bootId, process }: Written, marks: Marks): Promise<boolean> =>
-  bootId === (await hostBootId()) ||
-  (process !== undefined && (await isAlive(process)) && areMarked(await argumentsOf(process.pid), marks))
+/** What a driver asks about its processes, also about those that an earlier agent started. */
+export function supervision<Run extends RecordedRun>({ program, log, withoutSecrets, marksOf }: Supervised<Run>) {
+  /**
+   * Whether a record can refer to a living process. A living process with the marks is proof, too, because an update of
+   * svc3 may compute the id of the boot differently.
+   */
+  const isOfThisBoot = async (run: Run): Promise<boolean> =>
+    run.bootId === (await hostBootId()) ||
+    (run.process !== undefined &&
+      (await isAlive(run.process)) &&
+      areMarked(await argumentsOf(run.process.pid), marksOf(run)))
+
+  /** The supervisor ends shortly after its program. Until then it writes and removes files that a next run would use. */
+  const waitForSupervisor = async (folder: string, run: Run): Promise<void> => {
+    // After a boot of the host the pid may belong to any process.
+    if (!(await isOfThisBoot(run))) return
+    const { supervisor: pid } = await readPids(folder)
+    const startTime = await startTimeOf(pid)
+    if (startTime === undefined || !marksOf(run).isSupervisor(await argumentsOf(pid))) return
+    if (!(await waitForEnd({ pid, startTime }, 5_000))) await end({ pid, startTime })
+  }
+
+  const lastOfLog = async (folder: string): Promise<string> => {
+    const output = lastLines(await endOfLog(path.join(folder, log)), 5)
+    return withoutSecrets ? withoutSecrets(output) : output
+  }
+
+  return {
+    isOfThisBoot,
+    waitForSupervisor,
+    lastOfLog,
+    /** The program of a run of this boot. */
+    findProcess: (folder: string, run: Run, timeoutMs?: number): Promise<ProcessId | undefined> =>
+      findSupervised(folder, run.process, marksOf(run), timeoutMs),
+    /** How the program ended, with its last output. */
+    async describeEnd(folder: string): Promise<string> {
+      const said = await lastOfLog(folder)
+      return `${program} ${endingOf(await exitCodeOf(folder))}${said === '' ? '' : `: ${said}`}`
+    },
+  }
+}
 
 /**
- * Finds the program of a run of this boot. If the agent died before it recorded the process, the program is searched for.
- * One that is about to start is awaited, and ended if it does not come in time.
+ * If the agent died before it recorded the process, the program is searched for. One that is about to start is awaited,
+ * and ended if it does not come in time.
  */
-export async function findSupervised(
+async function findSupervised(
   folder: string,
   known: ProcessId | undefined,
   marks: Marks,
@@ -134,16 +189,6 @@ async function end(id: ProcessId): Promise<void> {
   await waitForEnd(id, 1_000)
 }
 
-/** The supervisor ends shortly after its program. Until then it writes and removes files that a next run would use. */
-export async function waitForSupervisor(folder: string, run: Written, marks: Marks): Promise<void> {
-  // After a boot of the host the pid may belong to any process.
-  if (!(await isOfThisBoot(run, marks))) return
-  const { supervisor: pid } = await readPids(folder)
-  const startTime = await startTimeOf(pid)
-  if (startTime === undefined || !marks.isSupervisor(await argumentsOf(pid))) return
-  if (!(await waitForEnd({ pid, startTime }, 5_000))) await end({ pid, startTime })
-}
-
 async function readPids(folder: string): Promise<{ readonly program: number; readonly supervisor: number }> {
   const text = await readFileIfPresent(path.join(folder, supervisedFiles.pid))
   const [program = 0, supervisor = 0] = text?.trim().split(' ').map(Number) ?? []
@@ -156,14 +201,28 @@ export async function exitCodeOf(folder: string): Promise<number | undefined> {
   return text === undefined ? undefined : Number(text)
 }
 
-/** `said` is the last output of the program. */
-export async function describeEnd(folder: string, program: string, said: string): Promise<string> {
-  return `${program} ${endingOf(await exitCodeOf(folder))}${said === '' ? '' : `: ${said}`}`
-}
-
 function endingOf(code: number | undefined): string {
   if (code === undefined) return 'vanished together with its supervisor'
   if (code === 0) return 'ended without being told by svc3'
   const signal = Object.entries(os.constants.signals).find(([, number]) => number === code - 128)?.[0]
   return signal === undefined ? `ended with exit code ${code}` : `was killed by signal ${code - 128} (${signal})`
+}
+
+/** A VM must stop on a full disk, too. Without the record, an interrupted stop would only be reported as a failure. */
+export async function recordEnding(write: Promise<void>): Promise<void> {
+  await write.catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
+  })
+}
+
+/** How long each attempt to end a process may take. */
+export const endMs = 5_000
+
+/** Sends one signal after the other until the process has ended. */
+export async function endBySignals(process: ProcessId, signals: readonly NodeJS.Signals[]): Promise<void> {
+  for (const signal of signals) {
+    await kill(process, signal)
+    if (await waitForEnd(process, endMs)) return
+  }
+  throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
 }

@@ -51,7 +51,7 @@ try {
   await eventually(async () => assert.equal(await state(), 'failed'))
   const observed = await driver.inspect(handle)
   assert.match(observed.state === 'failed' ? observed.problem : '', /disk is full/)
-  await driver.probe(signal)
+  await driver.probe()
   await new Promise((resolve) => setTimeout(resolve, 200))
   assert.equal(await state(), 'failed', 'as long as there is no room')
   await fs.rm(filler)
@@ -59,7 +59,7 @@ try {
   driver.follow(handle, () => {
     isTold = true
   })
-  await driver.probe(signal)
+  await driver.probe()
   await eventually(async () => assert.ok(isTold))
   assert.equal(await state(), 'running')
   const written = async () => (await fs.stat(await activeDisk(handle))).size

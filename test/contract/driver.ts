@@ -70,7 +70,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
 
     it(`${name}: the driver probes without throwing, and offers the architecture`, async () => {
       const driver = test.open()
-      const probe = await driver.probe(signal())
+      const probe = await driver.probe()
       assert.equal(probe.ok, true, probe.problem)
       assert.ok(probe.architectures.includes(test.architecture))
       await driver.close()

@@ -157,7 +157,7 @@ describe('QEMU driver after a kill -9', () => {
       const { promise: toldLater, resolve: tell } = Promise.withResolvers<void>()
       later.follow(handle, tell)
       await endUplinks()
-      await later.probe(AbortSignal.timeout(120_000))
+      await later.probe()
       await within(toldLater, 120_000)
       assert.deepEqual(await later.inspect(handle), { state: 'running' })
       await reach(vm)

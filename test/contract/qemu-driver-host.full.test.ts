@@ -135,11 +135,11 @@ describe('QEMU driver', () => {
     const handle = await driver.create(vm, path.join(root, 'vm'))
     const open = new QemuDriver({ network: 'user' }, async () => assert.fail('nobody asked for a seal'))
     try {
-      const { ok, problem } = await driver.probe(signal())
+      const { ok, problem } = await driver.probe()
       assert.deepEqual({ ok, problem }, { ok: false, problem: 'guests cannot be sealed off: for a test' })
       await assert.rejects(driver.start(handle, vm, signal()), /guests cannot be sealed off: for a test/)
       assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
-      const probe = await open.probe(signal())
+      const probe = await open.probe()
       assert.equal(probe.ok, true)
       assert.match(probe.version, /unsealed network/)
       await open.start(handle, vm, signal())

@@ -54,8 +54,8 @@ export const nodeCheck = (version: string): Check => ({
 
 export const hypervisorCheck = (driver: Driver): Check => ({
   check: 'hypervisor',
-  async look(signal) {
-    const { ok: isOk, problem: why, version, architectures, maxVms, maxMacosVms } = await driver.probe(signal)
+  async look() {
+    const { ok: isOk, problem: why, version, architectures, maxVms, maxMacosVms } = await driver.probe()
     const limits = [
       ...(maxVms === undefined ? [] : [`, at most ${maxVms} VMs`]),
       ...(maxMacosVms === undefined ? [] : [`, at most ${maxMacosVms} VMs with macOS`]),

@@ -13,10 +13,7 @@ const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus
 function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
   const driver: Driver = { ...scriptedDriver(new World()), probe: async () => ({ ...probe, ...probed }) }
   const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], cache: {}, ownPorts: new Set<number>() }
-  return createCapacity({ options, driver, version: '3', folder: os.tmpdir(), log: createLog('silent') }).report(
-    input,
-    AbortSignal.timeout(120_000),
-  )
+  return createCapacity({ options, driver, version: '3', folder: os.tmpdir(), log: createLog('silent') }).report(input)
 }
 
 describe('report of a node', () => {
@@ -57,8 +54,8 @@ describe('report of a node', () => {
     const driver: Driver = { ...scriptedDriver(new World()), probe: async () => broken }
     const capacity = createCapacity({ options: {}, driver, version: '3', folder: os.tmpdir(), log })
     const input = { apiUrl: 'http://127.0.0.1:1', images: [], cache: {}, ownPorts: new Set<number>() }
-    await capacity.report(input, AbortSignal.timeout(120_000))
-    await capacity.report(input, AbortSignal.timeout(120_000))
+    await capacity.report(input)
+    await capacity.report(input)
     assert.deepEqual(logged, ['tart not found'])
   })
 

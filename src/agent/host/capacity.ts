@@ -40,7 +40,7 @@ const memoryShare = 0.9
 type Fixed = 'options' | 'driver' | 'version' | 'folder' | 'log'
 
 interface Capacity {
-  report(input: Omit<CapacityInput, Fixed>, signal: AbortSignal): Promise<NodeReport>
+  report(input: Omit<CapacityInput, Fixed>): Promise<NodeReport>
   /** The connection to the server is new: the node's address may have changed. */
   moved(): void
 }
@@ -51,9 +51,9 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
   let probed: { readonly atMs: number; readonly probe: Probe } | undefined
   const addresses = new Map<string, Promise<string>>()
 
-  const probe = async (signal: AbortSignal): Promise<Probe> => {
+  const probe = async (): Promise<Probe> => {
     if (!probed || performance.now() - probed.atMs > probeEveryMs)
-      probed = { atMs: performance.now(), probe: await driver.probe(signal) }
+      probed = { atMs: performance.now(), probe: await driver.probe() }
     return probed.probe
   }
   const addressTowards = (apiUrl: string): Promise<string> => {
@@ -65,8 +65,8 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
 
   return {
     moved: () => addresses.clear(),
-    async report({ apiUrl, images, cache, ownPorts }, signal) {
-      const found = await probe(signal)
+    async report({ apiUrl, images, cache, ownPorts }) {
+      const found = await probe()
       const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)
       const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'The hypervisor does not work')

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
 import { isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
+import { succeeds } from '../../platform/succeeds.ts'
 import { isSuspendable, readTartConfig } from './machine.ts'
 import type { AppleRun } from './run.ts'
 import { type Tart, tartFiles } from './tart.ts'
@@ -83,10 +84,7 @@ export class Allowance {
   /** If the folder cannot be created, other agents are unknown, and Apple's framework refuses a third VM. */
   async #isCounted(folder: string, name: string): Promise<boolean> {
     if (!isSuspendable(await readTartConfig(folder, { name }))) return false
-    return fs.mkdir(path.join(this.#home, folderName), { recursive: true, mode: 0o700 }).then(
-      () => true,
-      () => false,
-    )
+    return succeeds(fs.mkdir(path.join(this.#home, folderName), { recursive: true, mode: 0o700 }))
   }
 
   #write(name: string, folder: string, process: ProcessId): Promise<void> {

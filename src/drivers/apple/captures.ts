@@ -1,17 +1,14 @@
-// Captures of a VM that were not released: a clone of its files in a folder, and a small file that names it. The file is
-// written after the clone is on disk; without it there is no capture.
+// Captures of a VM that were not released: each is a clone of its files in a folder, which its record names.
 import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../platform/failpoint.ts'
-import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platform/files.ts'
+import { syncFolder } from '../../platform/files.ts'
+import { captureFile, captureFolder, captureRecord, listRecords, removeUnnamed } from '../capture-records.ts'
 import { explainFullDisk } from '../disk-full.ts'
 import type { Capture } from '../driver.ts'
 import { cloneFile, requireMachine, tartFile } from './machine.ts'
 import { tartFiles } from './tart.ts'
-
-const folderName = 'captures'
-const idForm = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 interface CaptureRecord {
   readonly version: 1
@@ -30,35 +27,21 @@ interface CaptureRecord {
   readonly note?: string
 }
 
-function fileOf(folder: string, id: string): string {
-  if (!idForm.test(id)) throw new Error(`a capture cannot be called ${JSON.stringify(id.slice(0, 150))}`)
-  return path.join(folder, folderName, `${id}.json`)
-}
+const cloneOf = (folder: string, clone: string): string => path.join(captureFolder(folder), clone)
 
-const cloneOf = (folder: string, clone: string): string => path.join(folder, folderName, clone)
-
-async function readRecord(folder: string, id: string): Promise<CaptureRecord | undefined> {
-  const text = await readFileIfPresent(fileOf(folder, id))
-  return text === undefined ? undefined : (JSON.parse(text) as CaptureRecord)
-}
-
-async function records(folder: string): Promise<readonly CaptureRecord[]> {
-  const names = await fs.readdir(path.join(folder, folderName)).catch(() => [])
-  const ids = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length))
-  const found = await Promise.all(ids.map((id) => readRecord(folder, id)))
-  return found.filter((record) => record !== undefined).sort((a, b) => a.number - b.number)
-}
+const records = async (folder: string): Promise<readonly CaptureRecord[]> =>
+  (await listRecords<CaptureRecord>(folder)).toSorted((a, b) => a.number - b.number)
 
 export async function findCapture(folder: string, id: string): Promise<Capture | undefined> {
-  const record = await readRecord(folder, id)
-  return record && shown(folder, record)
+  const record = await captureRecord<CaptureRecord>(id).read(folder)
+  return record && captureOf(folder, record)
 }
 
 export async function listCaptures(folder: string): Promise<readonly Capture[]> {
-  return (await records(folder)).map((record) => shown(folder, record))
+  return (await records(folder)).map((record) => captureOf(folder, record))
 }
 
-function shown(folder: string, { id, base, clones, virtualSizeBytes, note }: CaptureRecord): Capture {
+function captureOf(folder: string, { id, base, clones, virtualSizeBytes, note }: CaptureRecord): Capture {
   const inside = (clone: string, file: keyof typeof tartFiles) => path.join(cloneOf(folder, clone), tartFiles[file])
   const own = clones.at(-1) ?? ''
   return {
@@ -109,19 +92,18 @@ export async function recordCapture(
     virtualSizeBytes: size,
     ...(note !== undefined && { note }),
   }
-  await writeFileAtomically(fileOf(folder, id), `${JSON.stringify(record)}\n`)
+  await captureRecord<CaptureRecord>(id).write(folder, record)
   failpoint('apple-captured')
-  return shown(folder, record)
+  return captureOf(folder, record)
 }
 
 export async function releaseCapture(folder: string, id: string): Promise<void> {
-  await fs.rm(fileOf(folder, id), { force: true })
+  await fs.rm(path.join(folder, captureFile(id)), { force: true })
   await removeStrays(folder)
 }
 
 /** Removes clones that no capture needs. */
 async function removeStrays(folder: string): Promise<void> {
-  const named = new Set((await records(folder)).flatMap(({ id, clones }) => [`${id}.json`, ...clones]))
-  for (const name of await fs.readdir(path.join(folder, folderName)).catch(() => []))
-    if (!named.has(name)) await fs.rm(cloneOf(folder, name), { recursive: true, force: true })
+  const named = (await records(folder)).flatMap(({ id, clones }) => [`${id}.json`, ...clones])
+  await removeUnnamed(folder, new Set(named))
 }

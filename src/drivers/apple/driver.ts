@@ -7,7 +7,7 @@ import { Allowance } from './allowance.ts'
 import { listCaptures } from './captures.ts'
 import type { AppleNetwork } from './launch.ts'
 import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.ts'
-import { TartProbe } from './probe.ts'
+import { probeTart } from './probe.ts'
 import { runFiles } from './run.ts'
 import { createTart, type Tart, usualHome } from './tart.ts'
 import { AppleVm, type CaptureOptions } from './vm.ts'
@@ -25,7 +25,6 @@ export interface AppleOptions {
 export class AppleDriver implements Driver {
   readonly name = 'apple'
   readonly #tart: Tart
-  readonly #probe: TartProbe
   readonly #allowance: Allowance
   readonly #network: AppleNetwork
   readonly #vms = new Map<string, AppleVm>()
@@ -34,17 +33,16 @@ export class AppleDriver implements Driver {
     this.#tart = createTart(program)
     this.#allowance = new Allowance(this.#tart, { home, dataDir })
     this.#network = network
-    this.#probe = new TartProbe(this.#tart.program, this.#allowance)
   }
 
-  async probe(signal: AbortSignal): Promise<Probe> {
+  async probe(): Promise<Probe> {
     try {
       for (const [folder, vm] of this.#vms) {
         await trimLog(path.join(folder, runFiles.log), programLimit)
         // Not awaited: a VM that is being stopped may block this.
         void vm.poll().catch(() => undefined)
       }
-      return await this.#probe.ask(signal)
+      return await probeTart(this.#tart.program, this.#allowance)
     } catch (error) {
       return { ok: false, problem: String(error), version: 'tart', architectures: [], gpus: 0 }
     }

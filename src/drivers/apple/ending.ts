@@ -1,7 +1,9 @@
 // Ends the process of a VM or holds it still: first by asking the guest, then by `tart stop`, then by SIGKILL.
 import { failpoint } from '../../platform/failpoint.ts'
 import { kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
+import { succeeds } from '../../platform/succeeds.ts'
 import type { StopOptions } from '../driver.ts'
+import { endBySignals, endMs, recordEnding } from '../supervised.ts'
 import { isSuspendable, isSuspended, readTartConfig } from './machine.ts'
 import { type AppleRun, waitForSupervisor, writeRun } from './run.ts'
 import type { Tart } from './tart.ts'
@@ -11,7 +13,6 @@ interface Living {
   readonly process: ProcessId
 }
 
-const killMs = 5_000
 const lookEveryMs = 100
 /** All of the memory is written to the host's disk. */
 const suspendMs = 300_000
@@ -22,32 +23,21 @@ const captureGraceSeconds = 60
 
 /** Asks the guest to shut down. `tart stop` is like pulling the plug. */
 export async function endProcess(tart: Tart, folder: string, { run, process }: Living, options: StopOptions) {
-  // A VM must stop on a full disk, too. Without the record, an interrupted stop would only be reported as a failure.
-  await writeRun(folder, { ...run, process, isEnding: true }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
-  })
+  await recordEnding(writeRun(folder, { ...run, process, isEnding: true }))
   failpoint('apple-ending')
   if (options.graceSeconds > 0 && !options.signal?.aborted) {
     await askToEnd(tart, folder, { run, process }, options.signal)
     if (await endsWithin(process, options)) return
   }
   await tart.command(folder, ['stop', run.name, '--timeout', '5'], { timeoutMs: 20_000 }).catch(() => undefined)
-  if (await waitForEnd(process, killMs)) return
-  await kill(process, 'SIGKILL')
-  if (!(await waitForEnd(process, killMs)))
-    throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
+  if (!(await waitForEnd(process, endMs))) await endBySignals(process, ['SIGKILL'])
 }
 
 /** SIGUSR2 is the power button. Linux shuts down; macOS asks its user, so it is shut down from inside. */
 async function askToEnd(tart: Tart, folder: string, { run, process }: Living, signal?: AbortSignal): Promise<void> {
   const isMac = isSuspendable(await readTartConfig(folder, run))
   const words = ['exec', run.name, 'sudo', '-n', 'shutdown', '-h', 'now']
-  const isTold =
-    isMac &&
-    (await tart.command(folder, words, { signal, timeoutMs: askMs }).then(
-      () => true,
-      () => false,
-    ))
+  const isTold = isMac && (await succeeds(tart.command(folder, words, { signal, timeoutMs: askMs })))
   if (!isTold) await kill(process, 'SIGUSR2')
 }
 
@@ -68,12 +58,7 @@ export async function flushGuest(tart: Tart, folder: string, name: string, signa
  */
 export async function holdStill(tart: Tart, folder: string, living: Living, how: 'suspend' | 'stop'): Promise<boolean> {
   const { run, process } = living
-  const isAsked =
-    how === 'suspend' &&
-    (await tart.command(folder, ['suspend', run.name]).then(
-      () => true,
-      () => false,
-    ))
+  const isAsked = how === 'suspend' && (await succeeds(tart.command(folder, ['suspend', run.name])))
   if (!isAsked || !(await waitForEnd(process, suspendMs))) {
     await endProcess(tart, folder, living, { graceSeconds: captureGraceSeconds })
     await writeRun(folder, run)

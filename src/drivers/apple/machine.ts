@@ -5,8 +5,10 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { exec } from '../../platform/exec.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platform/files.ts'
+import { syncFolder, writeFileAtomically } from '../../platform/files.ts'
+import { succeeds } from '../../platform/succeeds.ts'
 import type { VmSpec } from '../driver.ts'
+import { jsonFile } from '../json-file.ts'
 import { type Tart, tartFiles, tartFolder, tartHome } from './tart.ts'
 
 interface MachineRecord {
@@ -25,14 +27,12 @@ interface TartConfig {
   readonly display?: { readonly width: number; readonly height: number }
 }
 
-const recordFile = 'apple.json'
 /** Without cloning, a copy takes time in proportion to the disk. */
 const cloneMs = 3_600_000
 
-export async function readMachine(folder: string): Promise<MachineRecord | undefined> {
-  const text = await readFileIfPresent(path.join(folder, recordFile))
-  return text === undefined ? undefined : (JSON.parse(text) as MachineRecord)
-}
+const { read: readMachine, write: writeMachine } = jsonFile<MachineRecord>('apple.json')
+
+export { readMachine }
 
 export async function requireMachine(folder: string): Promise<MachineRecord> {
   const machine = await readMachine(folder)
@@ -50,10 +50,7 @@ export async function readTartConfig(folder: string, machine: Pick<MachineRecord
 export const isSuspendable = ({ os = 'darwin' }: TartConfig): boolean => os === 'darwin'
 
 export const isSuspended = (folder: string, machine: Pick<MachineRecord, 'name'>): Promise<boolean> =>
-  fs.access(tartFile(folder, machine, 'state')).then(
-    () => true,
-    () => false,
-  )
+  succeeds(fs.access(tartFile(folder, machine, 'state')))
 
 /** Clones the file on APFS and other file systems that can, otherwise copies it with its holes. */
 export async function cloneFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
@@ -92,8 +89,7 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
     await syncFolder(place)
     await syncFolder(path.dirname(place))
     failpoint('apple-laid-out')
-    const record: MachineRecord = { version: 1, name, base: vm.image.digest }
-    await writeFileAtomically(path.join(folder, recordFile), `${JSON.stringify(record)}\n`)
+    await writeMachine(folder, { version: 1, name, base: vm.image.digest })
   } catch (error) {
     await fs.rm(place, { recursive: true, force: true })
     throw error

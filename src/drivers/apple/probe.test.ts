@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { isNewEnough, TartProbe } from './probe.ts'
+import { isNewEnough, probeTart } from './probe.ts'
 
 const alone = { left: async () => 2 }
 
@@ -19,7 +19,7 @@ describe('version of tart', () => {
     const ask = async (script: string) => {
       const program = path.join(folder, `tart-${crypto.randomUUID()}`)
       await fs.writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-      return new TartProbe(program, alone).ask(AbortSignal.timeout(20_000))
+      return probeTart(program, alone)
     }
     const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxMacosVms: 2, gpus: 0 }
     assert.deepEqual(await ask('echo 2.40.1'), good)
@@ -29,10 +29,7 @@ describe('version of tart', () => {
       old.problem ?? '',
       /tart 2\.4\.3 is too old, 2\.35 is needed: run 'brew uninstall tart && brew install/,
     )
-    for (const probe of [
-      await ask('exit 1'),
-      await new TartProbe('no-such-tart', alone).ask(AbortSignal.timeout(20_000)),
-    ])
+    for (const probe of [await ask('exit 1'), await probeTart('no-such-tart', alone)])
       assert.match(probe.problem ?? '', /tart is not on this host, or not in PATH: run 'brew install/)
     await fs.rm(folder, { recursive: true })
   })

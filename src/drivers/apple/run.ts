@@ -3,8 +3,6 @@
 // it again.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { lastLines } from '../../platform/exec.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { ProcessId } from '../../platform/processes.ts'
 import type { Forward } from '../driver.ts'
 import { endOfLog } from '../logs.ts'
@@ -44,17 +42,7 @@ export interface AppleRun {
 /** Relative to the VM's folder. */
 export const runFiles = { run: 'run.json', log: 'tart.log', ...supervised.supervisedFiles } as const
 
-export async function readRun(folder: string): Promise<AppleRun | undefined> {
-  const text = await readFileIfPresent(path.join(folder, runFiles.run))
-  return text === undefined ? undefined : (JSON.parse(text) as AppleRun)
-}
-
-export const writeRun = (folder: string, run: AppleRun): Promise<void> =>
-  writeFileAtomically(path.join(folder, runFiles.run), `${JSON.stringify(run)}\n`)
-
-export async function forgetRun(folder: string): Promise<void> {
-  for (const name of [runFiles.exit, runFiles.pid, runFiles.run]) await fs.rm(path.join(folder, name), { force: true })
-}
+export const { read: readRun, write: writeRun, forget: forgetRun } = supervised.runRecord<AppleRun>(runFiles.run)
 
 /** Core dumps are off because they contain a guest's memory. */
 const supervisor = `umask 077
@@ -67,48 +55,37 @@ mv ${runFiles.exit}.new ${runFiles.exit}
 `
 const supervisorName = 'svc3-tart'
 
-export async function spawnTart(
-  folder: string,
-  tart: Tart,
-  { name, options }: AppleRun,
-): Promise<supervised.Supervised> {
+export async function spawnTart(folder: string, tart: Tart, { name, options }: AppleRun) {
   for (const file of [runFiles.exit, runFiles.pid]) await fs.rm(path.join(folder, file), { force: true })
   return supervised.spawnSupervised(folder, {
     script: supervisor,
     name: supervisorName,
     words: [tart.program, 'run', name, ...options],
     env: tartEnvironment(folder),
-    log: path.join(folder, runFiles.log),
+    log: runFiles.log,
   })
 }
 
-const marksOf = ({ name }: AppleRun): supervised.Marks => ({
-  text: name,
-  isProgram: (words) => words.includes(name) && words.includes('run') && !words.includes(supervisorName),
-  // A process that is about to become tart has the supervisor's arguments.
-  isForerunner: (words) => words.includes(supervisorName),
-  isSupervisor: (words) => words.includes(supervisorName) && words.includes(name),
-})
+const vncAddress = /vnc:\/\/[^\s"']+?(?=\.{3}|[\s"']|$)/g
 
-export const isOfThisBoot = (run: AppleRun): Promise<boolean> => supervised.isOfThisBoot(run, marksOf(run))
+const processes = supervised.supervision<AppleRun>({
+  program: 'tart',
+  log: runFiles.log,
+  // The address of the screen has its password.
+  withoutSecrets: (output) => output.replaceAll(vncAddress, 'vnc://…'),
+  marksOf: ({ name }) => ({
+    text: name,
+    isProgram: (words) => words.includes(name) && words.includes('run') && !words.includes(supervisorName),
+    // A process that is about to become tart has the supervisor's arguments.
+    isForerunner: (words) => words.includes(supervisorName),
+    isSupervisor: (words) => words.includes(supervisorName) && words.includes(name),
+  }),
+})
+export const { isOfThisBoot, waitForSupervisor, describeEnd, lastOfLog } = processes
 
 export const findProcess = async (folder: string, run: AppleRun): Promise<ProcessId | undefined> =>
-  run.isSuspended ? undefined : supervised.findSupervised(folder, run.process, marksOf(run))
-
-export const waitForSupervisor = (folder: string, run: AppleRun): Promise<void> =>
-  supervised.waitForSupervisor(folder, run, marksOf(run))
-
-export const describeEnd = async (folder: string): Promise<string> =>
-  supervised.describeEnd(folder, 'tart', await lastOfLog(folder))
-
-const said = (folder: string): Promise<string> => endOfLog(path.join(folder, runFiles.log))
-
-/** Without the password of the screen. */
-export const lastOfLog = async (folder: string): Promise<string> =>
-  lastLines(await said(folder), 5).replaceAll(vncAddress, 'vnc://…')
-
-const vncAddress = /vnc:\/\/[^\s"']+?(?=\.{3}|[\s"']|$)/g
+  run.isSuspended ? undefined : processes.findProcess(folder, run)
 
 /** The address of the screen, as tart printed it. */
 export const printedVnc = async (folder: string): Promise<string | undefined> =>
-  (await said(folder)).match(vncAddress)?.at(-1)
+  (await endOfLog(path.join(folder, runFiles.log))).match(vncAddress)?.at(-1)

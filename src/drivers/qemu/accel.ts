@@ -7,10 +7,8 @@ export type Accelerator = 'kvm' | 'hvf' | 'tcg'
 const hostArchitectures: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>> = { x64: 'amd64', arm64: 'arm64' }
 export const hostArchitecture: Architecture | undefined = hostArchitectures[process.arch]
 
-/** `forced` is the operator's setting. Without it, the host decides. */
-export async function acceleratorFor(guest: Architecture, forced?: Accelerator): Promise<Accelerator> {
+export async function acceleratorFor(guest: Architecture): Promise<Accelerator> {
   if (guest !== hostArchitecture) return 'tcg'
-  if (forced) return forced
   if (process.platform === 'darwin') return 'hvf'
   return (await isKvmUsable()) ? 'kvm' : 'tcg'
 }

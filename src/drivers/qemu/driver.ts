@@ -3,7 +3,6 @@ import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
 import type { BaseImage, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { consoleLimit, programLimit, trimLog } from '../logs.ts'
-import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
 import type { CaptureOptions } from './captures/capture.ts'
 import { files, runtimeFolder } from './control/run.ts'
@@ -13,13 +12,10 @@ import type { VmOptions } from './launch.ts'
 import { appleSiliconOnly, type MacosSettings, macosProblem } from './macos.ts'
 import { defaultNetwork, type NetworkKind, networkPlaces } from './network/network.ts'
 import { canSeal } from './network/seal.ts'
-import { QemuProbe } from './probe.ts'
-import { sweepRuntimes } from './sweep.ts'
+import { probeQemu } from './probe.ts'
 import { QemuVm } from './vm.ts'
 
 export interface QemuOptions {
-  /** Default: what this host supports. */
-  readonly accelerator?: Accelerator
   /** Default: `sealed`, and `user` on macOS. VMs do not start without the requested network. */
   readonly network?: NetworkKind | undefined
   /** The architectures that this node offers; missing programs for them are reported. */
@@ -34,8 +30,6 @@ export class QemuDriver implements Driver {
   readonly #network: NetworkKind
   readonly #whyNotSealed: () => Promise<string | undefined>
   readonly #vms = new Map<string, QemuVm>()
-  readonly #probe = new QemuProbe()
-  #sweep: Promise<unknown> | undefined
 
   /** `whyNotSealed` is for tests. */
   constructor(options: QemuOptions = {}, whyNotSealed = canSeal) {
@@ -44,17 +38,14 @@ export class QemuDriver implements Driver {
     this.#whyNotSealed = whyNotSealed
   }
 
-  async probe(signal: AbortSignal): Promise<Probe> {
-    const { accelerator, macos, architectures = ['amd64', 'arm64'] } = this.#options
+  async probe(): Promise<Probe> {
+    const { macos, architectures = ['amd64', 'arm64'] } = this.#options
     try {
-      this.#sweep ??= sweepRuntimes()
-      await this.#sweep.catch(() => undefined)
       await this.#trimLogs()
       // Not awaited: a VM that is being stopped may block this.
       for (const vm of this.#vms.values()) void vm.poll().catch(() => undefined)
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
-      const question = { desired: architectures, forced: accelerator, network: this.#network, problem }
-      const found = await this.#probe.ask(question, signal)
+      const found = await probeQemu({ desired: architectures, network: this.#network, problem })
       const amd64 = await macosProblem(macos)
       return { ...found, noMacos: { arm64: appleSiliconOnly, ...(amd64 !== undefined && { amd64 }) } }
     } catch (error) {
@@ -74,12 +65,12 @@ export class QemuDriver implements Driver {
   }
 
   #vmOptions(): VmOptions {
-    const { accelerator, macos } = this.#options
+    const { macos } = this.#options
     const requireNetwork = async () => {
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
       if (problem !== undefined) throw new Error(problem)
     }
-    return { network: this.#network, requireNetwork, ...(accelerator && { accelerator }), ...(macos && { macos }) }
+    return { network: this.#network, requireNetwork, ...(macos && { macos }) }
   }
 
   /** Ports of a sealed VM can move to another address while it runs; otherwise they are QEMU's own. */

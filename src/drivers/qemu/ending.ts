@@ -1,13 +1,12 @@
 // Ends a VM's process, gently first, and removes what it leaves.
 import { failpoint } from '../../platform/failpoint.ts'
-import { hostBootId, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
+import { hostBootId, type ProcessId, waitForEnd } from '../../platform/processes.ts'
+import { endBySignals, endMs, recordEnding } from '../supervised.ts'
 import { askToPowerDown, type Control, type Grace } from './control/control.ts'
 import { forgetRun, type QemuRun, readRun, removeRuntime, runtimeFolder, writeRun } from './control/run.ts'
 import { removeMetadata } from './network/metadata.ts'
 import { endUplink } from './network/uplink.ts'
 import { waitForSupervisor } from './supervisor.ts'
-
-export const quitMs = 5_000
 
 export async function endRun(
   folder: string,
@@ -17,22 +16,15 @@ export async function endRun(
   grace: Grace = { graceSeconds: 0 },
 ): Promise<void> {
   const ending: QemuRun = { ...run, bootId: await hostBootId(), process, isEnding: true }
-  // A VM must stop on a full disk, too. Without the record, an interrupted stop would only be reported as a failure.
-  await writeRun(folder, ending).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
-  })
+  await recordEnding(writeRun(folder, ending))
   failpoint('qemu-ending')
   const qmp = await control.connect(run.runtime).catch(() => undefined)
   if (qmp) {
     await askToPowerDown(qmp, grace).catch(() => undefined)
     await qmp.execute('quit').catch(() => undefined)
-    if (await waitForEnd(process, quitMs)) return
+    if (await waitForEnd(process, endMs)) return
   }
-  await kill(process, 'SIGTERM')
-  if (await waitForEnd(process, quitMs)) return
-  await kill(process, 'SIGKILL')
-  if (!(await waitForEnd(process, quitMs)))
-    throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
+  await endBySignals(process, ['SIGTERM', 'SIGKILL'])
 }
 
 export async function clearRun(folder: string): Promise<void> {

@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
+import { succeeds } from '../../platform/succeeds.ts'
 
 type FirmwareKind = 'bios' | 'uefi'
 
@@ -63,11 +64,7 @@ export async function prepareUefi(architecture: Architecture, folder: string): P
 
 export async function findUefi(architecture: Architecture): Promise<UefiFiles | undefined> {
   for (const files of uefi[architecture].places) {
-    const isThere = await Promise.all([fs.access(files.code), fs.access(files.variables)]).then(
-      () => true,
-      () => false,
-    )
-    if (isThere) return files
+    if (await succeeds(Promise.all([fs.access(files.code), fs.access(files.variables)]))) return files
   }
   return undefined
 }

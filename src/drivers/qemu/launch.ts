@@ -1,6 +1,6 @@
 // Prepares the start of a VM: QEMU's command line, its ports, and whether it can resume from memory.
 import type { VmSpec } from '../driver.ts'
-import { type Accelerator, acceleratorFor } from './accel.ts'
+import { acceleratorFor } from './accel.ts'
 import { qemuArguments } from './arguments.ts'
 import { parkedMemory, readParked } from './captures/parked.ts'
 import { runtimeFolder } from './control/run.ts'
@@ -13,7 +13,6 @@ import { doorsOf, type NetworkKind, type PortAccess } from './network/network.ts
 import { difference, type MachineShape, machineShape } from './shape.ts'
 
 export interface VmOptions {
-  readonly accelerator?: Accelerator
   readonly network: NetworkKind
   readonly macos?: MacosSettings
   /** Throws if guests cannot have that network here. */
@@ -37,7 +36,7 @@ export interface QemuLaunch {
 export async function planLaunch(
   folder: string,
   vm: VmSpec,
-  { network, accelerator: forced, macos: settings }: VmOptions,
+  { network, macos: settings }: VmOptions,
   signal: AbortSignal,
 ): Promise<QemuLaunch> {
   const runtime = runtimeFolder(folder)
@@ -47,7 +46,7 @@ export async function planLaunch(
   const macos = isMacos(vm) ? await requireMacos(settings) : undefined
   const isUefi =
     boot.kind === 'firmware' && (macos ? 'uefi' : (boot.firmware ?? defaultFirmware[vm.architecture])) === 'uefi'
-  const accelerator = await acceleratorFor(vm.architecture, forced)
+  const accelerator = await acceleratorFor(vm.architecture)
   const chain = await readChain(folder)
   const parked = await readParked(folder)
   // The image's memory fits only a disk that never ran.

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { QemuProbe } from './probe.ts'
+import { probeQemu } from './probe.ts'
 
 describe('probe of QEMU', () => {
   it('the probe of QEMU asks for a version once, and again after an update', async () => {
@@ -18,13 +18,11 @@ describe('probe of QEMU', () => {
         await fs.rename(`${file}.new`, file)
       }
     }
-    const probe = new QemuProbe(folder)
-    const ask = (problem?: string) =>
-      probe.ask({ desired: ['amd64'], forced: 'tcg', network: 'sealed', problem }, AbortSignal.timeout(120_000))
+    const ask = (problem?: string) => probeQemu({ desired: ['amd64'], network: 'sealed', problem, searchPath: folder })
     const count = async () => (await fs.readFile(runs, 'utf8')).trim().split('\n').length
     assert.match((await ask()).problem ?? '', /apt-get install/)
     await install('7.2.1')
-    for (let time = 0; time < 3; time++) assert.equal((await ask()).version, 'QEMU 7.2.1 (tcg, sealed network)')
+    for (let time = 0; time < 3; time++) assert.match((await ask()).version, /^QEMU 7\.2\.1 \(\w+, sealed network\)$/)
     assert.equal(await count(), 2)
     await install('8.0')
     assert.match((await ask()).version, /^QEMU 8\.0 /)

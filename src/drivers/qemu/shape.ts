@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
-import { exec, findProgram } from '../../platform/exec.ts'
 import type { Boot, MemoryState, VmSpec } from '../driver.ts'
+import { outputOf } from '../program-output.ts'
 import type { Accelerator } from './accel.ts'
 import { cpuFor, qemuArchitectures } from './architectures.ts'
 import type { NetworkKind } from './network/network.ts'
@@ -100,27 +100,12 @@ interface Program {
   readonly machines: ReadonlyMap<string, string>
 }
 
-const programs = new Map<string, Promise<Program>>()
-
-/** Cached by path and time of the file, which an upgrade changes. */
 async function aboutProgram(name: string): Promise<Program> {
-  const found = await findProgram(name)
-  if (!found) throw new Error(`${name} is not installed`)
-  const key = `${found.path} ${found.stamp}`
-  const asked = programs.get(key) ?? ask(found.path)
-  programs.set(key, asked)
-  asked.catch(() => programs.delete(key))
-  return asked
-}
-
-async function ask(file: string): Promise<Program> {
-  const [version, machines] = await Promise.all([
-    exec(file, ['--version'], { timeoutMs: 10_000 }),
-    exec(file, ['-machine', 'help'], { timeoutMs: 10_000 }),
-  ])
-  const aliases = machines.stdout.matchAll(/^(\S+) .*\(alias of (\S+)\)/gm)
+  const [version, machines] = await Promise.all([outputOf(name, '--version'), outputOf(name, '-machine help')])
+  if (version === undefined || machines === undefined) throw new Error(`${name} is not installed, or fails`)
+  const aliases = machines.matchAll(/^(\S+) .*\(alias of (\S+)\)/gm)
   return {
-    version: /version (.*)/.exec(version.stdout)?.[1]?.trim() ?? version.stdout.trim(),
+    version: /version (.*)/.exec(version)?.[1]?.trim() ?? version.trim(),
     machines: new Map([...aliases].map(([, alias = '', name = '']) => [alias, name])),
   }
 }

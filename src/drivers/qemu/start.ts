@@ -68,7 +68,7 @@ export class Starter {
     try {
       await writeRun(folder, run)
       failpoint('qemu-recorded')
-      await makeRuntime(runtime, folder)
+      await makeRuntime(runtime)
       await writeSmc(runtime, launch.smcKey)
       await writeMetadata(folder, vm)
       failpoint('qemu-prepared')

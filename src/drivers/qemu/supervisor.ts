@@ -1,9 +1,7 @@
 // The supervisor beside a QEMU, which records how it ended; and how a restarted agent finds both.
 import path from 'node:path'
-import { childEnvironment, lastLines } from '../../platform/exec.ts'
-import type { ProcessId } from '../../platform/processes.ts'
-import { endOfLog } from '../logs.ts'
-import * as supervised from '../supervised.ts'
+import { childEnvironment } from '../../platform/exec.ts'
+import { spawnSupervised, supervision } from '../supervised.ts'
 import { files, type QemuRun } from './control/run.ts'
 import { networkPlaces, sealedName } from './network/network.ts'
 
@@ -34,40 +32,24 @@ rm -rf "$sockets"
 const supervisorName = 'svc3-vm'
 
 /** `memory` is open as descriptor 3. */
-export const spawnQemu = (
-  folder: string,
-  runtime: string,
-  command: readonly string[],
-  memory?: string,
-): supervised.Supervised =>
-  supervised.spawnSupervised(folder, {
+export const spawnQemu = (folder: string, runtime: string, command: readonly string[], memory?: string) =>
+  spawnSupervised(folder, {
     script: supervisor,
     name: supervisorName,
     words: [networkPlaces(runtime).life, ...command],
     env: childEnvironment,
-    log: path.join(folder, files.log),
+    log: files.log,
     input: memory,
   })
 
-const marksOf = ({ runtime }: QemuRun): supervised.Marks => ({
-  text: runtime,
-  isProgram: ([program = '']) => path.basename(program).startsWith('qemu-system-'),
-  // The program that seals, before it becomes QEMU.
-  isForerunner: (words) => words.includes(supervisorName) || words.includes(sealedName),
-  isSupervisor: (words) => words.includes(supervisorName) && words.includes(networkPlaces(runtime).life),
+export const { isOfThisBoot, findProcess, waitForSupervisor, describeEnd, lastOfLog } = supervision<QemuRun>({
+  program: 'QEMU',
+  log: files.log,
+  marksOf: ({ runtime }) => ({
+    text: runtime,
+    isProgram: ([program = '']) => path.basename(program).startsWith('qemu-system-'),
+    // The program that seals, before it becomes QEMU.
+    isForerunner: (words) => words.includes(supervisorName) || words.includes(sealedName),
+    isSupervisor: (words) => words.includes(supervisorName) && words.includes(networkPlaces(runtime).life),
+  }),
 })
-
-export const isOfThisBoot = (run: QemuRun): Promise<boolean> => supervised.isOfThisBoot(run, marksOf(run))
-
-export const findProcess = (folder: string, run: QemuRun, timeoutMs?: number): Promise<ProcessId | undefined> =>
-  supervised.findSupervised(folder, run.process, marksOf(run), timeoutMs)
-
-export const waitForSupervisor = (folder: string, run: QemuRun): Promise<void> =>
-  supervised.waitForSupervisor(folder, run, marksOf(run))
-
-/** How a process ended, with the last output of QEMU. */
-export const describeEnd = async (folder: string): Promise<string> =>
-  supervised.describeEnd(folder, 'QEMU', await lastOfLog(folder))
-
-export const lastOfLog = async (folder: string): Promise<string> =>
-  lastLines(await endOfLog(path.join(folder, files.log)), 5)

@@ -10,6 +10,7 @@
 import fs from 'node:fs/promises'
 import { waitForEnd } from '../../platform/processes.ts'
 import type { BaseImage, BootingVm, Capture, Observed, Started, VmSpec, VmUsage } from '../driver.ts'
+import { endMs } from '../supervised.ts'
 import { type CaptureOptions, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { readParked } from './captures/parked.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
@@ -19,7 +20,7 @@ import { releaseCapture, shownCapture } from './disks/captures.ts'
 import { readChain } from './disks/chain.ts'
 import { createDisk, hasDisk } from './disks/disks.ts'
 import { RunningMerge } from './disks/merge-running.ts'
-import { clearRun, quitMs } from './ending.ts'
+import { clearRun } from './ending.ts'
 import type { VmOptions } from './launch.ts'
 import { removeMetadata } from './network/metadata.ts'
 import { endUplink, hasDoor, hasUplink } from './network/uplink.ts'
@@ -269,7 +270,7 @@ export class QemuVm {
 
   async #connectionLost(): Promise<void> {
     const dying = await this.#qemu.find()
-    if (dying) await waitForEnd(dying.process, quitMs)
+    if (dying) await waitForEnd(dying.process, endMs)
     this.#notify()
   }
 

@@ -3,8 +3,8 @@
 // moment.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import type { MemoryState } from '../../driver.ts'
+import { jsonFile } from '../../json-file.ts'
 import type { PortAccess } from '../network/network.ts'
 
 interface Parked {
@@ -17,13 +17,7 @@ interface Parked {
 const recordFile = 'parked.json'
 export const parkedMemory = (folder: string): string => path.join(folder, 'parked.memory')
 
-export async function readParked(folder: string): Promise<Parked | undefined> {
-  const text = await readFileIfPresent(path.join(folder, recordFile))
-  return text === undefined ? undefined : (JSON.parse(text) as Parked)
-}
-
-export const writeParked = (folder: string, parked: Parked): Promise<void> =>
-  writeFileAtomically(path.join(folder, recordFile), `${JSON.stringify(parked)}\n`)
+export const { read: readParked, write: writeParked } = jsonFile<Parked>(recordFile)
 
 export async function forgetParked(folder: string): Promise<void> {
   await fs.rm(path.join(folder, recordFile), { force: true })

@@ -1,6 +1,7 @@
 // The one connection to a VM's control socket. Changes of the VM are events of this connection, or its end; there is no
 // polling.
 import fs from 'node:fs/promises'
+import { succeeds } from '../../../platform/succeeds.ts'
 import type { Observed } from '../../driver.ts'
 import { connectQmp, type Qmp, QmpGarbled } from './qmp.ts'
 import { qmpSocket } from './sockets.ts'
@@ -66,11 +67,7 @@ export class Control {
     })
     for (;;) {
       signal.throwIfAborted()
-      const isConnected = await this.connect(runtime).then(
-        () => true,
-        () => false,
-      )
-      if (isConnected) return
+      if (await succeeds(this.connect(runtime))) return
       if (isOver) throw new Error('QEMU exited immediately without output')
       await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 5))])
     }

@@ -3,10 +3,9 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import type { ProcessId } from '../../../platform/processes.ts'
 import type { MemoryState } from '../../driver.ts'
-import { supervisedFiles } from '../../supervised.ts'
+import { runRecord, supervisedFiles } from '../../supervised.ts'
 import type { GuestIdentity } from '../network/identity.ts'
 import type { PortAccess } from '../network/network.ts'
 
@@ -38,38 +37,19 @@ export interface QemuRun {
 /** Relative to the VM's folder. */
 export const files = { run: 'qemu.json', log: 'qemu.log', ...supervisedFiles }
 
-export async function readRun(folder: string): Promise<QemuRun | undefined> {
-  const text = await readFileIfPresent(path.join(folder, files.run))
-  return text === undefined ? undefined : (JSON.parse(text) as QemuRun)
-}
-
-export const writeRun = (folder: string, run: QemuRun): Promise<void> =>
-  writeFileAtomically(path.join(folder, files.run), `${JSON.stringify(run)}\n`)
-
-export async function forgetRun(folder: string): Promise<void> {
-  for (const name of [files.exit, files.pid, files.run]) await fs.rm(path.join(folder, name), { force: true })
-}
-
-export const runtimeParent = '/tmp'
-export const runtimePrefix = 'svc3-vm-'
-/** In the folder of sockets: the path of their VM's folder. */
-export const ownerFile = 'owner'
+export const { read: readRun, write: writeRun, forget: forgetRun } = runRecord<QemuRun>(files.run)
 
 /** In /tmp because unix sockets have paths of at most 107 bytes, and a VM's folder may be anywhere. */
 export const runtimeFolder = (folder: string): string =>
-  path.join(
-    runtimeParent,
-    `${runtimePrefix}${createHash('sha256').update(path.resolve(folder)).digest('hex').slice(0, 20)}`,
-  )
+  `/tmp/svc3-vm-${createHash('sha256').update(path.resolve(folder)).digest('hex').slice(0, 20)}`
 
 /** Creates the folder, accessible to this user only. A folder in /tmp that belongs to another user is refused. */
-export async function makeRuntime(runtime: string, folder: string): Promise<void> {
+export async function makeRuntime(runtime: string): Promise<void> {
   await removeRuntime(runtime)
   await fs.mkdir(runtime, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
     throw new Error(`${runtime}, where this VM's sockets go, belongs to another user; remove it and start the VM again`)
   })
-  await fs.writeFile(path.join(runtime, ownerFile), path.resolve(folder), { mode: 0o600 })
 }
 
 export async function removeRuntime(runtime: string): Promise<void> {

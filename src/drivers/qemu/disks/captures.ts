@@ -1,13 +1,9 @@
-// Captures of a VM that were not released: a small file each, written after everything that it names is on disk. Without
-// that file there is no capture.
+// Captures of a VM that were not released: which layers each consists of, and its memory.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
+import { captureFile, captureFolder, captureRecord, listRecords, removeUnnamed } from '../../capture-records.ts'
 import type { Capture, MemoryState } from '../../driver.ts'
 import { type OverlayLayer, removeStrayLayers } from './chain.ts'
-
-const folderName = 'captures'
-const idForm = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 export interface CaptureRecord {
   readonly version: 1
@@ -20,34 +16,22 @@ export interface CaptureRecord {
   readonly note?: string
 }
 
-function place(folder: string, id: string, ending: 'json' | 'memory'): string {
-  if (!idForm.test(id)) throw new Error(`a capture cannot be called ${JSON.stringify(id.slice(0, 150))}`)
-  return path.join(folder, folderName, `${id}.${ending}`)
-}
-
-export const memoryFile = (folder: string, id: string): string => place(folder, id, 'memory')
+export const memoryFile = (folder: string, id: string): string => path.join(folder, captureFile(id, 'memory'))
 
 export async function makeCaptureFolder(folder: string): Promise<void> {
-  await fs.mkdir(path.join(folder, folderName), { recursive: true, mode: 0o700 })
+  await fs.mkdir(captureFolder(folder), { recursive: true, mode: 0o700 })
 }
 
-export async function readCapture(folder: string, id: string): Promise<CaptureRecord | undefined> {
-  const text = await readFileIfPresent(place(folder, id, 'json'))
-  return text === undefined ? undefined : (JSON.parse(text) as CaptureRecord)
-}
+export const readCapture = (folder: string, id: string): Promise<CaptureRecord | undefined> =>
+  captureRecord<CaptureRecord>(id).read(folder)
 
 export const writeCapture = (folder: string, record: CaptureRecord): Promise<void> =>
-  writeFileAtomically(place(folder, record.id, 'json'), `${JSON.stringify(record)}\n`)
+  captureRecord<CaptureRecord>(record.id).write(folder, record)
 
-export async function listCaptures(folder: string): Promise<readonly CaptureRecord[]> {
-  const names = await fs.readdir(path.join(folder, folderName)).catch(() => [])
-  const ids = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length))
-  const records = await Promise.all(ids.sort().map((id) => readCapture(folder, id)))
-  return records.filter((record) => record !== undefined)
-}
+export const listCaptures = (folder: string): Promise<readonly CaptureRecord[]> => listRecords(folder)
 
 export async function releaseCapture(folder: string, id: string): Promise<void> {
-  await fs.rm(place(folder, id, 'json'), { force: true })
+  await fs.rm(path.join(folder, captureFile(id)), { force: true })
   await removeStrays(folder)
 }
 
@@ -63,7 +47,6 @@ export function shownCapture(folder: string, { shape, layers, version: _, ...res
 export async function removeStrays(folder: string): Promise<void> {
   const records = await listCaptures(folder)
   await removeStrayLayers(folder, new Set(records.flatMap(({ layers }) => layers.map(({ file }) => file))))
-  const named = new Set(records.flatMap(({ id, shape }) => [`${id}.json`, ...(shape ? [`${id}.memory`] : [])]))
-  for (const name of await fs.readdir(path.join(folder, folderName)).catch(() => []))
-    if (!named.has(name)) await fs.rm(path.join(folder, folderName, name), { force: true })
+  const named = records.flatMap(({ id, shape }) => [`${id}.json`, ...(shape ? [`${id}.memory`] : [])])
+  await removeUnnamed(folder, new Set(named))
 }

@@ -2,11 +2,9 @@
 // in one small file; during a change its old and its new content are both true.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import type { BaseImage } from '../../driver.ts'
+import { jsonFile } from '../../json-file.ts'
 import { readHeader } from './overlays.ts'
-
-const chainFile = 'chain.json'
 
 /** The image below a chain. It is never written to. */
 export interface Base {
@@ -48,14 +46,8 @@ export interface Chain {
 
 export type BlockNode = Readonly<Record<string, unknown>>
 
-/** Undefined if there is no disk. */
-export async function readChain(folder: string): Promise<Chain | undefined> {
-  const text = await readFileIfPresent(path.join(folder, chainFile))
-  return text === undefined ? undefined : (JSON.parse(text) as Chain)
-}
-
-export const writeChain = (folder: string, chain: Chain): Promise<void> =>
-  writeFileAtomically(path.join(folder, chainFile), `${JSON.stringify(chain)}\n`)
+/** Without the file there is no disk. */
+export const { read: readChain, write: writeChain } = jsonFile<Chain>('chain.json')
 
 export async function requireChain(folder: string): Promise<Chain> {
   const chain = await readChain(folder)

@@ -3,6 +3,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
+import { succeeds } from '../../../platform/succeeds.ts'
 import type { Qmp } from '../control/qmp.ts'
 import { removeStrays } from './captures.ts'
 import {
@@ -125,11 +126,7 @@ async function ourNodes(qmp: Qmp): Promise<ReadonlySet<string>> {
 async function removeOldNodes(qmp: Qmp, { layers }: Chain): Promise<void> {
   const nodes = await ourNodes(qmp)
   const needed = new Set(layers.map((layer) => (nodes.has(nodeOf(layer)) ? nodeOf(layer) : firstNode)))
-  const remove = (name: string): Promise<boolean> =>
-    qmp.execute('blockdev-del', { 'node-name': name }).then(
-      () => true,
-      () => false,
-    )
+  const remove = (name: string): Promise<boolean> => succeeds(qmp.execute('blockdev-del', { 'node-name': name }))
   for (let old = [...nodes].filter((name) => !needed.has(name)); old.length > 0; ) {
     const left: string[] = []
     for (const name of old) if (!(await remove(name))) left.push(name)

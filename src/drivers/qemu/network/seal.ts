@@ -2,12 +2,10 @@
 // Otherwise the reason is reported; guests get access to the host's loopback only if an operator allows it.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
-import path from 'node:path'
 import { childEnvironment, exec, lastLines } from '../../../platform/exec.ts'
 import { networkPlaces, sealedPrefix } from './network.ts'
 import { endUplink, startUplink } from './uplink.ts'
 
-export const tryPrefix = 'svc3-try-'
 /** Usually a tenth of a second, but more on a host that is booting. */
 const tryMs = 30_000
 
@@ -44,7 +42,7 @@ export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, li
 
 /** Seals an empty namespace with an uplink, as for a VM. Throws with the reason. */
 async function trySealing(signal: AbortSignal): Promise<void> {
-  const runtime = await fs.mkdtemp(path.join('/tmp', tryPrefix))
+  const runtime = await fs.mkdtemp('/tmp/svc3-try-')
   try {
     await exec('mkfifo', ['-m', '600', networkPlaces(runtime).life], { signal })
     const [program = '', ...args] = sealedPrefix()

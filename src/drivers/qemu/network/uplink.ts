@@ -14,6 +14,7 @@ import {
   startTimeOf,
   waitForEnd,
 } from '../../../platform/processes.ts'
+import { succeeds } from '../../../platform/succeeds.ts'
 import { PortTaken } from '../../driver.ts'
 import { openLog } from '../../logs.ts'
 import { networkPlaces, type PortAccess } from './network.ts'
@@ -125,7 +126,7 @@ async function findUplink(runtime: string): Promise<ProcessId | undefined> {
   const { api, pid: pidFile } = networkPlaces(runtime)
   const noted = Number(await readFileIfPresent(pidFile))
   // A socket without a pid file: the agent died during the start.
-  const isUnknown = !(noted > 0) && (await fs.access(api).then(() => true, () => false)) // biome-ignore format: one thought
+  const isUnknown = !(noted > 0) && (await succeeds(fs.access(api)))
   for (const pid of isUnknown ? await findByArgument(api) : [noted]) {
     const startTime = await startTimeOf(pid)
     if (startTime !== undefined && (await argumentsOf(pid)).includes(api)) return { pid, startTime }
